@@ -1,0 +1,1 @@
+"""YAML in, domain out, mistakes located."""

@@ -1,0 +1,137 @@
+"""A campaign: what is to be profiled and how, resolved from its descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from workbench.domain.parameters import (
+    Configuration,
+    LoadModel,
+    Parameter,
+    ParameterValue,
+    PrimaryWorkload,
+    Sla,
+    grid,
+)
+from workbench.domain.topology import Target, VnfTemplate
+
+
+@dataclass(frozen=True)
+class TargetPlan:
+    """A target, the resource parameters to profile it with and the range of its `wl`."""
+
+    target: Target
+    resources: tuple[Parameter, ...]
+    primary: PrimaryWorkload
+
+
+@dataclass(frozen=True)
+class SamplingPlan:
+    """Which sampler asks, and when it stops (paper B, Algorithms 1 and 2)."""
+
+    method: str = "bisection"
+    max_samples: int = 10
+    """Per configuration."""
+    epsilon: float = 0.01
+    """Stop when the change of RMSE falls below this share of the KPI's range (METHOD.md 8)."""
+    repetitions: int = 1
+    model: str = "gaussian-process"
+    options: Mapping[str, ParameterValue] = field(default_factory=dict)
+    """For the sampler; a plugin documents its own."""
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """How long one operating point is driven (METHOD.md 1 and 6)."""
+
+    warmup_s: float = 1.0
+    window_s: float = 3.0
+    timeout_s: float = 30.0
+    """Lab time after which a point that does not settle is `unsteady`."""
+    request_timeout_s: float = 20.0
+    """After this a request counts as unfinished, right-censored."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric to record: a template over a probe, with its unit (paper B, Listing 3)."""
+
+    name: str
+    template: str
+    unit: str
+    probe: str = ""
+
+
+@dataclass(frozen=True)
+class Agent:
+    """How to reach an infrastructure (paper B, Listing 1). `url` may be `${NAME}`, never stored."""
+
+    name: str
+    kind: str = "docker"
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Manager:
+    """Who configures one VNF, source or sink: through which agent, on which cores."""
+
+    name: str
+    agent: str
+    cpuset: str = ""
+
+
+@dataclass(frozen=True)
+class InitializationCommand:
+    """Run in the manager's container each time a new configuration is set; argv, no shell."""
+
+    manager: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """One campaign, resolved: all names are looked up, all values are in their units."""
+
+    name: str
+    targets: tuple[TargetPlan, ...]
+    templates: tuple[VnfTemplate, ...]
+    """Every template that a target names, source and sink included."""
+    workload: tuple[Parameter, ...]
+    load: LoadModel
+    kpi: str = "p95_ms"
+    """The KPI that the sampler models."""
+    kpi_max: float = 1000.0
+    """KPI ceiling: above it nothing is modelled, in the KPI's unit."""
+    loss_goal: float = 0.005
+    """Long-run share of unserved requests that `capacity` tolerates (METHOD.md 2)."""
+    sla: Sla | None = None
+    sampling: SamplingPlan = field(default_factory=SamplingPlan)
+    windows: WindowPlan = field(default_factory=WindowPlan)
+    budget_s: float | None = None
+    """Lab time after which no new sample is begun."""
+    summary: str = ""
+    metrics: tuple[Metric, ...] = ()
+    agents: tuple[Agent, ...] = ()
+    managers: tuple[Manager, ...] = ()
+    initialization: tuple[InitializationCommand, ...] = ()
+
+    def template(self, name: str) -> VnfTemplate:
+        return next(t for t in self.templates if t.name == name)
+
+    def target_plan(self, target: str) -> TargetPlan:
+        return next(p for p in self.targets if p.target.name == target)
+
+    def configurations(self, plan: TargetPlan) -> tuple[Configuration, ...]:
+        return tuple(grid(plan.resources, self.workload))
+
+    def largest_vcpu_sum(self) -> float:
+        """Cores that the functions of the hungriest configuration are allotted together."""
+        return max(
+            (
+                sum(c.vcpu(vnf.name) for vnf in plan.target.vnfs)
+                for plan in self.targets
+                for c in self.configurations(plan)
+            ),
+            default=0.0,
+        )

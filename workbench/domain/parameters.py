@@ -1,0 +1,132 @@
+"""What is set before a measurement: parameters, configurations, load, operating points, SLA."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Literal
+
+ParameterValue = float | str
+"""A number in the parameter's unit, or the name of a flavor."""
+
+Scale = Literal["linear", "log"]
+LoadKind = Literal["open", "closed"]
+Direction = Literal["<=", ">="]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A resource or workload parameter and the values to profile it at.
+
+    `key` is `vnf.parameter` for resources (`haproxy.vcpu`) and the plain name with its unit as a
+    suffix for workload parameters (`filesize_bytes`). Resource `vcpu` is in cores.
+    """
+
+    key: str
+    values: tuple[ParameterValue, ...]
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One value for every resource and workload parameter except the primary workload."""
+
+    resources: Mapping[str, ParameterValue]
+    workload: Mapping[str, ParameterValue]
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @property
+    def key(self) -> str:
+        """Stable text, the same in every session: `haproxy.vcpu=0.25,filesize_bytes=10000`."""
+        pairs = (*sorted(self.resources.items()), *sorted(self.workload.items()))
+        return ",".join(f"{name}={_plain(value)}" for name, value in pairs)
+
+    def resource(self, key: str, default: float = 0.0) -> float:
+        return float(self.resources.get(key, default))
+
+    def vcpu(self, vnf: str) -> float:
+        """Allocation of a VNF in cores; 0 where none is set."""
+        return self.resource(f"{vnf}.vcpu")
+
+    def parameter(self, key: str, default: float = 0.0) -> float:
+        """A workload parameter as a number."""
+        return float(self.workload.get(key, default))
+
+
+def _plain(value: ParameterValue) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def grid(
+    resources: tuple[Parameter, ...], workload: tuple[Parameter, ...]
+) -> Iterator[Configuration]:
+    """Every combination of the parameters' values, the last parameter varying fastest."""
+    for chosen in product(*(p.values for p in (*resources, *workload))):
+        values = dict(zip((p.key for p in (*resources, *workload)), chosen, strict=True))
+        yield Configuration(
+            {p.key: values[p.key] for p in resources}, {p.key: values[p.key] for p in workload}
+        )
+
+
+@dataclass(frozen=True)
+class PrimaryWorkload:
+    """The workload parameter that varies in operation, and the range to sample it in."""
+
+    name: str
+    low: float
+    high: float
+    scale: Scale = "log"
+    unit: str = ""
+    integer: bool = False
+    """Clients come whole; rates do not."""
+
+
+@dataclass(frozen=True)
+class LoadModel:
+    """How the source offers load (METHOD.md 2). Samples of different models never share a fit."""
+
+    kind: LoadKind
+    think_time_s: float = 0.0
+    arrivals: Literal["constant", "poisson"] = "constant"
+    connections: int = 64
+    """Open loop: the most requests in flight. What is due beyond that waits at the source, is
+    counted from its planned time, and is backlog when the load stops."""
+
+    @property
+    def key(self) -> str:
+        """`open-constant`, `closed`, `closed-think-0.1s`: stored with every sample."""
+        if self.kind == "open":
+            return f"open-{self.arrivals}"
+        return f"closed-think-{self.think_time_s:g}s" if self.think_time_s else "closed"
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A configuration of a target and a value of `wl`; `repetition` counts from 0."""
+
+    target: str
+    configuration: Configuration
+    wl: float
+    repetition: int = 0
+
+
+@dataclass(frozen=True)
+class Sla:
+    """A limit on one KPI at a workload: `p95<=200ms @ rate=300/s, filesize=10kB`.
+
+    `limit` is in the KPI's own unit (`kpi` carries it: `p95_ms`).
+    """
+
+    kpi: str
+    limit: float
+    direction: Direction = "<="
+    wl: float | None = None
+    workload: Mapping[str, ParameterValue] = field(default_factory=dict)
+    text: str = ""
+    """As the user wrote it."""
+
+    def holds(self, value: float) -> bool:
+        return value <= self.limit if self.direction == "<=" else value >= self.limit

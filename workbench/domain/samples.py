@@ -1,0 +1,182 @@
+"""What was measured: samples, their windows, usage and validity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from workbench.domain.parameters import OperatingPoint
+
+KpiDefinition = Literal["request", "planned", "time-weighted", "none"]
+"""From when latency counts: the request's own start, its planned time, or neither (METHOD.md 3)."""
+
+Reason = Literal[
+    "little",
+    "source_saturated",
+    "sink_saturated",
+    "host_saturated",
+    "bypass_limited",
+    "conntrack_full",
+    "errors",
+    "timeout",
+    "too_few",
+    "unsteady",
+]
+"""Why a sample is not valid (METHOD.md 4), in the order in which they are reported."""
+
+KPI_UNITS: Mapping[str, str] = {
+    "p50_ms": "ms",
+    "p95_ms": "ms",
+    "p99_ms": "ms",
+    "mean_ms": "ms",
+    "throughput_rps": "requests/s",
+    "goodput_mbps": "Mbit/s",
+    "loss_pct": "%",
+    "error_pct": "%",
+}
+"""KPIs that every HTTP sample carries. `loss_pct` is the share of planned requests that were not
+answered in time (open loop), `error_pct` the share of answers that were errors."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its 95 % interval; `low == high == value` is never written for a guess."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one VNF, the source, the sink or the host consumed while a window ran.
+
+    `cpu_cores` is a mean over the window; `cpu_share` is that over its allocation (0-1).
+    """
+
+    cpu_cores: float
+    cpu_share: float
+    throttled_share: float = 0.0
+    """Throttled quota periods over all periods."""
+    throttled_s: float = 0.0
+    memory_bytes: float = 0.0
+    rx_mbps: float = 0.0
+    tx_mbps: float = 0.0
+    threads: int = 0
+    """Worker threads that the function was configured with; 0 where unknown."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check that failed, with the figure that broke the limit and where it was read."""
+
+    reason: Reason
+    figure: float
+    limit: float
+    evidence: str
+    """A sentence: which thread, which counter."""
+
+
+@dataclass(frozen=True)
+class LatencyHistogram:
+    """Counts over log buckets of at most 1 %: bucket i holds [g**i, g**(i+1)) microseconds.
+
+    Mergeable by adding counts. `censored` counts requests that never finished, by the bucket of
+    the time they had waited.
+    """
+
+    growth: float
+    buckets: tuple[int, ...]
+    counts: tuple[int, ...]
+    censored_buckets: tuple[int, ...] = ()
+    censored_counts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Window:
+    """One steady stretch of load inside a sample; times on the lab's clock, from its start."""
+
+    start_s: float
+    duration_s: float
+    planned: int
+    """Requests due in the window (open loop) or begun in it (closed loop)."""
+    completed: int
+    errors: int
+    unfinished: int
+    service: LatencyHistogram
+    """From the request's own start."""
+    response: LatencyHistogram
+    """From the planned time; equal to `service` in a closed loop."""
+
+
+@dataclass(frozen=True)
+class UsageSecond:
+    """Usage of one component in one second of a sample."""
+
+    second: float
+    component: str
+    """VNF instance name, `source`, `sink` or `host`."""
+    cpu_cores: float
+    throttled_share: float
+    memory_bytes: float
+    rx_mbps: float
+    tx_mbps: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """KPIs and usage at one operating point, with validity, repetition and interval."""
+
+    id: str
+    """`<target>/<configuration hash>/<wl>/<repetition>`: content key, unique in a session."""
+    point: OperatingPoint
+    kpis: Mapping[str, Estimate]
+    """By KPI name (`KPI_UNITS`); a KPI that cannot be stated is absent, never zero."""
+    usage: Mapping[str, Usage]
+    """By VNF instance name, `source`, `sink`, `host`."""
+    valid: bool
+    findings: tuple[Finding, ...]
+    labels: tuple[str, ...]
+    """Remarks that do not invalidate: `throttled`, `not_cpu_limited`, `censored`, `interpolated`
+    (recorded lab: not measured at this point), `without_windows` ..."""
+    load_model: str
+    kpi_definition: KpiDefinition
+    generator: str
+    """Name and version: `oha 1.16.0`, `simulated 1`."""
+    planned: int
+    completed: int
+    errors: int
+    unfinished: int
+    windows: int
+    batches: int
+    throttled_share: float
+    """The largest of the functions' shares."""
+    straddle_share: float
+    """About n/(X·T): the share of requests that meet a quota gap (METHOD.md 5)."""
+    started_at: float
+    """Seconds since the epoch, when the first window began."""
+    measured_s: float
+    """Steady time, the sum of the windows, on the lab's clock."""
+    lab_s: float
+    """Everything that the visit cost on the lab's clock: allocation, warm-up, windows."""
+    p_sla: Estimate | None = None
+    """P(R <= the campaign's SLA limit), where it names one on a response time."""
+
+    @property
+    def reason(self) -> str:
+        """The first finding's reason; empty where the sample is valid."""
+        return self.findings[0].reason if self.findings else ""
+
+    def kpi(self, name: str) -> float | None:
+        estimate = self.kpis.get(name)
+        return estimate.value if estimate else None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A sample with the windows and usage seconds it was computed from."""
+
+    sample: Sample
+    windows: tuple[Window, ...]
+    series: tuple[UsageSecond, ...]

@@ -1,0 +1,72 @@
+"""Sessions as lists show them, and the plan of a run before it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from workbench.domain.parameters import Configuration
+
+SessionState = Literal[
+    "planned", "running", "paused", "interrupted", "finished", "stopped", "failed"
+]
+"""`interrupted`: its engine died; `workbench resume NAME` goes on where it stood."""
+
+Outcome = Literal["done", "stopped", "aborted", "budget", "failed"]
+"""How a run ended."""
+
+ConfigurationOutcome = Literal[
+    "converged", "max_samples", "skipped", "budget", "unusable", "stopped"
+]
+"""How one configuration ended; `unusable`: no valid sample could be taken."""
+
+
+@dataclass(frozen=True)
+class SessionSummary:
+    """One line of `workbench ls`."""
+
+    name: str
+    state: SessionState
+    campaign: str
+    lab: str
+    targets: tuple[str, ...]
+    samples: int
+    invalid: int
+    created_at: float
+    changed_at: float
+    size_bytes: int
+    path: str
+    kind: Literal["session", "bundle"] = "session"
+
+
+@dataclass(frozen=True)
+class PlannedConfiguration:
+    """A configuration in the order of the plan, with what it may cost."""
+
+    block: int
+    target: str
+    configuration: Configuration
+    samples: int
+    lab_s: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a campaign will cost, shown before it starts."""
+
+    campaign: str
+    lab: str
+    configurations: tuple[PlannedConfiguration, ...]
+    samples: int
+    """At most."""
+    lab_s: float
+    """Estimated, deployments included."""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DescriptorText:
+    """A descriptor as given, kept in the session; secrets are references in it, never values."""
+
+    path: str
+    text: str

@@ -1,0 +1,125 @@
+"""VNFs and how they are composed: series, parallel, target.
+
+The three nodes of a chain are msgspec structs rather than dataclasses: they form a union, and in
+JSON a union needs a tag (`{"kind": "series", "parts": [...]}`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from msgspec import Struct
+
+Placement = Literal["inline", "passive"]
+Role = Literal["function", "source", "sink"]
+ReadinessKind = Literal["http", "tcp", "command"]
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """How to tell that a container serves: probed until it answers or `timeout_s` is over."""
+
+    kind: ReadinessKind = "tcp"
+    path: str = "/"
+    command: tuple[str, ...] = ()
+    timeout_s: float = 20.0
+
+
+@dataclass(frozen=True)
+class ConfigurationFile:
+    """A file rendered into the container before it starts.
+
+    `text` is a `string.Template`; it may use `$upstream_host`, `$upstream_port`, `$port`,
+    `$threads` and the VNF's own `settings`.
+    """
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class VnfTemplate:
+    """One kind of network function, source or sink, as a descriptor describes it.
+
+    Exactly one of `build` (a folder with a Dockerfile, beside the descriptor) and `image` (an
+    existing image) is set.
+    """
+
+    name: str
+    role: Role = "function"
+    placement: Placement = "inline"
+    summary: str = ""
+    build: str = ""
+    image: str = ""
+    port: int = 8080
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Values may be `${NAME}`: read from the environment when deployed, never stored."""
+    files: tuple[ConfigurationFile, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    readiness: Readiness = field(default_factory=Readiness)
+    default_vcpu: float = 1.0
+    simulated: Mapping[str, float] = field(default_factory=dict)
+    """Parameters of the function's stand-in in the simulated lab (docs/simulated-lab.md)."""
+
+
+class Vnf(Struct, frozen=True, tag_field="kind", tag="vnf"):
+    """A network function in a chain: an instance name that is unique there, and its template."""
+
+    name: str
+    template: str
+
+
+class Series(Struct, frozen=True, tag_field="kind", tag="series"):
+    """Traffic passes the parts one after the other, from the source's side to the sink's."""
+
+    parts: tuple[Node, ...]
+
+
+class Parallel(Struct, frozen=True, tag_field="kind", tag="parallel"):
+    """Traffic is split over the branches; `shares` sum to 1."""
+
+    branches: tuple[Node, ...]
+    shares: tuple[float, ...]
+
+
+Node = Vnf | Series | Parallel
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is profiled between a source and a sink; a single VNF is a chain of one."""
+
+    name: str
+    graph: Node
+    source: str = "source"
+    sink: str = "sink"
+    """Template names of the source and the sink."""
+
+    @property
+    def vnfs(self) -> tuple[Vnf, ...]:
+        """All functions, from the source's side, branch by branch."""
+        return tuple(_walk(self.graph))
+
+
+def _walk(node: Node) -> Iterator[Vnf]:
+    match node:
+        case Vnf():
+            yield node
+        case Series(parts):
+            for part in parts:
+                yield from _walk(part)
+        case Parallel(branches):
+            for branch in branches:
+                yield from _walk(branch)
+
+
+def series_of(target: Target) -> tuple[Vnf, ...] | None:
+    """The functions in their order if the target is a plain series, else None."""
+    if isinstance(target.graph, Vnf):
+        return (target.graph,)
+    if isinstance(target.graph, Series) and all(isinstance(p, Vnf) for p in target.graph.parts):
+        return target.vnfs
+    return None

@@ -1,0 +1,1 @@
+"""Sessions as tables, Parquet and bundles for others."""

@@ -1,0 +1,1 @@
+"""Where a target lives: real, simulated, recorded."""

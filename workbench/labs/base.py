@@ -1,0 +1,128 @@
+"""The `Lab` protocol: where a target lives.
+
+A lab deploys a target between a source and a sink, changes allocations, drives load and hands
+over raw records and counters on its own clock. Warm-up, steadiness, repetition and validity are
+decided above it (`measuring`, `engine`), so that every lab is judged by the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from workbench.domain.campaign import Campaign
+from workbench.domain.lab import Check, HostFacts
+from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.samples import Measurement, Usage
+from workbench.domain.topology import Target
+from workbench.measuring.records import Drive
+
+OnUsage = Callable[[Mapping[str, Usage]], None]
+"""Called about once a second while load is driven; must return at once."""
+
+
+@dataclass(frozen=True)
+class LabSettings:
+    """How a lab is opened.
+
+    `session` labels everything that the lab creates. `pace` (simulated lab) is lab seconds per
+    second, None for as fast as it goes. `argument` is what follows the colon in `recorded:NAME`,
+    resolved to a path.
+    """
+
+    session: str
+    seed: int = 1
+    pace: float | None = None
+    argument: str = ""
+    oversubscribe: bool = False
+
+
+@dataclass(frozen=True)
+class LabCosts:
+    """Lab seconds that things take besides load, for plans and estimates."""
+
+    deploy_s: float
+    allocate_s: float
+    drive_overhead_s: float
+    """Start and stop of the generator, per drive."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What the pre-flight saw on a fresh target."""
+
+    target: str
+    generator: str
+    """Name and version of the generator that was chosen."""
+    keep_alive: bool
+    path: str
+    """A sentence: what one request on this path does (answers, closes, redirects, bytes)."""
+    warnings: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Lab(Protocol):
+    """What every lab can do. Errors are `LabError`s; `close` never raises."""
+
+    name: str
+    """Entry point name: `docker`, `sim`, `recorded`."""
+
+    def __init__(self, campaign: Campaign, settings: LabSettings) -> None: ...
+
+    @property
+    def costs(self) -> LabCosts: ...
+
+    def clock(self) -> float:
+        """Seconds on the lab's clock."""
+        ...
+
+    async def open(self) -> HostFacts:
+        """Check that the campaign can run here; build or find images; deploy nothing yet."""
+        ...
+
+    async def deploy(self, target: Target, configuration: Configuration) -> Deployment:
+        """Bring up the target, wait until it is ready, run the pre-flight."""
+        ...
+
+    async def allocate(self, configuration: Configuration) -> None:
+        """Set resources and workload parameters; restarts only what must restart."""
+        ...
+
+    async def undeploy(self) -> None:
+        """Remove the target; idempotent."""
+        ...
+
+    async def close(self) -> None:
+        """Remove everything that carries the session's label; idempotent, on every way out."""
+        ...
+
+
+@runtime_checkable
+class DrivingLab(Lab, Protocol):
+    """A lab with a target that load can be driven through."""
+
+    async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
+        """Offer load at `point` for `seconds` and hand over what was seen."""
+        ...
+
+
+@runtime_checkable
+class RecallingLab(Lab, Protocol):
+    """A lab that answers from what was measured before."""
+
+    async def recall(self, point: OperatingPoint) -> Measurement:
+        """The measurement at `point`, or the nearest ones interpolated, labelled as such."""
+        ...
+
+
+class LabDoctor(Protocol):
+    """A lab's own lines of `workbench doctor`, and its strays. Static on the lab class."""
+
+    @staticmethod
+    async def examine() -> tuple[Check, ...]: ...
+
+    @staticmethod
+    async def reap(alive: frozenset[str]) -> tuple[str, ...]:
+        """Remove what carries the label of a session not in `alive`; the names of what went."""
+        ...

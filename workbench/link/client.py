@@ -1,0 +1,40 @@
+"""The `Client` protocol: how every door talks to an engine, near or far.
+
+Two bodies: `link.socket.SocketClient` over the engine's unix socket, and `link.local.LocalClient`
+around an engine in the same process. A door cannot tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from workbench.domain.events import Event, Tick
+from workbench.domain.messages import Reply, Request
+from workbench.domain.projection import SessionView
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A session as it stands, and everything that happens to it from there on.
+
+    `view` is folded up to `view.seq`; `changes` yields every later event exactly once and in
+    order, and ticks, which may be dropped for a slow reader. It ends when the engine goes away.
+    """
+
+    view: SessionView
+    changes: AsyncIterator[Event | Tick]
+
+
+class Client(Protocol):
+    async def ask(self, request: Request) -> Reply:
+        """The reply to a request. A `Failed` reply is raised as the error it stands for."""
+        ...
+
+    def follow(self, session: str) -> AbstractAsyncContextManager[Feed]:
+        """Follow a session, live or finished."""
+        ...
+
+    async def close(self) -> None: ...

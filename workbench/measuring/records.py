@@ -1,0 +1,111 @@
+"""What a lab hands over for one stretch of load: request records and raw counters.
+
+Times are seconds on the lab's clock (monotonic; virtual in the simulated lab). Nothing here is a
+KPI yet: `workbench.measuring` computes every KPI, for every lab, from these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.domain.samples import KpiDefinition
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+NO_STATUS = 0
+"""Status of a request that got no answer: unfinished, refused, reset or timed out."""
+
+
+@dataclass(frozen=True)
+class RequestRecords:
+    """One row per request that was due (open loop) or begun (closed loop); columns of shape (n,).
+
+    Attributes
+    ----------
+    planned_s : due time; equal to `start_s` in a closed loop.
+    start_s : when it was sent; NaN if it was due but never sent.
+    first_byte_s : NaN where the generator does not tell.
+    end_s : when the answer was complete or the attempt failed; NaN if unfinished when the load
+        stopped (right-censored, never dropped).
+    status : HTTP status, `NO_STATUS` without an answer.
+    bytes : body bytes received.
+    """
+
+    planned_s: Floats
+    start_s: Floats
+    first_byte_s: Floats
+    end_s: Floats
+    status: Integers
+    bytes: Integers
+
+    def __len__(self) -> int:
+        return int(self.planned_s.size)
+
+    @property
+    def finished(self) -> NDArray[np.bool_]:
+        return np.isfinite(self.end_s)
+
+    @property
+    def succeeded(self) -> NDArray[np.bool_]:
+        """Answered with a status below 400."""
+        return self.finished & (self.status > NO_STATUS) & (self.status < 400)
+
+
+@dataclass(frozen=True)
+class ComponentCounters:
+    """Cumulative counters of one component, as the kernel (or the simulation) counts them."""
+
+    cpu_s: float
+    periods: int = 0
+    """Quota periods begun; 0 where no quota is set."""
+    throttled_periods: int = 0
+    throttled_s: float = 0.0
+    memory_bytes: float = 0.0
+    rx_bytes: float = 0.0
+    tx_bytes: float = 0.0
+    rx_packets: float = 0.0
+    tx_packets: float = 0.0
+    threads_cpu_s: tuple[float, ...] = ()
+    """Per thread, of a component whose single threads can be a limit (source, sink)."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """All counters at one instant."""
+
+    at_s: float
+    components: Mapping[str, ComponentCounters]
+    """By VNF instance name, `source`, `sink`."""
+    host_busy_s: float
+    """CPU seconds that all cores of the host spent not idle."""
+    conntrack_used: int = 0
+    conntrack_limit: int = 0
+
+
+@dataclass(frozen=True)
+class Drive:
+    """One stretch of load at one operating point, warm-up included.
+
+    `counters` holds at least the instants of begin and stop, in between about one a second.
+    """
+
+    begin_s: float
+    stop_s: float
+    """When the load stopped; requests unfinished then had waited until here."""
+    records: RequestRecords
+    counters: tuple[Counters, ...]
+    generator: str
+    kpi_definition: KpiDefinition
+    connections: int
+    """The most requests in flight that the generator allows itself."""
+    allotted_cores: Mapping[str, float]
+    """By component: quota or pinned cores; the host's cores under `host`."""
+    threads: Mapping[str, int]
+    """Worker threads that each function was configured with."""
+    notes: tuple[str, ...] = ()
+    """What the lab saw while it drove, for the event log."""

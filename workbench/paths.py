@@ -1,0 +1,100 @@
+"""Where things are: workspace, sessions, socket, locks, log, shipped templates.
+
+A *workspace* is a folder with `sessions/` in it. One engine owns it; its socket lies in the
+runtime folder of the user, since a path in the workspace could pass the limit for unix sockets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from workbench.domain.errors import UsageError
+
+APPLICATION = "vnf-workbench"
+WORKSPACE_VARIABLE = "WORKBENCH_WORKSPACE"
+SOCKET_PATH_LIMIT = 100
+"""Bytes; the kernel's own limit for unix sockets is 108."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A folder that one engine owns."""
+
+    root: Path
+
+    @property
+    def sessions(self) -> Path:
+        return self.root / "sessions"
+
+    @property
+    def exports(self) -> Path:
+        return self.root / "exports"
+
+    @property
+    def templates(self) -> Path:
+        """The user's own descriptors; they win over shipped ones of the same name."""
+        return self.root / "templates"
+
+    @property
+    def state(self) -> Path:
+        return self.root / ".workbench"
+
+    @property
+    def engine_lock(self) -> Path:
+        return self.state / "engine.lock"
+
+    @property
+    def log(self) -> Path:
+        return self.state / "workbench.log"
+
+    @property
+    def socket(self) -> Path:
+        digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
+        path = runtime_folder() / f"engine-{digest}.sock"
+        if len(os.fsencode(path)) >= SOCKET_PATH_LIMIT:
+            raise UsageError(
+                f"the socket's path {path} is too long",
+                remedy="Set XDG_RUNTIME_DIR to a shorter folder",
+            )
+        return path
+
+
+def workspace(given: Path | None = None) -> Workspace:
+    """The workspace: as given, else `WORKBENCH_WORKSPACE`, else here, else the data folder.
+
+    *Here* counts only where the current folder holds `sessions/`. Nothing is created.
+    """
+    if given is not None:
+        return Workspace(given.expanduser().resolve())
+    if named := os.environ.get(WORKSPACE_VARIABLE):
+        return Workspace(Path(named).expanduser().resolve())
+    if (Path.cwd() / "sessions").is_dir():
+        return Workspace(Path.cwd().resolve())
+    return Workspace(Path(platformdirs.user_data_dir(APPLICATION)))
+
+
+def runtime_folder() -> Path:
+    """The user's folder for sockets and locks, mode 0700; created if missing."""
+    folder = Path(platformdirs.user_runtime_dir(APPLICATION))
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def measuring_lock() -> Path:
+    """One per host and user: campaigns of several workspaces queue for it (decision 1)."""
+    return runtime_folder() / "measuring.lock"
+
+
+def shipped(kind: str) -> Path:
+    """Folder of shipped data, `templates` or `sessions`; in a checkout beside the package."""
+    package = Path(__file__).resolve().parent
+    installed = package / "share" / kind
+    if installed.is_dir():
+        return installed
+    beside = {"templates": "templates", "sessions": "sessions/recorded"}[kind]
+    return package.parent / beside

@@ -1,0 +1,58 @@
+"""Parts by entry point: labs, generators, probes, samplers, models, exports.
+
+Built-in parts register the same way as third parties' do. Loading has three grains: the names
+alone, which imports nothing; one part, which raises; and all parts, which returns what is broken
+beside what works, so that a broken plugin stops nothing else.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal
+
+from workbench.domain.errors import PluginError
+
+Group = Literal["labs", "traffic", "probes", "samplers", "models", "exports"]
+GROUPS: tuple[Group, ...] = ("labs", "traffic", "probes", "samplers", "models", "exports")
+
+
+def _found(group: Group) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=f"workbench.{group}")}
+
+
+def names(group: Group) -> tuple[str, ...]:
+    """Names of the registered parts; nothing is imported."""
+    return tuple(sorted(_found(group)))
+
+
+def load(group: Group, name: str) -> Any:
+    """The part of that name. Raises `PluginError` if there is none or its import fails."""
+    found = _found(group)
+    if name not in found:
+        known = ", ".join(sorted(found)) or "none"
+        raise PluginError(
+            f"nothing is registered as {name!r}",
+            where=f"workbench.{group}",
+            remedy=f"Choose one of: {known}",
+        )
+    try:
+        return found[name].load()
+    except Exception as error:  # a plugin may fail in any way while it is imported
+        distribution = found[name].dist
+        raise PluginError(
+            f"{name!r} cannot be loaded: {type(error).__name__}: {error}",
+            where=f"workbench.{group}, from {distribution.name if distribution else 'unknown'}",
+            remedy="Upgrade or uninstall that package",
+        ) from error
+
+
+def load_all(group: Group) -> tuple[dict[str, Any], tuple[PluginError, ...]]:
+    """Every part that loads, by name, and an error for every one that does not."""
+    parts: dict[str, Any] = {}
+    broken: list[PluginError] = []
+    for name in names(group):
+        try:
+            parts[name] = load(group, name)
+        except PluginError as error:
+            broken.append(error)
+    return parts, tuple(broken)

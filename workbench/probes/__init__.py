@@ -1,0 +1,1 @@
+"""Counters of containers, threads and hosts, read from the kernel."""

@@ -1,0 +1,1 @@
+"""Closed and open queueing models with CPU quota: for the simulated lab and the benchmarks."""

@@ -1,0 +1,75 @@
+"""Ask and tell: what to measure next, and when to stop. No I/O, no clock, no lab.
+
+A sampler sees one target with all its configurations, so that it may pool what it learns across
+them. It is rebuilt from the stored samples at any time (resume, a lost worker): the same tells,
+in the same order, give the same asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from workbench.domain.campaign import SamplingPlan
+from workbench.domain.parameters import Configuration, LoadModel, PrimaryWorkload, Sla
+from workbench.domain.samples import Sample
+from workbench.domain.sessions import ConfigurationOutcome
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a sampler may ask about."""
+
+    target: str
+    configurations: tuple[Configuration, ...]
+    primary: PrimaryWorkload
+    load: LoadModel
+    kpi: str
+    kpi_max: float
+    loss_goal: float
+    sla: Sla | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class Ask:
+    """The next operating point; it bisects `low`-`high` (equal at the ends of the range)."""
+
+    configuration: Configuration
+    wl: float
+    repetition: int
+    low: float
+    high: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the sampling of a configuration ended, and why, as a sentence."""
+
+    outcome: ConfigurationOutcome
+    note: str
+
+
+class Sampler(Protocol):
+    """Registered under `workbench.samplers`; never asks outside the space nor twice for a point."""
+
+    def __init__(self, space: Space, plan: SamplingPlan) -> None: ...
+
+    def tell(self, samples: Sequence[Sample]) -> None:
+        """New samples, valid or not, in the order they were taken."""
+        ...
+
+    def skip(self, configuration: Configuration) -> None:
+        """The user wants no more of it."""
+        ...
+
+    def ask(self) -> Ask | None:
+        """The next point; None when every configuration has ended. Asking again changes nothing."""
+        ...
+
+    @property
+    def endings(self) -> Mapping[Configuration, Ending]:
+        """Configurations that need no more samples."""
+        ...

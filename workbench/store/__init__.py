@@ -1,0 +1,1 @@
+"""The session file: DuckDB, and the only room that speaks SQL."""

@@ -1,0 +1,67 @@
+"""The `Generator` protocol: programs that run beside the source, never in the Python process.
+
+A generator turns an offer into an argument vector, and what the program left behind into request
+records. It starts nothing itself: the lab runs the vector where the source is, so the same
+generator serves containers, namespaces and remote hosts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from workbench.domain.parameters import LoadModel
+from workbench.domain.samples import KpiDefinition
+from workbench.measuring.records import RequestRecords
+
+
+@dataclass(frozen=True)
+class PathFacts:
+    """What one request on a path does; a generator is chosen by this (METHOD.md 3)."""
+
+    status: int
+    body_bytes: int
+    keep_alive: bool
+    """The far side keeps the connection open after an answer."""
+    redirects: bool
+    compresses: bool
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Load to be offered to a URL: requests per second (open) or clients (closed)."""
+
+    url: str
+    load: LoadModel
+    wl: float
+    seconds: float
+    keep_alive: bool
+    request_timeout_s: float
+    expected_bytes: int
+    result_path: str
+    """File beside the source that the program writes its records to."""
+
+
+class Generator(Protocol):
+    name: str
+    kpi_definition: KpiDefinition
+
+    def unfit(self, path: PathFacts, load: LoadModel) -> str | None:
+        """A sentence why it cannot measure this, or None."""
+        ...
+
+    def version_argv(self) -> tuple[str, ...]: ...
+
+    def parse_version(self, output: str) -> str: ...
+
+    def argv(self, offer: Offer) -> tuple[str, ...]: ...
+
+    def parse(
+        self, offer: Offer, result: bytes, output: str, begin_s: float, stop_s: float
+    ) -> RequestRecords:
+        """Records on the lab's clock, planned-but-unsent and unfinished requests included.
+
+        `result` is the content of `result_path` (empty if the program writes to its output),
+        `output` its standard output. Raises `TrafficError` naming what is wrong with them.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""The screens. They know the link and the words, nothing else."""
