@@ -1,6 +1,45 @@
-"""The command line: wires everything together."""
+"""The command line: wires everything together.
+
+Data goes to standard output, talk to standard error; exit codes are 0 (done), 1 (a finding),
+2 (wrong use), 3 (lab or environment failure) and 130 (interrupted).
+"""
+
+from __future__ import annotations
+
+import sys
+
+DEBUG_OPTION = "--debug"
 
 
 def main() -> None:
-    """Entry point of `workbench`."""
-    raise SystemExit(2)
+    """Entry point of `workbench`: runs a command, turns errors into sentences and exit codes."""
+    from workbench.domain.errors import INTERRUPTED, WorkbenchError
+
+    debug = DEBUG_OPTION in sys.argv[1:]
+    try:
+        from workbench.cli.app import app
+
+        app()
+    except WorkbenchError as error:
+        if debug:
+            raise
+        print(error, file=sys.stderr)  # noqa: T201 - the one place that speaks for every error
+        raise SystemExit(error.exit_code) from None
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # The reader of our output went away (`workbench samples x | head`): nothing to say.
+        sys.stderr.close()
+        raise SystemExit(0) from None
+    except Exception as error:  # what nobody expected is logged whole, and said in one sentence
+        if debug:
+            raise
+        from workbench.cli.context import log_unexpected
+
+        path = log_unexpected(error)
+        print(  # noqa: T201
+            f"Unexpected {type(error).__name__}: {error}. The whole trace is in {path}; "
+            "run again with --debug to see it here.",
+            file=sys.stderr,
+        )
+        raise SystemExit(1) from None

@@ -1,0 +1,71 @@
+# Two commands for a fresh machine with Python >= 3.11 (pip, venv) and make: `make demo`, `make test`.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SOURCES = $(shell find workbench templates sessions/recorded -type f -not -name '*.pyc') pyproject.toml
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint unit docker-test accept bench lock lock-check screenshot clean
+
+demo: $(VENV)/.runtime  ## profile haproxy, tinyproxy and their chains; a new session each time
+	@$(BIN)/workbench run demo
+
+test: lint unit docker-test  ## lint, types, floors, tests against the built wheel
+
+lint: $(VENV)/.dev lock-check
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+unit: $(VENV)/.dev
+	cd tests && ../$(BIN)/pytest -q -m "not docker"
+
+docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker
+	cd tests && ../$(BIN)/pytest -q -m docker
+
+accept: $(VENV)/.dev  ## the long acceptance runs
+	cd tests && ../$(BIN)/pytest -q acceptance --accept
+
+bench: $(VENV)/.dev  ## benchmarks with their targets; never a timed test
+	$(BIN)/python benchmarks/run.py
+
+lock: $(VENV)/.tools  ## lock files anew from pyproject.toml
+	$(BIN)/python scripts/lock.py write
+
+lock-check: $(VENV)/.dev
+	$(BIN)/python scripts/lock.py check
+
+screenshot: $(VENV)/.runtime
+	$(BIN)/python scripts/screenshot.py docs/images/live.svg
+
+clean:
+	rm -rf $(VENV) dist build
+
+# ---------------------------------------------------------------------- how .venv comes to be
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python >= 3.11 is needed")'
+	$(PYTHON) -m venv $(VENV)
+
+# Runtime without optional extras, and the build back end: every file has a hash in the lock.
+$(VENV)/.tools: requirements-dev.lock scripts/select_lock.py pyproject.toml | $(BIN)/python
+	$(BIN)/python scripts/select_lock.py runtime build < requirements-dev.lock > $(VENV)/selected.lock
+	$(PIP_INSTALL) --require-hashes -r $(VENV)/selected.lock
+	touch $@
+
+$(VENV)/.runtime: $(VENV)/.tools $(SOURCES)
+	$(PIP_INSTALL) --no-deps --no-build-isolation --force-reinstall .
+	touch $@
+
+$(VENV)/.dev-tools: requirements-dev.lock | $(BIN)/python
+	$(PIP_INSTALL) --require-hashes -r requirements-dev.lock
+	touch $@
+
+# Tests run against the built wheel, not against this folder.
+$(VENV)/.dev: $(VENV)/.dev-tools $(SOURCES)
+	rm -rf dist
+	$(BIN)/python -m build --quiet --wheel --no-isolation
+	$(PIP_INSTALL) --no-deps --force-reinstall dist/*.whl
+	touch $@

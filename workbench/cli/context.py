@@ -1,0 +1,225 @@
+"""What every command shares: the workspace, the client of an engine, how tables are printed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from workbench.domain.messages import Reply, Request
+    from workbench.link.client import Client
+    from workbench.paths import Workspace
+
+T = TypeVar("T")
+
+START_TIMEOUT_S = 15.0
+"""How long a freshly started engine may take until its socket answers."""
+
+
+@dataclass
+class Settings:
+    """The global options, as given."""
+
+    workspace: Path | None = None
+    debug: bool = False
+
+
+settings = Settings()
+
+
+def current_workspace() -> Workspace:
+    from workbench.paths import workspace
+
+    return workspace(settings.workspace)
+
+
+def identity() -> str:
+    """Who commands, as the event log names it: `user@tty`."""
+    import getpass
+
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container without a passwd entry
+        user = str(os.getuid())
+    try:
+        terminal = os.ttyname(0).removeprefix("/dev/")
+    except OSError:
+        return user
+    return f"{user}@{terminal}"
+
+
+def say(text: str) -> None:
+    """A line of talk, to standard error."""
+    print(text, file=sys.stderr)  # noqa: T201
+
+
+def put(text: str) -> None:
+    """A line of data, to standard output."""
+    print(text, flush=True)  # noqa: T201
+
+
+def put_json(plain: Any) -> None:
+    """One line of JSON, to standard output."""
+    from workbench.domain.codec import dumps
+
+    put(dumps(plain).decode())
+
+
+def execute(main: Coroutine[Any, Any, T]) -> T:
+    """Run a command's coroutine; SIGTERM cancels it so that every `finally` runs."""
+
+    async def guarded() -> T:
+        task = asyncio.ensure_future(main)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+    return asyncio.run(guarded())
+
+
+async def live_client() -> Client | None:
+    """The client of the engine that runs in this workspace, if one answers."""
+    from workbench.domain.errors import EngineError
+    from workbench.link.socket import SocketClient
+
+    workspace = current_workspace()
+    if not workspace.socket.exists():
+        return None
+    try:
+        return await SocketClient.connect(workspace.socket, identity())
+    except (OSError, EngineError) as error:
+        if isinstance(error, EngineError) and "protocol" in error.what:
+            raise
+        return None
+
+
+@asynccontextmanager
+async def any_client() -> AsyncIterator[Client]:
+    """The live engine's client, else one around an engine in this process.
+
+    For commands that look something up or finish soon; campaigns go to a process of their own.
+    """
+    client = await live_client()
+    if client is not None:
+        try:
+            yield client
+        finally:
+            await client.close()
+        return
+    from workbench.engine.core import Engine
+    from workbench.link.local import LocalClient
+
+    engine = Engine(current_workspace())
+    await engine.start()
+    client = LocalClient(engine, identity())
+    try:
+        yield client
+    finally:
+        await client.close()
+        await engine.close()
+
+
+async def started_client(http: str | None = None) -> Client:
+    """The client of this workspace's engine; starts the engine's process where none runs."""
+    client = await live_client()
+    if client is not None:
+        return client
+    from workbench.domain.errors import EngineError
+
+    workspace = current_workspace()
+    process = start_engine(workspace, http)
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        client = await live_client()
+        if client is not None:
+            return client
+        if process.poll() is not None and process.returncode != 0:
+            raise EngineError(
+                _last_line(workspace.state / "engine.err") or "the engine ended as it started",
+                remedy=f"See {workspace.log}",
+            )
+        await asyncio.sleep(0.05)
+    raise EngineError(
+        f"the engine did not answer within {START_TIMEOUT_S:g} s",
+        where=str(workspace.socket),
+        remedy=f"See {workspace.log}",
+    )
+
+
+def start_engine(workspace: Workspace, http: str | None = None) -> subprocess.Popen[bytes]:
+    """Start the engine's process, detached: it outlives this one and every screen."""
+    from workbench.domain.errors import SessionError
+
+    try:
+        workspace.state.mkdir(parents=True, exist_ok=True)
+        errors = (workspace.state / "engine.err").open("wb")
+    except OSError as error:
+        raise SessionError(
+            f"the workspace cannot be written: {error.strerror}",
+            where=str(workspace.root),
+            remedy="Choose another one with --workspace DIR",
+        ) from None
+    with errors:
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "workbench",
+                "--workspace",
+                str(workspace.root),
+                "engine",
+                "serve",
+                *(["--http", http] if http else []),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=True,
+            cwd="/",
+        )
+
+
+def ask(request: Request) -> Reply:
+    """One request to whichever engine there is, and its reply."""
+
+    async def asked() -> Reply:
+        async with any_client() as client:
+            return await client.ask(request)
+
+    return execute(asked())
+
+
+def on_interrupt(action: Callable[[], None]) -> None:
+    """Call `action` on Ctrl-C instead of raising; the running loop handles it."""
+    with suppress(NotImplementedError):  # not the main thread
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, action)
+
+
+def log_unexpected(error: BaseException) -> Path:
+    """Append a stack trace to the log file; returns where that is."""
+    path = current_workspace().log
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as log:
+            log.write("".join(traceback.format_exception(error)))
+    return path
+
+
+def _last_line(path: Path) -> str:
+    try:
+        lines = path.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return lines[-1].rstrip(".") if lines else ""

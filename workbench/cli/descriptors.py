@@ -1,0 +1,90 @@
+"""`lint`, `schema`, `plan`: descriptors before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli.run import LabOption, SeedOption
+
+
+def register(app: typer.Typer) -> None:
+    app.command("lint")(lint)
+    app.command("schema")(schema)
+    app.command("plan")(plan)
+
+
+def lint(
+    files: Annotated[list[Path], typer.Argument(help="Descriptors to check.")],
+) -> None:
+    """Check descriptors; every mistake as `file:line:column: field: what is wrong`.
+
+    Example: workbench lint templates/campaigns/demo.yaml
+    """
+    from workbench.cli.context import current_workspace, put, say
+    from workbench.descriptors.checking import lint as check
+    from workbench.domain.errors import WRONG_USE
+
+    found = [mistake for file in files for mistake in check(file, workspace=current_workspace())]
+    for mistake in found:
+        put(str(mistake))
+    if found:
+        say(f"{len(found)} mistakes")
+        raise typer.Exit(WRONG_USE)
+    say(f"{len(files)} descriptors without a mistake")
+
+
+def schema(
+    kind: Annotated[str, typer.Argument(help="vnf, chain, campaign or metrics.")],
+) -> None:
+    """Print the JSON Schema of a kind of descriptor, for editors.
+
+    Example: workbench schema campaign > campaign.schema.json
+    """
+    import json
+
+    from workbench.cli.context import put
+    from workbench.descriptors.schemas import KINDS, json_schema
+    from workbench.domain.errors import UsageError
+
+    if kind not in KINDS:
+        raise UsageError(
+            f"no descriptor is a {kind!r}", remedy=f"Choose one of: {', '.join(KINDS)}"
+        )
+    put(json.dumps(json_schema(kind), indent=2))
+
+
+def plan(
+    campaign: Annotated[str, typer.Argument(help="A campaign's name or file.")] = "demo",
+    lab: LabOption = None,
+    seed: SeedOption = 1,
+    json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+) -> None:
+    """Print what a campaign would cost, before anything runs.
+
+    Example: workbench plan demo --lab sim
+    """
+    from workbench.cli.context import ask, put, put_json, say
+    from workbench.cli.run import _absolute
+    from workbench.cli.sessions import table
+    from workbench.domain.codec import to_plain
+    from workbench.domain.messages import PlanCampaign, Planned
+
+    reply = ask(PlanCampaign(_absolute(campaign), lab, seed))
+    assert isinstance(reply, Planned)
+    if json:
+        put_json(to_plain(reply.plan))
+        return
+    rows = [
+        [str(p.block), p.target, p.configuration.key, str(p.samples), f"{p.lab_s:.0f}"]
+        for p in reply.plan.configurations
+    ]
+    put(table(["block", "target", "configuration", "samples", "lab s"], rows))
+    put(
+        f"\n{reply.plan.campaign} on lab {reply.plan.lab}: at most {reply.plan.samples} samples, "
+        f"about {reply.plan.lab_s / 60:.1f} min of lab time"
+    )
+    for warning in reply.plan.warnings:
+        say(f"warning: {warning}")

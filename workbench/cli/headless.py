@@ -1,0 +1,239 @@
+"""A campaign without a screen: progress bar, lines or JSON; the engine here or where it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from workbench.cli.context import (
+    current_workspace,
+    identity,
+    live_client,
+    on_interrupt,
+    put,
+    put_json,
+    say,
+)
+from workbench.domain.codec import event_to_plain
+from workbench.domain.errors import FINDING, INTERRUPTED, LAB_FAILURE, EngineError
+from workbench.domain.events import Event, Progress, RunFinished, RunStarted, SampleTaken, Tick
+from workbench.domain.messages import (
+    EventPage,
+    ListEvents,
+    ResumeSession,
+    RunAccepted,
+    RunCampaign,
+    StopRun,
+)
+from workbench.domain.projection import SessionView
+
+if TYPE_CHECKING:
+    from workbench.link.client import Client
+
+
+async def run_headless(
+    command: RunCampaign | ResumeSession, *, json: bool, http: str | None
+) -> int:
+    """Run to the end and return the exit code.
+
+    Takes the workspace and serves its socket, so that screens can attach; where an engine holds
+    it already, the campaign is submitted there and followed.
+    """
+    async with _engine(http) as client:
+        before = await _last_seq(client, command)
+        accepted = await client.ask(command)
+        assert isinstance(accepted, RunAccepted)
+        if accepted.queued_behind:
+            say(f"queued: {accepted.queued_behind} is measuring on this host")
+        stop = _Interrupts(client, accepted.session)
+        on_interrupt(stop.interrupt)
+        report = _report(accepted.session, json)
+        view = SessionView(accepted.session)
+        async for change in _changes(client, accepted.session):
+            if isinstance(change, Event):
+                view.apply(change)
+                if change.seq > before:
+                    report.event(change, view)
+                    if isinstance(change.fact, RunFinished):
+                        report.close()
+                        return INTERRUPTED if stop.count else _exit_code(change.fact, view)
+            else:
+                report.tick(change)
+        report.close()
+        raise EngineError(
+            "the engine ended before the run did",
+            where=accepted.session,
+            remedy=f"Go on with `workbench resume {accepted.session}`",
+        )
+
+
+@asynccontextmanager
+async def _engine(http: str | None) -> AsyncIterator[Client]:
+    client = await live_client()
+    if client is not None:
+        try:
+            yield client
+        finally:
+            await client.close()
+        return
+    from workbench.engine.process import serving
+    from workbench.link.local import LocalClient
+
+    async with serving(current_workspace(), http=http) as engine:
+        local = LocalClient(engine, identity())
+        try:
+            yield local
+        finally:
+            await local.close()
+
+
+async def _last_seq(client: Client, command: RunCampaign | ResumeSession) -> int:
+    """Events up to here were told by an earlier run."""
+    if isinstance(command, RunCampaign):
+        return 0
+    page = await client.ask(ListEvents(command.session, after=0, limit=1))
+    assert isinstance(page, EventPage)
+    return page.last_seq
+
+
+async def _changes(client: Client, session: str) -> AsyncIterator[Event | Tick]:
+    """Every event of the session from its first, each once and in order, and ticks."""
+    async with client.follow(session) as feed:
+        seq = 0
+        while seq < feed.view.seq:
+            page = await client.ask(ListEvents(session, after=seq))
+            assert isinstance(page, EventPage)
+            if not page.events:
+                break
+            for event in page.events:
+                if event.seq <= feed.view.seq:
+                    yield event
+                seq = event.seq
+        async for change in feed.changes:
+            if not isinstance(change, Event) or change.seq > feed.view.seq:
+                yield change
+
+
+def _exit_code(finished: RunFinished, view: SessionView) -> int:
+    if finished.outcome == "failed":
+        say(finished.note)
+        return LAB_FAILURE
+    unusable = [c.key for c in view.configurations if c.state == "unusable"]
+    if unusable:
+        say(f"no usable result: {', '.join(unusable)}")
+        return FINDING
+    return 0
+
+
+class _Interrupts:
+    """Ctrl-C once: stop after this sample; twice: at once."""
+
+    def __init__(self, client: Client, session: str) -> None:
+        self.client = client
+        self.session = session
+        self.count = 0
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def interrupt(self) -> None:
+        self.count += 1
+        if self.count == 1:
+            say("stopping after this sample; Ctrl-C again stops at once")
+        command = StopRun(self.session, abort=self.count > 1, by=identity())
+        task: asyncio.Task[object] = asyncio.ensure_future(self.client.ask(command))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+# ------------------------------------------------------------------------------- reports
+
+
+class _Report(Protocol):
+    def event(self, event: Event, view: SessionView) -> None: ...
+    def tick(self, tick: Tick) -> None: ...
+    def close(self) -> None: ...
+
+
+def _report(session: str, json: bool) -> _Report:
+    if json:
+        return _JsonLines()
+    if sys.stderr.isatty():
+        return _ProgressBar(session)
+    return _Lines()
+
+
+class _JsonLines:
+    """One event per line; the last is `RunFinished`."""
+
+    def event(self, event: Event, view: SessionView) -> None:
+        del view
+        put_json(event_to_plain(event))
+
+    def tick(self, tick: Tick) -> None:
+        """Ticks are for screens."""
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+class _Lines:
+    """One line per sample, and what else the event log says."""
+
+    def event(self, event: Event, view: SessionView) -> None:
+        if view.log and view.log[-1].seq == event.seq:
+            line = view.log[-1]
+            taken = f"[{view.samples_taken}] " if isinstance(event.fact, SampleTaken) else ""
+            prefix = "" if line.level == "info" else f"{line.level}: "
+            put(f"{taken}{prefix}{line.text}")
+
+    def tick(self, tick: Tick) -> None:
+        """Lines are for logs."""
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+class _ProgressBar:
+    """A Rich bar with an ETA in lab time, and the event log above it."""
+
+    def __init__(self, session: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[eta]}", markup=False),
+            console=Console(stderr=True),
+        )
+        self._task = self._bar.add_task(session, total=None, eta="")
+        self._bar.start()
+
+    def event(self, event: Event, view: SessionView) -> None:
+        from rich.text import Text
+
+        if isinstance(event.fact, RunStarted) and view.plan:
+            self._bar.update(self._task, total=view.plan.samples)
+        if isinstance(event.fact, SampleTaken):
+            self._bar.update(self._task, completed=view.samples_taken)
+        if view.log and view.log[-1].seq == event.seq:
+            line = view.log[-1]
+            style = {"warning": "bold", "error": "bold reverse"}.get(line.level, "")
+            self._bar.console.print(Text(line.text, style=style))
+
+    def tick(self, tick: Tick) -> None:
+        if isinstance(tick, Progress):
+            eta = (
+                "" if tick.eta_s is None else f"{tick.phase}, at most {_minutes(tick.eta_s)} to go"
+            )
+            self._bar.update(self._task, eta=eta)
+
+    def close(self) -> None:
+        self._bar.stop()
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,147 @@
+"""`run`, `resume`: start a campaign and watch it, on a screen or without one."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from workbench.domain.messages import ResumeSession, RunCampaign
+
+DEMO_PACE = 20.0
+"""Lab seconds per second of a simulated campaign that somebody watches."""
+
+SessionOption = Annotated[
+    str | None, typer.Option("--session", help="Its name; default: the campaign and a counter.")
+]
+LabOption = Annotated[
+    str | None,
+    typer.Option(help="docker, sim or recorded:NAME; default: docker where an engine answers."),
+]
+SeedOption = Annotated[int, typer.Option(help="Seed of every random choice.")]
+BudgetOption = Annotated[
+    str | None, typer.Option(help="Lab time after which no sample is begun: 30m, 2h, 90s.")
+]
+HeadlessOption = Annotated[
+    bool, typer.Option(help="No screen; default where there is no terminal.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One event per line; implies --headless.")]
+HttpOption = Annotated[
+    str | None,
+    typer.Option(help="Serve /status and /metrics at 127.0.0.1:PORT.", metavar="ADDRESS"),
+]
+PaceOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Simulated lab: lab seconds per second; default: 20 on a screen, else no limit."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run")(run)
+    app.command("resume")(resume)
+
+
+def run(
+    campaign: Annotated[str, typer.Argument(help="A campaign's name or file.")] = "demo",
+    session: SessionOption = None,
+    lab: LabOption = None,
+    seed: SeedOption = 1,
+    budget: BudgetOption = None,
+    headless: HeadlessOption = False,
+    json: JsonOption = False,
+    http: HttpOption = None,
+    pace: PaceOption = None,
+    oversubscribe: Annotated[
+        bool,
+        typer.Option(help="Run even if source, sink and functions need more cores than there are."),
+    ] = False,
+) -> None:
+    """Profile the targets of a campaign.
+
+    Example: workbench run demo --lab sim --seed 7 --headless
+    """
+    from workbench.domain.messages import RunCampaign
+
+    screen = not (headless or json) and sys.stdout.isatty()
+    command = RunCampaign(
+        campaign=_absolute(campaign),
+        session=session,
+        lab=_absolute_recording(lab),
+        seed=seed,
+        budget_s=seconds(budget),
+        oversubscribe=oversubscribe,
+        pace=pace if pace is not None else (DEMO_PACE if screen else None),
+    )
+    _start(command, screen=screen, json=json, http=http)
+
+
+def resume(
+    session: Annotated[str, typer.Argument(help="An interrupted or stopped session.")],
+    budget: BudgetOption = None,
+    headless: HeadlessOption = False,
+    json: JsonOption = False,
+    http: HttpOption = None,
+    pace: PaceOption = None,
+) -> None:
+    """Go on with a session where it stood; no stored point is measured again.
+
+    Example: workbench resume demo-1
+    """
+    from workbench.domain.messages import ResumeSession
+
+    screen = not (headless or json) and sys.stdout.isatty()
+    command = ResumeSession(
+        session=session,
+        budget_s=seconds(budget),
+        pace=pace if pace is not None else (DEMO_PACE if screen else None),
+    )
+    _start(command, screen=screen, json=json, http=http)
+
+
+def _start(
+    command: RunCampaign | ResumeSession, *, screen: bool, json: bool, http: str | None
+) -> None:
+    if screen:
+        from workbench.cli.screen import open_screen
+
+        open_screen(command=command, http=http)
+        return
+    from workbench.cli.context import execute
+    from workbench.cli.headless import run_headless
+
+    raise typer.Exit(execute(run_headless(command, json=json, http=http)))
+
+
+def seconds(text: str | None) -> float | None:
+    """`90`, `90s`, `30m`, `2h`, `1d` as seconds."""
+    if text is None:
+        return None
+    from workbench.domain.errors import UsageError
+
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?\s*", text)
+    if not match:
+        raise UsageError(
+            f"{text!r} is not a duration", where="--budget", remedy="Write it like 90s, 30m or 2h"
+        )
+    factor = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}[match[2] or "s"]
+    return float(match[1]) * factor
+
+
+def _absolute(name: str) -> str:
+    """A file's absolute path, since the engine stands in another folder; a name as it is."""
+    looks_like_file = name.endswith((".yaml", ".yml")) or "/" in name
+    return str(Path(name).expanduser().absolute()) if looks_like_file else name
+
+
+def _absolute_recording(lab: str | None) -> str | None:
+    if lab is None or not lab.startswith("recorded:"):
+        return lab
+    name = lab.removeprefix("recorded:")
+    is_path = "/" in name or Path(name).exists()
+    return f"recorded:{Path(name).expanduser().absolute()}" if is_path else lab

@@ -1,0 +1,41 @@
+"""Opening the screen: it paints first, and meets its engine while it is up already."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from workbench.domain.messages import ResumeSession, RunCampaign
+
+
+def open_screen(
+    *,
+    session: str | None = None,
+    command: RunCampaign | ResumeSession | None = None,
+    http: str | None = None,
+    replay_speed: float | None = None,
+) -> None:
+    """Run the screen until the user leaves it; the engine goes on without it.
+
+    `command` is sent once the engine answers, and its session opened; `session` alone is opened
+    as it is, or replayed at `replay_speed`.
+    """
+    import sys
+
+    from workbench.domain.errors import UsageError
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "the screen needs a terminal", remedy="Use `workbench run --headless` without one"
+        )
+    from workbench.cli.context import started_client
+    from workbench.tui.app import WorkbenchApp
+
+    app = WorkbenchApp(
+        lambda: started_client(http), session=session, command=command, replay_speed=replay_speed
+    )
+    app.run()
+    if app.return_code:
+        raise typer.Exit(app.return_code)
