@@ -291,7 +291,7 @@ def _configurations_table(views: list[ConfigurationView]) -> str:
                 *(
                     breakpoint_text(by_rule.get(rule))
                     for rule in ("capacity", "sla", "knee", "cpu")
-                ),  # type: ignore[call-overload]
+                ),
             ]
         )
     return table(["configuration", "state", "samples", "capacity", "sla", "knee", "cpu"], rows)
