@@ -1,0 +1,110 @@
+"""Whatever comes from outside can be wrong: each time a sentence, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from conftest import REPOSITORY, Workbench
+
+BROKEN = sorted((REPOSITORY / "tests" / "descriptors" / "broken").glob("*.yaml"))
+
+
+def is_one_sentence(text: str) -> bool:
+    return "Traceback" not in text and text.strip() != "" and "Unexpected" not in text
+
+
+def test_there_are_at_least_forty_broken_descriptors() -> None:
+    assert len(BROKEN) >= 40
+
+
+def test_every_broken_descriptor_gives_located_mistakes(workbench: Workbench) -> None:
+    done = workbench.run("lint", *map(str, BROKEN), expect=2)
+    for path in BROKEN:
+        located = [line for line in done.stdout.splitlines() if line.startswith(f"{path}:")]
+        assert located, path.name
+        for line in located:
+            _, row, column, *_ = line.removeprefix(str(path.parent)).split(":")
+            assert row.isdigit()
+            assert column.isdigit()
+    assert is_one_sentence(done.stderr)
+
+
+@pytest.mark.parametrize("path", BROKEN[::8], ids=lambda path: path.stem)
+def test_running_a_broken_campaign_is_wrong_use(workbench: Workbench, path: Path) -> None:
+    done = workbench.run("run", str(path), "--lab", "sim", "--headless", expect=2)
+    assert is_one_sentence(done.stderr)
+    assert not list((workbench.root / "sessions").glob("*.duckdb"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "phrase"),
+    [
+        (["run", "demoo", "--headless"], "demo"),
+        (["run", "demo", "--lab", "simm", "--headless"], "sim"),
+        (["run", "demo", "--budget", "soon", "--headless"], "30m"),
+        (["run", "demo", "--session", "../evil", "--lab", "sim", "--headless"], "name"),
+        (["run", "demo", "--session", "a\x1b[2Jb", "--lab", "sim", "--headless"], "name"),
+        (["show", "nothing"], "nothing"),
+        (["samples", "nothing"], "nothing"),
+        (["export", "nothing", "--as", "csv"], "nothing"),
+        (["resume", "nothing", "--headless"], "nothing"),
+        (["schema", "vnff"], "vnf"),
+        (["replay", "nothing"], "terminal"),
+        (["run", "demo", "--http", "0.0.0.0:80", "--lab", "sim", "--headless"], "127.0.0.1"),
+    ],
+    ids=lambda value: (
+        " ".join(value)[:40].replace("\x1b", "ESC") if isinstance(value, list) else ""
+    ),
+)
+def test_wrong_use_is_answered_by_a_sentence(
+    workbench: Workbench, arguments: list[str], phrase: str
+) -> None:
+    done = workbench.run(*arguments, expect=2)
+    assert phrase in done.stderr
+    assert is_one_sentence(done.stderr)
+    assert "\x1b" not in done.stderr
+
+
+def test_no_engine_is_a_lab_failure(workbench: Workbench) -> None:
+    workbench.variables["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
+    done = workbench.run("run", "demo", "--lab", "docker", "--headless", expect=3)
+    assert "nonexistent/docker.sock" in done.stderr
+    assert is_one_sentence(done.stderr)
+
+
+def test_without_an_engine_the_simulated_lab_is_taken_and_named(
+    workbench: Workbench, small_campaign: Path
+) -> None:
+    workbench.variables["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
+    done = workbench.run("run", str(small_campaign), "--headless")
+    assert "simulated lab" in done.stdout
+
+
+def test_a_folder_that_cannot_be_written(workbench: Workbench) -> None:
+    # Even root may not create folders in sysfs.
+    done = workbench.run(
+        "--workspace", "/sys/kernel", "run", "demo", "--lab", "sim", "--headless", expect=3
+    )
+    assert "/sys/kernel" in done.stderr
+    assert is_one_sentence(done.stderr)
+
+
+def test_a_campaign_that_does_not_fit_the_host_names_the_figures(workbench: Workbench) -> None:
+    cores = os.cpu_count() or 1
+    campaign = workbench.root / "large.yaml"
+    text = (REPOSITORY / "tests" / "data" / "small.yaml").read_text()
+    campaign.write_text(text.replace("[12.5%, 25%]", f"[{cores}]"))
+    done = workbench.run("run", str(campaign), "--lab", "docker", "--headless", expect=2)
+    assert str(cores) in done.stderr
+    assert "--oversubscribe" in done.stderr
+
+
+def test_a_session_file_that_is_none(workbench: Workbench) -> None:
+    (workbench.root / "sessions" / "bad.duckdb").write_bytes(b"not a database at all" * 100)
+    done = workbench.run("show", "bad", expect=3)
+    assert "bad" in done.stderr
+    assert is_one_sentence(done.stderr)
+    workbench.run("ls")
