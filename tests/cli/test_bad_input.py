@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-
-from conftest import REPOSITORY, Workbench
+from driving import REPOSITORY, Workbench
 
 BROKEN = sorted((REPOSITORY / "tests" / "descriptors" / "broken").glob("*.yaml"))
 

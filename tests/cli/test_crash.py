@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from conftest import Workbench
+from driving import Workbench
 
 
 def run_and_kill(
