@@ -1,0 +1,71 @@
+"""Saturation breakpoints of one configuration by the five rules of METHOD.md 7.
+
+=============  =========================================================================
+module         what
+=============  =========================================================================
+`case`         what the rules are given, and how they answer
+`threshold`    a load at which something flips, seen through noise; for `capacity`, `sla`
+`capacity`     the largest load that is carried
+`knee`         where the KPI's trend breaks
+`cpu`          where usage stops following the load
+`sla`          where the KPI crosses its limit
+`covariance`   paper B's rule
+=============  =========================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.domain.parameters import Configuration, LoadModel, PrimaryWorkload, Sla
+from workbench.domain.profiles import Breakpoint
+from workbench.domain.samples import Sample
+from workbench.models.breakpoints.capacity import capacity
+from workbench.models.breakpoints.case import Case
+from workbench.models.breakpoints.covariance import covariance
+from workbench.models.breakpoints.cpu import cpu
+from workbench.models.breakpoints.knee import knee
+from workbench.models.breakpoints.sla import sla as sla_crossing
+
+
+def find_breakpoints(
+    target: str,
+    configuration: Configuration,
+    samples: Sequence[Sample],
+    *,
+    primary: PrimaryWorkload,
+    load: LoadModel,
+    kpi: str,
+    kpi_max: float,
+    loss_goal: float,
+    sla: Sla | None,
+) -> tuple[Breakpoint, ...]:
+    """The breakpoint of one configuration by every rule of METHOD.md 7 that applies.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        Any samples. Valid ones of this target, configuration and load model count as values;
+        invalid ones only bound the range that was searched.
+    kpi, kpi_max
+        The KPI of the rules `knee` and `covariance`, and its ceiling in its unit.
+    loss_goal : float
+        Long-run share of unserved requests that `capacity` tolerates.
+    sla : Sla or None
+        Its limit; without one there is no rule `sla`.
+
+    Returns
+    -------
+    tuple of Breakpoint
+        One per rule, in the order of `BREAKPOINT_RULES`, each with a 95 % interval or a state
+        that says why it has none.
+    """
+    case = Case.of(target, configuration, samples, primary, load, kpi, kpi_max, loss_goal, sla)
+    answers = [capacity(case), knee(case), cpu(case)]
+    if sla is not None:
+        answers.append(sla_crossing(case, sla))
+    answers.append(covariance(case))
+    return tuple(answers)
+
+
+__all__ = ["find_breakpoints"]

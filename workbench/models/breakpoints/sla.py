@@ -1,0 +1,126 @@
+"""Rule `sla`: where the KPI crosses its limit (METHOD.md 5 and 7.4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.domain.parameters import Sla
+from workbench.domain.profiles import Breakpoint
+from workbench.domain.samples import Sample
+from workbench.models.breakpoints.case import Case
+from workbench.models.breakpoints.threshold import Evidence, Located, locate
+from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, log_kpi, log_sd
+
+QUANTILES: Mapping[str, float] = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
+"""P(R <= limit) at which each percentile stands at its limit."""
+
+_LOGIT_RANGE = 3.0
+"""Logits around the target within which P(R <= limit) still grades: 0.5 to 0.997 for p95."""
+_GENTLE = 2.0
+"""Slope of log KPI on log load up to which a line between two samples is believed."""
+_SURE = 1e-4
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """Where a sample stands: `excess` above zero is over the limit; None: over, no figure."""
+
+    x: float
+    over: bool
+    excess: float | None
+    sd: float
+    logit: bool
+
+
+def sla(case: Case, limit: Sla) -> Breakpoint:
+    """The load at which the KPI crosses the limit upwards.
+
+    P(R <= limit) is compared on the logit where samples carry it, because p95 itself is bimodal
+    near a quota jump; else log KPI with the log limit. Where the two samples around the crossing
+    grade it (a gentle slope), each of them measures it by the line through both. Where the KPI
+    jumps, samples are only verdicts: the interval holds the whole gap between the last one under
+    and the first one over, and the scatter of the jump itself.
+    """
+    verdicts = [v for v in (_verdict(s, limit) for s in case.valid) if v is not None]
+    if len(verdicts) < 2:
+        return case.answer("sla", "unresolved", "fewer than two valid samples", limit.kpi)
+    if not any(v.over for v in verdicts):
+        return case.none_in_range("sla", f"{limit.kpi} over {limit.limit:g}", limit.kpi)
+    if all(v.over for v in verdicts):
+        if case.bottom > case.primary.low * (1.0 + 1e-9):
+            note = f"over {limit.limit:g} at every valid load, from {case.bottom:.4g}{case.unit} on"
+            return case.answer("sla", "unresolved", note, limit.kpi)
+        note = f"over {limit.limit:g} at the lowest load already"
+        return case.answer("sla", "below_range", note, limit.kpi)
+    located, note = _locate(verdicts)
+    return case.found("sla", located.centre, located.low, located.high, note, limit.kpi)
+
+
+def _locate(verdicts: Sequence[_Verdict]) -> tuple[Located, str]:
+    under = max((v for v in verdicts if not v.over), key=lambda v: v.x)
+    over = min((v for v in verdicts if v.over), key=lambda v: v.x)
+    clean = under.x < over.x
+    graded = _graded(under, over) if clean else ()
+    located = locate(
+        Evidence(
+            above=[v.x for v in verdicts if not v.over and not (graded and v is under)],
+            below=[v.x for v in verdicts if v.over and not (graded and v is over)],
+            exact=graded,
+        )
+    )
+    span = f"{math.exp(min(under.x, over.x)):.4g} and {math.exp(max(under.x, over.x)):.4g}"
+    if graded:
+        return located, f"on the line between {span}"
+    if not clean:
+        return located, f"verdicts differ between {span}"
+    centre = _between(under, over)
+    return (
+        Located(centre, min(located.low, under.x), max(located.high, over.x)),
+        f"it jumps between {span}",
+    )
+
+
+def _graded(under: _Verdict, over: _Verdict) -> tuple[tuple[float, float, float], ...]:
+    """The crossing as each of two samples measures it; nothing where the KPI jumps."""
+    if under.excess is None or over.excess is None or under.logit != over.logit:
+        return ()
+    slope = (over.excess - under.excess) / (over.x - under.x)
+    worst = max(-under.excess, over.excess)
+    gentle = worst <= _LOGIT_RANGE if under.logit else slope <= _GENTLE
+    if not gentle or slope <= 0.0:
+        return ()
+    # Threshold noise that decays with overload is no matter here: the line has been graded.
+    return tuple(
+        (-math.inf, v.x - v.excess / slope, v.sd / slope)
+        for v in (under, over)
+        if v.excess is not None
+    )
+
+
+def _between(under: _Verdict, over: _Verdict) -> float:
+    """The crossing on the line between two samples, or the middle where one has no figure."""
+    if under.excess is None or over.excess is None or under.logit != over.logit:
+        return 0.5 * (under.x + over.x)
+    share = -under.excess / max(over.excess - under.excess, 1e-12)
+    return under.x + min(max(share, 0.0), 1.0) * (over.x - under.x)
+
+
+def _verdict(sample: Sample, limit: Sla) -> _Verdict | None:
+    x = math.log(sample.point.wl)
+    target = QUANTILES.get(limit.kpi)
+    if sample.p_sla is not None and target is not None:
+        excess = _logit(target) - _logit(sample.p_sla.value)
+        width = _logit(sample.p_sla.high) - _logit(sample.p_sla.low)
+        return _Verdict(x, excess > 0.0, excess, max(width / (2.0 * NORMAL_95), 0.1), True)
+    estimate = sample.kpis.get(limit.kpi)
+    if estimate is None:
+        return _Verdict(x, True, None, UNKNOWN_LOG_SD, False)
+    excess = log_kpi(limit.kpi, estimate.value) - log_kpi(limit.kpi, limit.limit)
+    return _Verdict(x, excess > 0.0, excess, log_sd(limit.kpi, estimate), False)
+
+
+def _logit(probability: float) -> float:
+    p = min(max(probability, _SURE), 1.0 - _SURE)
+    return math.log(p / (1.0 - p))

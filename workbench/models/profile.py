@@ -1,0 +1,118 @@
+"""The profile of one configuration: its KPI over `wl` with a band, ready to draw and to store."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from workbench.domain.errors import PluginError
+from workbench.domain.parameters import Configuration, PrimaryWorkload
+from workbench.domain.profiles import Curve, FittedModel
+from workbench.domain.samples import Sample
+from workbench.models.base import ProfileModel
+from workbench.models.scales import log_kpi, log_sd, log_wl
+from workbench.models.selection import of_configuration, states
+
+DEFAULT_METHOD = "gaussian-process"
+MOST_POINTS = 200
+"""Points of a curve (DESIGN.md: at most 200 travel over the link)."""
+FEWEST_LOADS = 3
+"""Distinct loads below which no curve is fitted."""
+
+ModelFactory = Callable[[], ProfileModel]
+
+
+def built_in_model(name: str) -> ModelFactory:
+    """What makes the model of that name; imported only now, because scikit-learn takes seconds.
+
+    Raises
+    ------
+    PluginError
+        If no built-in model has that name; a plugin's factory must be handed in.
+    """
+    if name == "gaussian-process":
+        from workbench.models.gaussian_process import GaussianProcess
+
+        return GaussianProcess
+    if name == "interpolation":
+        from workbench.models.interpolation import LogInterpolation
+
+        return LogInterpolation
+    raise PluginError(
+        f"no built-in model is called {name!r}",
+        where="sampling.model",
+        remedy="Choose gaussian-process or interpolation, or hand in the plugin's factory",
+    )
+
+
+def fit_profile(
+    target: str,
+    configuration: Configuration,
+    samples: Sequence[Sample],
+    primary: PrimaryWorkload,
+    kpi: str,
+    kpi_max: float,
+    method: str = DEFAULT_METHOD,
+    method_factory: ModelFactory | None = None,
+) -> tuple[Curve | None, FittedModel | None]:
+    """Fit one configuration's KPI over `wl`, both in logs (METHOD.md 8).
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        Any samples; only valid ones of this target and configuration that state the KPI count.
+        Overloaded and invalid ones are never used as values.
+    kpi_max : float
+        Ceiling of the KPI in its unit: values above it are drawn at it, none is modelled beyond.
+    method, method_factory
+        Name of the model as stored, and what makes an unfitted one (by default the built-in model
+        of that name).
+
+    Returns
+    -------
+    curve, model : tuple
+        The curve between the lowest and the highest load that was used, and what is needed to fit
+        it again; both None under three distinct loads. A fit of the stored samples with the
+        stored parameters gives the stored coefficients again.
+    """
+    used = [
+        s
+        for s in of_configuration(target, configuration, samples)
+        if states(s, kpi) and primary.low <= s.point.wl <= primary.high
+    ]
+    if len({s.point.wl for s in used}) < FEWEST_LOADS:
+        return None, None
+    ceiling = log_kpi(kpi, kpi_max)
+    x = np.array([log_wl(s.point.wl) for s in used])
+    y = np.array([min(log_kpi(kpi, s.kpis[kpi].value), ceiling) for s in used])
+    noise = np.array([log_sd(kpi, s.kpis[kpi]) for s in used])
+    model = (method_factory or built_in_model(method))().fit(x[:, None], y, noise)
+
+    # The samples' own loads are on the grid, so that an interpolating curve is drawn through them.
+    own = np.unique(x)[: MOST_POINTS // 2]
+    grid = np.unique(np.concatenate([np.linspace(x[0], x[-1], MOST_POINTS - own.size), own]))
+    mean = np.minimum(model.predict(grid[:, None]), ceiling)
+    low, high = (np.minimum(bound, ceiling) for bound in model.predict_band(grid[:, None]))
+    curve = Curve(
+        kpi,
+        method,
+        tuple(math.exp(v) for v in grid),
+        tuple(math.exp(v) for v in mean),
+        tuple(math.exp(v) for v in low),
+        tuple(math.exp(v) for v in high),
+    )
+    parameters: dict[str, object] = getattr(model, "get_params", dict)()
+    coefficients = np.asarray(getattr(model, "coefficients_", ()), dtype=float)
+    fitted = FittedModel(
+        method,
+        {
+            str(name): value if isinstance(value, str) else float(value)
+            for name, value in parameters.items()
+            if isinstance(value, str | int | float)
+        },
+        tuple(s.id for s in used),
+        tuple(float(c) for c in coefficients),
+    )
+    return curve, fitted

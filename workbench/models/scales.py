@@ -1,0 +1,55 @@
+"""The logarithmic axes that every profile model lives on (METHOD.md 8)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from workbench.domain.errors import DataError
+from workbench.domain.samples import Estimate
+
+KPI_FLOORS: Mapping[str, float] = {"loss_pct": 0.1, "error_pct": 0.1}
+"""Smallest figure that a model tells apart from zero, in per cent (METHOD.md 8)."""
+
+SMALLEST_KPI = 1e-3
+"""Floor of every other KPI: 1 µs, 0.001 requests/s."""
+
+NORMAL_95 = 1.959964
+"""Standard deviations from the mean to either end of a 95 % interval."""
+
+UNKNOWN_LOG_SD = 0.12
+"""Log standard deviation of a KPI that comes without a usable interval: what p95 shows in
+windows of 2-3 s (METHOD.md 6)."""
+
+_LOG_SD_RANGE = (0.01, 1.0)
+
+
+def log_kpi(kpi: str, value: float) -> float:
+    """Natural log of a KPI in its unit, floored so that zero loss has one."""
+    return math.log(max(value, KPI_FLOORS.get(kpi, SMALLEST_KPI)))
+
+
+def log_wl(wl: float) -> float:
+    """Natural log of a load.
+
+    Raises
+    ------
+    DataError
+        If `wl` is not above zero.
+    """
+    if wl <= 0.0:
+        raise DataError(
+            f"a load of {wl:g} has no logarithm",
+            where="primary workload",
+            remedy="Start its range above zero",
+        )
+    return math.log(wl)
+
+
+def log_sd(kpi: str, estimate: Estimate) -> float:
+    """Standard deviation of the log of a KPI, read from its 95 % interval."""
+    width = log_kpi(kpi, estimate.high) - log_kpi(kpi, estimate.low)
+    if not math.isfinite(width) or width <= 0.0:
+        return UNKNOWN_LOG_SD
+    smallest, largest = _LOG_SD_RANGE
+    return min(max(width / (2.0 * NORMAL_95), smallest), largest)
