@@ -61,6 +61,8 @@ class VnfTemplate:
     settings: Mapping[str, str] = field(default_factory=dict)
     readiness: Readiness = field(default_factory=Readiness)
     default_vcpu: float = 1.0
+    parameters: tuple[str, ...] = ()
+    """Workload parameters that a source can offer, by the name descriptors use (`filesize`)."""
     simulated: Mapping[str, float] = field(default_factory=dict)
     """Parameters of the function's stand-in in the simulated lab (docs/simulated-lab.md)."""
 

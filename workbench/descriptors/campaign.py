@@ -1,0 +1,297 @@
+"""`campaigns/NAME.yaml`: what is to be profiled and how (paper B, Listings 1 and 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal, TypeVar
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from workbench.descriptors.composition import Reference, node_of, whole_mistakes
+from workbench.descriptors.fields import (
+    Argv,
+    CpuSet,
+    Duration,
+    InstanceName,
+    OpenShare,
+    PositiveDuration,
+    ShareOfOne,
+    Summary,
+    TargetName,
+    Url,
+    VariableName,
+    Vcpu,
+    quantity_schema,
+)
+from workbench.descriptors.library import Library
+from workbench.descriptors.reading import Described, Descriptor, Located, Reading, did_you_mean
+from workbench.descriptors.references import MetricsName, SinkName, SourceName, require_role
+from workbench.descriptors.sla_text import kpi_name
+from workbench.descriptors.units import (
+    BYTES,
+    COUNT,
+    KPI_DIMENSIONS,
+    PER_SECOND,
+    WORKLOADS,
+    Dimension,
+    shown,
+)
+from workbench.domain.parameters import Scale
+from workbench.domain.topology import Node, Role, Vnf
+from workbench.plugins import Group, names
+
+MOST_CONFIGURATIONS = 10_000
+"""Of one target; a grid beyond that is a slip of the hand, and would fill the memory."""
+
+_T = TypeVar("_T")
+
+
+def _plugin(group: Group) -> AfterValidator:
+    def look_up(name: str) -> str:
+        known = names(group)
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise ValueError(f"is {shown(name)}, which none of the {group} is called; {hint}")
+        return name
+
+    return AfterValidator(look_up)
+
+
+def _without_repetition(values: list[_T]) -> list[_T]:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            raise ValueError(f"holds {value} twice, however it is written")
+    return values
+
+
+def _kpi(text: str) -> str:
+    return kpi_name(text)
+
+
+Raw = Annotated[
+    int | float | str,
+    Field(union_mode="left_to_right"),
+]
+"""A quantity whose dimension another field names."""
+RawWorkload = Annotated[Raw, WithJsonSchema(quantity_schema(BYTES, COUNT))]
+RawPrimary = Annotated[Raw, WithJsonSchema(quantity_schema(PER_SECOND, COUNT))]
+RawKpi = Annotated[Raw, WithJsonSchema(quantity_schema(*KPI_DIMENSIONS.values()))]
+KpiName = Annotated[str, AfterValidator(_kpi)]
+Option = Annotated[int | float | str, Field(union_mode="left_to_right")]
+
+
+class AgentText(Described):
+    """How to reach an infrastructure."""
+
+    kind: Literal["docker"] = Field(alias="class")
+    url: Url = Field("", description="May be ${NAME}; none: the engine that DOCKER_HOST names")
+
+
+class ManagerText(Described):
+    """Who configures one VNF, source or sink."""
+
+    agent: VariableName
+    cpuset: CpuSet = Field("", description="Cores to pin it to, such as 0-1,3")
+
+
+class ResourceText(Described):
+    """A resource parameter of one VNF and the values to profile it at."""
+
+    vnf: InstanceName | None = Field(
+        None, description="Instance in the target; may be left out where there is but one"
+    )
+    name: Literal["vcpu"]
+    values: Annotated[list[Vcpu], Field(min_length=1), AfterValidator(_without_repetition)]
+
+
+class RangeText(Described):
+    """The range of the primary workload on one target."""
+
+    range: Annotated[list[RawPrimary], Field(min_length=2, max_length=2)] | None = None
+    scale: Scale | None = None
+
+
+class TargetText(Reference):
+    """A VNF or a chain, between a source and a sink, with its resource parameters."""
+
+    name: TargetName | None = None
+    summary: Summary = ""
+    source: SourceName | None = None
+    sink: SinkName | None = None
+    resource_parameters: list[ResourceText] = Field(default_factory=list)
+    primary_workload_parameter: RangeText | None = None
+
+    def mistakes(self) -> Iterator[Located]:
+        yield from super().mistakes()
+        if self.form in ("series", "parallel") and self.name is None:
+            yield ("name",), "is missing; a target that is composed in place needs a name"
+
+    def mistakes_among(self, library: Library) -> Iterator[Located]:
+        yield from whole_mistakes(self, library)
+        roles: tuple[Role, Role] = ("source", "sink")
+        for role, template in zip(roles, self.ends(library), strict=True):
+            try:
+                require_role(library, template, role)
+            except ValueError as error:
+                yield (role,), str(error)
+        node = node_of(self, library)
+        if node is not None:
+            yield from self._resource_mistakes([vnf.name for vnf in functions(node)])
+
+    def _resource_mistakes(self, instances: list[str]) -> Iterator[Located]:
+        seen: set[str] = set()
+        configurations = 1
+        for index, parameter in enumerate(self.resource_parameters):
+            here = ("resource_parameters", index)
+            vnf = parameter.vnf or (instances[0] if len(instances) == 1 else None)
+            if vnf is None:
+                yield (*here, "vnf"), f"is missing; allowed: {', '.join(instances)}"
+            elif vnf not in instances:
+                yield (
+                    (*here, "vnf"),
+                    f"is {shown(vnf)}, which is no function of this target; "
+                    f"{did_you_mean(vnf, instances)}",
+                )
+            elif vnf in seen:
+                yield here, f"gives {parameter.name} of {vnf} for the second time"
+            seen.add(vnf or "")
+            configurations *= len(parameter.values)
+        if configurations > MOST_CONFIGURATIONS:
+            yield (
+                ("resource_parameters",),
+                f"make {configurations} configurations, at most {MOST_CONFIGURATIONS} are allowed",
+            )
+
+    @property
+    def title(self) -> str:
+        """The target's name; empty where it has none."""
+        return self.name or self.vnf or self.chain or ""
+
+    def ends(self, library: Library) -> tuple[str, str]:
+        """Template names of source and sink: the target's own, else its chain's."""
+        chain = library.chain(self.chain) if self.chain else None
+        source, sink = (chain.source, chain.sink) if chain else ("source", "sink")
+        return self.source or source, self.sink or sink
+
+
+class WorkloadText(Described):
+    """A workload parameter besides the primary one, and the values to profile it at."""
+
+    name: Literal["filesize", "packetsize", "flows"]
+    values: Annotated[list[RawWorkload], Field(min_length=1)]
+
+    def mistakes(self) -> Iterator[Located]:
+        seen: set[float] = set()
+        for index, given in enumerate(self.values):
+            try:
+                value = self.dimension.read(given)
+            except ValueError as error:
+                yield ("values", index), str(error)
+                continue
+            if value < 1 or value != int(value):
+                unit = self.dimension.unit or "of them"
+                yield ("values", index), f"is {shown(given)}, must be whole {unit}, at least 1"
+            elif value in seen:
+                yield ("values", index), f"is {shown(given)}, which is given twice"
+            seen.add(value)
+
+    @property
+    def dimension(self) -> Dimension:
+        return WORKLOADS[self.name]
+
+
+class PrimaryText(Described):
+    """The workload parameter that varies in operation, and the range to sample it in."""
+
+    name: Literal["rate", "concurrent"]
+    range: Annotated[list[RawPrimary], Field(min_length=2, max_length=2)]
+    scale: Scale = "log"
+
+
+class LoadText(Described):
+    """How the source offers load."""
+
+    kind: Literal["open", "closed"]
+    think_time: Duration | None = None
+    arrivals: Literal["constant", "poisson"] | None = None
+    connections: Annotated[int, Field(ge=1, le=10_000)] | None = None
+
+    def mistakes(self) -> Iterator[Located]:
+        foreign = ("think_time",) if self.kind == "open" else ("arrivals", "connections")
+        other = "closed" if self.kind == "open" else "open"
+        for key in foreign:
+            if getattr(self, key) is not None:
+                yield (key,), f"belongs to a load of kind {other}, and this one is {self.kind}"
+
+
+class SamplingText(Described):
+    """Which sampler asks, and when it stops."""
+
+    method: Annotated[str, _plugin("samplers")] = "bisection"
+    model: Annotated[str, _plugin("models")] = "gaussian-process"
+    max_samples: Annotated[int, Field(ge=2, le=1000)] = 10
+    epsilon: OpenShare = 0.01
+    repetitions: Annotated[int, Field(ge=1, le=100)] = 1
+    options: dict[VariableName, Option] = Field(default_factory=dict)
+
+
+class WindowsText(Described):
+    """How long one operating point is driven."""
+
+    warmup: Duration = 1.0
+    window: PositiveDuration = 3.0
+    timeout: PositiveDuration = 30.0
+    request_timeout: PositiveDuration = 20.0
+
+    def mistakes(self) -> Iterator[Located]:
+        if self.timeout < self.warmup + self.window:
+            yield (
+                ("timeout",),
+                f"is {self.timeout:g} s, must leave time for warmup and one window "
+                f"({self.warmup + self.window:g} s)",
+            )
+
+
+class CommandText(Described):
+    """A command that is run in a container each time a new configuration is set."""
+
+    manager: str
+    command: Argv
+
+
+class CampaignText(Descriptor):
+    """What is to be profiled and how. Fields that others are checked against come first."""
+
+    ENVIRONMENT_FIELDS: ClassVar[tuple[str, ...]] = ("agents.*.url",)
+    TEMPLATE_FIELDS: ClassVar[tuple[str, ...]] = ("initialization.*.command.*",)
+
+    kind: Literal["campaign"] = "campaign"
+    summary: Summary = ""
+    agents: dict[VariableName, AgentText] = Field(default_factory=dict)
+    managers: dict[str, ManagerText] = Field(default_factory=dict)
+    targets: Annotated[list[TargetText], Field(min_length=1)]
+    workload_parameters: list[WorkloadText] = Field(default_factory=list)
+    primary_workload_parameter: PrimaryText
+    load: LoadText | None = None
+    kpi: KpiName = "p95_ms"
+    kpi_max: RawKpi | None = Field(None, description="Above it nothing is modelled")
+    loss_goal: ShareOfOne = 0.005
+    sla: str | None = Field(None, description="Such as p95<=200ms @ rate=300/s, filesize=10kB")
+    sampling: SamplingText = SamplingText()
+    windows: WindowsText = WindowsText()
+    budget: PositiveDuration | None = Field(None, description="Of lab time")
+    initialization: list[CommandText] = Field(default_factory=list)
+    metrics: MetricsName | None = None
+
+    @classmethod
+    def checks(cls, reading: Reading) -> Iterator[Located]:
+        from workbench.descriptors.campaign_checks import campaign_mistakes
+
+        yield from campaign_mistakes(reading)
+
+
+def functions(node: Node) -> tuple[Vnf, ...]:
+    """All functions of a node, from the source's side."""
+    from workbench.domain.topology import Target
+
+    return Target("", node).vnfs

@@ -1,0 +1,87 @@
+"""Campaigns by name or path, resolved; and what there is to choose from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.descriptors.campaign import CampaignText
+from workbench.descriptors.library import Library, library_for
+from workbench.descriptors.reading import did_you_mean
+from workbench.descriptors.resolving import resolved_campaign
+from workbench.domain.campaign import Campaign
+from workbench.domain.errors import DescriptorError, UsageError
+from workbench.domain.messages import CampaignChoice
+from workbench.domain.sessions import DescriptorText
+from workbench.domain.topology import VnfTemplate
+from workbench.paths import Workspace
+
+_SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class LoadedCampaign:
+    """A campaign and every file that took part in it, as given."""
+
+    campaign: Campaign
+    descriptors: tuple[DescriptorText, ...]
+
+
+def load_campaign(name_or_path: str, *, workspace: Workspace) -> LoadedCampaign:
+    """The campaign of that name in the workspace, else among the shipped ones; or of that path.
+
+    Raises
+    ------
+    DescriptorError
+        With all mistakes of the campaign's file and of the files that it names.
+    UsageError
+        If there is no campaign of that name; it names those that there are.
+    """
+    if "/" in name_or_path or name_or_path.endswith(_SUFFIXES):
+        path = Path(name_or_path).expanduser()
+        library = library_for(workspace, beside=path)
+    else:
+        library = library_for(workspace)
+        found = library.path("campaign", name_or_path)
+        if found is None:
+            raise UsageError(
+                f"no campaign is called {name_or_path!r}; "
+                f"{did_you_mean(name_or_path, library.names('campaign'))}",
+                remedy="Choose one of them, or give the path of a YAML file",
+            )
+        path = found
+    text = library.read(path, CampaignText)
+    if text is None or library.mistakes:
+        raise DescriptorError(library.mistakes)
+    campaign = resolved_campaign(path.stem, text, library)
+    return LoadedCampaign(campaign, tuple(library.texts))
+
+
+def list_campaigns(workspace: Workspace) -> tuple[CampaignChoice, ...]:
+    """Every campaign that can be run by name; a broken one has its first mistake as summary."""
+    library = library_for(workspace)
+    choices = []
+    for name in library.names("campaign"):
+        path = library.path("campaign", name)
+        assert path is not None
+        # A library remembers mistakes, and those of one campaign are not those of the next.
+        own = Library(*library.roots)
+        text = own.read(path, CampaignText)
+        summary = f"broken: {own.mistakes[0]}" if own.mistakes or not text else text.summary
+        choices.append(CampaignChoice(name, summary, str(path)))
+    return tuple(choices)
+
+
+def load_vnf_templates(*, workspace: Workspace) -> tuple[VnfTemplate, ...]:
+    """Every VNF template that can be named, source and sink included.
+
+    Raises
+    ------
+    DescriptorError
+        With all mistakes of all of them.
+    """
+    library = library_for(workspace)
+    templates = [library.vnf(name) for name in library.names("vnf")]
+    if library.mistakes:
+        raise DescriptorError(library.mistakes)
+    return tuple(template for template in templates if template is not None)

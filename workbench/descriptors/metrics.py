@@ -1,0 +1,103 @@
+"""`metrics/NAME.yaml`: what is recorded, under which name, and how it is gathered (Listing 3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from workbench.descriptors.fields import (
+    NonEmptyText,
+    PositiveDuration,
+    Summary,
+    Url,
+    VariableName,
+)
+from workbench.descriptors.reading import Described, Descriptor, Located, Reading, did_you_mean
+from workbench.descriptors.units import shown
+from workbench.domain.campaign import Metric
+
+PLACEHOLDERS = ("component", "container", "interface", "session")
+"""What stands in double braces in a template."""
+
+_PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
+_NAME = re.compile(r"(?:(\*|[a-z0-9-]+):)?([A-Za-z_][A-Za-z0-9_]*)")
+
+
+class DefinitionText(Described):
+    """How a metric is gathered: a query or formula, its unit and the probe that answers it."""
+
+    template: NonEmptyText = Field(
+        description="{{ component }}, {{ container }}, {{ interface }}, {{ session }} are filled in"
+    )
+    unit: NonEmptyText
+    probe: str = ""
+
+
+class ProbeText(Described):
+    """Where values come from: the lab's own records and counters, or a Prometheus server."""
+
+    kind: Literal["requests", "cgroup", "proc", "prometheus"] = Field(alias="class")
+    url: Url | None = None
+    scrape_interval: PositiveDuration = 1.0
+
+    def mistakes(self) -> Iterator[Located]:
+        if self.kind == "prometheus" and self.url is None:
+            yield ("url",), "is missing; a probe of class prometheus needs one"
+        if self.kind != "prometheus" and self.url is not None:
+            yield ("url",), f"is given, but a probe of class {self.kind} has none"
+
+
+class MetricsText(Descriptor):
+    """Which metrics are recorded, and what each of them stands for."""
+
+    ENVIRONMENT_FIELDS: ClassVar[tuple[str, ...]] = ("probes.*.url",)
+    TEMPLATE_FIELDS: ClassVar[tuple[str, ...]] = ("definitions.*.template",)
+
+    kind: Literal["metrics"] = "metrics"
+    summary: Summary = ""
+    metrics: Annotated[list[NonEmptyText], Field(min_length=1)] = Field(
+        description="NAME, or COMPONENT:NAME with a VNF, source, sink, host or * for each of them"
+    )
+    definitions: dict[VariableName, DefinitionText]
+    probes: dict[VariableName, ProbeText] = Field(default_factory=dict)
+
+    @classmethod
+    def checks(cls, reading: Reading) -> Iterator[Located]:
+        # What is defined is known by its keys even where a definition itself is wrong.
+        defined, probes = (reading.document.root.get(key) for key in ("definitions", "probes"))
+        seen: set[str] = set()
+        for index, name in enumerate(reading.valid.get("metrics", ())):
+            match = _NAME.fullmatch(name)
+            if match is None:
+                yield ("metrics", index), f"is {shown(name)}, must be NAME or COMPONENT:NAME"
+            elif name in seen:
+                yield ("metrics", index), f"is {shown(name)} for the second time"
+            elif isinstance(defined, dict) and match[2] not in defined:
+                allowed = did_you_mean(match[2], defined)
+                yield ("metrics", index), f"is {shown(name)}, which has no definition; {allowed}"
+            seen.add(name)
+        for name, definition in reading.valid.get("definitions", {}).items():
+            for placeholder in _PLACEHOLDER.findall(definition.template):
+                if placeholder.strip() not in PLACEHOLDERS:
+                    yield (
+                        ("definitions", name, "template"),
+                        f"uses {shown(placeholder.strip())} in braces; "
+                        f"{did_you_mean(placeholder.strip(), PLACEHOLDERS)}",
+                    )
+            known = probes if isinstance(probes, dict) else {}
+            if definition.probe and definition.probe not in known:
+                yield (
+                    ("definitions", name, "probe"),
+                    f"is {shown(definition.probe)}, which no probe is called; "
+                    f"{did_you_mean(definition.probe, known)}",
+                )
+
+    def resolved(self) -> tuple[Metric, ...]:
+        found = []
+        for name in self.metrics:
+            definition = self.definitions[name.rpartition(":")[2]]
+            found.append(Metric(name, definition.template, definition.unit, definition.probe))
+        return tuple(found)

@@ -1,0 +1,19 @@
+"""Which model describes which kind of descriptor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from workbench.descriptors.campaign import CampaignText
+from workbench.descriptors.chain import ChainText
+from workbench.descriptors.library import Kind
+from workbench.descriptors.metrics import MetricsText
+from workbench.descriptors.reading import Descriptor
+from workbench.descriptors.vnf import VnfText
+
+MODELS: Mapping[Kind, type[Descriptor]] = {
+    "vnf": VnfText,
+    "chain": ChainText,
+    "campaign": CampaignText,
+    "metrics": MetricsText,
+}

@@ -1,0 +1,129 @@
+"""From a campaign's descriptor without mistakes to the domain's campaign."""
+
+from __future__ import annotations
+
+from workbench.descriptors.campaign import CampaignText, LoadText, TargetText, functions
+from workbench.descriptors.campaign_checks import PRIMARY_OF_LOAD, primary_workload
+from workbench.descriptors.composition import node_of
+from workbench.descriptors.library import Library
+from workbench.descriptors.sla_text import parse_sla
+from workbench.descriptors.units import CORES, KPI_DIMENSIONS, workload_key
+from workbench.domain.campaign import (
+    Agent,
+    Campaign,
+    InitializationCommand,
+    Manager,
+    SamplingPlan,
+    TargetPlan,
+    WindowPlan,
+)
+from workbench.domain.parameters import LoadKind, LoadModel, Parameter
+from workbench.domain.samples import KPI_UNITS
+from workbench.domain.topology import Target, VnfTemplate
+
+_DEFAULT_KPI_MAX = "1000ms"
+
+
+def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campaign:
+    """All names looked up, all values in their units; `text` and `library` have no mistakes."""
+    primary = text.primary_workload_parameter
+    plans = tuple(_target_plan(text, target, library) for target in text.targets)
+    return Campaign(
+        name=name,
+        targets=plans,
+        templates=_templates(plans, library),
+        workload=tuple(
+            Parameter(
+                workload_key(parameter.name),
+                tuple(parameter.dimension.read(value) for value in parameter.values),
+                parameter.dimension.unit,
+            )
+            for parameter in text.workload_parameters
+        ),
+        load=_load_model(text),
+        kpi=text.kpi,
+        kpi_max=KPI_DIMENSIONS[KPI_UNITS[text.kpi]].read(
+            _DEFAULT_KPI_MAX if text.kpi_max is None else text.kpi_max
+        ),
+        loss_goal=text.loss_goal,
+        sla=parse_sla(text.sla, primary.name) if text.sla is not None else None,
+        sampling=SamplingPlan(
+            text.sampling.method,
+            text.sampling.max_samples,
+            text.sampling.epsilon,
+            text.sampling.repetitions,
+            text.sampling.model,
+            dict(text.sampling.options),
+        ),
+        windows=WindowPlan(
+            text.windows.warmup,
+            text.windows.window,
+            text.windows.timeout,
+            text.windows.request_timeout,
+        ),
+        budget_s=text.budget,
+        summary=text.summary,
+        metrics=(library.metrics(text.metrics) if text.metrics else None) or (),
+        agents=tuple(Agent(key, agent.kind, agent.url) for key, agent in text.agents.items()),
+        managers=tuple(
+            Manager(key, manager.agent, manager.cpuset) for key, manager in text.managers.items()
+        ),
+        initialization=tuple(
+            InitializationCommand(command.manager, tuple(command.command))
+            for command in text.initialization
+        ),
+    )
+
+
+def _target_plan(text: CampaignText, target: TargetText, library: Library) -> TargetPlan:
+    node = node_of(target, library)
+    assert node is not None
+    given = {
+        parameter.vnf or functions(node)[0].name: parameter
+        for parameter in target.resource_parameters
+    }
+    resources = []
+    for vnf in functions(node):
+        # A function without resource parameters keeps the allocation of its template, which is
+        # a resource of the configuration like any other.
+        default = [_template(vnf.template, library).default_vcpu]
+        values = given[vnf.name].values if vnf.name in given else default
+        resources.append(Parameter(f"{vnf.name}.vcpu", tuple(values), CORES.unit))
+    return TargetPlan(
+        Target(target.title, node, *target.ends(library)),
+        tuple(resources),
+        primary_workload(text.primary_workload_parameter, target),
+    )
+
+
+def _templates(plans: tuple[TargetPlan, ...], library: Library) -> tuple[VnfTemplate, ...]:
+    wanted = dict.fromkeys(
+        name
+        for plan in plans
+        for name in (
+            *(vnf.template for vnf in plan.target.vnfs),
+            plan.target.source,
+            plan.target.sink,
+        )
+    )
+    return tuple(_template(name, library) for name in wanted)
+
+
+def _template(name: str, library: Library) -> VnfTemplate:
+    template = library.vnf(name)
+    assert template is not None
+    return template
+
+
+def _load_model(text: CampaignText) -> LoadModel:
+    load = text.load or LoadText(kind=_kind_of_load(text.primary_workload_parameter.name))
+    return LoadModel(
+        load.kind,
+        load.think_time or 0.0,
+        load.arrivals or LoadModel.arrivals,
+        load.connections or LoadModel.connections,
+    )
+
+
+def _kind_of_load(primary_name: str) -> LoadKind:
+    return "open" if primary_name == PRIMARY_OF_LOAD["open"] else "closed"

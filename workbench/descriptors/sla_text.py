@@ -1,0 +1,134 @@
+"""An SLA as text: `p95<=200ms @ rate=300/s, filesize=10kB` (DESIGN.md, decision 11)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from workbench.descriptors.units import (
+    KPI_DIMENSIONS,
+    PRIMARIES,
+    WORKLOADS,
+    shown,
+    workload_key,
+)
+from workbench.domain.errors import UsageError
+from workbench.domain.parameters import Direction, ParameterValue, Sla
+from workbench.domain.samples import KPI_UNITS
+
+KPI_ALIASES: Mapping[str, str] = {
+    "p50": "p50_ms",
+    "median": "p50_ms",
+    "p95": "p95_ms",
+    "p99": "p99_ms",
+    "mean": "mean_ms",
+    "throughput": "throughput_rps",
+    "goodput": "goodput_mbps",
+    "loss": "loss_pct",
+    "errors": "error_pct",
+}
+"""KPI names without their unit, as people write them."""
+
+_LIMIT = re.compile(r"\s*([A-Za-z]\w*)\s*(<=|>=|<|>|==|=|≤|≥)\s*(\S.*?)\s*")
+_DIRECTIONS: Mapping[str, Direction] = {"<=": "<=", "≤": "<=", ">=": ">=", "≥": ">="}
+_LONGEST = 300
+_T = TypeVar("_T")
+_EXAMPLE = "p95<=200ms @ rate=300/s, filesize=10kB"
+
+
+def kpi_name(given: str) -> str:
+    """The KPI's own name, unit included. Raises `ValueError` with a sentence."""
+    name = KPI_ALIASES.get(given, given)
+    if name not in KPI_UNITS:
+        raise ValueError(f"is {shown(given)}, which is no KPI; allowed: {', '.join(KPI_ALIASES)}")
+    return name
+
+
+def upper_limit(kpi: str) -> bool:
+    """Whether less is better: true of times and losses, not of throughput."""
+    return KPI_UNITS[kpi] in ("ms", "%")
+
+
+def parse_sla(text: str, primary_name: str) -> Sla:
+    """An SLA from its text.
+
+    Parameters
+    ----------
+    text : str
+        `KPI<=LIMIT @ NAME=VALUE, ...`: the limit in a unit of the KPI, the values in units of
+        their parameters. What stands behind the `@` may be left out.
+    primary_name : str
+        Which parameter is `wl`: `rate` or `concurrent`.
+
+    Returns
+    -------
+    Sla
+        `limit` in the KPI's unit; `workload` by the keys of configurations (`filesize_bytes`).
+
+    Raises
+    ------
+    UsageError
+        With a sentence that begins with *is* or names the part that is wrong.
+    """
+    try:
+        return _parsed(text, primary_name)
+    except ValueError as error:
+        raise UsageError(str(error), remedy=f"Write it as {_EXAMPLE}") from None
+
+
+def _parsed(text: str, primary_name: str) -> Sla:
+    limit_text, _, at_text = text.partition("@")
+    match = _LIMIT.fullmatch(limit_text) if len(text) <= _LONGEST else None
+    if match is None:
+        raise ValueError(f"is {shown(text)}, must be an SLA such as {_EXAMPLE}")
+    kpi = _part("the KPI", kpi_name, match[1])
+    direction = _direction(kpi, match[2])
+    dimension = KPI_DIMENSIONS[KPI_UNITS[kpi]]
+    limit = _part("the limit", dimension.read, match[3])
+    if limit < 0 or (limit == 0 and dimension.unit == "ms"):
+        raise ValueError(f"the limit is {shown(match[3])}, must be over 0")
+    if dimension.unit == "%" and limit > 100:
+        raise ValueError(f"the limit is {shown(match[3])}, must be at most 100%")
+    wl, workload = _workload(at_text, primary_name) if "@" in text else (None, {})
+    return Sla(kpi, limit, direction, wl, workload, text)
+
+
+def _direction(kpi: str, operator: str) -> Direction:
+    wanted: Direction = "<=" if upper_limit(kpi) else ">="
+    if operator not in _DIRECTIONS:
+        raise ValueError(f"compares with {shown(operator)}, must be {wanted} for {kpi}")
+    if _DIRECTIONS[operator] != wanted:
+        raise ValueError(f"compares {kpi} with {operator}, but its limit is {wanted}")
+    return wanted
+
+
+def _workload(text: str, primary_name: str) -> tuple[float | None, dict[str, ParameterValue]]:
+    wl: float | None = None
+    workload: dict[str, ParameterValue] = {}
+    seen: set[str] = set()
+    for item in text.split(","):
+        name, equals, value_text = (part.strip() for part in item.partition("="))
+        if not (name and equals and value_text):
+            raise ValueError(f"has {shown(item.strip())} behind the @, must be NAME=VALUE")
+        if name in seen:
+            raise ValueError(f"gives {shown(name)} twice")
+        seen.add(name)
+        if name == primary_name:
+            wl = _part(name, PRIMARIES[name].read, value_text)
+            if wl <= 0:
+                raise ValueError(f"{name} is {shown(value_text)}, must be over 0")
+        elif name in WORKLOADS:
+            workload[workload_key(name)] = _part(name, WORKLOADS[name].read, value_text)
+        else:
+            allowed = ", ".join((primary_name, *WORKLOADS))
+            raise ValueError(f"names {shown(name)} behind the @; allowed: {allowed}")
+    return wl, workload
+
+
+def _part(what: str, read: Callable[[str], _T], text: str) -> _T:
+    """Name the part of the SLA that a sentence is about."""
+    try:
+        return read(text)
+    except ValueError as error:
+        raise ValueError(f"{what} {error}") from None

@@ -1,0 +1,158 @@
+"""Quantities with units: `10kB`, `1 MiB`, `25%`, `300/s`, `500 ms`.
+
+SI prefixes are powers of ten, IEC prefixes powers of two: 1 MB is 10^6 bytes, 1 MiB is 2^20.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+"""Regular expression; JSON Schema reads it the same way."""
+_QUANTITY = re.compile(rf"({NUMBER})(.*)", re.DOTALL)
+_LONGEST = 64
+"""Characters; no quantity is longer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dimension:
+    """A kind of quantity, the units it may be written in and the unit it is kept in.
+
+    Attributes
+    ----------
+    name : with its article, as sentences use it.
+    unit : the unit of the value that `read` returns.
+    factors : what one of each written unit is in `unit`; the key `""` allows a bare number.
+    example : a value as a user would write it.
+    suffix : of the keys of workload parameters in this unit (`filesize_bytes`).
+    """
+
+    name: str
+    unit: str
+    factors: Mapping[str, float]
+    example: str
+    suffix: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """The units, as a sentence lists them."""
+        return ", ".join(unit for unit in self.factors if unit)
+
+    def read(self, given: object) -> float:
+        """The quantity in `unit`. Raises `ValueError` with a sentence that begins with *is*."""
+        if isinstance(given, bool) or not isinstance(given, int | float | str):
+            raise ValueError(f"is {shown(given)}, must be {self.name} such as {self.example}")
+        text = str(given).strip()
+        match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
+        if match is None:
+            raise ValueError(f"is {shown(given)}, must be {self.name} such as {self.example}")
+        number, unit = float(match[1]), " ".join(match[2].split())
+        if unit not in self.factors:
+            if not unit:
+                raise ValueError(
+                    f"is {shown(given)}, but {self.name} needs a unit: {self.allowed}; "
+                    f"such as {self.example}"
+                )
+            allowed = f"allowed: {self.allowed}" if self.allowed else "it is written without one"
+            raise ValueError(
+                f"is {shown(given)}, but {shown(unit)} is not a unit of {self.name}; "
+                f"{allowed}; such as {self.example}"
+            )
+        value = number * self.factors[unit]
+        if not math.isfinite(value):
+            raise ValueError(f"is {shown(given)}, must be finite")
+        # 12.5 % is 0.125, and 0.1 ms is not 0.10000000000000002 of anything: twelve digits are
+        # more than any quantity has, and configuration keys must not depend on how it was written.
+        return float(f"{value:.12g}")
+
+
+CORES = Dimension(
+    "a vCPU share",
+    "cores",
+    {"": 1, "%": 0.01, "% vcpu": 0.01, "% vCPU": 0.01, "vcpu": 1, "vCPU": 1, "core": 1, "cores": 1},
+    "0.25 or 25%",
+)
+SECONDS = Dimension(
+    "a duration",
+    "s",
+    {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86400},
+    "3s",
+    "_s",
+)
+MILLISECONDS = Dimension(
+    "a response time",
+    "ms",
+    {"us": 1e-3, "µs": 1e-3, "ms": 1, "s": 1e3, "min": 6e4},
+    "200ms",
+    "_ms",
+)
+BYTES = Dimension(
+    "a size",
+    "bytes",
+    {
+        "B": 1,
+        "kB": 1e3,
+        "MB": 1e6,
+        "GB": 1e9,
+        "KiB": 2**10,
+        "MiB": 2**20,
+        "GiB": 2**30,
+    },
+    "10kB",
+    "_bytes",
+)
+PER_SECOND = Dimension(
+    "a rate",
+    "requests/s",
+    {"": 1, "/s": 1, "requests/s": 1, "rps": 1, "k/s": 1e3, "/min": 1 / 60},
+    "300/s",
+)
+COUNT = Dimension("a number", "", {"": 1}, "16")
+SHARE = Dimension("a share", "", {"": 1, "%": 0.01}, "0.01 or 1%")
+PERCENT = Dimension("a percentage", "%", {"%": 1}, "0.5%")
+MEGABITS = Dimension(
+    "a bit rate",
+    "Mbit/s",
+    {"kbit/s": 1e-3, "Mbit/s": 1, "Gbit/s": 1e3},
+    "100Mbit/s",
+)
+
+KPI_DIMENSIONS: Mapping[str, Dimension] = {
+    "ms": MILLISECONDS,
+    "requests/s": PER_SECOND,
+    "Mbit/s": MEGABITS,
+    "%": PERCENT,
+}
+"""By the unit that `samples.KPI_UNITS` states."""
+
+WORKLOADS: Mapping[str, Dimension] = {
+    "filesize": BYTES,
+    "packetsize": BYTES,
+    "flows": COUNT,
+}
+"""Workload parameters by the name that descriptors and SLAs use."""
+
+PRIMARIES: Mapping[str, Dimension] = {"rate": PER_SECOND, "concurrent": COUNT}
+"""Primary workload parameters: requests due per second (open loop), clients (closed loop)."""
+
+
+def workload_key(name: str) -> str:
+    """The key of a workload parameter in the domain: `filesize` is `filesize_bytes`."""
+    return name + WORKLOADS[name].suffix
+
+
+def shown(value: object) -> str:
+    """A value as sentences show it: quoted if it is text, without control characters, short."""
+    if value is None:
+        return "empty"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= 60 else text[:56] + "...'"

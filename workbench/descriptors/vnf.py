@@ -1,0 +1,172 @@
+"""`vnfs/NAME/vnf.yaml`: a network function, a source or a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from string import Template
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from workbench.descriptors.fields import (
+    ContainerPath,
+    Duration,
+    EnvironmentValue,
+    Image,
+    NonEmptyText,
+    Port,
+    Summary,
+    TextOrWholeNumber,
+    VariableName,
+    Vcpu,
+    secret_mistake,
+)
+from workbench.descriptors.reading import Described, Descriptor, Located, Reading, did_you_mean
+from workbench.descriptors.units import shown
+from workbench.domain.topology import (
+    ConfigurationFile,
+    Placement,
+    Readiness,
+    ReadinessKind,
+    Role,
+    VnfTemplate,
+)
+
+PLACEHOLDERS = ("upstream_host", "upstream_port", "port", "threads")
+"""What a lab fills into `files` besides the descriptor's own `settings`."""
+
+
+class FileText(Described):
+    """A file that is rendered into the container."""
+
+    path: ContainerPath
+    text: str = Field(
+        description="$upstream_host, $upstream_port, $port, $threads and settings are filled in; "
+        "$$ is a dollar sign"
+    )
+
+
+class ReadinessText(Described):
+    """How to tell that the container serves."""
+
+    kind: ReadinessKind = "tcp"
+    path: Annotated[str, Field(pattern=r"^/")] = "/"
+    command: list[NonEmptyText] = Field(default_factory=list)
+    timeout: Duration = 20.0
+
+    def mistakes(self) -> Iterator[Located]:
+        if self.kind == "command" and not self.command:
+            yield ("command",), "is missing; a readiness of kind command needs one"
+        if self.kind != "command" and self.command:
+            yield ("command",), f"is given, but the kind is {self.kind}; use kind: command"
+
+
+class VnfText(Descriptor):
+    """A network function, source or sink: from a Dockerfile beside it or from an image."""
+
+    ENVIRONMENT_FIELDS: ClassVar[tuple[str, ...]] = ("environment.*",)
+    TEMPLATE_FIELDS: ClassVar[tuple[str, ...]] = (
+        "files.*.text",
+        "command.*",
+        "readiness.command.*",
+    )
+
+    kind: Literal["vnf"] = "vnf"
+    summary: Summary = ""
+    role: Role = "function"
+    placement: Placement = "inline"
+    build: NonEmptyText | None = Field(
+        None, description="Folder with a Dockerfile, relative to this file"
+    )
+    image: Image | None = Field(None, description="An existing image instead of a build")
+    port: Port = 8080
+    command: list[NonEmptyText] = Field(
+        default_factory=list, description="Program and arguments; none: the image's own"
+    )
+    environment: dict[VariableName, EnvironmentValue] = Field(
+        default_factory=dict, description="Values may be ${NAME}; secrets must be"
+    )
+    settings: dict[VariableName, TextOrWholeNumber] = Field(
+        default_factory=dict, description="Placeholders of `files` with their values"
+    )
+    files: list[FileText] = Field(default_factory=list)
+    readiness: ReadinessText = ReadinessText()
+    default_vcpu: Vcpu = 1.0
+    parameters: list[Literal["filesize", "packetsize", "flows"]] = Field(
+        default_factory=list, description="Workload parameters that a source can offer"
+    )
+    simulated: dict[VariableName, Annotated[float, Field(ge=0)]] = Field(
+        default_factory=dict, description="Its stand-in in the simulated lab"
+    )
+
+    @classmethod
+    def checks(cls, reading: Reading) -> Iterator[Located]:
+        valid = reading.valid
+        match [key for key in ("build", "image") if key in reading.document.root]:
+            case []:
+                yield (), "has neither build nor image; give a folder with a Dockerfile or an image"
+            case [_, _]:
+                yield ("image",), "is given beside build; one of them must go"
+        if valid.get("build"):
+            yield from _build_mistakes(valid["build"], reading.path.parent)
+        for key in ("environment", "settings"):
+            for name, value in valid.get(key, {}).items():
+                if message := secret_mistake(name, value):
+                    yield (key, name), message
+        placeholders = {*PLACEHOLDERS, *valid.get("settings", {})}
+        for name in valid.get("settings", {}):
+            if name in PLACEHOLDERS:
+                yield ("settings", name), "is what the lab fills in; choose another name"
+        for index, file in enumerate(valid.get("files", [])):
+            for message in _placeholder_mistakes(file.text, placeholders):
+                yield ("files", index, "text"), message
+        if valid.get("role", "source") != "source" and valid.get("parameters"):
+            yield ("parameters",), "are offered by a source alone; remove them or set role: source"
+
+    def resolved(self, name: str, folder: Path) -> VnfTemplate:
+        """The domain's template; `build` is absolute, since a campaign outlives its folder."""
+        readiness = Readiness(
+            self.readiness.kind,
+            self.readiness.path,
+            tuple(self.readiness.command),
+            self.readiness.timeout,
+        )
+        return VnfTemplate(
+            name=name,
+            role=self.role,
+            placement=self.placement,
+            summary=self.summary,
+            build=str((folder / self.build).resolve()) if self.build else "",
+            image=self.image or "",
+            port=self.port,
+            command=tuple(self.command),
+            environment=dict(self.environment),
+            files=tuple(ConfigurationFile(f.path, f.text) for f in self.files),
+            settings=dict(self.settings),
+            readiness=readiness,
+            default_vcpu=self.default_vcpu,
+            parameters=tuple(self.parameters),
+            simulated=dict(self.simulated),
+        )
+
+
+def _build_mistakes(build: str, folder: Path) -> Iterator[Located]:
+    wanted = (folder / build).resolve()
+    if Path(build).is_absolute() or not wanted.is_relative_to(folder.resolve()):
+        yield ("build",), f"is {shown(build)}, must be a folder in the descriptor's own folder"
+    elif not (wanted / "Dockerfile").is_file():
+        yield ("build",), f"is {shown(build)}, but no Dockerfile is there"
+
+
+def _placeholder_mistakes(text: str, known: set[str]) -> Iterator[str]:
+    for match in Template.pattern.finditer(text):
+        if match["invalid"] is not None:
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"has a $ without a name in its line {line}; write $$ for a dollar sign"
+        name = match["named"] or match["braced"]
+        if name and name not in known:
+            yield (
+                f"uses {shown('$' + name)}, which nothing fills in; {did_you_mean(name, known)}; "
+                f"write $$ for a dollar sign"
+            )
