@@ -118,6 +118,10 @@ class SessionTaken(SessionError):
     exit_code = WRONG_USE
 
 
+class SessionBusy(SessionError):
+    """A session is open in another process."""
+
+
 class SessionUnknown(SessionError):
     """No session, bundle or recording goes by that name."""
 
@@ -154,6 +158,7 @@ BY_NAME: dict[str, type[WorkbenchError]] = {
         TrafficError,
         SessionError,
         SessionTaken,
+        SessionBusy,
         SessionUnknown,
         EngineError,
         PluginError,

@@ -1,0 +1,48 @@
+"""What an export reads from, and where its files go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, Protocol
+
+from workbench.domain.projection import SessionView
+from workbench.domain.samples import Measurement, Sample
+
+
+class ExportSource(Protocol):
+    """An open session, as far as exports need one; an open `SessionFile` is one."""
+
+    name: str
+
+    async def view(self, until: int | None = None) -> SessionView:
+        """The session as a screen shows it."""
+        ...
+
+    async def samples(self, offset: int = 0, limit: int = 1000) -> tuple[Sample, ...]:
+        """A page of samples in the order they were taken."""
+        ...
+
+    async def measurements(self, offset: int = 0, limit: int = 100) -> tuple[Measurement, ...]:
+        """The same with windows and usage seconds."""
+        ...
+
+    async def write_tables(self, folder: Path) -> tuple[Path, ...]:
+        """Write one Parquet file per table and a manifest: a bundle."""
+        ...
+
+    async def write_samples(self, path: Path, format: Literal["csv", "parquet"]) -> None:
+        """Write the flat table, one row per sample."""
+        ...
+
+
+class Export(Protocol):
+    """Registered under `workbench.exports`. Raises `WorkbenchError`s; replaces its own output."""
+
+    async def __call__(self, source: ExportSource, destination: Path) -> tuple[Path, ...]: ...
+
+
+def file_in(destination: Path, name: str, suffix: str) -> Path:
+    """The file to write: `destination`, or a file in it where it is, or looks like, a folder."""
+    if destination.is_dir() or not destination.suffix:
+        return destination / f"{name}{suffix}"
+    return destination

@@ -1,0 +1,183 @@
+"""A session as a folder: one Parquet file per table and `manifest.json`.
+
+A bundle is what is shipped, mailed and archived. It opens like a session, in memory, and comes
+back as a session file with everything in it; one of an older schema takes the same migrations as
+an old session file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from workbench import __version__
+from workbench.domain import codec
+from workbench.domain.errors import SessionError, WorkbenchError
+from workbench.domain.sessions import SessionSummary
+from workbench.store import reading, schema
+from workbench.store.database import Cursor, Database, new_file, quoted, sentence
+from workbench.store.rows import COLUMNS
+
+if TYPE_CHECKING:
+    from workbench.store.session_file import SessionFile
+
+MANIFEST = "manifest.json"
+FORMAT = "vnf-workbench bundle"
+
+
+def is_bundle(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file()
+
+
+def name_of(path: Path) -> str:
+    """A session's name: of the file without its suffix, or of the bundle's folder."""
+    return path.name.removesuffix(".bundle") if path.is_dir() else path.stem
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a bundle. Raises `SessionError` if the folder is none."""
+    where = str(folder / MANIFEST)
+    try:
+        manifest = codec.loads((folder / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        raise SessionError(
+            "is not a bundle: it has no manifest.json", where=str(folder), remedy="See workbench ls"
+        ) from None
+    except OSError as error:
+        raise sentence(error, folder) from None
+    except WorkbenchError as error:
+        raise SessionError(error.what, where=where, remedy="Export the bundle again") from None
+    known = isinstance(manifest, dict) and manifest.get("format") == FORMAT
+    if not (known and isinstance(manifest.get("schema_version"), int)):
+        raise SessionError(
+            "is not the manifest of a bundle", where=where, remedy="Export the bundle again"
+        )
+    if not isinstance(manifest.get("tables"), dict):
+        raise SessionError("lists no tables", where=where, remedy="Export the bundle again")
+    return dict(manifest)
+
+
+def summary_of(folder: Path) -> SessionSummary:
+    """A bundle as one line, from its manifest alone."""
+    summary = codec.from_plain(read_manifest(folder).get("summary"), SessionSummary)
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    return replace(summary, name=name_of(folder), path=str(folder), size_bytes=size, kind="bundle")
+
+
+def write_bundle(cursor: Cursor, folder: Path, summary: SessionSummary) -> tuple[Path, ...]:
+    """Write every table of an open session into `folder`, which appears whole or not at all.
+
+    A bundle that lies there already is replaced; any other folder with content is refused.
+    """
+    if folder.exists() and not is_bundle(folder) and (folder.is_file() or any(folder.iterdir())):
+        raise SessionError(
+            "exists and is not a bundle", where=str(folder), remedy="Choose another destination"
+        )
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}")
+    try:
+        partial.mkdir(parents=True)
+        cursor.execute("BEGIN")  # one snapshot for all tables, whatever is appended meanwhile
+        for table in COLUMNS:
+            file = quoted(partial / f"{table}.parquet")
+            cursor.execute(
+                f"COPY (SELECT * FROM {table} ORDER BY ALL) TO {file}"  # noqa: S608 - quoted
+                " (FORMAT parquet, COMPRESSION zstd)"
+            )
+        manifest = _manifest(cursor, summary)
+        cursor.execute("COMMIT")
+        (partial / MANIFEST).write_bytes(json.dumps(manifest, indent=1).encode())
+        _put_in_place(partial, folder)
+    except (duckdb.Error, OSError) as error:
+        raise sentence(error, folder) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return tuple(folder / name for name in (MANIFEST, *(f"{table}.parquet" for table in COLUMNS)))
+
+
+def _manifest(cursor: Cursor, summary: SessionSummary) -> dict[str, object]:
+    counts = {
+        table: int(reading.one(cursor, f"SELECT count(*) FROM {table}")[0])  # noqa: S608 - own names
+        for table in COLUMNS
+    }
+    units = cursor.execute(
+        "SELECT table_name, column_name, comment FROM duckdb_columns()"
+        " WHERE database_name = current_database() AND comment IS NOT NULL ORDER BY ALL"
+    ).fetchall()
+    return {
+        "format": FORMAT,
+        "schema_version": schema.newest(schema.migrations()),
+        "app_version": __version__,
+        "duckdb_version": duckdb.__version__,
+        "session": summary.name,
+        "summary": codec.to_plain(replace(summary, path="", size_bytes=0, kind="bundle")),
+        "tables": counts,
+        "units": {f"{table}.{column}": comment for table, column, comment in units},
+    }
+
+
+def _put_in_place(partial: Path, folder: Path) -> None:
+    if folder.exists():
+        old = partial.with_name(f"{partial.name}.old")
+        folder.rename(old)
+        partial.rename(folder)
+        shutil.rmtree(old)
+    else:
+        partial.rename(folder)
+
+
+def load_bundle(
+    folder: Path, into: Database, steps: Sequence[schema.Migration] | None = None
+) -> None:
+    """Fill an empty database from a bundle. Raises `SessionError` where the bundle is damaged."""
+    steps = steps or schema.migrations()
+    manifest = read_manifest(folder)
+    version, tables = int(manifest["schema_version"]), manifest["tables"]
+    schema.refuse_newer(version, str(manifest.get("app_version")), str(folder), steps)
+    with into.reading() as cursor:
+        try:
+            schema.fill(cursor, version, lambda table: _parquet(folder, table), steps)
+            _check_counts(cursor, tables, folder)
+        except duckdb.Error as error:
+            text = " ".join(str(error).split())
+            raise SessionError(
+                f"is a damaged bundle: {text}", where=str(folder), remedy="Copy or export it again"
+            ) from error
+
+
+def _parquet(folder: Path, table: str) -> str:
+    return f"SELECT * FROM read_parquet({quoted(folder / f'{table}.parquet')})"  # noqa: S608 - quoted
+
+
+def _check_counts(cursor: Cursor, tables: Mapping[str, int], folder: Path) -> None:
+    for table in COLUMNS.keys() & tables.keys():
+        count = int(reading.one(cursor, f"SELECT count(*) FROM {table}")[0])  # noqa: S608 - own names
+        if count != tables[table]:
+            raise SessionError(
+                f"is a damaged bundle: {table} has {count} rows instead of {tables[table]}",
+                where=str(folder),
+                remedy="Copy or export it again",
+            )
+
+
+async def import_bundle(folder: Path, path: Path) -> SessionFile:
+    """Make a session file of a bundle: all events, samples, windows and series.
+
+    Raises `SessionTaken` if there is a file at `path`.
+    """
+    from workbench.store.session_file import SessionFile
+
+    await asyncio.to_thread(_import, folder, path)
+    return await SessionFile.open(path)
+
+
+def _import(folder: Path, path: Path) -> None:
+    with new_file(path) as database:
+        load_bundle(folder, database)

@@ -1,0 +1,222 @@
+"""DuckDB connections with care: limits, locks, and a write-ahead log that may be damaged.
+
+DuckDB lets one process write a file and then no other even read it. Inside one process the
+connections to a file must agree in their settings and share one instance, so a reader of a file
+that this process writes joins the writer's instance.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from workbench.domain.errors import SessionBusy, SessionError, SessionTaken
+
+Cursor = duckdb.DuckDBPyConnection
+
+SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    # Left alone, DuckDB takes every core and 80 % of the memory: it would disturb the measurement.
+    "threads": 2,
+    "memory_limit": "512MB",
+    # Readable by DuckDB 1.5, the last line before 2.0, until 2.x has settled.
+    "storage_compatibility_version": "v1.5.0",
+    # A session is small: most of its column segments are far under the default of 256 KiB.
+    "default_block_size": 16384,
+    # Opening a session fetches and loads nothing.
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+
+_written_here: set[Path] = set()
+"""Files that this process has open for writing."""
+
+
+class Database:
+    """A session's DuckDB instance; a cursor is taken for every thread that reads or writes.
+
+    Attributes
+    ----------
+    shown : the path that sentences name.
+    live : this process has the file open for writing, through this object or another.
+    set_aside : where the write-ahead log went, if it could not be replayed.
+    """
+
+    def __init__(self, path: Path | None, *, read_only: bool) -> None:
+        self.path = path.resolve() if path else None
+        self.shown = path
+        self.read_only = read_only
+        self.set_aside: Path | None = None
+        self._lock = threading.Lock()
+        if self.path is None:
+            # Without a file to spill beside, DuckDB would litter the current folder.
+            self.live = False
+            self._root = duckdb.connect(":memory:", config={**SETTINGS, "temp_directory": ""})
+            return
+        self.live = self.path in _written_here
+        if self.live and not read_only:
+            raise SessionError(
+                "is being written by this process already",
+                where=str(path),
+                remedy="Wait until its run ends",
+            )
+        self._root = self._connect(self.path, read_only and not self.live)
+        if not read_only:
+            _written_here.add(self.path)
+            self.live = True
+
+    def _connect(self, path: Path, read_only: bool) -> Cursor:
+        try:
+            return duckdb.connect(path, read_only=read_only, config=SETTINGS)
+        except duckdb.Error as error:
+            if "replaying WAL" not in str(error):
+                raise sentence(error, path) from error
+            log = write_ahead_log(path)
+            aside = log.with_name(f"{log.name}.corrupt-{time.strftime('%Y%m%dT%H%M%S')}")
+            try:
+                log.rename(aside)
+            except OSError:
+                raise sentence(error, path) from error
+            try:
+                connection = duckdb.connect(path, read_only=read_only, config=SETTINGS)
+            except duckdb.Error:
+                aside.rename(log)  # the log was not to blame: leave everything as it was found
+                raise sentence(error, path) from error
+            self.set_aside = aside
+            return connection
+
+    def cursor(self) -> Cursor:
+        """A connection for one thread; the caller closes it."""
+        with self._lock:
+            return self._root.cursor()
+
+    @contextmanager
+    def reading(self) -> Iterator[Cursor]:
+        """A cursor for the calling thread; DuckDB's errors become sentences."""
+        cursor = None
+        try:
+            cursor = self.cursor()
+            yield cursor
+        except duckdb.Error as error:
+            raise sentence(error, self.shown) from error
+        finally:
+            if cursor is not None:
+                cursor.close()
+
+    def close(self) -> None:
+        """Close; DuckDB merges the write-ahead log into the file. Idempotent."""
+        with self._lock:
+            self._root.close()
+            if not self.read_only and self.path is not None:
+                _written_here.discard(self.path)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Database]:
+    """An empty database that becomes the file `path` when the block ends well, and only then.
+
+    Raises `SessionTaken` if there is such a file.
+    """
+    refuse_taken(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        database = Database(partial, read_only=False)
+        database.shown = path
+        try:
+            yield database
+        finally:
+            database.close()
+        refuse_taken(path)
+        partial.rename(path)
+        _sync(path.parent)
+    except (duckdb.Error, OSError) as error:
+        raise sentence(error, path) from error
+    finally:
+        partial.unlink(missing_ok=True)
+        write_ahead_log(partial).unlink(missing_ok=True)
+
+
+def refuse_taken(path: Path) -> None:
+    if path.exists():
+        raise SessionTaken(
+            f"there is a session {path.stem} already",
+            where=str(path),
+            remedy=f"Go on with it by: workbench resume {path.stem}",
+        )
+
+
+def _sync(folder: Path) -> None:
+    """Make a rename in `folder` survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_ahead_log(path: Path) -> Path:
+    return path.with_name(f"{path.name}.wal")
+
+
+def quoted(text: str | Path) -> str:
+    """A text as an SQL literal, for the statements that take no parameters (COPY, ATTACH)."""
+    return "'" + str(text).replace("'", "''") + "'"
+
+
+def sentence(error: Exception, path: Path | None) -> SessionError:
+    """What DuckDB or the system said about a session file, in our words."""
+    if isinstance(error, SessionError):
+        return error
+    text = " ".join(str(error).split())
+    where = str(path) if path else None
+    if "Could not set lock" in text or "Conflicting lock" in text:
+        holder = re.search(r"PID (\d+)", text)
+        return SessionBusy(
+            "is open in another process" + (f", PID {holder[1]}" if holder else ""),
+            where=where,
+            remedy="Ask the engine that has it, or stop that engine: workbench engine stop",
+        )
+    if "different configuration" in text:
+        return SessionError(
+            "is being read by this process", where=where, remedy="Try again in a moment"
+        )
+    if "not a valid DuckDB database" in text:
+        return SessionError("is not a session file", where=where, remedy="See workbench ls")
+    if re.search(r"newer version|storage version|version number", text):
+        return SessionError(
+            f"was written by a newer DuckDB than {duckdb.__version__}",
+            where=where,
+            remedy="Upgrade duckdb",
+        )
+    if re.search(r"No space left|File too large|Disk quota|Could not write", text, re.IGNORECASE):
+        return SessionError(
+            "cannot be written: the disk is full or a quota is reached",
+            where=where,
+            remedy="Free some space, then: workbench resume NAME",
+        )
+    if re.search(r"Permission denied|Read-only file system|not permitted", text):
+        return SessionError(
+            "cannot be opened or written: permission denied",
+            where=where,
+            remedy="Make the folder and the file writable, or choose another with --workspace",
+        )
+    if re.search(r"No such file|does not exist", text):
+        return SessionError("is not there", where=where, remedy="See workbench ls")
+    if "invalidated" in text:
+        return SessionError(
+            "was closed by DuckDB after a failed write",
+            where=where,
+            remedy="See the error before this one, then: workbench resume NAME",
+        )
+    if re.search(r"checksum|[Cc]orrupt|read enough bytes|replaying WAL", text):
+        return SessionError(
+            f"is damaged ({text})", where=where, remedy="Restore it from a copy or a bundle"
+        )
+    return SessionError(f"{type(error).__name__}: {text}", where=where)

@@ -1,0 +1,296 @@
+"""Domain values to rows: which fact goes into which tables, beside the event itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, fields
+from operator import attrgetter, itemgetter
+
+from workbench.domain import codec
+from workbench.domain.errors import SessionError
+from workbench.domain.events import (
+    CampaignPlanned,
+    Event,
+    Fact,
+    ModelFitted,
+    SampleTaken,
+    SessionCreated,
+)
+from workbench.domain.parameters import Configuration, ParameterValue
+from workbench.domain.samples import (
+    Finding,
+    LatencyHistogram,
+    Measurement,
+    Sample,
+    Usage,
+    UsageSecond,
+    Window,
+)
+
+Row = tuple[object, ...]
+
+SAMPLE_SCALARS = (
+    "valid",
+    "load_model",
+    "kpi_definition",
+    "generator",
+    "planned",
+    "completed",
+    "errors",
+    "unfinished",
+    "windows",
+    "batches",
+    "throttled_share",
+    "straddle_share",
+    "started_at",
+    "measured_s",
+    "lab_s",
+)
+"""Fields of a sample that are columns of the same name, in the same type."""
+
+WINDOW_SCALARS = ("start_s", "duration_s", "planned", "completed", "errors", "unfinished")
+_HISTOGRAM = tuple(field.name for field in fields(LatencyHistogram))
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "meta": ("key", "value"),
+    "events": ("seq", "happened_at", "type", "payload"),
+    "descriptors": ("position", "path", "text"),
+    "host_facts": (
+        "lab",
+        "cores",
+        "memory_bytes",
+        "kernel",
+        "cpu_model",
+        "cgroup",
+        "engine",
+        "image_digests",
+        "details",
+    ),
+    "targets": (
+        "position",
+        "target",
+        "source",
+        "sink",
+        "vnfs",
+        "graph",
+        "wl_name",
+        "wl_low",
+        "wl_high",
+        "wl_scale",
+        "wl_unit",
+        "wl_integer",
+    ),
+    "configurations": ("configuration", "key", "resources", "workload"),
+    "samples": (
+        "seq",
+        "id",
+        "target",
+        "configuration",
+        "wl",
+        "repetition",
+        "labels",
+        *SAMPLE_SCALARS,
+        "p_sla",
+        "p_sla_low",
+        "p_sla_high",
+    ),
+    "sample_kpis": ("seq", "position", "kpi", "value", "low", "high"),
+    "sample_usage": ("seq", "position", "component", *(field.name for field in fields(Usage))),
+    "findings": ("seq", "position", *(field.name for field in fields(Finding))),
+    "windows": (
+        "seq",
+        "position",
+        *WINDOW_SCALARS,
+        *(f"service_{name}" for name in _HISTOGRAM),
+        *(f"response_{name}" for name in _HISTOGRAM),
+    ),
+    "series": ("seq", "position", *(field.name for field in fields(UsageSecond))),
+    "models": (
+        "seq",
+        "target",
+        "configuration",
+        "method",
+        "parameters",
+        "sample_ids",
+        "coefficients",
+        "fit_cpu_s",
+    ),
+    "breakpoints": (
+        "seq",
+        "target",
+        "configuration",
+        "rule",
+        "kpi",
+        "state",
+        "wl",
+        "low",
+        "high",
+        "note",
+    ),
+}
+"""Every table with a session's content and its columns, in the order of the rows made here."""
+
+
+def identity(configuration: Configuration) -> str:
+    """What makes two configurations the same in a file; `Configuration.key` rounds for the eye."""
+    both = (_values(configuration.resources), _values(configuration.workload))
+    return codec.dumps([sorted(values.items(), key=itemgetter(0)) for values in both]).decode()
+
+
+class Rows:
+    """The rows of one transaction, by table.
+
+    Parameters
+    ----------
+    configurations : numbers of the configurations that the file holds, by `identity`.
+    samples : ids of the samples that the file holds.
+    """
+
+    def __init__(self, configurations: Mapping[str, int], samples: Iterable[str]) -> None:
+        self.tables: dict[str, list[Row]] = defaultdict(list)
+        self.configurations = dict(configurations)
+        self.samples = set(samples)
+
+    def add(self, event: Event, payload: bytes, measurement: Measurement | None) -> None:
+        """Take in one event. Raises `SessionError`, with nothing taken in, for a stored sample."""
+        fact = event.fact
+        if isinstance(fact, SampleTaken) and fact.sample.id in self.samples:
+            raise SessionError(
+                f"sample {fact.sample.id} is stored already",
+                where=event.session,
+                remedy="Measure it as another repetition",
+            )
+        seq = event.seq
+        self._put("events", (seq, event.at, type(fact).__name__, payload.decode()))
+        match fact:
+            case SessionCreated():
+                self._session(event, fact)
+            case CampaignPlanned(plan=plan):
+                for planned in plan.configurations:
+                    self._configuration(planned.configuration)
+            case SampleTaken(sample=sample):
+                self._sample(seq, sample)
+                if measurement is not None:
+                    self._measurement(seq, measurement)
+            case ModelFitted():
+                self._model(seq, fact)
+
+    def _put(self, table: str, *rows: Row) -> None:
+        self.tables[table].extend(rows)
+
+    def _session(self, event: Event, fact: SessionCreated) -> None:
+        campaign, host = fact.campaign, fact.host
+        meta = {
+            "session": event.session,
+            "campaign": campaign.name,
+            "lab": fact.lab,
+            "seed": str(fact.seed),
+            "tool_version": fact.tool_version,
+        }
+        self._put("meta", *meta.items())
+        self._put("descriptors", *numbered((d.path, d.text) for d in fact.descriptors))
+        self._put("host_facts", attrgetter(*COLUMNS["host_facts"])(host))
+        for position, plan in enumerate(campaign.targets):
+            target, wl = plan.target, plan.primary
+            self._put(
+                "targets",
+                (
+                    position,
+                    target.name,
+                    target.source,
+                    target.sink,
+                    [vnf.name for vnf in target.vnfs],
+                    codec.dumps(codec.to_plain(target.graph)).decode(),
+                    wl.name,
+                    wl.low,
+                    wl.high,
+                    wl.scale,
+                    wl.unit,
+                    wl.integer,
+                ),
+            )
+
+    def _configuration(self, configuration: Configuration) -> int:
+        same = identity(configuration)
+        number = self.configurations.get(same)
+        if number is None:
+            number = self.configurations[same] = len(self.configurations)
+            resources, workload = _values(configuration.resources), _values(configuration.workload)
+            self._put("configurations", (number, configuration.key, resources, workload))
+        return number
+
+    def _sample(self, seq: int, sample: Sample) -> None:
+        point, p_sla = sample.point, sample.p_sla
+        self.samples.add(sample.id)
+        self._put(
+            "samples",
+            (
+                seq,
+                sample.id,
+                point.target,
+                self._configuration(point.configuration),
+                point.wl,
+                point.repetition,
+                list(sample.labels),
+                *attrgetter(*SAMPLE_SCALARS)(sample),
+                *(astuple(p_sla) if p_sla else (None, None, None)),
+            ),
+        )
+        kpis = ((name, *astuple(estimate)) for name, estimate in sample.kpis.items())
+        usage = ((name, *astuple(used)) for name, used in sample.usage.items())
+        self._put("sample_kpis", *numbered(kpis, seq))
+        self._put("sample_usage", *numbered(usage, seq))
+        self._put("findings", *numbered(map(astuple, sample.findings), seq))
+
+    def _measurement(self, seq: int, measurement: Measurement) -> None:
+        self._put("windows", *numbered(map(_window, measurement.windows), seq))
+        self._put("series", *numbered(map(astuple, measurement.series), seq))
+
+    def _model(self, seq: int, fact: ModelFitted) -> None:
+        where = (fact.target, self._configuration(fact.configuration))
+        if (model := fact.model) is not None:
+            row = (
+                model.method,
+                _values(model.parameters),
+                list(model.sample_ids),
+                list(model.coefficients),
+                fact.fit_cpu_s,
+            )
+            self._put("models", (seq, *where, *row))
+        for found in fact.breakpoints:
+            row = attrgetter("rule", "kpi", "state", "wl", "low", "high", "note")(found)
+            self._put("breakpoints", (seq, *where, *row))
+
+
+def numbered(rows: Iterable[Row], *first: object) -> list[Row]:
+    """Rows with their place in the list in front, behind what all of them begin with."""
+    return [(*first, position, *row) for position, row in enumerate(rows)]
+
+
+def payload_of(fact: Fact) -> bytes:
+    """A fact as the JSON that the events table keeps."""
+    return codec.dumps(codec.to_plain(fact))
+
+
+def _window(window: Window) -> Row:
+    return (
+        *attrgetter(*WINDOW_SCALARS)(window),
+        *_histogram(window.service),
+        *_histogram(window.response),
+    )
+
+
+def _histogram(histogram: LatencyHistogram) -> Row:
+    growth, *lists = attrgetter(*_HISTOGRAM)(histogram)
+    return (growth, *map(list, lists))
+
+
+def _values(values: Mapping[str, ParameterValue]) -> dict[str, dict[str, ParameterValue | None]]:
+    """Parameter values as the store keeps them: a number or a text, never both."""
+    return {
+        key: {"number": None, "text": value}
+        if isinstance(value, str)
+        else {"number": float(value), "text": None}
+        for key, value in values.items()
+    }

@@ -1,0 +1,268 @@
+"""`SessionFile`: one lab sitting, as a DuckDB file or as a bundle read into memory."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from workbench.domain.errors import SessionError
+from workbench.domain.events import Event, Fact, SessionCreated
+from workbench.domain.projection import SessionView
+from workbench.domain.samples import Measurement, Sample
+from workbench.domain.sessions import DescriptorText, SessionSummary
+from workbench.store import bundle, flat, reading, schema
+from workbench.store.database import (
+    Cursor,
+    Database,
+    new_file,
+    quoted,
+    sentence,
+    write_ahead_log,
+)
+from workbench.store.rows import Rows, payload_of
+from workbench.store.writer import Acknowledged, Append, Checkpoint, Writer, write
+
+T = TypeVar("T")
+
+
+class SessionFile:
+    """An open session. Reads run in threads, each with its own cursor; one thread writes.
+
+    Attributes
+    ----------
+    path : the file, or the folder of a bundle.
+    name : of the session, from the path.
+    warnings : what happened while it was opened: migrated, a write-ahead log set aside, events
+        that are missing.
+    """
+
+    def __init__(self, path: Path, database: Database, warnings: Sequence[str]) -> None:
+        self.path = path
+        self.name = bundle.name_of(path)
+        self.warnings = tuple(warnings)
+        self._database = database
+        self._writer: Writer | None = None
+        with database.reading() as cursor:
+            self._last_seq, _ = reading.last_seq(cursor)
+            if not database.read_only:
+                rows = Rows(reading.configurations(cursor), reading.sample_ids(cursor))
+                self._writer = Writer(database, self.name, self._last_seq, rows)
+
+    @classmethod
+    async def create(cls, path: Path, created: SessionCreated, *, at: float) -> SessionFile:
+        """A new session file whose first event is committed.
+
+        Raises `SessionTaken` if there is one at `path`, `SessionError` if it cannot be written.
+        """
+        return await asyncio.to_thread(_create, path, created, at)
+
+    @classmethod
+    async def open(cls, path: Path, *, read_only: bool = False) -> SessionFile:
+        """Open a session file, or a bundle's folder (always read-only, in memory).
+
+        Nothing in it is executed. Raises `SessionError` if it is no session, is damaged, is open
+        in another process or was written by a newer workbench.
+        """
+        return await asyncio.to_thread(open_session, path, read_only=read_only)
+
+    @property
+    def last_seq(self) -> int:
+        """Number of the last committed event."""
+        return self._writer.last_seq if self._writer else self._last_seq
+
+    async def append(
+        self, fact: Fact, *, at: float, measurement: Measurement | None = None
+    ) -> Event:
+        """Number a fact and store it, with what was measured; it is durable on return.
+
+        Raises `SessionError` if the session is read-only or cannot be written (any more), or if
+        the sample of that id is stored already.
+        """
+        done: Future[Event] = Future()
+        self._writing().put(Append(fact, payload_of(fact), at, measurement, done))
+        return await asyncio.wrap_future(done)
+
+    async def view(self, until: int | None = None) -> SessionView:
+        """The session as a screen shows it, now or as of event `until`."""
+        return await self._read(lambda cursor: reading.view(cursor, self.name, until))
+
+    async def events(self, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
+        """Events with a number above `after`, in order."""
+        return await self._read(lambda cursor: reading.events(cursor, self.name, after, limit))
+
+    async def samples(self, offset: int = 0, limit: int = 1000) -> tuple[Sample, ...]:
+        """Samples in the order they were taken."""
+        return await self._read(lambda cursor: reading.samples(cursor, offset, limit))
+
+    async def sample_counts(self) -> tuple[int, int]:
+        """All samples, and those that are not valid."""
+        return await self._read(reading.sample_counts)
+
+    async def measurements(self, offset: int = 0, limit: int = 100) -> tuple[Measurement, ...]:
+        """Samples with their windows and usage seconds, in the order they were taken."""
+        return await self._read(lambda cursor: reading.measurements(cursor, offset, limit))
+
+    async def descriptors(self) -> tuple[DescriptorText, ...]:
+        """The descriptors as they were given."""
+        return await self._read(reading.descriptors)
+
+    async def summary(self) -> SessionSummary:
+        """The session as one line of a list."""
+        return await asyncio.to_thread(self.summarise)
+
+    def summarise(self) -> SessionSummary:
+        """What `summary` does, for a thread."""
+        with self._database.reading() as cursor:
+            return reading.summary(cursor, self.name, self.path, live=self._database.live)
+
+    async def write_tables(self, folder: Path) -> tuple[Path, ...]:
+        """Write the session as a bundle; the folder appears whole or not at all."""
+        summary = await self.summary()
+        return await self._read(lambda cursor: bundle.write_bundle(cursor, folder, summary))
+
+    async def write_samples(self, path: Path, format: Literal["csv", "parquet"]) -> None:
+        """Write one row per sample (`workbench.domain.tables`)."""
+
+        def work(cursor: Cursor) -> None:
+            flat.write(reading.samples(cursor, 0, reading.ALL), path, format)
+
+        await self._read(work)
+
+    async def checkpoint(self) -> None:
+        """Merge the write-ahead log into the file."""
+        done: Future[None] = Future()
+        self._writing().put(Checkpoint(done))
+        await asyncio.wrap_future(done)
+
+    async def close(self) -> None:
+        """Write what is queued and close the file. Idempotent."""
+        await asyncio.to_thread(self.shut)
+
+    def shut(self) -> None:
+        """What `close` does, for a thread."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.stop()
+            self._last_seq = writer.last_seq
+        self._database.close()
+
+    def _writing(self) -> Writer:
+        if self._writer is None:
+            raise SessionError("is not open for writing", where=str(self.path))
+        return self._writer
+
+    async def _read(self, work: Callable[[Cursor], T]) -> T:
+        def run() -> T:
+            with self._database.reading() as cursor:
+                return work(cursor)
+
+        return await asyncio.to_thread(run)
+
+
+def _create(path: Path, created: SessionCreated, at: float) -> SessionFile:
+    payload = payload_of(created)
+    event = Event(1, at, bundle.name_of(path), created)
+    with new_file(path) as database, database.reading() as cursor:
+        steps = schema.migrations()
+        schema.migrate(cursor, 0, schema.newest(steps), steps)
+        rows = Rows({}, ())
+        rows.add(event, payload, None)
+        write(cursor, rows)
+    return open_session(path)
+
+
+def open_session(
+    path: Path, *, read_only: bool = False, steps: Sequence[schema.Migration] | None = None
+) -> SessionFile:
+    """What `SessionFile.open` does, for a thread."""
+    steps = steps or schema.migrations()
+    if path.is_dir():
+        database = Database(None, read_only=True)
+        bundle.load_bundle(path, database, steps)
+        return SessionFile(path, database, ())
+    if not path.is_file():
+        raise SessionError("is not there", where=str(path), remedy="See workbench ls")
+    acknowledged = Acknowledged.read(path)
+    database = Database(path, read_only=read_only)
+    try:
+        with database.reading() as cursor:
+            version = schema.version_of(cursor, str(path), steps)
+            warnings = _missing(cursor, database, acknowledged)
+        if version < schema.newest(steps):
+            migrate = _migrated_copy if read_only else _migrated_in_place
+            database, warning = migrate(database, path, version, steps)
+            warnings.append(warning)
+        return SessionFile(path, database, warnings)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _missing(cursor: Cursor, database: Database, acknowledged: int) -> list[str]:
+    """Sentences about what the file should hold and does not."""
+    assert database.path is not None
+    last, count = reading.last_seq(cursor)
+    warnings = []
+    if count != last:
+        warnings.append(f"{last - count} of {last} events are missing from {database.path.name}")
+    log, aside = write_ahead_log(database.path), database.set_aside
+    if acknowledged > last and aside is None and not database.read_only and log.exists():
+        # DuckDB replayed a part and would cut off the rest with the next commit.
+        aside = log.with_name(f"{log.name}.corrupt-{time.strftime('%Y%m%dT%H%M%S')}")
+        with suppress(OSError):  # the copy serves a post-mortem; the session opens without it
+            shutil.copy2(log, aside)
+    if aside is not None or acknowledged > last:
+        lost = (
+            f"events {last + 1} to {acknowledged} are lost"
+            if acknowledged > last
+            else f"what was stored after event {last} is lost"
+            if database.set_aside and not acknowledged
+            else "no event is lost"
+        )
+        warnings.append(
+            f"the write-ahead log of {database.path.name} was damaged; {lost}"
+            + (f"; it lies in {aside.name}" if aside else "")
+        )
+    return warnings
+
+
+def _migrated_in_place(
+    database: Database, path: Path, version: int, steps: Sequence[schema.Migration]
+) -> tuple[Database, str]:
+    """Migrate a file after copying it, closed and whole."""
+    database.close()
+    backup = path.with_name(f"{path.name}.schema-{version}")
+    try:
+        shutil.copy2(path, backup)
+    except OSError as error:
+        raise sentence(error, backup) from error
+    database = Database(path, read_only=False)
+    try:
+        with database.reading() as cursor:
+            schema.migrate(cursor, version, schema.newest(steps), steps)
+    except BaseException:
+        database.close()
+        raise
+    return database, (
+        f"migrated from schema {version} to {schema.newest(steps)}; "
+        f"the file as it was is {backup.name}"
+    )
+
+
+def _migrated_copy(
+    database: Database, path: Path, version: int, steps: Sequence[schema.Migration]
+) -> tuple[Database, str]:
+    """Read an old file into memory and migrate it there; the file is left alone."""
+    database.close()
+    copy = Database(None, read_only=True)
+    with copy.reading() as cursor:
+        cursor.execute(f"ATTACH {quoted(path)} AS old (READ_ONLY)")
+        schema.fill(cursor, version, lambda table: f"SELECT * FROM old.{table}", steps)  # noqa: S608 - own names
+        cursor.execute("DETACH old")
+    return copy, f"read as schema {version}, shown as schema {schema.newest(steps)}"
