@@ -1,0 +1,189 @@
+"""Breakpoints on the simulated lab against the truth (METHOD.md 7): error and coverage over seeds.
+
+    python benchmarks/breakpoints.py [--seeds 50] [--campaign demo] [--lab-options source_cap=0.7]
+
+The campaign is run as the engine runs it: same sampler, same judge, same rules, without the engine.
+Truth is the same rule on long virtual runs without noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from workbench.descriptors.loading import load_campaign
+from workbench.domain.campaign import Campaign, TargetPlan
+from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.profiles import Breakpoint
+from workbench.domain.samples import Sample
+from workbench.engine.advice import Advice, Question, advise, judge_drives
+from workbench.labs.base import LabSettings
+from workbench.labs.simulated import SimulatedLab
+from workbench.labs.simulated.options import SimulationOptions
+from workbench.labs.simulated.truth import Truth
+from workbench.paths import Workspace
+
+Cell = tuple[str, str, str]
+"""Target, configuration, rule."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one seed concluded for one cell."""
+
+    cell: Cell
+    state: str
+    wl: float | None
+    low: float | None
+    high: float | None
+
+
+def campaign_of(name: str) -> Campaign:
+    return load_campaign(name, workspace=Workspace(Path.cwd())).campaign
+
+
+async def profile(
+    campaign: Campaign, plan: TargetPlan, seed: int, options: str
+) -> tuple[list[Sample], dict[Configuration, tuple[Breakpoint, ...]]]:
+    """Samples of one target, and what they say at the end."""
+    settings = LabSettings(session="benchmark", seed=seed, argument=options)
+    lab = SimulatedLab(campaign, settings)
+    await lab.open()
+    configurations = campaign.configurations(plan)
+    await lab.deploy(plan.target, configurations[0])
+    samples: list[Sample] = []
+    breakpoints: dict[Configuration, tuple[Breakpoint, ...]] = {}
+    key, new, current = f"{plan.target.name}/{seed}/{options}", (), configurations[0]
+    fit: tuple[Configuration, ...] = ()
+    while True:
+        question = Question(
+            key, campaign, plan.target.name, seed, len(samples) - len(new), new, (), fit
+        )
+        advice = advise(question)
+        assert isinstance(advice, Advice)
+        for fitted in advice.fits:
+            assert not fitted.trouble, fitted.trouble
+            breakpoints[fitted.configuration] = fitted.breakpoints
+        if advice.ask is None:
+            await lab.close()
+            return samples, breakpoints
+        ask, seconds, drives = advice.ask, advice.first_s, []
+        if ask.configuration != current:
+            await lab.allocate(ask.configuration)
+            current = ask.configuration
+        point = OperatingPoint(plan.target.name, ask.configuration, ask.wl, ask.repetition)
+        settled = False
+        while not settled:
+            drives.append(await lab.drive(point, seconds, lambda _: None))
+            measurement, settled, seconds = judge_drives(campaign, drives, point, 0.0, 0.0)
+        samples.append(measurement.sample)
+        new, fit = (measurement.sample,), (ask.configuration,)
+
+
+def one_seed(job: tuple[Campaign, int, str]) -> tuple[list[Outcome], int, dict[str, int]]:
+    """All targets under one seed: outcomes, samples taken, invalid ones by reason."""
+    campaign, seed, options = job
+    outcomes: list[Outcome] = []
+    taken, reasons = 0, dict[str, int]()
+    for plan in campaign.targets:
+        samples, found = asyncio.run(profile(campaign, plan, seed, options))
+        taken += len(samples)
+        for sample in samples:
+            if not sample.valid:
+                reasons[sample.reason] = reasons.get(sample.reason, 0) + 1
+        for configuration, breakpoints in found.items():
+            for b in breakpoints:
+                cell = (b.target, configuration.key, b.rule)
+                outcomes.append(Outcome(cell, b.state, b.wl, b.low, b.high))
+    return outcomes, taken, reasons
+
+
+def truths(campaign: Campaign, options: str) -> dict[Cell, float | None]:
+    """True `capacity` and `sla` of every configuration."""
+    true: dict[Cell, float | None] = {}
+    for plan in campaign.targets:
+        for configuration in campaign.configurations(plan):
+            truth = Truth(campaign, plan.target, configuration, SimulationOptions.parse(options))
+            cell = (plan.target.name, configuration.key)
+            true[*cell, "capacity"] = truth.capacity()
+            if campaign.sla:
+                low, high = plan.primary.low, plan.primary.high
+                limit = campaign.sla.limit
+                true[*cell, "sla"] = truth.crossing(campaign.sla.kpi, limit, low, high)
+    return true
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell over all seeds."""
+
+    cell: Cell
+    truth: float
+    seeds: int
+    found: int
+    median_error: float
+    covered: int
+    median_width: float
+
+
+def score(true: dict[Cell, float | None], outcomes: list[Outcome]) -> list[Row]:
+    rows = []
+    for cell, value in true.items():
+        own = [o for o in outcomes if o.cell == cell]
+        if value is None or not own:
+            continue
+        found = [o for o in own if o.state == "found" and o.wl and o.low and o.high]
+        rows.append(
+            Row(
+                cell,
+                value,
+                len(own),
+                len(found),
+                median(abs(math.log(o.wl / value)) for o in found) if found else math.nan,
+                sum(o.low <= value <= o.high for o in found),
+                median(math.log(o.high / o.low) for o in found) if found else math.nan,
+            )
+        )
+    return rows
+
+
+def run(name: str, seeds: int, options: str, workers: int) -> tuple[list[Row], int, dict[str, int]]:
+    campaign = campaign_of(name)
+    jobs = [(campaign, seed, options) for seed in range(1, seeds + 1)]
+    outcomes: list[Outcome] = []
+    taken, reasons = 0, dict[str, int]()
+    with ProcessPoolExecutor(workers) as pool:
+        for found, count, invalid in pool.map(one_seed, jobs):
+            outcomes += found
+            taken += count
+            for reason, number in invalid.items():
+                reasons[reason] = reasons.get(reason, 0) + number
+    return score(truths(campaign, options), outcomes), taken, reasons
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--campaign", default="demo")
+    parser.add_argument("--lab-options", default="")
+    parser.add_argument("--workers", type=int, default=2)
+    chosen = parser.parse_args()
+    rows, taken, reasons = run(chosen.campaign, chosen.seeds, chosen.lab_options, chosen.workers)
+    print(f"{chosen.seeds} seeds, {taken} samples, invalid: {reasons or 'none'}")
+    print("| target | configuration | rule | truth | found | median error | covered | width |")
+    print("|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        target, configuration, rule = row.cell
+        print(
+            f"| {target} | {configuration} | {rule} | {row.truth:.4g} | {row.found}/{row.seeds} | "
+            f"{row.median_error:.1%} | {row.covered}/{row.seeds} | {row.median_width:.1%} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
