@@ -7,6 +7,7 @@ beside what works, so that a broken plugin stops nothing else.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ Group = Literal["labs", "traffic", "probes", "samplers", "models", "exports"]
 GROUPS: tuple[Group, ...] = ("labs", "traffic", "probes", "samplers", "models", "exports")
 
 
+@cache  # what is installed does not change while a process runs; reading it takes milliseconds
 def _found(group: Group) -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=f"workbench.{group}")}
 
