@@ -1,0 +1,245 @@
+"""What the worker process does: it tells the sampler, fits, looks for breakpoints, asks, judges.
+
+One round trip per sample. The worker keeps the samplers of a few targets between calls; whatever
+it has lost (it may be killed at any time) it rebuilds from the stored samples.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from workbench import plugins
+from workbench.domain.campaign import Campaign
+from workbench.domain.errors import PluginError, WorkbenchError
+from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.profiles import Breakpoint, Curve, FittedModel
+from workbench.domain.samples import Measurement, Sample
+from workbench.measuring.records import Drive
+from workbench.sampling.base import Ask, Ending, Sampler, Space
+
+if TYPE_CHECKING:  # its imports take seconds, and the engine only hands these values on
+    from workbench.measuring.judging import Terms
+
+OURS = (
+    "workbench.measuring.judging",
+    "workbench.models.breakpoints",
+    "workbench.models.profile",
+)
+KEPT_SAMPLERS = 4
+SATURATED = 0.95
+"""Share of the offered load under which what is answered is taken for the capacity."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Tell the sampler of `target` what is new, and ask what comes next.
+
+    `key` names the sampler's state in the worker; `known` is the number of samples that it should
+    have been told already, `samples` are those after them.
+    """
+
+    key: str
+    campaign: Campaign
+    target: str
+    seed: int
+    known: int
+    samples: tuple[Sample, ...]
+    skipped: tuple[Configuration, ...]
+    fit: tuple[Configuration, ...]
+    """Configurations whose curve and breakpoints are to be found anew."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What the samples of one configuration say."""
+
+    configuration: Configuration
+    curve: Curve | None
+    model: FittedModel | None
+    breakpoints: tuple[Breakpoint, ...]
+    cpu_s: float
+    trouble: str = ""
+    """Why no curve or no breakpoints could be found, where that was not foreseen."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to measure next and for how long at first, who has ended, what was fitted."""
+
+    ask: Ask | None
+    first_s: float
+    endings: Mapping[Configuration, Ending]
+    fits: tuple[Fit, ...]
+    cpu_s: float
+
+
+@dataclass
+class _State:
+    sampler: Sampler
+    samples: list[Sample] = field(default_factory=list)
+    skipped: set[Configuration] = field(default_factory=set)
+
+
+_states: OrderedDict[str, _State] = OrderedDict()
+
+
+def warm() -> None:
+    """Import what takes seconds, while the lab deploys."""
+    for module in ("scipy.optimize", "scipy.stats", "sklearn.gaussian_process", *OURS):
+        importlib.import_module(module)
+
+
+def advise(question: Question) -> Advice | None:
+    """Answer a question; None if the worker does not know what it should: ask again in full."""
+    begin = time.process_time()
+    state = _states.get(question.key)
+    if question.known == 0:
+        state = _states[question.key] = _State(_sampler(question))
+    elif state is None or len(state.samples) != question.known:
+        return None
+    _states.move_to_end(question.key)
+    while len(_states) > KEPT_SAMPLERS:
+        _states.popitem(last=False)
+
+    if question.samples:
+        state.sampler.tell(question.samples)
+        state.samples.extend(question.samples)
+    for configuration in question.skipped:
+        if configuration not in state.skipped:
+            state.sampler.skip(configuration)
+            state.skipped.add(configuration)
+    fits = tuple(_fit(question, state.samples, configuration) for configuration in question.fit)
+    ask = state.sampler.ask()
+    return Advice(
+        ask,
+        _first_s(question, state.samples, ask) if ask else 0.0,
+        dict(state.sampler.endings),
+        fits,
+        time.process_time() - begin,
+    )
+
+
+def judge_drives(
+    campaign: Campaign,
+    drives: Sequence[Drive],
+    point: OperatingPoint,
+    started_at: float,
+    lab_s: float,
+) -> tuple[Measurement, bool, float]:
+    """What was measured so far, whether that settles the point, and else how long to go on."""
+    from workbench.measuring.judging import judge
+
+    judgement = judge(drives, point, terms(campaign), started_at=started_at, lab_s=lab_s)
+    return judgement.measurement, judgement.settled, judgement.next_s
+
+
+def terms(campaign: Campaign) -> Terms:
+    """What `measuring` needs to know of a campaign."""
+    from workbench.measuring.judging import Terms
+
+    return Terms(load=campaign.load, windows=campaign.windows, sla=campaign.sla, kpi=campaign.kpi)
+
+
+def space_of(campaign: Campaign, target: str, seed: int) -> Space:
+    plan = campaign.target_plan(target)
+    return Space(
+        target=target,
+        configurations=campaign.configurations(plan),
+        primary=plan.primary,
+        load=campaign.load,
+        kpi=campaign.kpi,
+        kpi_max=campaign.kpi_max,
+        loss_goal=campaign.loss_goal,
+        sla=campaign.sla,
+        seed=seed,
+    )
+
+
+def _sampler(question: Question) -> Sampler:
+    plan = question.campaign.sampling
+    kind = plugins.load("samplers", plan.method)
+    try:
+        space = space_of(question.campaign, question.target, question.seed)
+        if "model_factory" in inspect.signature(kind).parameters:
+            # The science rooms know the built-in models only; a plugin's is handed in.
+            factory = plugins.load("models", plan.model)
+            sampler: Sampler = kind(space, plan, model_factory=factory)
+        else:
+            sampler = kind(space, plan)
+    except WorkbenchError:
+        raise
+    except Exception as error:  # a plugin may fail in any way
+        raise PluginError(
+            f"the sampler {plan.method!r} cannot be made: {type(error).__name__}: {error}",
+            where=question.target,
+        ) from error
+    return sampler
+
+
+def _fit(question: Question, samples: Sequence[Sample], configuration: Configuration) -> Fit:
+    from workbench.models.breakpoints import find_breakpoints
+    from workbench.models.profile import fit_profile
+
+    campaign, target = question.campaign, question.target
+    space = space_of(campaign, target, question.seed)
+    begin = time.process_time()
+    curve = model = None
+    breakpoints: tuple[Breakpoint, ...] = ()
+    trouble = ""
+    try:
+        breakpoints = find_breakpoints(
+            target,
+            configuration,
+            samples,
+            primary=space.primary,
+            load=space.load,
+            kpi=space.kpi,
+            kpi_max=space.kpi_max,
+            loss_goal=space.loss_goal,
+            sla=space.sla,
+        )
+        curve, model = fit_profile(
+            target,
+            configuration,
+            samples,
+            space.primary,
+            space.kpi,
+            space.kpi_max,
+            campaign.sampling.model,
+            plugins.load("models", campaign.sampling.model),
+        )
+    except Exception as error:  # noqa: BLE001 - samples are kept whatever a model makes of them
+        trouble = f"{type(error).__name__}: {error}"
+    return Fit(configuration, curve, model, breakpoints, time.process_time() - begin, trouble)
+
+
+def _first_s(question: Question, samples: Sequence[Sample], ask: Ask) -> float:
+    """Seconds of the first drive at the point asked for, from what was seen near it."""
+    from workbench.measuring.judging import first_drive_s
+
+    point = OperatingPoint(question.target, ask.configuration, ask.wl, ask.repetition)
+    near = min(
+        (s for s in samples if s.valid and s.point.configuration == ask.configuration),
+        key=lambda s: abs(math.log(s.point.wl / ask.wl)),
+        default=None,
+    )
+    rate = near.kpi("throughput_rps") if near else None
+    response_ms = near.kpi("mean_ms") if near else None
+    if near and rate and question.campaign.load.kind == "open":
+        if rate < SATURATED * near.point.wl:
+            rate, response_ms = min(ask.wl, rate), None  # a growing backlog has no mean
+        else:
+            rate = ask.wl
+    return first_drive_s(
+        point,
+        terms(question.campaign),
+        expected_rate=rate,
+        expected_response_s=response_ms / 1000 if response_ms else None,
+    )

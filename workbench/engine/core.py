@@ -1,0 +1,334 @@
+"""`Engine`: owns a workspace, answers requests, holds the queue of runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from workbench import __version__
+from workbench.domain import codec, messages
+from workbench.domain.errors import EngineError, SessionError, UsageError, WorkbenchError
+from workbench.domain.events import StopRequested
+from workbench.domain.messages import Hello, Reply, Request
+from workbench.engine import queries
+from workbench.engine.channel import Channel, Following
+from workbench.engine.host_lock import FileLock, own
+from workbench.engine.lag import LagMonitor
+from workbench.engine.library import Library
+from workbench.engine.pool import Pool
+from workbench.engine.run import Run
+from workbench.engine.starting import Ready, Starting
+from workbench.engine.strays import reap_strays
+from workbench.log import logger, open_log
+from workbench.paths import Workspace, measuring_lock
+
+if TYPE_CHECKING:
+    from workbench.engine.http import HttpDoor
+
+PATIENCE_S = 3.0
+"""How long a start waits for another command that holds the workspace for a moment."""
+
+log = logger("engine")
+
+
+class Engine:
+    """One per workspace, held by a lock. `handle` never raises: a failure is a reply, too.
+
+    Attributes
+    ----------
+    stopping : set when somebody asked the engine to end; who runs it looks at that.
+    """
+
+    def __init__(self, workspace: Workspace, *, http: str | None = None) -> None:
+        self.workspace = workspace
+        self.stopping = asyncio.Event()
+        self.clients = 0
+        """Connections to the socket."""
+        self.lag = LagMonitor()
+        self.library = Library(workspace)
+        self.host_lock = FileLock(measuring_lock())
+        self._http_address = http
+        self._http: HttpDoor | None = None
+        self._lock = FileLock(workspace.engine_lock)
+        self._pool = Pool()
+        self._starting = Starting(self.library, self._pool)
+        self._slot = asyncio.Lock()
+        """One campaign of this engine measures at a time."""
+        self._runs: dict[str, Run] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._started_at = 0.0
+        self._background: set[asyncio.Task[None]] = set()
+        self._ending = False
+        self._close_log: Callable[[], None] | None = None
+
+    # ------------------------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Take the workspace. Raises `EngineError` naming who holds it, if somebody does."""
+        await self._take_workspace()
+        self._close_log = open_log(self.workspace.log)
+        self._started_at = time.time()
+        self.lag.start()
+        try:
+            if self._http_address is not None:
+                from workbench.engine.http import HttpDoor
+
+                self._http = await HttpDoor.open(self, self._http_address)
+        except BaseException:
+            await self.close()
+            raise
+        log.info("engine started", pid=os.getpid(), workspace=str(self.workspace.root))
+
+    async def _take_workspace(self) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        try:
+            self.workspace.sessions.mkdir(parents=True, exist_ok=True)
+            while not self._lock.take(own(self.workspace.root)):
+                if time.monotonic() > deadline:
+                    holder = self._lock.holder()
+                    raise EngineError(
+                        f"the workspace is held by process {holder.pid if holder else 'unknown'}",
+                        where=str(self.workspace.root),
+                        remedy="Wait for it, or end it with `workbench engine stop`",
+                    )
+                await asyncio.sleep(0.05)
+        except OSError as error:
+            raise SessionError(
+                f"the workspace cannot be written: {error.strerror}",
+                where=str(self.workspace.root),
+                remedy="Choose another one with --workspace DIR",
+            ) from None
+
+    async def interrupt_runs(self) -> None:
+        """End all runs where they stand, their labs torn down; their feeds end. No new ones."""
+        self._ending = True
+        for run in self._runs.values():
+            run.interrupt()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self.library.end_feeds()
+
+    async def close(self) -> None:
+        """Interrupt what runs, close what is open, give the workspace back. Idempotent."""
+        await self.interrupt_runs()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        if self._http is not None:
+            await self._http.close()
+            self._http = None
+        await self.library.close()
+        await self._pool.close()
+        await self.lag.stop()
+        if self._lock.held:
+            log.info("engine ended", pid=os.getpid())
+            self._lock.free()
+        if self._close_log is not None:
+            self._close_log()
+            self._close_log = None
+
+    async def until_idle(self, linger_s: float) -> None:
+        """Return when asked to stop, or after `linger_s` without campaign and client."""
+        loop = asyncio.get_running_loop()
+        idle_since = loop.time()
+        while not self.stopping.is_set():
+            if self._runs or self.clients:
+                idle_since = loop.time()
+            elif loop.time() - idle_since >= linger_s:
+                log.info("nobody needs the engine", linger_s=linger_s)
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.stopping.wait(), min(1.0, linger_s / 4 + 0.01))
+
+    def reap_in_background(self) -> None:
+        """Remove strays of dead sessions, without holding up who waits for the engine."""
+        self._do_in_background(self._reap())
+
+    async def _reap(self) -> None:
+        try:
+            await reap_strays(self.host_lock, self.running)
+        except Exception as error:  # a plugin's reaper must not end the engine
+            log.error("strays were not reaped", exc_info=error)
+
+    def _do_in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    @property
+    def running(self) -> str:
+        """The session that is being measured; empty if none."""
+        return next((n for n, run in self._runs.items() if run.started and not run.concluded), "")
+
+    def worker_pid(self) -> int | None:
+        return self._pool.worker_pid()
+
+    # ------------------------------------------------------------------ requests
+
+    async def handle(self, request: Request, who: Hello) -> Reply:
+        """Answer a request; errors come back as `Failed`, and the engine goes on."""
+        try:
+            if who.role == "observer" and isinstance(request, messages.Command):
+                raise EngineError("observers may watch, not command", where=who.identity)
+            return await self._answer(request, who)
+        except WorkbenchError as error:
+            log.info("request failed", request=type(request).__name__, error=str(error))
+            return codec.failed(error)
+        except Exception as error:  # a bug or a plugin: a sentence for the user, a trace in the log
+            log.error("unexpected error", request=type(request).__name__, exc_info=error)
+            return codec.failed(
+                EngineError(
+                    f"unexpected {type(error).__name__}: {error}",
+                    where=type(request).__name__,
+                    remedy="The whole trace is in `workbench logs`",
+                )
+            )
+
+    async def _answer(self, request: Request, who: Hello) -> Reply:
+        match request:
+            case messages.RunCampaign() | messages.ResumeSession() if self._ending:
+                raise EngineError("is ending", remedy="Try again in a moment")
+            case messages.RunCampaign():
+                return self._launch(await self._starting.new(request))
+            case messages.ResumeSession(session=session):
+                await self._let_go(session)
+                return self._launch(await self._starting.resume(request))
+            case messages.PauseRun(session=session, by=by):
+                return self._pause(self._run(session), by or who.identity)
+            case messages.ContinueRun(session=session, by=by):
+                return self._continue(self._run(session), by or who.identity)
+            case messages.StopRun(session=session, abort=abort, by=by):
+                return await self._stop(self._run(session), abort, by or who.identity)
+            case messages.SkipConfiguration():
+                return self._skip(self._run(request.session), request)
+            case messages.ImportBundle():
+                return await queries.import_bundle(self.library, request)
+            case messages.ReapStrays():
+                return messages.Reaped(await reap_strays(self.host_lock, self.running))
+            case messages.StopEngine():
+                self.stopping.set()
+                self._do_in_background(self.interrupt_runs())
+                return messages.Done("the engine ends")
+            case messages.GetStatus():
+                return self.status()
+            case messages.PlanCampaign():
+                return messages.Planned(await self._starting.plan(request))
+            case messages.Unsubscribe():
+                return messages.Done()
+            case _:
+                return await queries.answer(self.library, request)
+
+    def status(self) -> messages.EngineStatus:
+        return messages.EngineStatus(
+            version=__version__,
+            workspace=str(self.workspace.root),
+            pid=os.getpid(),
+            started_at=self._started_at,
+            running=self.running,
+            queued=tuple(name for name, run in self._runs.items() if not run.started),
+            clients=self.clients,
+            http=self._http.address if self._http else "",
+            loop_lag_p99_ms=self.lag.p99_ms,
+        )
+
+    @asynccontextmanager
+    async def follow(self, session: str) -> AsyncIterator[Following]:
+        """A session as it stands, and every change after that."""
+        async with self.library.borrow(session) as channel:
+            following = channel.follow()
+            try:
+                yield following
+            finally:
+                channel.unfollow(following)
+
+    def channel_of(self, session: str) -> Channel | None:
+        """The channel of a session that is running or queued."""
+        return self.library.live(session) if session in self._runs else None
+
+    # ------------------------------------------------------------------ runs
+
+    def _launch(self, ready: Ready) -> messages.RunAccepted:
+        session = ready.channel.view.session
+        behind = self.running
+        holder = self.host_lock.holder() if ready.uses_host else None
+        if not behind and holder is not None:
+            behind = f"{holder.session} ({holder.workspace}, process {holder.pid})"
+        run = Run(
+            ready.order,
+            ready.lab,
+            ready.channel,
+            self._pool,
+            self._slot,
+            self.host_lock if ready.uses_host else None,
+            own(self.workspace.root, session),
+        )
+        self._runs[session] = run
+        self._tasks[session] = asyncio.create_task(
+            self._see_through(run, ready.channel), name=f"session {session}"
+        )
+        return messages.RunAccepted(session, behind)
+
+    async def _see_through(self, run: Run, channel: Channel) -> None:
+        try:
+            await run.execute()
+        finally:
+            await self.library.release(channel)
+            del self._runs[run.session]
+            del self._tasks[run.session]
+
+    async def _let_go(self, session: str) -> None:
+        """Wait until a run that has announced its end has also let go of its session."""
+        run = self._runs.get(session)
+        if run is None:
+            return
+        if not run.concluded:
+            raise UsageError("is running already", where=session)
+        await asyncio.wait([self._tasks[session]])
+
+    def _run(self, session: str) -> Run:
+        run = self._runs.get(session)
+        if run is None or run.concluded:
+            raise EngineError(
+                "is not running",
+                where=session,
+                remedy=f"Go on with it by `workbench resume {session}`",
+            )
+        return run
+
+    def _pause(self, run: Run, by: str) -> Reply:
+        run.control.paused_by = by
+        run.control.ring()
+        return messages.Done("it pauses after the sample that is being measured")
+
+    def _continue(self, run: Run, by: str) -> Reply:
+        if run.control.paused_by is None:
+            return messages.Done("it is not paused")
+        run.control.paused_by, run.control.continued_by = None, by
+        run.control.ring()
+        return messages.Done("it goes on")
+
+    async def _stop(self, run: Run, abort: bool, by: str) -> Reply:
+        await run.record(StopRequested(by, abort))
+        if abort:
+            run.abort()
+            return messages.Done("it ends now; what was announced is stored")
+        run.stop()
+        return messages.Done("it ends after the sample that is being measured")
+
+    def _skip(self, run: Run, request: messages.SkipConfiguration) -> Reply:
+        if request.configuration is None or request.target is None:
+            place = run.control.measuring
+            if place is None:
+                raise EngineError("measures nothing that could be skipped", where=run.session)
+        else:
+            place = (request.target, request.configuration)
+            if not run.knows(place):
+                raise UsageError(
+                    f"has no configuration {place[1].key} of {place[0]}", where=run.session
+                )
+        run.control.skip(place)
+        run.control.ring()
+        return messages.Done(f"no more samples are taken of {place[0]} {place[1].key}")

@@ -1,0 +1,178 @@
+"""The sessions of a workspace: opened once, shared by all who ask, listed without opening."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from workbench import paths
+from workbench.domain.errors import SessionError, SessionTaken
+from workbench.domain.events import SessionCreated
+from workbench.domain.sessions import SessionSummary
+from workbench.engine.channel import Channel
+from workbench.log import logger
+from workbench.store import catalogue
+from workbench.store.session_file import SessionFile
+
+KEPT_OPEN = 4
+"""Sessions that stay open for the next question after nobody uses them any more."""
+
+log = logger("engine.library")
+
+
+class Library:
+    """Channels by session name."""
+
+    def __init__(self, workspace: paths.Workspace) -> None:
+        self.workspace = workspace
+        self.recordings = paths.shipped("sessions")
+        self._channels: OrderedDict[str, Channel] = OrderedDict()
+        self._users: dict[str, int] = defaultdict(int)
+        self._opening: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    # ------------------------------------------------------------------ names
+
+    async def list(self) -> tuple[SessionSummary, ...]:
+        """All sessions and recordings; those being measured as they stand now."""
+        found = await asyncio.to_thread(catalogue.list_sessions, self.workspace, self.recordings)
+        return tuple(self._as_it_stands(summary) for summary in found)
+
+    def _as_it_stands(self, summary: SessionSummary) -> SessionSummary:
+        channel = self._channels.get(summary.name)
+        if channel is not None and channel.live:
+            view = channel.view
+            return replace(
+                summary,
+                state=view.state,
+                samples=view.samples_taken,
+                invalid=sum(c.invalid for c in view.configurations),
+                changed_at=view.at,
+            )
+        if summary.state in ("planned", "running", "paused"):
+            return replace(summary, state="interrupted")
+        return summary
+
+    async def path_of(self, name: str) -> Path:
+        """The file or bundle of a session. Raises `SessionUnknown`."""
+        return await asyncio.to_thread(catalogue.resolve, self.workspace, name, self.recordings)
+
+    async def new_name(self, wanted: str | None, campaign: str) -> str:
+        """A name that is free. Raises `SessionTaken`, or `UsageError` for one that cannot be."""
+        if wanted is None:
+            return await asyncio.to_thread(catalogue.fresh_name, self.workspace, campaign)
+        if self.file_of(wanted).exists():
+            raise SessionTaken(
+                f"there is a session {wanted!r} already",
+                remedy=f"Go on with it by `workbench resume {wanted}`, or choose another name",
+            )
+        return wanted
+
+    def file_of(self, name: str) -> Path:
+        """Where the session of that name lies or will lie."""
+        return catalogue.session_path(self.workspace, name)
+
+    # ------------------------------------------------------------------ channels
+
+    @asynccontextmanager
+    async def borrow(self, name: str) -> AsyncIterator[Channel]:
+        """The channel of a session, open for as long as the body runs."""
+        async with self._opening[name]:
+            channel = self._channels.get(name)
+            if channel is None:
+                file = await SessionFile.open(await self.path_of(name), read_only=True)
+                channel = self._channels[name] = Channel(file, await file.view())
+            self._channels.move_to_end(name)
+            self._users[name] += 1
+        try:
+            yield channel
+        finally:
+            self._users[name] -= 1
+            await self._close_some()
+
+    async def create(self, name: str, created: SessionCreated, at: float) -> Channel:
+        """A new session, open for writing until `release`."""
+        async with self._opening[name]:
+            file = await SessionFile.create(self.file_of(name), created, at=at)
+            channel = Channel(file, await file.view())
+            channel.live = True
+            self._channels[name] = channel
+            self._users[name] += 1
+            return channel
+
+    async def revive(self, name: str) -> Channel:
+        """A stored session, open for writing until `release`; its followers stay."""
+        path = await self.path_of(name)
+        if path.is_dir():
+            raise SessionError(
+                "is a bundle, and bundles are not changed",
+                where=name,
+                remedy=f"Make a session of it with `workbench import {path}`, then resume that",
+            )
+        async with self._opening[name]:
+            channel = self._channels.get(name)
+            if channel is not None:
+                if channel.live:
+                    raise SessionError("is being measured already", where=name)
+                await channel.file.close()
+            try:
+                file = await SessionFile.open(path)
+            except BaseException:
+                if channel is not None:  # its file is closed: who follows it must not wait
+                    channel.end()
+                    del self._channels[name]
+                raise
+            if channel is None:
+                channel = self._channels[name] = Channel(file, await file.view())
+            channel.file = file
+            channel.live = True
+            self._users[name] += 1
+            return channel
+
+    async def release(self, channel: Channel) -> None:
+        """A run is over: its session is summed up and may be closed."""
+        channel.rest()
+        try:
+            await channel.file.checkpoint()
+            await self.note(channel)
+        except (SessionError, OSError) as error:
+            log.error("session was not summed up", session=channel.view.session, error=str(error))
+        self._users[channel.view.session] -= 1
+        await self._close_some()
+
+    async def note(self, channel: Channel) -> None:
+        """Bring the catalogue up to date."""
+        summary = await channel.file.summary()
+        await asyncio.to_thread(catalogue.record, self.workspace, summary)
+
+    def live(self, name: str) -> Channel | None:
+        """The channel of a session that a run writes to."""
+        channel = self._channels.get(name)
+        return channel if channel is not None and channel.live else None
+
+    def end_feeds(self) -> None:
+        """Every follower's stream ends."""
+        for channel in self._channels.values():
+            channel.end()
+
+    async def close(self) -> None:
+        """Close every session; every follower's stream ends."""
+        for channel in self._channels.values():
+            channel.end()
+            await channel.file.close()
+        self._channels.clear()
+
+    async def _close_some(self) -> None:
+        idle = [
+            name for name, c in self._channels.items() if not self._users[name] and not c.followed
+        ]
+        for name in idle[: max(0, len(idle) - KEPT_OPEN)]:
+            async with self._opening[name]:
+                channel = self._channels.get(name)
+                if channel is None or self._users[name] or channel.followed:
+                    continue
+                await channel.file.close()
+                del self._channels[name]

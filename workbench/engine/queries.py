@@ -1,0 +1,94 @@
+"""Questions about sessions and campaigns: what any engine can answer, whatever it measures."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from workbench import plugins
+from workbench.domain import messages
+from workbench.domain.errors import EngineError, SessionError, WorkbenchError
+from workbench.domain.messages import Reply, Request
+from workbench.engine.library import Library
+from workbench.log import logger
+
+LARGEST_PAGE = 500
+"""Rows of one reply; keeps its encoding under 20 ms. Who asked for more asks on."""
+
+log = logger("engine.queries")
+
+
+async def answer(library: Library, request: Request) -> Reply:
+    """The reply to a query. Raises `WorkbenchError`."""
+    match request:
+        case messages.ListSessions():
+            return messages.SessionList(await library.list())
+        case messages.ListCampaigns():
+            return await _campaigns(library)
+        case (
+            messages.ViewSession(session=session, until=None) | messages.Subscribe(session=session)
+        ):
+            async with library.borrow(session) as channel:
+                return messages.Viewed(channel.snapshot())
+        case messages.ViewSession(session=session, until=until):
+            async with library.borrow(session) as channel:
+                return messages.Viewed(await channel.file.view(until))
+        case messages.ListSamples(session=session, offset=offset, limit=limit):
+            async with library.borrow(session) as channel:
+                samples = await channel.file.samples(max(0, offset), _page(limit))
+                total, _ = await channel.file.sample_counts()
+                return messages.SamplePage(samples, offset, total)
+        case messages.ListEvents(session=session, after=after, limit=limit):
+            async with library.borrow(session) as channel:
+                events = await channel.file.events(max(0, after), _page(limit))
+                return messages.EventPage(events, channel.file.last_seq)
+        case messages.ExportSession():
+            return await _export(library, request)
+        case messages.RunDoctor():
+            from workbench.engine.doctor import examine
+
+            return messages.Examined(await examine(library.workspace))
+        case _:
+            raise EngineError(f"does not know the request {type(request).__name__}")
+
+
+async def import_bundle(library: Library, request: messages.ImportBundle) -> Reply:
+    """Make a session of a bundle."""
+    from workbench.store.bundle import import_bundle as imported
+
+    folder = Path(request.path)
+    name = await library.new_name(request.session or folder.name.removesuffix(".bundle"), "")
+    file = await imported(folder, library.file_of(name))
+    await file.close()
+    return messages.RunAccepted(name)
+
+
+async def _campaigns(library: Library) -> Reply:
+    from workbench.descriptors.loading import list_campaigns
+
+    found = await asyncio.to_thread(list_campaigns, workspace=library.workspace)
+    return messages.CampaignList(tuple(found))
+
+
+async def _export(library: Library, request: messages.ExportSession) -> Reply:
+    export = await asyncio.to_thread(plugins.load, "exports", request.format)
+    folder = library.workspace.exports
+    destination = Path(request.destination) if request.destination else folder / request.session
+    if not destination.is_absolute():
+        raise EngineError("the destination must be an absolute path", where=str(destination))
+    async with library.borrow(request.session) as channel:
+        try:
+            files = await export(channel.file, destination)
+        except (WorkbenchError, asyncio.CancelledError):
+            raise
+        except OSError as error:
+            raise SessionError(
+                f"cannot be written: {error.strerror}",
+                where=str(destination),
+                remedy="Choose another destination with --to",
+            ) from None
+    return messages.Exported(str(destination), tuple(str(file) for file in files))
+
+
+def _page(limit: int) -> int:
+    return max(1, min(limit, LARGEST_PAGE))

@@ -1,0 +1,240 @@
+"""The engine's unix socket: one JSON object per line (domain/lines.py, docs/link.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+from workbench import __version__
+from workbench.domain import codec, messages
+from workbench.domain.errors import EngineError, WorkbenchError
+from workbench.domain.events import Event
+from workbench.domain.lines import (
+    REQUEST_LIMIT,
+    hello_line,
+    hello_of,
+    line,
+    refuse_other_protocol,
+)
+from workbench.domain.messages import PROTOCOL_VERSION, Hello, Reply, Request
+from workbench.engine.channel import Following
+from workbench.engine.core import Engine
+from workbench.log import logger
+
+AT_ONCE = 32
+"""Requests of one connection under way; the next waits in its socket."""
+HELLO_TIMEOUT_S = 10.0
+
+log = logger("engine.server")
+
+
+class Server:
+    """Listens at the workspace's socket for as long as it is open."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Begin to listen. Raises `EngineError` if somebody else does at that path."""
+        path = self._engine.workspace.socket
+        if path.exists():
+            if _answers(str(path)):
+                raise EngineError(
+                    "another engine listens here already",
+                    where=str(path),
+                    remedy="End it with `workbench engine stop`",
+                )
+            path.unlink()  # its engine died; we hold the workspace's lock
+        self._server = await asyncio.start_unix_server(
+            self._connected, path, limit=REQUEST_LIMIT, start_serving=False
+        )
+        path.chmod(0o600)  # nobody can connect before: it does not listen yet
+        await self._server.start_serving()
+
+    async def close(self) -> None:
+        """Stop listening and hang up."""
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        self._server = None
+        self._engine.workspace.socket.unlink(missing_ok=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        self._engine.clients += 1
+        try:
+            await Connection(self._engine, reader, writer).serve()
+        except (ConnectionError, asyncio.CancelledError):
+            return  # the client is gone, or we are going: a normal end
+        except Exception as error:  # one connection must not take the engine down
+            log.error("connection broke", exc_info=error)
+        finally:
+            self._engine.clients -= 1
+            self._connections.discard(task)
+            writer.close()
+
+
+class Connection:
+    """One client: its hello, its requests, the sessions that it follows."""
+
+    def __init__(
+        self, engine: Engine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._engine = engine
+        self._reader = reader
+        self._writer = writer
+        self._writing = asyncio.Lock()
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._feeds: dict[asyncio.Task[None], str] = {}
+        self._who = Hello(0, "", "")
+
+    async def serve(self) -> None:
+        """Greet, then answer until the client hangs up or talks nonsense."""
+        try:
+            await self._greet()
+            async with asyncio.TaskGroup() as tasks:
+                try:
+                    while text := await self._reader.readline():
+                        await self._slots.acquire()
+                        number, request = _request_of(text)
+                        tasks.create_task(self._reply(number, request, tasks))
+                finally:
+                    for feed in self._feeds:
+                        feed.cancel()
+        except (EngineError, ValueError) as error:  # ValueError: the line is too long
+            await self._refuse(error)
+        except BaseExceptionGroup as group:
+            found = group.subgroup((EngineError, ValueError))
+            if found is None:
+                raise
+            await self._refuse(_first(found))
+
+    async def _greet(self) -> None:
+        mine = Hello(
+            PROTOCOL_VERSION,
+            __version__,
+            "engine",
+            workspace=str(self._engine.workspace.root),
+        )
+        try:
+            async with asyncio.timeout(HELLO_TIMEOUT_S):
+                self._who = hello_of(await self._reader.readline())
+        except TimeoutError:
+            raise EngineError("no hello came", remedy="Say hello first (docs/link.md)") from None
+        await self._write(hello_line(mine))
+        refuse_other_protocol(mine, self._who)
+
+    async def _refuse(self, error: BaseException) -> None:
+        """The last word to a peer that does not speak our language."""
+        if not isinstance(error, WorkbenchError):
+            error = EngineError(
+                f"a line is longer than {REQUEST_LIMIT} bytes", remedy="See docs/link.md"
+            )
+        log.info("connection refused", error=str(error), identity=self._who.identity)
+        with suppress(ConnectionError):
+            await self._send({"id": 0, "reply": codec.message_to_plain(codec.failed(error))})
+
+    async def _reply(self, number: int, request: Request, tasks: asyncio.TaskGroup) -> None:
+        try:
+            with suppress(ConnectionError):  # the reader sees it, too, and ends the connection
+                if isinstance(request, messages.Subscribe):
+                    await self._subscribe(number, request.session, tasks)
+                    return
+                if isinstance(request, messages.Unsubscribe):
+                    for feed, session in list(self._feeds.items()):
+                        if session == request.session:
+                            feed.cancel()
+                reply = await self._engine.handle(request, self._who)
+                await self._send({"id": number, "reply": await _encoded(reply)})
+        finally:
+            self._slots.release()
+
+    async def _subscribe(self, number: int, session: str, tasks: asyncio.TaskGroup) -> None:
+        async with AsyncExitStack() as stack:
+            try:
+                following = await stack.enter_async_context(self._engine.follow(session))
+            except WorkbenchError as error:
+                failed = codec.failed(error)
+                await self._send({"id": number, "reply": codec.message_to_plain(failed)})
+                return
+            view = await _encoded(messages.Viewed(following.view))
+            await self._send({"id": number, "reply": view})
+            task = tasks.create_task(
+                self._feed(number, session, following, stack.pop_all()), name=f"feed {session}"
+            )
+            self._feeds[task] = session
+            task.add_done_callback(self._feeds.pop)
+
+    async def _feed(
+        self, number: int, session: str, following: Following, stack: AsyncExitStack
+    ) -> None:
+        """Pass on every change. A reader that is slow holds up this task and nothing else."""
+        head = {"feed": number, "session": session}
+        async with stack:
+            with suppress(ConnectionError):
+                async for change in following.changes:
+                    if isinstance(change, Event):
+                        await self._send(head | {"event": codec.event_to_plain(change)})
+                    else:
+                        await self._send(head | {"tick": codec.message_to_plain(change)})
+                await self._send(head | {"end": True})
+
+    async def _send(self, plain: dict[str, Any]) -> None:
+        await self._write(line(plain))
+
+    async def _write(self, text: bytes) -> None:
+        async with self._writing:
+            self._writer.write(text)
+            await self._writer.drain()
+
+
+def _request_of(text: bytes) -> tuple[int, Request]:
+    """Number and request of a line. Raises `EngineError` for anything else."""
+    try:
+        plain = codec.loads(text)
+        number = int(plain["id"])
+        request = codec.message_from_plain(plain["request"])
+    except Exception as error:  # noqa: BLE001 - whatever a stranger sends, the answer is one sentence
+        raise EngineError(f"a line is not a request: {error}", remedy="See docs/link.md") from None
+    if not isinstance(request, Request):
+        raise EngineError(f"{type(request).__name__} is not a request", remedy="See docs/link.md")
+    return number, request
+
+
+async def _encoded(reply: Reply) -> dict[str, Any]:
+    """A reply as plain values; a snapshot piece by piece, so that it never holds up the loop."""
+    if not isinstance(reply, messages.Viewed):
+        return codec.message_to_plain(reply)
+    view = reply.view
+    configurations = []
+    for configuration in view.configurations:
+        configurations.append(codec.to_plain(configuration))
+        await asyncio.sleep(0)
+    view.configurations = []  # the snapshot is ours alone
+    plain = codec.message_to_plain(reply)
+    plain["view"]["configurations"] = configurations
+    return plain
+
+
+def _first(group: BaseExceptionGroup[Any]) -> BaseException:
+    found = group.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found
+
+
+def _answers(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True

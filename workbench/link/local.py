@@ -1,0 +1,61 @@
+"""A client of an engine in the same process; who wires things together hands the engine in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Literal, Protocol
+
+from workbench import __version__
+from workbench.domain import codec
+from workbench.domain.events import Event, Tick
+from workbench.domain.messages import PROTOCOL_VERSION, Failed, Hello, Reply, Request
+from workbench.domain.projection import SessionView
+from workbench.link.client import Feed
+
+
+class Followed(Protocol):
+    """A session as it stands, and its changes from there on."""
+
+    @property
+    def view(self) -> SessionView: ...
+
+    @property
+    def changes(self) -> AsyncIterator[Event | Tick]: ...
+
+
+class Handler(Protocol):
+    """What an engine can do for a client in its process."""
+
+    async def handle(self, request: Request, who: Hello) -> Reply: ...
+
+    def follow(self, session: str) -> AbstractAsyncContextManager[Followed]: ...
+
+
+class LocalClient:
+    """The same face as `SocketClient`, without a socket. It does not own the engine."""
+
+    def __init__(
+        self,
+        engine: Handler,
+        identity: str,
+        role: Literal["operator", "observer"] = "operator",
+    ) -> None:
+        self._engine = engine
+        self._who = Hello(PROTOCOL_VERSION, __version__, identity, role)
+
+    async def ask(self, request: Request) -> Reply:
+        """The reply to a request. A `Failed` reply is raised as the error it stands for."""
+        reply = await self._engine.handle(request, self._who)
+        if isinstance(reply, Failed):
+            raise codec.error_of(reply)
+        return reply
+
+    @asynccontextmanager
+    async def follow(self, session: str) -> AsyncIterator[Feed]:
+        """Follow a session, live or finished."""
+        async with self._engine.follow(session) as followed:
+            yield Feed(followed.view, followed.changes)
+
+    async def close(self) -> None:
+        """Nothing is held: the engine belongs to who handed it in."""

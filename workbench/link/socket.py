@@ -1,0 +1,206 @@
+"""A client of an engine in another process, over its unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from workbench import __version__
+from workbench.domain import codec
+from workbench.domain.errors import EngineError, WorkbenchError
+from workbench.domain.events import Event, Tick
+from workbench.domain.lines import (
+    REPLY_LIMIT,
+    hello_line,
+    hello_of,
+    line,
+    refuse_other_protocol,
+)
+from workbench.domain.messages import (
+    PROTOCOL_VERSION,
+    Failed,
+    Hello,
+    Reply,
+    Request,
+    Subscribe,
+    Unsubscribe,
+    Viewed,
+)
+from workbench.link.client import Feed
+
+
+class SocketClient:
+    """One connection; requests may overlap, and any number of sessions be followed."""
+
+    def __init__(
+        self,
+        path: Path,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        engine: Hello,
+    ) -> None:
+        self.engine = engine
+        """Who answers."""
+        self._path = path
+        self._reader = reader
+        self._writer = writer
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._feeds: dict[int, _Changes] = {}
+        self._lost: EngineError | None = None
+        self._closing = False
+        self._listening = asyncio.create_task(self._listen(), name="link")
+
+    @classmethod
+    async def connect(
+        cls, path: Path, identity: str, role: Literal["operator", "observer"] = "operator"
+    ) -> SocketClient:
+        """Meet the engine that listens at `path`.
+
+        Raises `OSError` where nobody listens, `EngineError` where the engine refuses.
+        """
+        reader, writer = await asyncio.open_unix_connection(path, limit=REPLY_LIMIT)
+        mine = Hello(PROTOCOL_VERSION, __version__, identity, role)
+        try:
+            writer.write(hello_line(mine))
+            await writer.drain()
+            engine = hello_of(await reader.readline())
+            refuse_other_protocol(engine, mine)
+        except BaseException:
+            writer.close()
+            raise
+        return cls(path, reader, writer, engine)
+
+    async def ask(self, request: Request) -> Reply:
+        """The reply to a request. A `Failed` reply is raised as the error it stands for."""
+        return await self._ask(next(self._ids), request)
+
+    @asynccontextmanager
+    async def follow(self, session: str) -> AsyncIterator[Feed]:
+        """Follow a session, live or finished."""
+        number = next(self._ids)
+        changes = self._feeds[number] = _Changes(session)
+        try:
+            reply = await self._ask(number, Subscribe(session))
+            assert isinstance(reply, Viewed)
+            yield Feed(reply.view, changes)
+        finally:
+            del self._feeds[number]
+            others = any(feed.session == session for feed in self._feeds.values())
+            if self._lost is None and not others:
+                with suppress(WorkbenchError):  # an engine that is gone follows nobody
+                    await self.ask(Unsubscribe(session))
+
+    async def close(self) -> None:
+        self._closing = True
+        self._listening.cancel()
+        await asyncio.gather(self._listening, return_exceptions=True)
+        self._writer.close()
+        with suppress(OSError):
+            await self._writer.wait_closed()
+
+    async def _ask(self, number: int, request: Request) -> Reply:
+        if self._lost is not None:
+            raise self._lost
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        try:
+            self._writer.write(line({"id": number, "request": codec.message_to_plain(request)}))
+            await self._writer.drain()
+            reply = await future
+        except (ConnectionError, BrokenPipeError):
+            raise self._gone() from None
+        finally:
+            self._waiting.pop(number, None)
+        if isinstance(reply, Failed):
+            raise codec.error_of(reply)
+        return reply
+
+    async def _listen(self) -> None:
+        """Sort what comes in to who waits for it, until the engine goes."""
+        try:
+            while text := await self._reader.readline():
+                self._sort(codec.loads(text))
+        except (OSError, ValueError, WorkbenchError) as error:
+            self._lost = EngineError(
+                f"the engine's answer cannot be read: {error}", where=str(self._path)
+            )
+        finally:
+            self._lost = self._lost or self._gone()
+            for future in self._waiting.values():
+                if not future.done():
+                    future.set_exception(self._lost)
+            for feed in self._feeds.values():
+                feed.end(None if self._closing else self._lost)
+
+    def _sort(self, plain: dict[str, Any]) -> None:
+        if "feed" in plain:
+            feed = self._feeds.get(plain["feed"])
+            if feed is None:  # closed here, while this was under way
+                return
+            if "event" in plain:
+                feed.add(codec.event_from_plain(plain["event"]))
+            elif "tick" in plain:
+                feed.add(cast(Tick, codec.message_from_plain(plain["tick"])))
+            else:
+                feed.end(None)
+            return
+        reply = cast(Reply, codec.message_from_plain(plain["reply"]))
+        future = self._waiting.get(plain["id"])
+        if future is not None and not future.done():
+            future.set_result(reply)
+        elif isinstance(reply, Failed) and plain["id"] == 0:
+            raise codec.error_of(reply)
+
+    def _gone(self) -> EngineError:
+        return EngineError(
+            "the engine is gone; what it announced is stored",
+            where=str(self._path),
+            remedy="Start again with `workbench`, or go on with `workbench resume NAME`",
+        )
+
+
+class _Changes:
+    """What a feed has yet to yield: every event, and of the ticks the latest of each kind."""
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+        self._events: deque[Event] = deque()
+        self._ticks: dict[type, Tick] = {}
+        self._changed = asyncio.Event()
+        self._ended = False
+        self._error: EngineError | None = None
+
+    def add(self, change: Event | Tick) -> None:
+        if isinstance(change, Event):
+            self._events.append(change)
+        else:
+            self._ticks[type(change)] = change
+        self._changed.set()
+
+    def end(self, error: EngineError | None) -> None:
+        """No more will come: as it should be, or because of `error`."""
+        if not self._ended:
+            self._ended, self._error = True, error
+            self._changed.set()
+
+    def __aiter__(self) -> _Changes:
+        return self
+
+    async def __anext__(self) -> Event | Tick:
+        while True:
+            if self._events:
+                return self._events.popleft()
+            if self._ticks:
+                return self._ticks.pop(next(iter(self._ticks)))
+            if self._error is not None:
+                raise self._error
+            if self._ended:
+                raise StopAsyncIteration
+            self._changed.clear()
+            await self._changed.wait()

@@ -1,0 +1,63 @@
+"""The log file of a workspace: JSON lines, rotated. Stack traces go here, never to a user.
+
+Rooms below the engine may use the standard library's `logging` under `workbench.`; it ends in the
+same file.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+LOG_BYTES = 5_000_000
+LOG_FILES = 3
+ROOT = "workbench"
+
+_SHARED: tuple[structlog.types.Processor, ...] = (
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.format_exc_info,
+)
+
+
+def open_log(path: Path) -> Callable[[], None]:
+    """Write the log to `path` from now on; returns what closes it again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    structlog.configure(
+        processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, delay=True)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=list(_SHARED),
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.JSONRenderer(default=str),
+            ],
+        )
+    )
+    root = logging.getLogger(ROOT)
+    root.setLevel(logging.INFO)
+    root.propagate = False  # the terminal belongs to the screen
+    root.addHandler(handler)
+
+    def close() -> None:
+        root.removeHandler(handler)
+        handler.close()
+
+    return close
+
+
+def logger(name: str) -> Any:
+    """The logger of a room, such as `engine`; its lines carry key-value pairs."""
+    return structlog.stdlib.get_logger(f"{ROOT}.{name}")
