@@ -1,1 +1,21 @@
-"""From request records and counters to a valid sample, or to why it is not (METHOD.md 4-6)."""
+"""From request records and counters to a valid sample, or to why it is not (METHOD.md 4-6).
+
+=============  =========================================================================
+module         what it decides
+=============  =========================================================================
+`records`      nothing: what a lab hands over
+`judging`      whether a visit is settled; the sample; how long to drive next
+`warmup`       where the steady part of a drive begins; how long a drive should be
+`steadiness`   whether it changes while it is watched; whether a backlog grows
+`stretches`    one drive cut to its window, batch by batch
+`pool`         the windows of one sample taken together
+`kpis`         every KPI with its interval, or as a lower bound, or absent
+`validity`     the findings, in the order of METHOD.md 4
+`lag`          whether the source or the function kept planned requests waiting
+`censoring`    percentiles where some requests never ended
+`intervals`    t over batches; Wilson for shares; Poisson for few events
+`histograms`   log buckets of one per cent: build, merge
+`flow`         how many requests are due and in flight over time
+`usage`        counters to usage
+=============  =========================================================================
+"""

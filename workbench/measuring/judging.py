@@ -1,0 +1,200 @@
+"""The judge: drives of one visit to an operating point in, a measurement out.
+
+It is asked after every drive. Either the visit is settled, or it says how long the next drive
+should be; the engine drives again and asks with all drives so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from workbench.domain.campaign import WindowPlan
+from workbench.domain.errors import DataError
+from workbench.domain.parameters import LoadModel, OperatingPoint, Sla
+from workbench.domain.samples import Measurement, Sample
+from workbench.measuring.flow import PERIOD_S
+from workbench.measuring.intervals import DEFAULT_FLOOR
+from workbench.measuring.kpis import Statement, probability_within, state
+from workbench.measuring.pool import Pool
+from workbench.measuring.records import Drive
+from workbench.measuring.stretches import Stretch, cut
+from workbench.measuring.validity import Case, examine
+from workbench.measuring.warmup import MIN_WARMUP_S, completions_needed, warmup_s, window_s
+
+SPARE_S = 0.5
+"""Added to a drive: what MSER-5 may take beyond the warm-up, and the start of the generator."""
+THROTTLED_LABEL = 0.05
+"""Share of throttled periods from which a sample is labelled `throttled`."""
+BACKLOG_LABEL = 0.01
+"""Share of requests that waited for a free connection, from which `backlog` is a label."""
+OPTIMISM = 1.5
+"""How much faster than so far answers may come before too few of them is called hopeless."""
+CAUSES = frozenset({"source_saturated", "sink_saturated", "host_saturated", "errors", "timeout"})
+"""Findings that another drive at the same point does not cure."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a point is judged by.
+
+    `variance_floor` is the log-sd that throughput and mean response of one window have at least
+    (METHOD.md 6: 0.05 where nothing is known, `intervals.DEFAULT_FLOOR`; pooled over the campaign
+    later); p95 and p99 are taken to have 2.4 times that.
+    """
+
+    load: LoadModel
+    windows: WindowPlan
+    sla: Sla | None
+    kpi: str
+    variance_floor: float = DEFAULT_FLOOR
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The best statement so far, valid or with findings, and whether more load would improve it."""
+
+    measurement: Measurement
+    settled: bool
+    next_s: float
+    """How long the next drive should be, warm-up included; 0 if settled."""
+
+
+def sample_id(point: OperatingPoint) -> str:
+    """`<target>/<12 hex of the configuration's hash>/<wl>/<repetition>`, the same everywhere."""
+    digest = sha256(point.configuration.key.encode()).hexdigest()[:12]
+    return f"{point.target}/{digest}/{point.wl:.6g}/{point.repetition}"
+
+
+def first_drive_s(
+    point: OperatingPoint,
+    terms: Terms,
+    expected_rate: float | None = None,
+    expected_response_s: float | None = None,
+) -> float:
+    """Seconds of the first drive: warm-up, one window and half a second to spare.
+
+    Parameters
+    ----------
+    expected_rate : float, optional
+        Answers per second. In an open loop the planned rate is taken where it is not given.
+    expected_response_s : float, optional
+        Mean response time, in seconds.
+    """
+    load, plan = terms.load, terms.windows
+    rate = expected_rate or (point.wl if load.kind == "open" else None)
+    window = window_s(plan, expected_response_s)
+    if rate:
+        window = max(window, completions_needed(load, point.wl) / rate)
+    return min(warmup_s(plan, expected_response_s) + window + SPARE_S, plan.timeout_s)
+
+
+def judge(
+    drives: Sequence[Drive],
+    point: OperatingPoint,
+    terms: Terms,
+    *,
+    started_at: float,
+    lab_s: float,
+) -> Judgement:
+    """Compute the sample of a visit, and whether it is settled.
+
+    Each drive yields one window: what is left after its warm-up. The steady ones are pooled; if
+    none is, the last one is stated. An open loop in overload has no stationary response time, and
+    is not called unsteady for that: its throughput and loss are what it was measured for, its
+    response times are stated as lower bounds (`kpis.state`), labelled `overloaded`.
+
+    Parameters
+    ----------
+    drives : sequence of Drive
+        All drives of the visit so far, in their order; at least one.
+    started_at : float
+        Seconds since the epoch, when the first drive began.
+    lab_s : float
+        Everything that the visit cost so far, on the lab's clock.
+
+    Raises
+    ------
+    DataError
+        If the drives cannot be judged at all: none, of different generators or definitions, too
+        short, or with counters that went backwards.
+    """
+    if not drives:
+        raise DataError("a visit without a drive has nothing to judge")
+    if len({(drive.generator, drive.kpi_definition) for drive in drives}) > 1:
+        raise DataError(
+            "drives of different generators or latency definitions never make one sample",
+            remedy="Measure the point again with one generator",
+        )
+    stretches = [cut(drive, terms.load, terms.windows) for drive in drives]
+    steady = [stretch for stretch in stretches if stretch.steady]
+    pool = Pool(point, terms.load, steady or stretches[-1:])
+    driven_s = sum(drive.stop_s - drive.begin_s for drive in drives)
+    findings = examine(Case(pool, terms.windows, driven_s))
+    statement = state(pool, terms.windows, terms.variance_floor)
+    origin_s, first = drives[0].begin_s, drives[0]
+    reasons = {finding.reason for finding in findings}
+    blamed = bool(reasons & {"little", "source_saturated"})
+    sample = Sample(
+        id=sample_id(point),
+        point=point,
+        kpis=statement.kpis,
+        usage=pool.usage,
+        valid=not findings,
+        findings=findings,
+        labels=_labels(pool, statement, blamed),
+        load_model=terms.load.key,
+        kpi_definition=first.kpi_definition,
+        generator=first.generator,
+        planned=pool.planned,
+        completed=pool.completed,
+        errors=pool.errors,
+        unfinished=sum(s.unfinished for s in pool.stretches),
+        windows=len(pool.stretches),
+        batches=pool.k,
+        throttled_share=pool.throttled_share,
+        straddle_share=pool.straddle_share,
+        started_at=started_at,
+        measured_s=pool.duration_s,
+        lab_s=lab_s,
+        p_sla=probability_within(pool, terms.sla),
+    )
+    series = tuple(second for s in stretches for second in s.meter.seconds(origin_s))
+    measurement = Measurement(sample, tuple(s.window(origin_s) for s in pool.stretches), series)
+    next_s = 0.0 if reasons & CAUSES else _next_drive_s(pool, terms, stretches[-1], driven_s)
+    return Judgement(measurement, settled=not next_s, next_s=next_s)
+
+
+def _next_drive_s(pool: Pool, terms: Terms, last: Stretch, driven_s: float) -> float:
+    """Seconds of the next drive; 0 if the sample has all it needs, or more would not help."""
+    plan, wl = terms.windows, pool.point.wl
+    left = plan.timeout_s - driven_s
+    warmup, window = warmup_s(plan, last.response_s), window_s(plan, last.response_s)
+    if left < warmup + MIN_WARMUP_S:
+        return 0.0
+    if not pool.stretches[-1].steady:
+        longer = max(window, 1.5 * last.duration_s)
+        return min(warmup + longer + SPARE_S, left)
+    missing = completions_needed(terms.load, wl) - pool.completed
+    if missing > 0 and not pool.completed:
+        return min(2 * (last.drive.stop_s - last.drive.begin_s), left)
+    if missing > OPTIMISM * pool.throughput_rps * (left - warmup):
+        return 0.0
+    short = window - pool.duration_s
+    if missing <= 0 and short <= PERIOD_S:
+        return 0.0
+    wanted = max(plan.window_s, short, 1.1 * missing / max(pool.throughput_rps, 1e-9))
+    return min(warmup + wanted + SPARE_S, left)
+
+
+def _labels(pool: Pool, statement: Statement, source_blamed: bool) -> tuple[str, ...]:
+    """Remarks; what the source did is never put down to the function."""
+    waited = sum(s.lag.waited_for_connection for s in pool.stretches)
+    labels = (
+        ("throttled", pool.throttled_share > THROTTLED_LABEL),
+        ("backlog", waited > BACKLOG_LABEL * pool.planned and not source_blamed),
+        ("overloaded", pool.overloaded and not source_blamed),
+        ("censored", bool(statement.bounded) and (source_blamed or not pool.overloaded)),
+    )
+    return tuple(name for name, applies in labels if applies)

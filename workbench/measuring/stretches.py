@@ -1,0 +1,273 @@
+"""The steady stretch of one drive: a window, with the figures of its batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.domain.campaign import WindowPlan
+from workbench.domain.errors import DataError
+from workbench.domain.parameters import LoadModel
+from workbench.domain.samples import LatencyHistogram, Window
+from workbench.measuring.censoring import Distribution
+from workbench.measuring.flow import PERIOD_S, Flow, period_edges
+from workbench.measuring.histograms import add_up, bucket_of, build, count, from_dense
+from workbench.measuring.intervals import t_quantile
+from workbench.measuring.lag import SendLag, send_lag
+from workbench.measuring.records import NO_STATUS, Drive, Floats, Integers, RequestRecords
+from workbench.measuring.steadiness import IN_FLIGHT_TREND, THROUGHPUT_TREND, growth, trend
+from workbench.measuring.usage import Meter
+from workbench.measuring.warmup import steady_from, warmup_s
+
+BATCH_PERIODS = 5
+"""A batch is at least 0.5 s (METHOD.md 1)."""
+MIN_BATCHES = 6
+MAX_BATCHES = 10
+OVERLOAD_SHARE = 0.01
+"""Share of the planned rate by which the backlog has to grow before a point is overloaded."""
+
+Booleans = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """One window. Arrays have shape (k,): one figure per batch, batches being whole periods.
+
+    What *ended* in the window (`succeeded`, `errors`, `timed_out`, `body_bytes`) gives rates; what
+    was *planned* in it (`planned`, `responses`, `errors_of_planned`, `unfinished`) gives
+    latencies. In a steady window both describe the same requests but for those at its rims.
+    """
+
+    drive: Drive
+    meter: Meter
+    start_s: float
+    end_s: float
+    response_s: float | None
+    """Mean time from send to end over the drive; None if nothing ended."""
+    warmed: bool
+    """The drive was long enough for the warm-up that its response time asks for."""
+    planned: Floats
+    succeeded: Floats
+    errors: Floats
+    timed_out: Floats
+    body_bytes: Floats
+    in_flight: Floats
+    busy_s: float
+    """Sum of send-to-end times of everything that ended in the window."""
+    responses: tuple[Distribution, ...]
+    errors_of_planned: Floats
+    """Errors among the planned; unlike time-outs, they are not in `responses`."""
+    unfinished: int
+    overdue: int
+    """Never ended, but had waited for the whole time-out when the load stopped."""
+    service_histogram: LatencyHistogram
+    response_histogram: LatencyHistogram
+    backlog_rps: float
+    """Growth of what is due but not ended; 0 in a closed loop."""
+    backlog_error_rps: float
+    lag: SendLag
+    trends: tuple[str, ...]
+
+    @property
+    def duration_s(self) -> float:
+        return self.end_s - self.start_s
+
+    @property
+    def batch_s(self) -> float:
+        return self.duration_s / self.planned.size
+
+    @property
+    def steady(self) -> bool:
+        return self.warmed and not self.trends
+
+    @cached_property
+    def ended(self) -> int:
+        return int(self.succeeded.sum() + self.errors.sum() + self.timed_out.sum())
+
+    def window(self, origin_s: float) -> Window:
+        """As stored: `completed` and `errors` ended in it, the others were planned in it."""
+        return Window(
+            start_s=self.start_s - origin_s,
+            duration_s=self.duration_s,
+            planned=int(self.planned.sum()),
+            completed=int(self.succeeded.sum()),
+            errors=int(self.errors.sum()),
+            unfinished=self.unfinished,
+            service=self.service_histogram,
+            response=self.response_histogram,
+        )
+
+
+def backlog_margin_rps(error_rps: float, duration_s: float) -> float:
+    """Half width of the 95 % interval of a backlog's growth; `growth` has a bin per period."""
+    bins = round(duration_s / PERIOD_S)
+    return t_quantile(bins - 2) * error_rps if bins > 2 else float("inf")
+
+
+def overloaded(backlog_rps: float, error_rps: float, planned_rps: float, duration_s: float) -> bool:
+    """Whether the backlog of an open loop is shown to grow, by more than `OVERLOAD_SHARE`."""
+    margin = backlog_margin_rps(error_rps, duration_s)
+    return backlog_rps > max(margin, OVERLOAD_SHARE * planned_rps)
+
+
+def cut(drive: Drive, load: LoadModel, plan: WindowPlan) -> Stretch:
+    """Cut the steady stretch out of a drive.
+
+    Raises
+    ------
+    DataError
+        If the drive has no whole quota period after its warm-up, or its counters are unusable.
+    """
+    flow, records = Flow(drive), drive.records
+    meter = Meter(drive)
+    service = records.end_s - records.start_s
+    ended = np.isfinite(service)
+    response_s = float(service[ended].mean()) if ended.any() else None
+    wanted = warmup_s(plan, response_s)
+    allowed = (drive.stop_s - drive.begin_s) / 2
+    start = steady_from(flow, min(wanted, allowed))
+    edges, batch_edges = _edges(start, drive, response_s or 0.0)
+    start, end, k = float(batch_edges[0]), float(batch_edges[-1]), batch_edges.size - 1
+
+    timed_out = _timed_out(drive, plan.request_timeout_s)
+    failed = records.finished & ~records.succeeded & ~timed_out
+    in_window = (records.end_s >= start) & (records.end_s < end)
+    by_end = _batch(np.where(in_window, records.end_s, start), batch_edges)
+
+    def ended_per_batch(which: Booleans, weights: Floats | None = None) -> Floats:
+        chosen = which & in_window
+        weight = None if weights is None else weights[chosen]
+        return np.bincount(by_end[chosen], weights=weight, minlength=k).astype(float)
+
+    held = (records.planned_s >= start) & (records.planned_s < end)
+    by_plan = _batch(records.planned_s[held], batch_edges)
+    planned = np.bincount(by_plan, minlength=k).astype(float)
+    succeeded = ended_per_batch(records.succeeded)
+    in_flight = flow.in_flight(batch_edges)
+
+    backlog, backlog_error = 0.0, 0.0
+    if load.kind == "open":
+        backlog, backlog_error = growth(flow.in_system(edges), PERIOD_S)
+    growing = overloaded(backlog, backlog_error, float(planned.sum()) / (end - start), end - start)
+    origin = records.planned_s if drive.kpi_definition == "planned" else records.start_s
+    responses, response_histogram = _latencies(drive, origin, held, by_plan, k, failed, timed_out)
+    if np.array_equal(origin[held], records.start_s[held]):
+        service_histogram = response_histogram
+    else:
+        _, service_histogram = _latencies(
+            drive, records.start_s, held, by_plan, k, failed, timed_out
+        )
+    return Stretch(
+        drive=drive,
+        meter=meter,
+        start_s=start,
+        end_s=end,
+        response_s=response_s,
+        warmed=wanted <= allowed + PERIOD_S,
+        planned=planned,
+        succeeded=succeeded,
+        errors=ended_per_batch(failed),
+        timed_out=ended_per_batch(timed_out),
+        body_bytes=ended_per_batch(records.succeeded, records.bytes.astype(float)),
+        in_flight=in_flight,
+        busy_s=float(service[in_window & ended].sum()),
+        responses=responses,
+        errors_of_planned=np.bincount(by_plan[failed[held]], minlength=k).astype(float),
+        unfinished=int(np.count_nonzero((~records.finished | timed_out)[held])),
+        overdue=int(np.count_nonzero(timed_out & ~records.finished)),
+        service_histogram=service_histogram,
+        response_histogram=response_histogram,
+        backlog_rps=backlog,
+        backlog_error_rps=backlog_error,
+        lag=(
+            send_lag(drive, start, end, response_s or 0.0)
+            if load.kind == "open"
+            else SendLag(int(planned.sum()), 0, 0, 0)
+        ),
+        trends=_trends(succeeded, in_flight, growing),
+    )
+
+
+def _edges(start_s: float, drive: Drive, response_s: float) -> tuple[Floats, Floats]:
+    """Edges of periods and of batches; periods that fill no batch are left out at the start."""
+    periods = period_edges(start_s, drive.stop_s)
+    n = periods.size - 1
+    if n < 1:
+        raise DataError(
+            f"a drive of {drive.stop_s - drive.begin_s:.2f} s leaves nothing after its warm-up",
+            remedy="Drive the point for longer: raise the window or the time-out",
+        )
+    # Batches of two response times and more, so that each has its own requests.
+    long = min(int(np.ceil(2 * response_s / PERIOD_S)), n // MIN_BATCHES)
+    size = min(n, max(BATCH_PERIODS, n // MAX_BATCHES, long))
+    first = n % size
+    return periods[first:], periods[first::size]
+
+
+def _batch(instants: Floats, edges: Floats) -> Integers:
+    width = (edges[-1] - edges[0]) / (edges.size - 1)
+    batch: Integers = np.clip(((instants - edges[0]) / width).astype(np.int64), 0, edges.size - 2)
+    return batch
+
+
+def _timed_out(drive: Drive, timeout_s: float) -> Booleans:
+    """Requests that the generator gave up, or that had waited as long when the load stopped."""
+    records = drive.records
+    waited = np.where(records.finished, records.end_s, drive.stop_s) - records.start_s
+    out: Booleans = (records.status == NO_STATUS) & (waited >= 0.99 * timeout_s)
+    return out
+
+
+def _latencies(
+    drive: Drive,
+    origin: Floats,
+    held: Booleans,
+    batch: Integers,
+    k: int,
+    failed: Booleans,
+    timed_out: Booleans,
+) -> tuple[tuple[Distribution, ...], LatencyHistogram]:
+    """Latencies by batch, counted from `origin`; errors are no answers and have none."""
+    records: RequestRecords = drive.records
+    until = np.where(records.finished, records.end_s, drive.stop_s)
+    latency = (until - origin)[held]
+    usable = np.isfinite(latency) & ~failed[held]
+    latency, batch = np.maximum(latency[usable], 0.0), batch[usable]
+    answered = (records.finished & ~timed_out)[held][usable]
+    bucket = bucket_of(latency)
+    if not latency.size:
+        empty = np.zeros(0)
+        return (Distribution(empty, empty, empty, empty),) * k, build(empty)
+    shape = (k, int(bucket.max()) + 1)
+    done = (bucket[answered], batch[answered], shape)
+    waits = (bucket[~answered], batch[~answered], shape)
+    finished, censored = count(*done), count(*waits)
+    finished_sums = add_up(latency[answered], *done)
+    censored_sums = add_up(latency[~answered], *waits)
+    per_batch = tuple(
+        Distribution(*rows)
+        for rows in zip(
+            finished.astype(float),
+            censored.astype(float),
+            finished_sums,
+            censored_sums,
+            strict=True,
+        )
+    )
+    return per_batch, from_dense(finished.sum(axis=0), censored.sum(axis=0))
+
+
+def _trends(succeeded: Floats, in_flight: Floats, growing: bool) -> tuple[str, ...]:
+    """Sentences on what changes in the window.
+
+    A backlog that grows is what overload is; then only the throughput has to be steady.
+    """
+    sentences = []
+    if (change := trend(succeeded, THROUGHPUT_TREND)) is not None:
+        sentences.append(f"throughput changes by {change:+.0%} between the halves")
+    if not growing and (change := trend(in_flight, IN_FLIGHT_TREND)) is not None:
+        sentences.append(f"requests in flight change by {change:+.0%} between the halves")
+    return tuple(sentences)

@@ -1,0 +1,232 @@
+"""A sample is valid or says why not: the checks of METHOD.md 4, in its order.
+
+Each check is a small function from the pooled windows to a `Finding` or None. `bypass_limited`
+and `conntrack_full` need a bypass curve and a connection table; they join the list with those.
+
+Who is blamed in an open loop
+    Only the source's own lateness invalidates. A request that was late although a connection was
+    free counts against the source (`lag`); one that waited while all connections were busy is the
+    function's backlog, which is what overload looks like, and stays a valid observation.
+One cause, one name
+    A source that runs out of CPU sends too little and breaks Little's law in the same breath.
+    Where counters or send lag show that cause, the shortfall is reported as `source_saturated`
+    alone; `little` is for a shortfall that nothing explains, and for latencies that are too long
+    to be true (ratio above 1.05), which no shortage at the source explains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from workbench.domain.campaign import WindowPlan
+from workbench.domain.samples import Finding, Reason
+from workbench.measuring.pool import Pool
+from workbench.measuring.usage import HOST, SINK, SOURCE
+from workbench.measuring.warmup import completions_needed
+
+LITTLE_LOW, LITTLE_HIGH = 0.95, 1.05
+UNSENT_LIMIT = 0.01
+LATE_LIMIT = 0.05
+THREAD_LIMIT = 0.80
+ALLOCATION_LIMIT = 0.90
+THROTTLED_LIMIT = 0.50
+HOST_LIMIT = 0.85
+ERROR_LIMIT = 0.01
+TIMEOUT_LIMIT = 0.01
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is judged, and by which limits."""
+
+    pool: Pool
+    plan: WindowPlan
+    driven_s: float
+    """Lab time spent on driving load, warm-up included."""
+
+
+Check = Callable[[Case], Finding | None]
+
+
+def examine(case: Case) -> tuple[Finding, ...]:
+    """All findings, in the order in which they are reported."""
+    return tuple(finding for check in CHECKS if (finding := check(case)) is not None)
+
+
+def little(case: Case) -> Finding | None:
+    """Throughput, response time and clients do not fit together; or too little was sent."""
+    return _little_open(case) if case.pool.load.kind == "open" else _little_closed(case)
+
+
+def _little_closed(case: Case) -> Finding | None:
+    pool = case.pool
+    clients = int(pool.point.wl)
+    enough = pool.ended >= completions_needed(pool.load, pool.point.wl)
+    if pool.service_s is None or not enough:
+        return None  # a handful of requests decides nothing; `too_few` says so
+    rate = pool.ended / pool.duration_s
+    cycle = pool.service_s + pool.load.think_time_s
+    ratio = rate * cycle / clients
+    if LITTLE_LOW <= ratio <= LITTLE_HIGH:
+        return None
+    if ratio < LITTLE_LOW and _source_busy(case) is not None:
+        return None
+    thinks = " with think time" if pool.load.think_time_s else ""
+    return Finding(
+        "little",
+        ratio,
+        LITTLE_LOW if ratio < LITTLE_LOW else LITTLE_HIGH,
+        f"{rate:.1f} requests/s of {cycle * 1e3:.3g} ms each{thinks} account for "
+        f"{rate * cycle:.3g} clients, {clients} were asked for",
+    )
+
+
+def _little_open(case: Case) -> Finding | None:
+    lag = [s.lag for s in case.pool.stretches]
+    unsent, planned = sum(part.unsent_by_source for part in lag), case.pool.planned
+    if unsent <= UNSENT_LIMIT * planned or source_saturated(case) is not None:
+        return None
+    return Finding(
+        "little",
+        1 - unsent / planned,
+        1 - UNSENT_LIMIT,
+        f"{unsent} of {planned} planned requests were not sent although a connection was free",
+    )
+
+
+def source_saturated(case: Case) -> Finding | None:
+    """The source's thread, its allocation, or its punctuality is at its limit."""
+    busy = _source_busy(case)
+    if busy is not None:
+        return busy
+    late = sum(s.lag.late_by_source for s in case.pool.stretches)
+    if late <= LATE_LIMIT * case.pool.planned:
+        return None
+    return Finding(
+        "source_saturated",
+        late / case.pool.planned,
+        LATE_LIMIT,
+        f"{late} of {case.pool.planned} planned requests were late although a connection was free",
+    )
+
+
+def sink_saturated(case: Case) -> Finding | None:
+    return _busy(case, SINK, "sink_saturated")
+
+
+def host_saturated(case: Case) -> Finding | None:
+    host = case.pool.usage[HOST]
+    if host.cpu_share <= HOST_LIMIT:
+        return None
+    return Finding(
+        "host_saturated",
+        host.cpu_share,
+        HOST_LIMIT,
+        f"the host was busy with {host.cpu_cores:.2f} cores, {host.cpu_share:.0%} of what it has",
+    )
+
+
+def errors(case: Case) -> Finding | None:
+    pool = case.pool
+    answers = pool.completed + pool.errors
+    if not answers or pool.errors <= ERROR_LIMIT * answers:
+        return None
+    return Finding(
+        "errors",
+        pool.errors / answers,
+        ERROR_LIMIT,
+        f"{pool.errors} of {answers} requests were refused, cut off or answered with an error",
+    )
+
+
+def timeout(case: Case) -> Finding | None:
+    pool = case.pool
+    overdue = sum(s.overdue for s in pool.stretches)
+    late = pool.total("timed_out") + overdue
+    seen = pool.ended + overdue
+    if not seen or late <= TIMEOUT_LIMIT * seen:
+        return None
+    return Finding(
+        "timeout",
+        late / seen,
+        TIMEOUT_LIMIT,
+        f"{late} of {seen} requests had no answer after {case.plan.request_timeout_s:g} s",
+    )
+
+
+def too_few(case: Case) -> Finding | None:
+    pool = case.pool
+    needed = completions_needed(pool.load, pool.point.wl)
+    if pool.completed >= needed:
+        return None
+    return Finding(
+        "too_few",
+        pool.completed,
+        needed,
+        f"{pool.completed} requests were answered in {pool.duration_s:.1f} s of steady load, "
+        f"{needed} are needed",
+    )
+
+
+def unsteady(case: Case) -> Finding | None:
+    last = case.pool.stretches[-1]
+    if last.steady:
+        return None
+    why = "; ".join(last.trends) or (
+        f"three response times of {last.response_s or 0:.1f} s did not fit into its warm-up"
+    )
+    return Finding(
+        "unsteady",
+        case.driven_s,
+        case.plan.timeout_s,
+        f"no window was steady in {case.driven_s:.1f} s of load; in the last one: {why}",
+    )
+
+
+CHECKS: tuple[Check, ...] = (
+    little,
+    source_saturated,
+    sink_saturated,
+    host_saturated,
+    errors,
+    timeout,
+    too_few,
+    unsteady,
+)
+
+
+def _source_busy(case: Case) -> Finding | None:
+    return _busy(case, SOURCE, "source_saturated")
+
+
+def _busy(case: Case, name: str, reason: Reason) -> Finding | None:
+    """A thread over 80 % of a core, or its allocation over 90 % or mostly used up to the end."""
+    used = case.pool.usage.get(name)
+    if used is None:
+        return None
+    for stretch in case.pool.stretches:
+        busiest = stretch.meter.busiest_thread(name, stretch.start_s, stretch.end_s)
+        if busiest is not None and busiest[1] > THREAD_LIMIT:
+            thread, cores = busiest
+            return Finding(
+                reason,
+                cores,
+                THREAD_LIMIT,
+                f"thread {thread} of the {name} ran {cores:.0%} of time",
+            )
+    if used.cpu_share > ALLOCATION_LIMIT:
+        return Finding(
+            reason,
+            used.cpu_share,
+            ALLOCATION_LIMIT,
+            f"the {name} used {used.cpu_cores:.2f} cores, {used.cpu_share:.0%} of its allocation",
+        )
+    if used.throttled_share > THROTTLED_LIMIT:
+        return Finding(
+            reason,
+            used.throttled_share,
+            THROTTLED_LIMIT,
+            f"the {name} used up its quota in {used.throttled_share:.0%} of the periods",
+        )
+    return None
