@@ -40,10 +40,13 @@ def make_sample(
     reason: str = "",
     repetition: int = 0,
     p_sla: float | None = None,
-    log_sd: dict[str, float] | None = None,
+    overloaded: bool = False,
 ) -> Sample:
-    """A sample as the engine would store it, with intervals of the given log sd (0.05)."""
-    widths = {name: 1.96 * (log_sd or {}).get(name, 0.05) for name in kpis}
+    """A sample as the engine would store it, with intervals of log sd 0.05.
+
+    Response times of an overloaded one are lower bounds: their intervals begin at the value.
+    """
+    width = math.exp(1.96 * 0.05)
     usage = {"source": Usage(0.5, 0.5)}
     if share is not None:
         usage["haproxy"] = Usage(0.25 * share, share)
@@ -51,13 +54,15 @@ def make_sample(
         id=f"{TARGET}/{configuration.key}/{wl:g}/{repetition}",
         point=OperatingPoint(TARGET, configuration, wl, repetition),
         kpis={
-            name: Estimate(value, value * math.exp(-widths[name]), value * math.exp(widths[name]))
+            name: Estimate(value, value, 20_000.0)
+            if overloaded and name.endswith("_ms")
+            else Estimate(value, value / width, value * width)
             for name, value in kpis.items()
         },
         usage=usage,
         valid=not reason,
         findings=(Finding(reason, 1.0, 0.5, "test"),) if reason else (),
-        labels=(),
+        labels=("overloaded",) if overloaded else (),
         load_model=load.key,
         kpi_definition="planned",
         generator="synthetic 1",
@@ -103,7 +108,9 @@ class Function:
         low, high = 1e-3 * self.capacity, 10.0 * self.capacity
         for _ in range(80):
             middle = math.sqrt(low * high)
-            low, high = (middle, high) if self._p95(middle, self.capacity) < limit_ms else (low, middle)
+            low, high = (
+                (middle, high) if self._p95(middle, self.capacity) < limit_ms else (low, middle)
+            )
         return low
 
     def measure(
@@ -115,17 +122,20 @@ class Function:
         if wl > carries:
             carries *= (wl / carries) ** -self.decay
         rate = min(wl, carries) * math.exp(self._random.normal(0.0, 0.003))
-        # Requests in flight at the window's edge are lost to it, up to one quota gap's worth.
-        loss = max(1.0 - carries / wl, self._random.uniform(0.0, 0.004))
-        kpis = {"throughput_rps": rate, "loss_pct": 100.0 * loss}
-        if loss < 0.05:  # else p95 lies among the unfinished
-            kpis["p95_ms"] = self._p95(wl, carries) * math.exp(self._random.normal(0.0, 0.12))
+        # A backlog that grows by less than this cannot be told from the gaps of the quota.
+        overloaded = wl > 1.01 * carries
+        kpis = {
+            "throughput_rps": rate,
+            "loss_pct": 100.0 * (1.0 - carries / wl) if overloaded else 0.0,
+            "p95_ms": self._p95(wl, carries) * math.exp(self._random.normal(0.0, 0.12)),
+        }
         return make_sample(
             wl,
             kpis,
             share=min(wl / carries, 1.0) * 0.97 * math.exp(self._random.normal(0.0, 0.02)),
             configuration=configuration,
             repetition=repetition,
+            overloaded=overloaded,
             p_sla=self._p_within(wl, carries, LATENCY_SLA.limit) if self.with_p_sla else None,
         )
 

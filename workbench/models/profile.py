@@ -13,7 +13,7 @@ from workbench.domain.profiles import Curve, FittedModel
 from workbench.domain.samples import Sample
 from workbench.models.base import ProfileModel
 from workbench.models.scales import log_kpi, log_sd, log_wl
-from workbench.models.selection import of_configuration, states
+from workbench.models.selection import capped_log_kpi, of_configuration, stated
 
 DEFAULT_METHOD = "gaussian-process"
 MOST_POINTS = 200
@@ -80,13 +80,13 @@ def fit_profile(
     used = [
         s
         for s in of_configuration(target, configuration, samples)
-        if states(s, kpi) and primary.low <= s.point.wl <= primary.high
+        if stated(s, kpi) and primary.low <= s.point.wl <= primary.high
     ]
     if len({s.point.wl for s in used}) < FEWEST_LOADS:
         return None, None
     ceiling = log_kpi(kpi, kpi_max)
     x = np.array([log_wl(s.point.wl) for s in used])
-    y = np.array([min(log_kpi(kpi, s.kpis[kpi].value), ceiling) for s in used])
+    y = np.array([capped_log_kpi(s, kpi, ceiling) for s in used])
     noise = np.array([log_sd(kpi, s.kpis[kpi]) for s in used])
     model = (method_factory or built_in_model(method))().fit(x[:, None], y, noise)
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.domain.parameters import Configuration
-from workbench.domain.samples import Sample
+from workbench.domain.samples import Estimate, Sample
+from workbench.models.scales import log_kpi
+
+BOUND_LABELS = frozenset({"overloaded", "censored"})
+"""Labels of samples some of whose response times are lower bounds."""
 
 
 def of_configuration(
@@ -18,13 +22,24 @@ def of_configuration(
     )
 
 
-def states(sample: Sample, kpi: str) -> bool:
-    """Whether the sample is valid and states the KPI.
+def stated(sample: Sample, kpi: str) -> Estimate | None:
+    """The KPI of a valid sample as a figure; None where it is absent or only a lower bound.
 
-    A valid sample that does not is overloaded: its KPI lies in the mass of unfinished requests
-    (METHOD.md 4), so it is known to be high and nothing more.
+    A percentile that lies among unfinished requests, or that grows for as long as one watches
+    because the point is overloaded, is known to be high and nothing more (METHOD.md 4). Such a
+    bound is written as an interval that begins at its value, on a sample that is labelled.
     """
-    return sample.valid and kpi in sample.kpis
+    estimate = sample.kpis.get(kpi)
+    if not sample.valid or estimate is None:
+        return None
+    is_bound = estimate.low >= estimate.value and not BOUND_LABELS.isdisjoint(sample.labels)
+    return None if is_bound else estimate
+
+
+def capped_log_kpi(sample: Sample, kpi: str, ceiling: float) -> float:
+    """Log KPI of a valid sample, at `ceiling` (a log) where it is above or only bounded below."""
+    estimate = stated(sample, kpi)
+    return ceiling if estimate is None else min(log_kpi(kpi, estimate.value), ceiling)
 
 
 def limited_by_source(samples: Sequence[Sample]) -> float | None:

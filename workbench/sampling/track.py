@@ -14,6 +14,7 @@ from workbench.domain.samples import Sample
 from workbench.domain.sessions import ConfigurationOutcome
 from workbench.models.base import ProfileModel
 from workbench.models.scales import UNKNOWN_LOG_SD, log_kpi, log_sd
+from workbench.models.selection import capped_log_kpi, stated
 from workbench.sampling.base import Ask, Ending, Space
 from workbench.sampling.intervals import Interval, Node, ends, intervals
 
@@ -25,7 +26,7 @@ JUMP_RATIO = 1.10
 """... which dRMSE may not leave wider than this: the breakpoint lies in it."""
 UNUSABLE_LOADS = 4
 """Loads without any valid sample after which a configuration is given up."""
-TRANSIENT = frozenset({"little", "host_saturated", "errors", "unsteady"})
+TRANSIENT = frozenset({"little", "host_saturated", "unsteady"})
 """Reasons that may pass: such a point is asked for once more. The others come back as they were."""
 
 
@@ -161,21 +162,16 @@ class Track:
         return self._model_factory().fit(*self._columns(samples))
 
     def _columns(self, samples: Sequence[Sample]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        kpi = self._space.kpi
+        known = [stated(s, self._space.kpi) for s in samples]
         return (
             np.log([[s.point.wl] for s in samples]),
             np.array([self._y(s) for s in samples]),
-            np.array(
-                [log_sd(kpi, s.kpis[kpi]) if kpi in s.kpis else UNKNOWN_LOG_SD for s in samples]
-            ),
+            np.array([log_sd(self._space.kpi, e) if e else UNKNOWN_LOG_SD for e in known]),
         )
 
     def _y(self, sample: Sample) -> float:
-        """Log KPI, at the ceiling where it is above or where overload left none."""
-        value = sample.kpi(self._space.kpi)
-        return (
-            self._ceiling if value is None else min(log_kpi(self._space.kpi, value), self._ceiling)
-        )
+        """Log KPI, at the ceiling where it is above or where overload left no figure."""
+        return capped_log_kpi(sample, self._space.kpi, self._ceiling)
 
     def _repetition(self) -> Ask | None:
         """The next repetition, all loads once in a shuffled order before any twice."""

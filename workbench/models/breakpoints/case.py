@@ -10,7 +10,7 @@ from workbench.domain.parameters import Configuration, LoadModel, PrimaryWorkloa
 from workbench.domain.profiles import Breakpoint, BreakpointRule, BreakpointState
 from workbench.domain.samples import Sample
 from workbench.models.scales import log_kpi
-from workbench.models.selection import limited_by_source, of_configuration
+from workbench.models.selection import capped_log_kpi, limited_by_source, of_configuration
 
 SAMPLE_LOG_SD = 0.05
 """Log standard deviation from sample to sample of what a function carries (METHOD.md 6: 0.05 in
@@ -19,6 +19,9 @@ windows of 2-3 s, and drift between the samples)."""
 SHARED_LOG_SD = 0.04
 """Log standard deviation that all samples of one deployment share, a restart's or slow drift's
 (METHOD.md 6, 11): more samples do not average it away, so every interval contains it."""
+
+LOAD_LOG_SD = math.hypot(SAMPLE_LOG_SD, SHARED_LOG_SD)
+"""How far one sample's break may lie from the long-run one, in log `wl`."""
 
 COMPONENTS = frozenset({"source", "sink", "host"})
 """Keys of `Sample.usage` that are not functions."""
@@ -81,13 +84,8 @@ class Case:
         return log_kpi(self.kpi, self.kpi_max)
 
     def capped_log_kpi(self, sample: Sample) -> float:
-        """Log KPI, at the ceiling where it is above or where overload left none."""
-        value = sample.kpi(self.kpi)
-        return (
-            self.log_ceiling()
-            if value is None
-            else min(log_kpi(self.kpi, value), self.log_ceiling())
-        )
+        """Log KPI, at the ceiling where it is above or where overload left no figure."""
+        return capped_log_kpi(sample, self.kpi, self.log_ceiling())
 
     def found(
         self,

@@ -9,13 +9,15 @@ import numpy as np
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
 from workbench.models.base import Floats
-from workbench.models.breakpoints.case import COMPONENTS, SAMPLE_LOG_SD, SHARED_LOG_SD, Case
+from workbench.models.breakpoints.case import COMPONENTS, LOAD_LOG_SD, Case
 from workbench.models.scales import NORMAL_95
 
 _PLATEAU_SHARE = 0.95
 _GAIN_SHARE = 0.10
 _STRIDE = 1.25
 """Loads compared lie at least this factor apart: between closer ones noise hides the gain."""
+_LOOK_AHEAD = 3
+"""Samples that the gain is taken to: the noise of one alone is a slope of 0.3 over a stride."""
 _NEAR_PLATEAU = 0.9
 _NOT_CPU_LIMITED = 0.9
 _RATE = "throughput_rps"
@@ -25,9 +27,9 @@ def cpu(case: Case) -> Breakpoint:
     """The first load with usage at its plateau whose throughput gains under a tenth of the load's.
 
     The function with the highest share of its allocation answers for a chain. Its plateau is the
-    median of the shares within a tenth of the highest; gain is taken to the nearest higher load
-    at least 25 % up, both in logs. The breakpoint is the middle, in logs, between the last load
-    at which the rule does not hold and the first at which it does.
+    median of the shares within a tenth of the highest; gain is taken to the mean of the three
+    nearest loads at least 25 % up, both in logs. The breakpoint is the middle, in logs, between
+    the last load at which the rule does not hold and the first at which it does.
     """
     samples = [s for s in case.valid if s.kpi(_RATE) and _functions(s)]
     if len({s.point.wl for s in samples}) < 3:
@@ -50,8 +52,18 @@ def cpu(case: Case) -> Breakpoint:
     # Equal loads are one place: the step lies below the first of them.
     before = float(x[x < x[first]].max(initial=x[0]))
     after = float(x[first])
-    noise = NORMAL_95 * math.hypot(SAMPLE_LOG_SD, SHARED_LOG_SD)
-    return case.found("cpu", 0.5 * (before + after), before - noise, after + noise, note, "usage")
+    noise = NORMAL_95 * LOAD_LOG_SD
+    # Noise makes the rule flicker: the interval goes on to where it holds for good.
+    last = int(np.max(np.flatnonzero(~holds), initial=first))
+    settled = float(x[min(last + 1, x.size - 1)])
+    return case.found(
+        "cpu",
+        0.5 * (before + after),
+        before - noise,
+        max(after, settled) + noise,
+        note,
+        "usage",
+    )
 
 
 def _functions(sample: Sample) -> list[str]:
@@ -64,20 +76,16 @@ def _share(sample: Sample, name: str) -> float:
 
 
 def _gains(x: Floats, log_rate: Floats) -> Floats:
-    """Slope of log throughput on log load from each sample to the next one a stride up.
+    """Slope of log throughput on log load from each sample to the mean of the next ones up.
 
     From the last stride of the range there is nothing to look up to; the stride down is taken.
     """
     stride = math.log(_STRIDE)
     gains = np.ones_like(x)
     for i in range(x.size):
-        up = np.flatnonzero(x >= x[i] + stride)
-        down = np.flatnonzero(x <= x[i] - stride)
-        if up.size:
-            other = up[0]
-        elif down.size:
-            other = down[-1]
-        else:
-            continue
-        gains[i] = (log_rate[other] - log_rate[i]) / (x[other] - x[i])
+        others = np.flatnonzero(x >= x[i] + stride)[:_LOOK_AHEAD]
+        if not others.size:
+            others = np.flatnonzero(x <= x[i] - stride)[-1:]
+        if others.size:
+            gains[i] = (log_rate[others].mean() - log_rate[i]) / (x[others].mean() - x[i])
     return gains

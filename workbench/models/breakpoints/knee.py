@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.domain.profiles import Breakpoint
 from workbench.models.base import Floats
-from workbench.models.breakpoints.case import SHARED_LOG_SD, Case
+from workbench.models.breakpoints.case import LOAD_LOG_SD, Case
 from workbench.models.scales import NORMAL_95
 
 _FEWEST = 5
@@ -16,7 +16,9 @@ _FEWEST = 5
 _CANDIDATES = 200
 _NOISE_FLOOR = 0.05
 """Smallest residual log standard deviation that is believed (METHOD.md 6)."""
-_SIGNIFICANCE = 0.05
+_SIGNIFICANCE = 0.10
+"""Of the F test; with the four or five degrees of freedom of a short profile, 0.05 misses breaks
+that anyone sees."""
 
 
 def knee(case: Case) -> Breakpoint:
@@ -57,13 +59,13 @@ def knee(case: Case) -> Breakpoint:
     variance = max(two_pieces[best], floor) / freedom
     rise = (two_pieces - two_pieces[best]) / variance
     inside = candidates[rise <= float(fisher.ppf(0.95, 1, freedom))]
-    shared = NORMAL_95 * SHARED_LOG_SD
+    noise = NORMAL_95 * LOAD_LOG_SD
     at = float(candidates[best])
     return case.found(
         "knee",
         at,
-        at - math.hypot(at - float(inside.min()), shared),
-        at + math.hypot(float(inside.max()) - at, shared),
+        at - math.hypot(at - float(inside.min()), noise),
+        at + math.hypot(float(inside.max()) - at, noise),
         f"slope grows by {bend[best]:.2g} (F test: p = {p_value:.2g})",
     )
 

@@ -12,6 +12,7 @@ from workbench.domain.samples import Sample
 from workbench.models.breakpoints.case import Case
 from workbench.models.breakpoints.threshold import Evidence, Located, locate
 from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, log_kpi, log_sd
+from workbench.models.selection import stated
 
 QUANTILES: Mapping[str, float] = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
 """P(R <= limit) at which each percentile stands at its limit."""
@@ -43,7 +44,7 @@ def sla(case: Case, limit: Sla) -> Breakpoint:
     jumps, samples are only verdicts: the interval holds the whole gap between the last one under
     and the first one over, and the scatter of the jump itself.
     """
-    verdicts = [v for v in (_verdict(s, limit) for s in case.valid) if v is not None]
+    verdicts = [_verdict(s, limit) for s in case.valid]
     if len(verdicts) < 2:
         return case.answer("sla", "unresolved", "fewer than two valid samples", limit.kpi)
     if not any(v.over for v in verdicts):
@@ -107,16 +108,16 @@ def _between(under: _Verdict, over: _Verdict) -> float:
     return under.x + min(max(share, 0.0), 1.0) * (over.x - under.x)
 
 
-def _verdict(sample: Sample, limit: Sla) -> _Verdict | None:
+def _verdict(sample: Sample, limit: Sla) -> _Verdict:
     x = math.log(sample.point.wl)
+    estimate = stated(sample, limit.kpi)
+    if estimate is None:
+        return _Verdict(x, True, None, UNKNOWN_LOG_SD, False)
     target = QUANTILES.get(limit.kpi)
     if sample.p_sla is not None and target is not None:
         excess = _logit(target) - _logit(sample.p_sla.value)
         width = _logit(sample.p_sla.high) - _logit(sample.p_sla.low)
         return _Verdict(x, excess > 0.0, excess, max(width / (2.0 * NORMAL_95), 0.1), True)
-    estimate = sample.kpis.get(limit.kpi)
-    if estimate is None:
-        return _Verdict(x, True, None, UNKNOWN_LOG_SD, False)
     excess = log_kpi(limit.kpi, estimate.value) - log_kpi(limit.kpi, limit.limit)
     return _Verdict(x, excess > 0.0, excess, log_sd(limit.kpi, estimate), False)
 

@@ -1,0 +1,200 @@
+"""Gaussian process, interpolation, and the profile that is drawn and stored."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from synthetic_function import CONFIGURATION, RATE, TARGET, make_sample
+
+from workbench.domain.codec import from_plain, to_plain
+from workbench.domain.errors import DataError, PluginError
+from workbench.domain.parameters import Configuration
+from workbench.domain.profiles import Curve, FittedModel
+from workbench.domain.samples import Estimate
+from workbench.models.gaussian_process import GaussianProcess
+from workbench.models.interpolation import LogInterpolation
+from workbench.models.profile import built_in_model, fit_profile
+from workbench.models.scales import UNKNOWN_LOG_SD, log_kpi, log_sd, log_wl
+
+MODELS = [GaussianProcess, LogInterpolation]
+X = np.log([[40.0], [126.0], [400.0], [900.0], [1100.0], [1265.0], [4000.0]])
+JUMP = np.log([2.0, 2.1, 2.5, 6.0, 200.0, 700.0, 1000.0])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_models_follow_scikit_learn(model):
+    copy = clone(model())
+    assert copy.get_params() == model().get_params()
+    assert copy.fit(X, JUMP) is copy
+    assert copy.predict(X).shape == (7,)
+    low, high = copy.predict_band(X)
+    assert (low <= copy.predict(X)).all()
+    assert (copy.predict(X) <= high).all()
+    assert copy.score(X, JUMP) > 0.99
+
+
+def test_constructor_parameters_are_only_stored():
+    model = GaussianProcess(warp=False, restarts=3)
+    assert clone(model).set_params(restarts=0).get_params()["warp"] is False
+
+
+def test_interpolation_is_exact_at_its_points():
+    assert LogInterpolation().fit(X, JUMP).predict(X) == pytest.approx(JUMP)
+
+
+def test_interpolation_weighs_repetitions_by_precision_and_holds_beyond_the_ends():
+    model = LogInterpolation().fit([[0.0], [0.0], [1.0]], [1.0, 3.0, 5.0], [0.1, 0.3, 0.1])
+    assert model.predict([[-2.0], [0.0], [0.5], [9.0]]) == pytest.approx([1.2, 1.2, 3.1, 5.0])
+    low, high = model.predict_band([[1.0]])
+    assert (high - low) / 2 == pytest.approx([0.196], rel=0.01)
+
+
+def test_interpolation_of_one_load_is_a_level():
+    model = LogInterpolation().fit([[0.0]], [1.0])
+    low, high = model.predict_band([[7.0]])
+    assert (low[0], model.predict([[7.0]])[0], high[0]) == pytest.approx(
+        (0.765, 1.0, 1.235), abs=0.01
+    )
+
+
+def test_gaussian_process_follows_a_jump():
+    model = GaussianProcess().fit(X, JUMP, np.full(7, 0.01))
+    assert model.predict(X) == pytest.approx(JUMP, abs=0.15)
+
+
+def test_gaussian_process_stays_flat_between_flat_points_before_a_jump():
+    """The paper's own GP falls back to its mean there; the arc length does not."""
+    between = np.log([[70.0], [220.0]])
+    warped = GaussianProcess().fit(X, JUMP, np.full(7, 0.05))
+    plain = GaussianProcess(warp=False).fit(X, JUMP, np.full(7, 0.05))
+    assert np.abs(warped.predict(between) - math.log(2.2)).max() < 0.2
+    assert np.abs(plain.predict(between) - math.log(2.2)).max() > 0.2
+
+
+def test_band_covers_the_mean_curve():
+    """Of a smooth curve, seen with noise that is told: at least 85 % of 40 fits x 20 places."""
+    random = np.random.default_rng(3)
+    x = np.linspace(0.0, 4.0, 12)
+    places = np.linspace(0.1, 3.9, 20)
+    inside = []
+    for _ in range(40):
+        y = np.sin(x) + random.normal(0.0, 0.1, x.size)
+        low, high = (
+            GaussianProcess(warp=False)
+            .fit(x[:, None], y, np.full(12, 0.1))
+            .predict_band(places[:, None])
+        )
+        inside.append(np.mean((low <= np.sin(places)) & (np.sin(places) <= high)))
+    assert np.mean(inside) >= 0.85
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "y", [np.full(7, 3.0), np.zeros(7), JUMP, -JUMP, np.arange(7) * 1e-9, np.arange(7) * 1e6]
+)
+def test_degenerate_shapes_neither_warn_nor_give_nan(model, y):
+    fitted = model().fit(X, y, np.zeros(7))
+    for values in (fitted.predict(X), *fitted.predict_band(X)):
+        assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_repeated_loads_are_taken(model):
+    fitted = model().fit(np.repeat(X, 3, axis=0), np.repeat(JUMP, 3))
+    assert np.isfinite(fitted.predict(X)).all()
+
+
+def test_the_same_points_give_the_same_fit():
+    a, b = (GaussianProcess().fit(X, JUMP).coefficients_ for _ in range(2))
+    assert (a == b).all()
+
+
+def test_logs_have_floors():
+    assert log_kpi("loss_pct", 0.0) == math.log(0.1)
+    assert log_kpi("p95_ms", 0.0) == math.log(1e-3)
+    with pytest.raises(DataError, match="has no logarithm"):
+        log_wl(0.0)
+
+
+def test_noise_is_read_from_the_interval():
+    assert log_sd("p95_ms", Estimate(10.0, 10.0 * math.exp(-0.196), 10.0 * math.exp(0.196))) == (
+        pytest.approx(0.1, rel=1e-3)
+    )
+    assert log_sd("p95_ms", Estimate(10.0, 10.0, 10.0)) == UNKNOWN_LOG_SD
+
+
+def profile(samples, method="gaussian-process", **options):
+    return fit_profile(TARGET, CONFIGURATION, samples, RATE, "p95_ms", 1000.0, method, **options)
+
+
+SAMPLES = [
+    make_sample(wl, {"p95_ms": p95})
+    for wl, p95 in ((40, 2.0), (400, 3.0), (900, 9.0), (1100, 80.0))
+]
+
+
+@pytest.mark.parametrize("method", ["gaussian-process", "interpolation"])
+def test_profile_is_drawn_between_its_samples(method):
+    curve, model = profile(SAMPLES, method)
+    assert isinstance(curve, Curve)
+    assert isinstance(model, FittedModel)
+    assert len(curve.wl) <= 200
+    assert len({len(curve.wl), len(curve.mean), len(curve.low), len(curve.high)}) == 1
+    assert curve.wl[0] == pytest.approx(40)
+    assert curve.wl[-1] == pytest.approx(1100)
+    assert all(a < b for a, b in zip(curve.wl, curve.wl[1:], strict=False))
+    assert all(
+        low <= mean <= high
+        for low, mean, high in zip(curve.low, curve.mean, curve.high, strict=True)
+    )
+    assert curve.mean[0] == pytest.approx(2.0, rel=0.1)
+    assert model.sample_ids == tuple(s.id for s in SAMPLES)
+    assert from_plain(to_plain(model), FittedModel) == model
+
+
+def test_profile_learns_from_nothing_but_valid_figures():
+    strangers = [
+        make_sample(500, {"p95_ms": 7e5}, reason="host_saturated"),
+        make_sample(600, {"p95_ms": 7e5}, overloaded=True),
+        make_sample(700, {"throughput_rps": 5.0}),
+        make_sample(800, {"p95_ms": 7e5}, configuration=Configuration({"haproxy.vcpu": 1.0}, {})),
+        make_sample(9000, {"p95_ms": 7e5}),
+    ]
+    assert profile([*SAMPLES, *strangers]) == profile(SAMPLES)
+
+
+def test_profile_needs_three_loads():
+    assert profile(SAMPLES[:2]) == (None, None)
+    assert profile([*SAMPLES[:2], *SAMPLES[:2]]) == (None, None)
+    assert profile([]) == (None, None)
+
+
+def test_profile_is_not_drawn_above_the_ceiling():
+    curve, _ = profile([*SAMPLES, make_sample(2000, {"p95_ms": 5000.0})])
+    assert max(curve.high) <= 1000.0 * (1 + 1e-9)
+
+
+def test_a_stored_model_is_checked_by_fitting_it_again():
+    _, stored = profile(SAMPLES, method_factory=lambda: GaussianProcess(restarts=2), method="mine")
+    by_id = {s.id: s for s in SAMPLES}
+    names = {k: type(v) for k, v in GaussianProcess().get_params().items()}
+    parameters = {k: names[k](v) for k, v in stored.parameters.items()}
+    _, again = profile(
+        [by_id[i] for i in stored.sample_ids],
+        "mine",
+        method_factory=lambda: GaussianProcess(**parameters),
+    )
+    assert again == stored
+    _, other = profile([*SAMPLES[:-1], make_sample(1100, {"p95_ms": 81.0})])
+    assert other.coefficients != stored.coefficients
+
+
+def test_an_unknown_model_is_named():
+    with pytest.raises(PluginError, match="spline"):
+        built_in_model("spline")
+
+
+def test_the_samples_own_loads_are_on_the_curve():
+    curve, _ = profile([make_sample(s.point.wl, {"p95_ms": 2.0}) for s in SAMPLES])
+    assert set(np.round(curve.wl, 6)) >= {s.point.wl for s in SAMPLES}
