@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +81,10 @@ def workspace(given: Path | None = None) -> Workspace:
 
 def runtime_folder() -> Path:
     """The user's folder for sockets and locks, mode 0700; created if missing."""
-    folder = Path(platformdirs.user_runtime_dir(APPLICATION))
+    with warnings.catch_warnings():
+        # A runtime folder that others can read is not used; what is used instead is in `doctor`.
+        warnings.simplefilter("ignore", UserWarning)
+        folder = Path(platformdirs.user_runtime_dir(APPLICATION))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
