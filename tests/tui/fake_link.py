@@ -1,0 +1,302 @@
+"""A fake `Client` that tells a real story: events of domain objects, folded by the real view."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from workbench.domain.campaign import Campaign, SamplingPlan, TargetPlan
+from workbench.domain.errors import EngineError, WorkbenchError
+from workbench.domain.events import (
+    CampaignPlanned,
+    ConfigurationFinished,
+    ConfigurationStarted,
+    Event,
+    Fact,
+    ModelFitted,
+    Noted,
+    PointAsked,
+    Progress,
+    RunContinued,
+    RunFinished,
+    RunPaused,
+    RunStarted,
+    SampleTaken,
+    SessionCreated,
+    StopRequested,
+    TargetDeployed,
+    Tick,
+    UsageTick,
+)
+from workbench.domain.lab import HostFacts
+from workbench.domain.messages import (
+    CampaignChoice,
+    CampaignList,
+    ContinueRun,
+    Done,
+    EventPage,
+    ListCampaigns,
+    ListEvents,
+    ListSessions,
+    PauseRun,
+    PlanCampaign,
+    Planned,
+    Reply,
+    Request,
+    ResumeSession,
+    RunAccepted,
+    RunCampaign,
+    SessionList,
+    SkipConfiguration,
+    StopRun,
+)
+from workbench.domain.parameters import (
+    Configuration,
+    LoadModel,
+    OperatingPoint,
+    Parameter,
+    PrimaryWorkload,
+    Sla,
+)
+from workbench.domain.profiles import Breakpoint, Curve
+from workbench.domain.projection import SessionView
+from workbench.domain.samples import Estimate, Finding, Sample, Usage
+from workbench.domain.sessions import Plan, PlannedConfiguration, SessionSummary
+from workbench.domain.topology import Series, Target, Vnf
+from workbench.link.client import Feed
+
+SESSION = "demo-1"
+START = 1_790_000_000.0
+WLS = (10.0, 1600.0, 120.0, 440.0, 760.0, 900.0, 1100.0, 830.0)
+
+
+def target(*names: str) -> Target:
+    vnfs = tuple(Vnf(name, name) for name in names)
+    return Target("-".join(names), vnfs[0] if len(vnfs) == 1 else Series(vnfs))
+
+
+def target_plan(shares: tuple[tuple[float, ...], ...], *names: str) -> TargetPlan:
+    resources = tuple(
+        Parameter(f"{name}.vcpu", values) for name, values in zip(names, shares, strict=True)
+    )
+    return TargetPlan(target(*names), resources, PrimaryWorkload("rate", 10, 1600, unit="/s"))
+
+
+def campaign(lab_target: str = "haproxy") -> Campaign:
+    return Campaign(
+        "demo",
+        (
+            target_plan(((0.125, 0.25),), lab_target),
+            target_plan(((0.25, 0.5),), "tinyproxy"),
+            target_plan(((0.25,), (0.25, 0.5)), lab_target, "tinyproxy"),
+            target_plan(((0.25, 0.5), (0.25,)), "tinyproxy", lab_target),
+        ),
+        (),
+        (Parameter("filesize_bytes", (10_000.0,), "B"),),
+        LoadModel("open"),
+        sla=Sla("p95_ms", 200.0, wl=300.0, text="p95<=200ms @ rate=300/s"),
+        sampling=SamplingPlan(max_samples=10),
+    )
+
+
+def configurations(of: Campaign) -> list[tuple[str, Configuration]]:
+    return [(p.target.name, c) for p in of.targets for c in of.configurations(p)]
+
+
+def truth(wl: float, vcpu: float) -> float:
+    return 2 + 0.0005 * wl + (max(0.0, wl - 2900 * vcpu) / 60) ** 2
+
+
+def sample(
+    at: OperatingPoint, number: int, *, valid: bool = True, stated: bool = True, vcpu: float = 0.25
+) -> Sample:
+    p95 = truth(at.wl, vcpu)
+    kpis = {
+        "p95_ms": Estimate(p95, 0.85 * p95, 1.2 * p95),
+        "p50_ms": Estimate(p95 / 2, 0.45 * p95, 0.55 * p95),
+        "throughput_rps": Estimate(min(at.wl, 3000 * vcpu), 0.97 * at.wl, 1.03 * at.wl),
+    }
+    share = min(1.0, at.wl / (3000 * vcpu))
+    usage = {
+        **{key.partition(".")[0]: Usage(share * v, share, 0.37 * (share > 0.9))
+           for key, v in at.configuration.resources.items()},
+        "source": Usage(0.2, 0.4),
+        "sink": Usage(0.1, 0.2),
+        "host": Usage(1.2, 0.61),
+    }  # fmt: skip
+    findings = () if valid else (Finding("source_saturated", 0.93, 0.9, "thread 1 at 93 %"),)
+    return Sample(
+        f"{at.target}/c/{at.wl:g}/{at.repetition}", at, kpis if stated else {}, usage, valid,
+        findings, ("throttled",) if share > 0.9 else (), "open-constant", "planned", "simulated 1",
+        1000, 1000, 0, 0, 1, 6, 0.37 * (share > 0.9), 0.02, START + 5 * number, 3.0, 5.0,
+    )  # fmt: skip
+
+
+def fitted(name: str, configuration: Configuration, vcpu: float, samples: int) -> ModelFitted:
+    wls = tuple(10 * 160 ** (i / 99) for i in range(100))
+    mean = tuple(truth(wl, vcpu) for wl in wls)
+    low, high = tuple(0.8 * m for m in mean), tuple(1.25 * m for m in mean)
+
+    def breakpoint(rule: str, wl: float, width: float) -> Breakpoint:
+        return Breakpoint(
+            name, configuration, rule, "p95_ms", "found", wl, wl * (1 - width), wl * (1 + width)
+        )  # fmt: skip
+
+    found: tuple[Breakpoint, ...] = ()
+    if samples >= 3:
+        found = (
+            breakpoint("capacity", 3000 * vcpu, 0.08),
+            breakpoint("sla", 2900 * vcpu + 844 * vcpu, 0.05),
+            Breakpoint(name, configuration, "cpu", "p95_ms", "none_in_range"),
+        )
+    curve = Curve("p95_ms", "gaussian-process", wls, mean, low, high) if samples >= 2 else None
+    return ModelFitted(name, configuration, curve, found, None, 0.05)
+
+
+def story(lab: str = "sim", lab_target: str = "haproxy", finished: bool = False) -> list[Event]:
+    """A run of `demo` that stands in the middle of its third configuration, or is over."""
+    chosen = campaign(lab_target)
+    cells = configurations(chosen)
+    host = HostFacts(lab, 2, 4 << 30, "6.1", "cpu", "v1", "none", {}, {})
+    plan = Plan(
+        "demo", lab, tuple(PlannedConfiguration(0, t, c, 10, 60.0) for t, c in cells), 80, 480.0
+    )
+    facts: list[Fact] = [
+        SessionCreated(chosen, (), lab, 7, host, "0.1.0"),
+        CampaignPlanned(plan),
+        RunStarted(False, 1800.0),
+        TargetDeployed(lab_target, "simulated 1", True, "answers 200 with 10 kB"),
+        Noted("warning", "source and haproxy share core 1: no disjoint cores"),
+    ]
+    number = 0
+    for index, (name, configuration) in enumerate(cells):
+        vcpu = min(float(v) for v in configuration.resources.values())
+        facts.append(ConfigurationStarted(name, configuration))
+        count = len(WLS) if index < 2 or finished else 5
+        for taken, wl in enumerate(WLS[:count]):
+            low, high = (wl * 0.8, wl * 1.25)
+            facts.append(PointAsked(name, configuration, wl, 0, low, high, "largest dx·dy"))
+            at = OperatingPoint(name, configuration, wl)
+            bad = wl == 1600.0
+            facts.append(
+                SampleTaken(sample(at, number, valid=not bad, stated=index != 1, vcpu=vcpu))
+            )
+            facts.append(fitted(name, configuration, vcpu, taken + 1))
+            number += 1
+        if index == 2 and not finished:
+            facts.append(PointAsked(name, configuration, 830.0, 0, 760.0, 900.0, "largest dx·dy"))
+            break
+        outcome = "converged" if index else "max_samples"
+        facts.append(ConfigurationFinished(name, configuration, outcome, count, 1))
+    if finished:
+        facts.append(RunFinished("done", number, 8, 100.0, number * 5.0, ()))
+    return [Event(i, START + i, SESSION, fact) for i, fact in enumerate(facts, 1)]
+
+
+class FakeClient:
+    """Remembers what it was asked; tells the story, then whatever `tell` is given."""
+
+    def __init__(self, events: list[Event] | None = None, sessions: bool = True) -> None:
+        self.events = story() if events is None else events
+        self.sessions = sessions
+        self.asked: list[Request] = []
+        self.refuses: WorkbenchError | None = None
+        self.closed = False
+        self._changes: asyncio.Queue[Event | Tick | None] = asyncio.Queue()
+
+    # ------------------------------------------------------------------ what tests do to it
+
+    def tell(self, *facts: Fact) -> None:
+        for fact in facts:
+            seq = self.events[-1].seq + 1
+            event = Event(seq, self.events[-1].at + 1, SESSION, fact)
+            self.events.append(event)
+            self._changes.put_nowait(event)
+
+    def tick(self, tick: Tick) -> None:
+        self._changes.put_nowait(tick)
+
+    def die(self) -> None:
+        self._changes.put_nowait(None)
+
+    def commands(self) -> list[Request]:
+        queries = ListSessions | ListCampaigns | ListEvents | PlanCampaign
+        return [request for request in self.asked if not isinstance(request, queries)]
+
+    def view(self) -> SessionView:
+        view = SessionView(SESSION)
+        for event in self.events:
+            view.apply(event)
+        return view
+
+    # ------------------------------------------------------------------ Client
+
+    async def ask(self, request: Request) -> Reply:
+        self.asked.append(request)
+        if self.refuses is not None:
+            raise self.refuses
+        match request:
+            case ListSessions():
+                return SessionList(tuple(summaries()) if self.sessions else ())
+            case ListCampaigns():
+                return CampaignList(
+                    (
+                        CampaignChoice("demo", "haproxy and tinyproxy, alone and chained", ""),
+                        CampaignChoice("demo-closed", "the same with concurrent requests", ""),
+                    )
+                )
+            case PlanCampaign(campaign=name, lab=lab):
+                return Planned(Plan(name, lab or "docker", (), 80, 480.0, ("two cores only",)))
+            case ListEvents(after=after, limit=limit):
+                page = [event for event in self.events if event.seq > after][:limit]
+                return EventPage(tuple(page), self.events[-1].seq)
+            case PauseRun():
+                self.tell(RunPaused("tester"))
+            case ContinueRun():
+                self.tell(RunContinued("tester"))
+            case StopRun(abort=abort):
+                self.tell(StopRequested("tester", abort))
+            case SkipConfiguration(target=name, configuration=configuration):
+                assert name
+                assert configuration
+                self.tell(ConfigurationFinished(name, configuration, "skipped", 5, 1))
+            case RunCampaign() | ResumeSession():
+                return RunAccepted(SESSION)
+            case _:
+                raise EngineError(f"the fake engine knows no {type(request).__name__}")
+        return Done()
+
+    @asynccontextmanager
+    async def follow(self, session: str) -> AsyncIterator[Feed]:
+        assert session == SESSION
+        yield Feed(self.view(), self._follow())
+
+    async def _follow(self) -> AsyncIterator[Event | Tick]:
+        while (change := await self._changes.get()) is not None:
+            yield change
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def summaries() -> list[SessionSummary]:
+    def summary(name: str, state: str, age: float) -> SessionSummary:
+        return SessionSummary(
+            name, state, "demo", "sim", ("haproxy", "tinyproxy-haproxy"), 21, 3, START,
+            START - age, 1 << 20, f"sessions/{name}.duckdb",
+        )  # fmt: skip
+
+    return [
+        summary(SESSION, "running", 0),
+        summary("night", "interrupted", 5000),
+        summary("closed-loop", "finished", 90000),
+    ]
+
+
+def usage_tick(**shares: float) -> UsageTick:
+    return UsageTick(SESSION, START, {name: Usage(s / 4, s, 0.21) for name, s in shares.items()})
+
+
+def progress_tick() -> Progress:
+    return Progress(SESSION, "measuring", "tinyproxy", None, 830.0, 21, 80, 105.0, 355.0)

@@ -1,0 +1,179 @@
+"""A canvas of terminal cells: dots finer than a cell for curves, characters for everything else."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+GlyphSet = Literal["braille", "block", "ascii"]
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """The characters of a plot. No meaning hangs on colour, so each thing has a shape."""
+
+    dots: tuple[int, int]
+    """Dots per cell, across and down."""
+    valid: str = "●"
+    invalid: str = "×"
+    asked: str = "◇"
+    band: str = "░"
+    curve: str = "─"
+    bar: str = "│"
+    bar_top: str = "┬"
+    bar_bottom: str = "┴"
+    vertical: str = "┊"
+    limit: str = "╌"
+    span: str = "─"
+    span_left: str = "├"
+    span_right: str = "┤"
+    ask: str = "━"
+    ask_left: str = "┝"
+    ask_right: str = "┥"
+    axis_x: str = "─"
+    axis_y: str = "│"
+    corner: str = "└"
+    tick_x: str = "┬"
+    tick_y: str = "┤"
+    up: str = "↑"
+    down: str = "↓"
+
+
+GLYPHS: dict[GlyphSet, Glyphs] = {
+    "braille": Glyphs((2, 4), curve="⠤"),
+    "block": Glyphs((1, 2), curve="▀"),
+    "ascii": Glyphs(
+        dots=(1, 1),
+        valid="o",
+        invalid="x",
+        asked="?",
+        band=":",
+        curve="*",
+        bar="|",
+        bar_top="|",
+        bar_bottom="|",
+        vertical="!",
+        limit="-",
+        span="-",
+        span_left="<",
+        span_right=">",
+        ask="=",
+        ask_left="[",
+        ask_right="]",
+        axis_x="-",
+        axis_y="|",
+        corner="+",
+        tick_x="+",
+        tick_y="+",
+        up="^",
+        down="v",
+    ),
+}
+
+_BRAILLE_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+_HALVES = {1: "▀", 2: "▄", 3: "█"}
+
+_ASCII = str.maketrans("≤≥–…", "<>-~")
+
+Cell = tuple[str, str]
+"""A character and the name of its style."""
+
+BLANK: Cell = (" ", "")
+
+
+@dataclass
+class Canvas:
+    """Cells in rows from the top. What is drawn later covers what was drawn before."""
+
+    width: int
+    height: int
+    glyphs: Glyphs
+    cells: list[list[Cell]] = field(init=False)
+    _bits: dict[tuple[int, int], int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.cells = [[BLANK] * self.width for _ in range(self.height)]
+
+    def put(self, x: int, y: int, character: str, style: str) -> None:
+        if 0 <= x < self.width and 0 <= y < self.height:
+            self.cells[y][x] = (character, style)
+
+    def text(self, x: int, y: int, text: str, style: str) -> None:
+        if self.glyphs.dots == (1, 1):
+            text = text.translate(_ASCII)
+        for offset, character in enumerate(text):
+            self.put(x + offset, y, character, style)
+
+    def dot(self, x: int, y: int) -> None:
+        """Set one dot; dots become characters with `flush`."""
+        across, down = self.glyphs.dots
+        cell = (x // across, y // down)
+        bit = _BRAILLE_BITS[y % 4][x % 2] if down == 4 else 1 << (y % down)
+        self._bits[cell] = self._bits.get(cell, 0) | bit
+
+    def flush(self, style: str) -> None:
+        """Draw the dots that were set since the last flush."""
+        down = self.glyphs.dots[1]
+        for (x, y), bits in self._bits.items():
+            if down == 4:
+                character = chr(0x2800 + bits)
+            else:
+                character = _HALVES[bits] if down == 2 else self.glyphs.curve
+            self.put(x, y, character, style)
+        self._bits.clear()
+
+    def free(self, x: int, y: int, length: int) -> bool:
+        """Whether a text of that length fits there without covering another text."""
+        if x < 0 or x + length > self.width or not 0 <= y < self.height:
+            return False
+        return all(style not in _TEXTS for _, style in self.cells[y][x : x + length])
+
+
+_TEXTS = frozenset({"breakpoint", "limit", "sample", "invalid", "note"})
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A range of values on a number of cells, linear or logarithmic."""
+
+    low: float
+    high: float
+    log: bool
+
+    def at(self, value: float) -> float:
+        """Where a value lies: 0 at the low end, 1 at the high end."""
+        if not self.log:
+            return (value - self.low) / (self.high - self.low)
+        value = max(value, self.low * 1e-6)
+        return math.log(value / self.low) / math.log(self.high / self.low)
+
+    def ticks(self, most: int) -> tuple[float, ...]:
+        """At most `most` round values in the range."""
+        most = max(1, most)
+        return self._log_ticks(most) if self.log else self._linear_ticks(most)
+
+    def _linear_ticks(self, most: int) -> tuple[float, ...]:
+        step = (self.high - self.low) / most
+        power = 10.0 ** math.floor(math.log10(step))
+        step = next(power * m for m in (1, 2, 5, 10, 20) if power * m >= step * 0.999)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return tuple(i * step for i in range(first, last + 1))
+
+    def _log_ticks(self, most: int) -> tuple[float, ...]:
+        first = math.floor(math.log10(self.low))
+        last = math.ceil(math.log10(self.high))
+        for mantissas, stride in (((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 3)):
+            ticks = tuple(
+                m * 10.0**power
+                for power in range(first, last + 1)
+                if power % stride == 0
+                for m in mantissas
+                if self.low * 0.999 <= m * 10.0**power <= self.high * 1.001
+            )
+            if len(ticks) <= most:
+                break
+        if len(ticks) < 2 and self.high / self.low < 10:
+            return self._linear_ticks(most)
+        return ticks

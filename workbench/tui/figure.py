@@ -1,0 +1,292 @@
+"""What a profile plot shows, as plain data, and how it is drawn on a canvas.
+
+Nothing here knows Textual: `draw` is a function from a `Figure` and a size to cells, which is what
+the tests and the benchmark call.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.tui.canvas import Axis, Canvas, Glyphs
+from workbench.tui.text import number
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A sample. `y` is None where the KPI could not be stated; that is drawn at the top edge."""
+
+    x: float
+    y: float | None
+    low: float | None
+    high: float | None
+    valid: bool
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted curve with its band; all four of one length, `x` ascending."""
+
+    x: Sequence[float]
+    mean: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The interval that is being bisected and the point in it."""
+
+    x: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A breakpoint: a vertical line with its interval and a label."""
+
+    x: float
+    low: float
+    high: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Limit:
+    """An SLA limit: a horizontal line with its text."""
+
+    y: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One KPI over `wl`, ready to draw."""
+
+    x_range: tuple[float, float] | None = None
+    marks: tuple[Mark, ...] = ()
+    fit: Fit | None = None
+    asked: Asked | None = None
+    lines: tuple[Line, ...] = ()
+    limit: Limit | None = None
+    log_x: bool = True
+    log_y: bool = True
+    empty: str = ""
+    """What stands in the plot as long as there is nothing to draw."""
+
+
+def draw(figure: Figure, width: int, height: int, glyphs: Glyphs) -> Canvas:
+    """The figure on `width` by `height` cells, axes included."""
+    canvas = Canvas(width, height, glyphs)
+    if width < 16 or height < 4:
+        return canvas
+    axes = _axes(figure)
+    if axes is None:
+        text = figure.empty[:width]
+        canvas.text((width - len(text)) // 2, height // 2, text, "note")
+        return canvas
+    x, y = axes
+    rows = height - 2
+    ticks = y.ticks(max(2, rows // 2))
+    gutter = max((len(number(t)) for t in ticks), default=1) + 1
+    inner = Canvas(width - gutter, rows, glyphs)
+    _Painter(inner, x, y, figure).paint()
+    for row, cells in enumerate(inner.cells):
+        canvas.cells[row][gutter:] = cells
+    _draw_axes(canvas, x, y, ticks, gutter, figure.asked)
+    return canvas
+
+
+def _axes(figure: Figure) -> tuple[Axis, Axis] | None:
+    marks = figure.marks
+    xs = [*(m.x for m in marks), *(figure.x_range or ())]
+    if figure.asked:
+        xs += [figure.asked.low, figure.asked.high]
+    if not xs:
+        return None
+    x = _axis(min(xs), max(xs), figure.log_x, margin=0.0)
+    ys = [v for m in marks for v in (m.y, m.low, m.high) if v is not None and math.isfinite(v)]
+    if figure.fit:
+        ys += [v for at, v in zip(figure.fit.x, figure.fit.mean, strict=True) if at <= x.high]
+    if not ys:
+        ys = [figure.limit.y] if figure.limit else [1.0, 10.0]
+    low, high = min(ys), max(ys)
+    if figure.limit and low / 5 <= figure.limit.y <= high * 5:
+        low, high = min(low, figure.limit.y), max(high, figure.limit.y)
+    return x, _axis(low, high, figure.log_y, margin=0.06)
+
+
+def _axis(low: float, high: float, log: bool, margin: float) -> Axis:
+    if log:
+        high = max(high, 1e-9)
+        low = max(low, high * 1e-6)
+        low, high = (low, high) if high > low * 1.05 else (low / 1.5, high * 1.5)
+        room = (high / low) ** margin
+        return Axis(low / room, high * room, log=True)
+    low = min(low, 0.0) if margin else low
+    high = high if high > low else low + 1.0
+    return Axis(low, high + margin * (high - low), log=False)
+
+
+def _draw_axes(
+    canvas: Canvas, x: Axis, y: Axis, ticks: Sequence[float], gutter: int, asked: Asked | None
+) -> None:
+    glyphs, rows, columns = canvas.glyphs, canvas.height - 2, canvas.width - gutter
+    for row in range(rows):
+        canvas.put(gutter - 1, row, glyphs.axis_y, "axis")
+    for tick in ticks:
+        row = _cell(1 - y.at(tick), rows)
+        label = number(tick)
+        canvas.put(gutter - 1, row, glyphs.tick_y, "axis")
+        canvas.text(gutter - 1 - len(label), row, label, "tick")
+    canvas.put(gutter - 1, rows, glyphs.corner, "axis")
+    canvas.text(gutter, rows, glyphs.axis_x * columns, "axis")
+    taken = 0
+    for tick in x.ticks(max(2, columns // 8)):
+        column = gutter + _cell(x.at(tick), columns)
+        label = number(tick)
+        start = min(max(column - len(label) // 2, taken), canvas.width - len(label))
+        if start < taken:
+            continue
+        canvas.put(column, rows, glyphs.tick_x, "axis")
+        canvas.text(start, rows + 1, label, "tick")
+        taken = start + len(label) + 1
+    if asked is not None:
+        # On the axis itself: the interval is one of `wl`, and covers no sample there.
+        left, at, right = (
+            gutter + _cell(x.at(value), columns) for value in (asked.low, asked.x, asked.high)
+        )
+        canvas.text(left, rows, glyphs.ask * (right - left + 1), "asked")
+        canvas.put(left, rows, glyphs.ask_left, "asked")
+        canvas.put(right, rows, glyphs.ask_right, "asked")
+        canvas.put(at, rows, glyphs.asked, "asked")
+        text = " next "
+        canvas.text(right + 1 if right + 6 < canvas.width else left - 6, rows, text, "asked")
+
+
+def _cell(share: float, cells: int) -> int:
+    return min(max(math.floor(share * cells), 0), cells - 1)
+
+
+class _Painter:
+    """Draws the parts of a figure, from the background to the foreground."""
+
+    def __init__(self, canvas: Canvas, x: Axis, y: Axis, figure: Figure) -> None:
+        self.canvas, self.x, self.y, self.figure = canvas, x, y, figure
+        self.glyphs = canvas.glyphs
+
+    def paint(self) -> None:
+        if self.figure.fit and len(self.figure.fit.x) > 1:
+            self._fit(self.figure.fit)
+        for line in self.figure.lines:
+            self._vertical(line)
+        if self.figure.limit:
+            self._limit(self.figure.limit)
+        for mark in self.figure.marks:
+            self._error_bar(mark)
+        # Valid samples last: where both lie in one cell, the invalid one still has its entry in
+        # the list, while a hidden valid one would make the curve look unsupported.
+        for mark in sorted(self.figure.marks, key=lambda m: m.valid):
+            self._mark(mark)
+        for line in self.figure.lines:
+            self._label(line)
+
+    def column(self, x: float) -> int:
+        return _cell(self.x.at(x), self.canvas.width)
+
+    def row(self, y: float) -> int:
+        return _cell(1 - self.y.at(y), self.canvas.height)
+
+    def _fit(self, fit: Fit) -> None:
+        across, down = self.glyphs.dots
+        at = [self.x.at(v) for v in fit.x]
+        mean, low, high = (
+            [1 - self.y.at(v) for v in values] for values in (fit.mean, fit.low, fit.high)
+        )
+        rows = self.canvas.height
+        for column in range(self.canvas.width):
+            centre = (column + 0.5) / self.canvas.width
+            if not at[0] <= centre <= at[-1]:
+                continue
+            top = _cell(max(_between(at, high, centre), 0.0), rows)
+            bottom = _cell(min(_between(at, low, centre), 1.0), rows)
+            for row in range(top, bottom + 1):
+                self.canvas.put(column, row, self.glyphs.band, "band")
+        before: int | None = None
+        for column in range(self.canvas.width * across):
+            centre = (column + 0.5) / (self.canvas.width * across)
+            share = _between(at, mean, centre) if at[0] <= centre <= at[-1] else -1.0
+            if not 0 <= share <= 1:
+                before = None
+                continue
+            dot = _cell(share, rows * down)
+            start = dot if before is None else before + (dot > before) - (dot < before)
+            for y in range(min(start, dot), max(start, dot) + 1):
+                self.canvas.dot(column, y)
+            before = dot
+        self.canvas.flush("curve")
+
+    def _vertical(self, line: Line) -> None:
+        if self.x.low <= line.x <= self.x.high:
+            for row in range(self.canvas.height):
+                self.canvas.put(self.column(line.x), row, self.glyphs.vertical, "vertical")
+
+    def _limit(self, limit: Limit) -> None:
+        share = 1 - self.y.at(limit.y)
+        label = f" {limit.label} "
+        if 0 <= share <= 1:
+            row = self.row(limit.y)
+            self.canvas.text(0, row, self.glyphs.limit * self.canvas.width, "limit")
+        else:
+            row = 0 if share < 0 else self.canvas.height - 1
+            label += (self.glyphs.up if share < 0 else self.glyphs.down) + " "
+        self.canvas.text(1, row, label[: self.canvas.width], "limit")
+
+    def _error_bar(self, mark: Mark) -> None:
+        if mark.y is None or mark.low is None or mark.high is None:
+            return
+        column, top, bottom = self.column(mark.x), self.row(mark.high), self.row(mark.low)
+        if top == bottom:
+            return
+        style = "bar" if mark.valid else "invalid"
+        for row in range(top + 1, bottom):
+            self.canvas.put(column, row, self.glyphs.bar, style)
+        self.canvas.put(column, top, self.glyphs.bar_top, style)
+        self.canvas.put(column, bottom, self.glyphs.bar_bottom, style)
+
+    def _mark(self, mark: Mark) -> None:
+        row = 0 if mark.y is None else self.row(mark.y)
+        glyph = self.glyphs.valid if mark.valid else self.glyphs.invalid
+        self.canvas.put(self.column(mark.x), row, glyph, "sample" if mark.valid else "invalid")
+
+    def _label(self, line: Line) -> None:
+        """The interval and the label in the first row from the top where both are free."""
+        if not self.x.low <= line.x <= self.x.high:
+            return
+        left, right = self.column(line.low), self.column(line.high)
+        label = f" {line.label} "
+        for row in range(self.canvas.height - 1):
+            for start in (right + 1, left - len(label)):
+                first, last = min(left, start), max(right, start + len(label) - 1)
+                if self.canvas.free(first, row, last - first + 1):
+                    if right > left:
+                        span = self.glyphs.span * (right - left - 1)
+                        span = f"{self.glyphs.span_left}{span}{self.glyphs.span_right}"
+                        self.canvas.text(left, row, span, "breakpoint")
+                        here = self.column(line.x)
+                        self.canvas.put(here, row, self.glyphs.vertical, "breakpoint")
+                    self.canvas.text(start, row, label, "breakpoint")
+                    return
+
+
+def _between(at: Sequence[float], values: Sequence[float], x: float) -> float:
+    """Linear interpolation; `x` lies in the range of `at`."""
+    right = min(bisect_right(at, x), len(at) - 1)
+    left = right - 1
+    width = at[right] - at[left]
+    share = (x - at[left]) / width if width > 0 else 0.0
+    return values[left] + share * (values[right] - values[left])

@@ -1,0 +1,1 @@
+"""The screens: sessions, one session live or replayed, help, questions."""

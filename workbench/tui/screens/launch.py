@@ -1,0 +1,140 @@
+"""Start a campaign: which one, on which lab, and what it will cost."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.messages import (
+    CampaignChoice,
+    CampaignList,
+    ListCampaigns,
+    PlanCampaign,
+    Planned,
+    RunCampaign,
+)
+from workbench.domain.sessions import Plan
+from workbench.tui.text import duration, plain
+
+if TYPE_CHECKING:
+    from workbench.tui.app import WorkbenchApp
+
+LABS: tuple[tuple[str | None, str], ...] = (
+    (None, "automatic: Docker where an engine answers, else simulated"),
+    ("docker", "docker: real containers on this host"),
+    ("sim", "sim: simulated, figures are not of your host"),
+)
+SETTLE_S = 0.25
+"""How long the cursor rests on a campaign before its plan is asked for."""
+
+
+class LaunchScreen(ModalScreen[RunCampaign | None]):
+    """Shows the plan of the campaign under the cursor; enter starts it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("l,tab", "lab", "Lab"),
+        ("j", "cursor('down')", "Down"),
+        ("k", "cursor('up')", "Up"),
+        ("escape,q", "dismiss(None)", "Cancel"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.campaigns: tuple[CampaignChoice, ...] = ()
+        self.lab = 0
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog launch"):
+            yield Static("Start a campaign", classes="dialog-title", markup=False)
+            yield OptionList(id="campaigns", markup=False)
+            yield Static("", id="lab", markup=False)
+            yield Static("", id="plan", markup=False)
+            yield Static(
+                "enter start   l lab   j k choose   esc cancel",
+                classes="dialog-keys",
+                markup=False,
+            )
+
+    def on_mount(self) -> None:
+        self._show_lab()
+        self.query_one("#plan", Static).update("looking for campaigns…")
+        self.run_worker(self._load())
+
+    async def _load(self) -> None:
+        try:
+            client = await cast("WorkbenchApp", self.app).client()
+            reply = await client.ask(ListCampaigns())
+        except (WorkbenchError, OSError) as error:
+            self._note(str(error))
+            return
+        self.campaigns = reply.campaigns if isinstance(reply, CampaignList) else ()
+        options = self.query_one(OptionList)
+        options.add_options(
+            Option(plain(f"{c.name:<18} {c.summary}"), id=c.name) for c in self.campaigns
+        )
+        if self.campaigns:
+            options.highlighted = 0
+            options.focus()
+        else:
+            self._note("No campaigns found. Put one into templates/campaigns/ of the workspace.")
+
+    def on_option_list_option_highlighted(self) -> None:
+        self._ask_plan()
+
+    def on_option_list_option_selected(self) -> None:
+        if chosen := self._chosen():
+            self.dismiss(RunCampaign(chosen.name, lab=LABS[self.lab][0]))
+
+    def action_lab(self) -> None:
+        self.lab = (self.lab + 1) % len(LABS)
+        self._show_lab()
+        self._ask_plan()
+
+    def action_cursor(self, way: str) -> None:
+        options = self.query_one(OptionList)
+        if way == "down":
+            options.action_cursor_down()
+        else:
+            options.action_cursor_up()
+
+    def _chosen(self) -> CampaignChoice | None:
+        index = self.query_one(OptionList).highlighted
+        return self.campaigns[index] if index is not None and self.campaigns else None
+
+    def _show_lab(self) -> None:
+        self.query_one("#lab", Static).update(f"lab  {LABS[self.lab][1]}")
+
+    def _ask_plan(self) -> None:
+        if chosen := self._chosen():
+            self.run_worker(self._plan(chosen), group="plan", exclusive=True)
+
+    async def _plan(self, campaign: CampaignChoice) -> None:
+        self._note("planning…")
+        await asyncio.sleep(SETTLE_S)
+        try:
+            client = await cast("WorkbenchApp", self.app).client()
+            reply = await client.ask(PlanCampaign(campaign.name, LABS[self.lab][0]))
+        except (WorkbenchError, OSError) as error:
+            self._note(str(error))
+            return
+        if isinstance(reply, Planned):
+            self._note(_plan_text(reply.plan))
+
+    def _note(self, note: str) -> None:
+        self.query_one("#plan", Static).update("\n".join(map(plain, note.splitlines())))
+
+
+def _plan_text(plan: Plan) -> str:
+    cost = (
+        f"plan  {len(plan.configurations)} configurations on {plan.lab}, at most {plan.samples} "
+        f"samples, about {duration(plan.lab_s)} of lab time"
+    )
+    return "\n".join((cost, *(f"!  {warning}" for warning in plan.warnings)))

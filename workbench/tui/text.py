@@ -1,0 +1,115 @@
+"""How names, figures and times are written on the screens."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from workbench.domain.campaign import Campaign
+from workbench.domain.parameters import Configuration
+from workbench.domain.profiles import Breakpoint
+from workbench.domain.projection import SessionView
+from workbench.domain.samples import KPI_UNITS, Estimate
+
+SIMULATED_NOTICE = "simulated lab (no Docker engine answered): figures are not of your host"
+
+_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def plain(text: str) -> str:
+    """Text from outside without anything that a terminal or a reader could be misled by."""
+    return "".join(c if c.isprintable() else "·" for c in text)
+
+
+def number(value: float) -> str:
+    """Three digits and an SI prefix: `0.3`, `12.5`, `780`, `1.25k`, `16k`."""
+    if not math.isfinite(value):
+        return "–"
+    for factor, prefix in _PREFIXES:
+        if abs(value) >= factor * 0.9995:
+            return f"{value / factor:.3g}{prefix}"
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+
+
+def interval(low: float, high: float) -> str:
+    return f"[{number(low)}–{number(high)}]"
+
+
+def estimate(value: Estimate) -> str:
+    return f"{number(value.value)} {interval(value.low, value.high)}"
+
+
+def duration(seconds: float) -> str:
+    """`0:42`, `8:05`, `1:02:03`."""
+    whole = max(0, round(seconds))
+    hours, minutes = divmod(whole // 60, 60)
+    clock = f"{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
+    return f"{hours}:{clock}" if hours else clock
+
+
+def clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def day(at: float) -> str:
+    return time.strftime("%m-%d %H:%M", time.localtime(at))
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def kpi_parts(kpi: str) -> tuple[str, str]:
+    """`p95_ms` is `p95` in `ms`."""
+    unit = KPI_UNITS.get(kpi, "")
+    return plain(kpi.rpartition("_")[0] if unit and "_" in kpi else kpi), unit
+
+
+def kpi_name(kpi: str) -> str:
+    """`p95_ms` is `p95 (ms)`."""
+    name, unit = kpi_parts(kpi)
+    return f"{name} ({unit})" if unit else name
+
+
+def shares(configuration: Configuration, vnfs: tuple[str, ...]) -> str:
+    """The functions' vCPU shares in the order of the chain: `25+50 %`."""
+    allotted = [configuration.vcpu(vnf) for vnf in vnfs if f"{vnf}.vcpu" in configuration.resources]
+    text = "+".join(f"{100 * cores:g}" for cores in allotted)
+    rest = [
+        f"{key}={value if isinstance(value, str) else number(value)}"
+        for key, value in sorted(configuration.resources.items())
+        if key not in {f"{vnf}.vcpu" for vnf in vnfs}
+    ]
+    return plain(" ".join([f"{text} %"] * bool(text) + rest))
+
+
+def configuration_name(campaign: Campaign | None, target: str, configuration: Configuration) -> str:
+    """`tinyproxy-haproxy 25+50 %`, and those workload values that vary in the campaign."""
+    if campaign is None:
+        return plain(f"{target} {configuration.key}")
+    vnfs = tuple(v.name for v in campaign.target_plan(target).target.vnfs)
+    varying = {p.key for p in campaign.workload if len(p.values) > 1}
+    workload = [
+        f"{key}={value if isinstance(value, str) else number(value)}"
+        for key, value in sorted(configuration.workload.items())
+        if key in varying
+    ]
+    return plain(" ".join([target, shares(configuration, vnfs), *workload]))
+
+
+def breakpoint_text(found: Breakpoint) -> str:
+    """`capacity 780 [740–820]`, or which answer it is instead."""
+    if found.state == "found" and found.wl is not None:
+        text = f"{found.rule} {number(found.wl)}"
+        if found.low is not None and found.high is not None:
+            text += f" {interval(found.low, found.high)}"
+        return text
+    return f"{found.rule} {found.state.replace('_', ' ')}"
+
+
+def primary(view: SessionView, target: str) -> tuple[str, str]:
+    """Name and unit of a target's `wl`."""
+    if view.campaign is None:
+        return "wl", ""
+    workload = view.campaign.target_plan(target).primary
+    return plain(workload.name), plain(workload.unit)
