@@ -87,9 +87,10 @@ class Passage:
 
     Attributes
     ----------
-    start_s : when each was sent, shape (sent,). In a closed loop a client sends as soon as it is
-        free and waits for the source's CPU after that; in an open one a request that is due is
-        sent when a connection and the source's CPU are both free.
+    start_s : when each was sent, shape (sent,). A connection that becomes free while requests
+        wait sends the next one at once, which then waits for the source's CPU as part of its
+        response time; so does every client of a closed loop. A request that falls due while a
+        connection is free is sent when the source's CPU gets to it, which may be late.
     end_s : when it was answered or had failed, which may be after the stop, shape (sent,).
     failed : refused by a full buffer or timed out, shape (sent,).
     consumption : by station.

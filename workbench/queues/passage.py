@@ -117,7 +117,7 @@ def by_events(network: Network, works: Works, offered: Offered) -> Passage:
             at, request, position = heappushpop(calendar, next_sending(at + think))
             continue
         serve, seconds, hold = route[position]
-        if position == 0 and due is not None and source_free[0] > at:
+        if position == 0 and due is not None and at == due[request] and source_free[0] > at:
             starts[request] = source_free[0]
         done = serve(at, seconds[row])
         position += 1

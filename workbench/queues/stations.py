@@ -83,7 +83,7 @@ class Consumption:
         """Periods that ended with any use, and those of them that were throttled, up to each."""
         active = self._until((self.used_s > 0.0).astype(float), at_s)
         throttled = self._until((self.throttled_s > 0.0).astype(float), at_s)
-        return np.floor(active), np.floor(throttled)
+        return np.floor(active + 1e-6), np.floor(throttled + 1e-6)
 
 
 @dataclass(frozen=True)

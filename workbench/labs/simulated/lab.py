@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from workbench.descriptors.capacity import check_fits_host
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError
 from workbench.domain.lab import Check, HostFacts
@@ -24,10 +25,6 @@ from workbench.measuring.records import Drive
 
 GENERATOR = "simulated 1"
 """The number counts changes of the simulation that change its samples."""
-ENDS_VCPU = 0.5
-"""Cores that source and sink need each, at the least."""
-COMPUTING_S = 0.5
-"""Wall seconds of the simulation's own work that a pace makes up for."""
 
 
 class SimulatedLab:
@@ -56,7 +53,6 @@ class SimulatedLab:
         self._scene: Scene | None = None
         self._point: OperatingPoint | None = None
         self._visit = 0
-        self._paced_until = 0.0
         keys = (
             (plan.target.name, configuration.key)
             for plan in campaign.targets
@@ -75,15 +71,9 @@ class SimulatedLab:
     async def open(self) -> HostFacts:
         """Check stand-ins and the host's size; nothing is there to be built."""
         templates = {template.name: template for template in self._campaign.templates}
-        wanted = self._campaign.largest_vcpu_sum() + 2 * ENDS_VCPU
         cores = self.options.host_cores
-        if wanted > cores and not self._settings.oversubscribe:
-            raise LabError(
-                f"the functions want up to {wanted - 2 * ENDS_VCPU:g} cores and source and sink "
-                f"{ENDS_VCPU:g} each, {wanted:g} together; the simulated host has {cores}",
-                where=f"campaign {self._campaign.name}",
-                remedy=f"Give --oversubscribe, or a larger host (sim:host_cores={wanted:.0f})",
-            )
+        if not self._settings.oversubscribe:
+            check_fits_host(self._campaign, cores)
         described = {name: describe(stand_in(template)) for name, template in templates.items()}
         # Options shape the source and the sink: a session never mixes two sets of them.
         options = repr(sorted(asdict(self.options).items()))
@@ -148,6 +138,8 @@ class SimulatedLab:
         self._visit = self._visit + 1 if point == self._point else 0
         self._point = point
         seconds = float(to_ticks(np.float64(seconds)))
+        loop = asyncio.get_running_loop()
+        asked_at = loop.time()
         stretch = await asyncio.to_thread(
             run,
             scene,
@@ -157,7 +149,7 @@ class SimulatedLab:
             self._campaign.windows.request_timeout_s,
             self._chance(scene, point),
         )
-        await self._spend(self.options.drive_overhead_s)
+        await self._spend(self.options.drive_overhead_s, loop.time() - asked_at)
         return await self._play(scene, stretch, seconds, on_usage)
 
     async def _play(
@@ -232,14 +224,8 @@ class SimulatedLab:
             {name: drifted + factor for name, factor in started.items()},
         )
 
-    async def _spend(self, seconds: float) -> None:
-        """Let lab time pass; with a pace, wall time as well."""
+    async def _spend(self, seconds: float, passed_s: float = 0.0) -> None:
+        """Let lab time pass; with a pace wall time as well, of which some has passed already."""
         self._clock_s += float(to_ticks(np.float64(seconds)))
         pace = self._settings.pace
-        if pace is None:
-            await asyncio.sleep(0)
-            return
-        # The time that the simulation itself took counts, a pause of the campaign does not.
-        now = asyncio.get_running_loop().time()
-        self._paced_until = max(self._paced_until, now - COMPUTING_S) + seconds / pace
-        await asyncio.sleep(max(0.0, self._paced_until - now))
+        await asyncio.sleep(max(0.0, seconds / pace - passed_s) if pace else 0.0)

@@ -70,7 +70,7 @@ class SimulationOptions:
             kind = type(getattr(options, name))
             try:
                 number = float(value)
-                if number < 0.0 or (kind is bool and number not in (0.0, 1.0)):
+                if not number >= 0.0 or (kind is bool and number not in (0.0, 1.0)):
                     raise ValueError
                 options = replace(options, **{name: kind(number)})
             except (ValueError, OverflowError):

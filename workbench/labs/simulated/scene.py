@@ -96,9 +96,16 @@ class Scene:
 
     def crowding(self, load: LoadModel, wl: float) -> float:
         """How much longer all CPU work takes because the components want more cores than the
-        host has; 1 where they do not. A mean over the stretch, not a scheduler."""
-        burnt = sum(c.share * c.service.mean_s for c in self.components)
-        return max(1.0, self.expected_rps(load, wl) * burnt / self.options.host_cores)
+        host has; 1 where they do not.
+
+        A mean over the stretch, not a scheduler: it is such that the components together burn
+        what the host has, and no more.
+        """
+        burnt_s = sum(c.share * c.service.mean_s for c in self.components)
+        most_rps = self.options.host_cores / burnt_s
+        if self.expected_rps(load, wl) <= most_rps:
+            return 1.0
+        return saturated_throughput(self.demands_s) / most_rps
 
 
 def set_scene(
@@ -187,7 +194,7 @@ class Stretch:
     due_s : planned times, shape (due,); None in a closed loop.
     connections : most requests in flight.
     route : of each request that was sent, shape (sent,).
-    crowding : see `Scene.crowding`; consumption counts CPU times this.
+    crowding : see `Scene.crowding`; work counts as that much longer than the CPU it burns.
     """
 
     due_s: Floats | None
@@ -248,7 +255,7 @@ def run(
         stations.append(
             Station(
                 component.name,
-                component.cores * crowding,
+                component.cores,
                 component.threads,
                 float(in_phase if scene.options.in_phase else own),
                 int(component.part.buffer) or None,

@@ -98,9 +98,9 @@ class Truth:
         """
         nominal = saturated_throughput(self._scene.demands_s)
         if self._campaign.load.kind == "closed":
-            crowd = math.ceil(4.0 * nominal * (self._scene.idle_s + sum(self._scene.demands_s)))
-            alone = self.at(1)
-            cycle_s = alone.mean_ms * 1e-3 + self._campaign.load.think_time_s
+            think_s = self._campaign.load.think_time_s
+            cycle_s = self.at(1).mean_ms * 1e-3 + think_s
+            crowd = math.ceil(4.0 * nominal * cycle_s)
             return cycle_s * self.at(max(crowd, 64)).throughput_rps
         goal = self._campaign.loss_goal
         return _largest(lambda wl: self.at(wl).loss <= goal, 0.5 * nominal, 1.5 * nominal)
