@@ -16,7 +16,7 @@ from workbench.descriptors.composition import node_of
 from workbench.descriptors.document import FieldPath
 from workbench.descriptors.reading import Located, Reading, did_you_mean
 from workbench.descriptors.sla_text import parse_sla
-from workbench.descriptors.units import KPI_DIMENSIONS, PRIMARIES, shown, workload_key
+from workbench.descriptors.units import KPI_DIMENSIONS, PRIMARIES, WORKLOADS, shown, workload_key
 from workbench.domain.errors import UsageError
 from workbench.domain.parameters import PrimaryWorkload, Sla
 from workbench.domain.samples import KPI_UNITS
@@ -132,7 +132,7 @@ def _kpi_mistakes(reading: Reading) -> Iterator[Located]:
     limit = reading.valid.get("kpi_max")
     if limit is None:
         if "kpi_max" not in given and dimension.unit != "ms":
-            yield (), f"kpi_max is missing; {kpi} needs one, such as {dimension.example}"
+            yield ("kpi",), f"is {kpi}, which needs a kpi_max such as {dimension.example}"
         return
     try:
         value = dimension.read(limit)
@@ -160,7 +160,8 @@ def _sla_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Loc
     for key, value in sla.workload.items():
         if key not in measured:
             allowed = ", ".join((primary.name, *(p.name for p in parameters)))
-            yield ("sla",), f"names {key}, which this campaign does not set; allowed: {allowed}"
+            name = next(name for name in WORKLOADS if workload_key(name) == key)
+            yield ("sla",), f"names {name}, which this campaign does not set; allowed: {allowed}"
             continue
         parameter = measured[key]
         try:

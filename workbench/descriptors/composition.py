@@ -134,7 +134,7 @@ def node_of(composition: Composition, library: Library) -> Node | None:
 
 def whole_mistakes(composition: Composition, library: Library) -> Iterator[Located]:
     """What is wrong with a composition as a whole: names used twice, passive functions in it."""
-    leaves = list(_leaves(composition, library, ()))
+    leaves = list(_leaves(composition, library, ())) if composition.form else []
     seen: set[str] = set()
     for path, vnf in leaves:
         if vnf.name in seen:

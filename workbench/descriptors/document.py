@@ -188,7 +188,7 @@ class _Composer:
         except ReaderError as error:
             raise self._unreadable(error) from None
         except MarkedYAMLError as error:
-            raise _NotYaml(_syntax_sentence(error), _position(error.problem_mark)) from None
+            raise _syntax_mistake(error) from None
         except (YAMLError, ValueError, RecursionError) as error:
             raise _NotYaml(f"is not YAML: {str(error).splitlines()[0]}", Position(1, 1)) from None
         if node is None:
@@ -215,7 +215,6 @@ class _Composer:
         tag = str(node.tag).removeprefix(_TAG)
         if tag not in _PLAIN_TAGS:
             self.document.note(path, f"has the tag {shown(tag)}; tags are not read here")
-            return None
         if isinstance(node, MappingNode):
             return self._mapping(node, path)
         if isinstance(node, SequenceNode):
@@ -270,21 +269,34 @@ def _position(mark: Any) -> Position:
     return Position(mark.line + 1, mark.column + 1) if mark else Position(1, 1)
 
 
-def _syntax_sentence(error: MarkedYAMLError) -> str:
+def _syntax_mistake(error: MarkedYAMLError) -> _NotYaml:
+    """The parser's complaint in our words, where the user can see what it is about."""
     problem = " ".join(str(error.problem or error.context or "cannot be parsed").split())
-    if "'\\t'" in problem:
-        return "is not YAML: a tab stands where only spaces may; indent with spaces"
+    context = " ".join(str(error.context or "").split())
+    position = _position(error.problem_mark or error.context_mark)
+    begun = _position(error.context_mark) if error.context_mark else position
     if "maximum depth" in problem:
-        return f"is nested deeper than {DEEPEST} levels"
+        return _NotYaml(f"is nested deeper than {DEEPEST} levels", position)
     if "another document" in problem:
-        return "holds a second document (---), must hold one"
-    if "cannot start any token" in problem:
-        return f"is not YAML: {problem}; put the text in quotes"
-    if "mapping values are not allowed" in problem:
-        return (
-            "is not YAML: a colon and a space stand in the midst of a value; "
+        return _NotYaml("holds a second document (---), must hold one", position)
+    if "'\\t'" in problem:
+        sentence = "a tab stands where only spaces may; indent with spaces"
+    elif "cannot start any token" in problem:
+        sentence = f"{problem}; put the text in quotes"
+    elif "mapping values are not allowed" in problem:
+        sentence = (
+            "a colon and a space stand in the midst of a value; "
             "check the indentation or put the text in quotes"
         )
-    if error.context:
-        problem += f" ({' '.join(str(error.context).split())})"
-    return f"is not YAML: {shown(problem)[1:-1] if not problem.isprintable() else problem}"
+    elif "a quoted scalar" in context and "end of stream" in problem:
+        sentence, position = "the quotes that open here are never closed", begun
+    elif "a flow sequence" in context or "a flow mapping" in context:
+        bracket = "[" if "sequence" in context else "{"
+        sentence = f"the {bracket} of line {begun.line} is not closed before this"
+    elif "<block end>" in problem:
+        sentence = f"the indentation fits nothing that stands above, since line {begun.line}"
+    else:
+        sentence = problem if not context else f"{problem} ({context})"
+    if not sentence.isprintable():
+        sentence = ascii(sentence)
+    return _NotYaml(f"is not YAML: {sentence}", position)

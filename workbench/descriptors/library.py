@@ -124,14 +124,16 @@ class Library:
             self._metrics[name] = text.resolved() if text else None
         return self._metrics[name]
 
-    def loop(self, name: str) -> tuple[str, ...]:
-        """The names from a chain back to itself, if a reference to it closes a loop now."""
+    def require_end(self, chain: str) -> None:
+        """Raise `ValueError` with a sentence if naming a chain now would lead back to itself."""
         reading = self._chains_being_read
-        if name in reading:
-            return (*reading[reading.index(name) :], name)
+        if chain in reading:
+            loop = " -> ".join((*reading[reading.index(chain) :], chain))
+            raise ValueError(f"is {shown(chain)}, which contains itself: {loop}")
         if len(reading) >= _LONGEST_CHAIN_OF_CHAINS:
-            return (*reading, name, "...")
-        return ()
+            raise ValueError(
+                f"is {shown(chain)}, which is nested deeper than {_LONGEST_CHAIN_OF_CHAINS} chains"
+            )
 
     def read(self, path: Path, model: type[AnyDescriptor]) -> AnyDescriptor | None:
         """The file as a `model`; None, with its mistakes in the library, where it is not one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,10 +122,12 @@ def validated(model: type[AnyDescriptor], reading: Reading) -> AnyDescriptor | N
         found = model.model_validate(document.root, context=reading)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            path = _path_in(document, detail["loc"])
-            document.note(path, _sentence(detail, document.at(path)))
+            path, at_key = _path_in(document, detail["loc"])
+            given = path[-1] if at_key else document.at(path)
+            document.note(path, _sentence(detail, given), at_key=at_key)
     for path, message in model.checks(reading):
         document.note(path, message)
+    document.mistakes.sort(key=lambda mistake: (mistake.line, mistake.column))
     return None if document.mistakes else found
 
 
@@ -140,15 +143,17 @@ def _unknown_key(key: str, known: list[str]) -> str:
     return f"is not known here; {hint}{did_you_mean(key, known)}"
 
 
-def _path_in(document: Document, loc: tuple[int | str, ...]) -> FieldPath:
-    """Pydantic's location without what it adds for itself, such as the members of a union."""
+def _path_in(document: Document, loc: tuple[int | str, ...]) -> tuple[FieldPath, bool]:
+    """Pydantic's location without what it adds for itself, and whether it means a key."""
     path: FieldPath = ()
-    for index, part in enumerate(loc):
+    for part in loc:
         if (*path, part) in document.values:
             path = (*path, part)
-        elif index == len(loc) - 1 and isinstance(document.at(path), dict) and part != "[key]":
-            return (*path, part)
-    return path
+        elif part == "[key]":
+            return path, True
+        elif part == loc[-1] and isinstance(document.at(path), dict):
+            return (*path, part), False
+    return path, False
 
 
 def _noun(value: Any) -> str:
@@ -157,12 +162,17 @@ def _noun(value: Any) -> str:
     )
 
 
+def _choice(given: Any, expected: str) -> str:
+    """Pydantic's `'linear' or 'log'` as a clause with the nearest of them."""
+    return did_you_mean(str(given), re.findall(r"'([^']*)'", expected))
+
+
 _KINDS = {
-    "string": "text (quote it if it is)",
+    "string": "text",
     "int": "a whole number",
     "float": "a number",
     "bool": "true or false",
-    "list": "a list",
+    "list": "a list, in [ ] or with a dash before each item",
     "dict": "a mapping of keys to values",
     "model": "a mapping of keys to values",
 }
@@ -177,12 +187,15 @@ def _sentence(detail: ErrorDetails, given: Any) -> str:
         case "value_error":
             return str(context["error"])
         case "literal_error":
-            return f"is {shown(given)}, allowed: {context['expected'].replace(' or ', ', ')}"
+            return f"is {shown(given)}; {_choice(given, context['expected'])}"
+        case "too_short" if context["actual_length"]:
+            return f"has {context['actual_length']} values, at least {context['min_length']} needed"
         case "too_short" | "string_too_short":
             return "is empty, must not be"
-        case "too_long" | "string_too_long":
-            most = context.get("max_length")
-            return f"is too long, at most {most} are allowed"
+        case "too_long":
+            return f"has {context['actual_length']} values, at most {context['max_length']} allowed"
+        case "string_too_long":
+            return f"is too long, at most {context['max_length']} characters are allowed"
         case "greater_than":
             return f"is {shown(given)}, must be over {context['gt']:g}"
         case "greater_than_equal":
@@ -196,6 +209,8 @@ def _sentence(detail: ErrorDetails, given: Any) -> str:
         case "finite_number":
             return f"is {shown(given)}, must be finite"
     expected = _KINDS.get(kind.removesuffix("_type").removesuffix("_parsing"))
+    if kind == "string_type" and isinstance(given, bool | int | float):
+        return f"is {shown(given)}, must be text; put it in quotes"
     if expected:
         return f"is {shown(given)}, must be {expected}"
     return f"is {shown(given)}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"

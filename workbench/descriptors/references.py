@@ -34,8 +34,7 @@ def _chain(name: str, info: ValidationInfo) -> str:
     if isinstance(info.context, Reading):
         library = info.context.library
         library.require("chain", name)
-        if loop := library.loop(name):
-            raise ValueError(f"is {shown(name)}, which contains itself: {' -> '.join(loop)}")
+        library.require_end(name)
         library.chain(name)
     return name
 

@@ -38,8 +38,12 @@ class Dimension:
 
     @property
     def allowed(self) -> str:
-        """The units, as a sentence lists them."""
-        return ", ".join(unit for unit in self.factors if unit)
+        """The units, as a sentence lists them: the first spelling of each."""
+        first: dict[float, str] = {}
+        for unit, factor in self.factors.items():
+            if unit:
+                first.setdefault(factor, unit)
+        return ", ".join(first.values())
 
     def read(self, given: object) -> float:
         """The quantity in `unit`. Raises `ValueError` with a sentence that begins with *is*."""

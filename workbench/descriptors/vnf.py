@@ -33,6 +33,18 @@ from workbench.domain.topology import (
     VnfTemplate,
 )
 
+SimulatedKey = Literal[
+    "service_us",
+    "per_kb_us",
+    "cv",
+    "threads",
+    "buffer",
+    "closes",
+    "split_writes",
+    "delayed_ack_ms",
+    "memory_mb",
+]
+"""Parameters of a stand-in in the simulated lab (docs/simulated-lab.md)."""
 PLACEHOLDERS = ("upstream_host", "upstream_port", "port", "threads")
 """What a lab fills into `files` besides the descriptor's own `settings`."""
 
@@ -96,7 +108,7 @@ class VnfText(Descriptor):
     parameters: list[Literal["filesize", "packetsize", "flows"]] = Field(
         default_factory=list, description="Workload parameters that a source can offer"
     )
-    simulated: dict[VariableName, Annotated[float, Field(ge=0)]] = Field(
+    simulated: dict[SimulatedKey, Annotated[float, Field(ge=0)]] = Field(
         default_factory=dict, description="Its stand-in in the simulated lab"
     )
 
@@ -121,7 +133,8 @@ class VnfText(Descriptor):
         for index, file in enumerate(valid.get("files", [])):
             for message in _placeholder_mistakes(file.text, placeholders):
                 yield ("files", index, "text"), message
-        if valid.get("role", "source") != "source" and valid.get("parameters"):
+        role = valid.get("role") if "role" in reading.document.root else "function"
+        if role in ("function", "sink") and valid.get("parameters"):
             yield ("parameters",), "are offered by a source alone; remove them or set role: source"
 
     def resolved(self, name: str, folder: Path) -> VnfTemplate:
@@ -147,7 +160,7 @@ class VnfText(Descriptor):
             readiness=readiness,
             default_vcpu=self.default_vcpu,
             parameters=tuple(self.parameters),
-            simulated=dict(self.simulated),
+            simulated={str(key): value for key, value in self.simulated.items()},
         )
 
 
