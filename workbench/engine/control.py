@@ -29,6 +29,10 @@ class Control:
     def ending(self) -> bool:
         return self.stop or self.abort or self.interrupted
 
+    def on_hold(self) -> bool:
+        """Paused, and nobody wants the run to end."""
+        return self.paused_by is not None and not self.ending
+
     def ring(self) -> None:
         self._bell.set()
 

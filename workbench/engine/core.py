@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from workbench import __version__
 from workbench.domain import codec, messages
 from workbench.domain.errors import EngineError, SessionError, UsageError, WorkbenchError
-from workbench.domain.events import StopRequested
 from workbench.domain.messages import Hello, Reply, Request
 from workbench.engine import queries
 from workbench.engine.channel import Channel, Following
@@ -311,11 +310,9 @@ class Engine:
         return messages.Done("it goes on")
 
     async def _stop(self, run: Run, abort: bool, by: str) -> Reply:
-        await run.record(StopRequested(by, abort))
+        await run.stop(by, abort=abort)
         if abort:
-            run.abort()
             return messages.Done("it ends now; what was announced is stored")
-        run.stop()
         return messages.Done("it ends after the sample that is being measured")
 
     def _skip(self, run: Run, request: messages.SkipConfiguration) -> Reply:

@@ -35,7 +35,7 @@ class Pool:
     def __init__(self) -> None:
         self._executor: ProcessPoolExecutor | None = None
         self._warming: asyncio.Future[None] | None = None
-        self.broken = 0
+        self.losses = 0
         """How often a worker died and was replaced."""
 
     def warm(self) -> None:
@@ -97,7 +97,7 @@ class Pool:
         executor.shutdown(wait=False, cancel_futures=True)
         if self._executor is executor:  # not yet replaced by another call that saw it die
             self._executor = None
-            self.broken += 1
+            self.losses += 1
 
 
 def _look_at(future: asyncio.Future[None]) -> None:

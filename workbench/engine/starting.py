@@ -20,7 +20,7 @@ from workbench.engine.channel import Channel
 from workbench.engine.library import Library
 from workbench.engine.planning import make_plan
 from workbench.engine.pool import Pool
-from workbench.engine.run import Order
+from workbench.engine.profiling import Order
 from workbench.labs.base import Lab, LabSettings
 
 SIMULATED = ("sim", "recorded")

@@ -8,32 +8,32 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.events import ConfigurationFinished, RunFinished
 from workbench.domain.profiles import BREAKPOINT_RULES, Breakpoint
 from workbench.domain.projection import ConfigurationView, SessionView
-from workbench.domain.sessions import Outcome
+from workbench.domain.sessions import ConfigurationOutcome, Outcome
+from workbench.engine.control import Place
+from workbench.engine.faults import GivenUp
 
 ENDED = ("converged", "max_samples", "skipped", "unusable")
 """States of a configuration that the end of a run does not change."""
 
 
 def unfinished(
-    view: SessionView, outcome: Outcome, note: str, given_up: Mapping[str, str]
+    view: SessionView, outcome: Outcome, note: str, given_up: Mapping[Place, GivenUp]
 ) -> list[ConfigurationFinished]:
-    """Ends of the configurations that a run leaves unfinished; `given_up` has reasons by key."""
+    """Ends of the configurations that a run leaves unfinished."""
     ends = []
     for c in view.configurations:
         if c.state in ENDED:
             continue
-        if c.key in given_up:
-            ended, why = "unusable", given_up[c.key]
-        else:
-            ended, why = ("budget" if outcome == "budget" else "stopped"), note
+        fault = given_up.get((c.target, c.configuration))
+        ended: ConfigurationOutcome = "budget" if outcome == "budget" else "stopped"
         ends.append(
             ConfigurationFinished(
                 c.target,
                 c.configuration,
-                ended,  # type: ignore[arg-type]  # one of ConfigurationOutcome, as written above
+                "unusable" if fault else ended,
                 len(c.samples),
                 c.invalid,
-                why,
+                fault.note if fault else note,
             )
         )
     return ends

@@ -1,0 +1,39 @@
+"""An engine with its socket, in this process; its worker is a real one."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from workbench.engine.core import Engine
+from workbench.engine.process import serving
+from workbench.link.socket import SocketClient
+from workbench.paths import Workspace
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A workspace's folder, with a runtime folder whose path is short enough for a socket."""
+    runtime = tempfile.mkdtemp(prefix="wb-")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", runtime)
+        yield tmp_path_factory.mktemp("workspace")
+    shutil.rmtree(runtime)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def engine(root: Path) -> AsyncIterator[Engine]:
+    async with serving(Workspace(root)) as engine:
+        yield engine
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(engine: Engine) -> AsyncIterator[SocketClient]:
+    client = await SocketClient.connect(engine.workspace.socket, "tester")
+    yield client
+    await client.close()

@@ -1,0 +1,284 @@
+"""Whole campaigns on the simulated lab, through the real socket, store and worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from engine_watching import SLOW, SMALL, Watched, kinds, same, stored_events, stored_samples
+
+from workbench.domain.errors import EngineError, SessionTaken, SessionUnknown, UsageError
+from workbench.domain.events import (
+    ConfigurationFinished,
+    ModelFitted,
+    Noted,
+    PointAsked,
+    RunContinued,
+    RunPaused,
+    SampleTaken,
+    StopRequested,
+    UsageTick,
+)
+from workbench.domain.messages import (
+    ContinueRun,
+    EngineStatus,
+    GetStatus,
+    ListSessions,
+    PauseRun,
+    PlanCampaign,
+    Planned,
+    ResumeSession,
+    RunAccepted,
+    RunCampaign,
+    SessionList,
+    SkipConfiguration,
+    StopRun,
+    Viewed,
+    ViewSession,
+)
+from workbench.domain.projection import SessionView
+from workbench.engine.core import Engine
+from workbench.link.local import LocalClient
+from workbench.link.socket import SocketClient
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def start(client: SocketClient, session: str, **options: float | int) -> RunAccepted:
+    request = RunCampaign(SMALL, session=session, lab="sim", **options)  # type: ignore[arg-type]
+    reply = await client.ask(request)
+    assert isinstance(reply, RunAccepted)
+    return reply
+
+
+async def view_of(client: SocketClient, session: str) -> SessionView:
+    reply = await client.ask(ViewSession(session))
+    assert isinstance(reply, Viewed)
+    return reply.view
+
+
+async def state_of(client: SocketClient, session: str) -> str:
+    reply = await client.ask(ListSessions())
+    assert isinstance(reply, SessionList)
+    return next(s.state for s in reply.sessions if s.name == session)
+
+
+async def test_a_campaign_from_plan_to_breakpoints(client: SocketClient) -> None:
+    planned = await client.ask(PlanCampaign(SMALL, lab="sim"))
+    assert isinstance(planned, Planned)
+    await start(client, "whole", seed=7)
+    async with client.follow("whole") as feed:
+        watched = Watched(feed)
+        finished = await watched.finish()
+    assert finished.outcome == "done"
+    assert finished.samples == watched.view.samples_taken > 6
+    assert finished.measured_s == pytest.approx(planned.plan.lab_s, rel=0.25)
+    places = {(c.target, c.configuration) for c in watched.view.configurations}
+    assert {(b.target, b.configuration) for b in finished.breakpoints} == places
+    assert any(isinstance(tick, UsageTick) for tick in watched.ticks)
+
+    events = await stored_events(client, "whole")
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    names = kinds(events)
+    assert names[:3] == ["SessionCreated", "CampaignPlanned", "RunStarted"]
+    assert names.count("RunFinished") == 1
+    assert names[-1] == "RunFinished"
+    assert names.count("SampleTaken") == names.count("ModelFitted") == finished.samples
+    assert names.count("ConfigurationFinished") == len(places)
+    samples = await stored_samples(client, "whole")
+    assert [e.fact.sample for e in events if isinstance(e.fact, SampleTaken)] == samples
+    assert await state_of(client, "whole") == "finished"
+
+
+async def test_two_clients_see_every_event_once_and_in_order(
+    engine: Engine, client: SocketClient
+) -> None:
+    await start(client, "watched")
+    local = LocalClient(engine, "neighbour")
+    async with client.follow("watched") as far, local.follow("watched") as near:
+        first, second = Watched(far), Watched(near)
+        begun = far.view.seq, near.view.seq
+        await first.finish()
+        await second.finish()
+    stored = await stored_events(client, "watched")
+    assert first.events == stored[begun[0] :]
+    assert second.events == stored[begun[1] :]
+
+
+async def test_whoever_comes_late_sees_the_fold_of_all_events(client: SocketClient) -> None:
+    await start(client, "late", pace=SLOW)
+    async with client.follow("late") as feed:
+        watched = Watched(feed)
+        await watched.fact(SampleTaken, 2)
+        async with client.follow("late") as latecomer:
+            late = Watched(latecomer)
+            folded = SessionView("late")
+            for event in (await stored_events(client, "late"))[: late.view.seq]:
+                folded.apply(event)
+            assert late.view == folded
+            await client.ask(StopRun("late", abort=True))
+            await watched.finish()
+            await late.finish()
+            assert late.view == watched.view
+    assert await view_of(client, "late") == watched.view
+
+
+async def test_pause_holds_between_samples_and_continue_goes_on(client: SocketClient) -> None:
+    await start(client, "paused", pace=SLOW)
+    async with client.follow("paused") as feed:
+        watched = Watched(feed)
+        await watched.fact(PointAsked)
+        await client.ask(PauseRun("paused", by="ann"))
+        paused = await watched.fact(RunPaused)
+        assert paused.fact == RunPaused("ann")
+        assert watched.view.state == "paused"
+        await watched.phase("paused")
+        seq = watched.view.seq
+        await watched.phase("paused")
+        assert watched.view.seq == seq
+        assert await state_of(client, "paused") == "paused"
+        await client.ask(ContinueRun("paused", by="bob"))
+        assert (await watched.fact(RunContinued)).fact == RunContinued("bob")
+        await watched.fact(SampleTaken)
+        await client.ask(StopRun("paused", abort=True))
+        await watched.finish()
+
+
+async def test_stop_ends_after_the_sample_and_resume_takes_the_rest(client: SocketClient) -> None:
+    await start(client, "stopped", seed=7, pace=SLOW)
+    async with client.follow("stopped") as feed:
+        watched = Watched(feed)
+        await watched.fact(PointAsked, 2)
+        await client.ask(StopRun("stopped"))
+        assert (await watched.finish()).outcome == "stopped"
+        names = kinds(watched.events)
+        after = names[names.index("StopRequested") :]
+        assert after.count("SampleTaken") == 1
+        assert {c.state for c in watched.view.configurations} == {"stopped"}
+
+        # The feed is the same one before and after.
+        await client.ask(ResumeSession("stopped"))
+        assert (await watched.finish()).outcome == "done"
+    whole = await stored_samples(client, "whole")
+    assert same(await stored_samples(client, "stopped"), whole)
+    names = kinds(await stored_events(client, "stopped"))
+    assert names.count("RunFinished") == names.count("RunStarted") == 2
+    with pytest.raises(UsageError, match="nothing is left"):
+        await client.ask(ResumeSession("stopped"))
+
+
+async def test_abort_loses_the_sample_being_measured_and_nothing_else(
+    client: SocketClient,
+) -> None:
+    await start(client, "aborted", pace=SLOW)
+    async with client.follow("aborted") as feed:
+        watched = Watched(feed)
+        await watched.fact(SampleTaken)
+        await watched.phase("measuring")
+        await client.ask(StopRun("aborted", abort=True, by="ann"))
+        finished = await watched.finish()
+    assert finished.outcome == "aborted"
+    assert finished.samples == len(await stored_samples(client, "aborted")) >= 1
+    assert StopRequested("ann", abort=True) in [event.fact for event in watched.events]
+    assert await state_of(client, "aborted") == "stopped"
+
+
+async def test_a_skipped_configuration_gets_no_more_samples_even_when_resumed(
+    client: SocketClient,
+) -> None:
+    await start(client, "skipped", pace=SLOW)
+    async with client.follow("skipped") as feed:
+        watched = Watched(feed)
+        asked = (await watched.fact(PointAsked)).fact
+        assert isinstance(asked, PointAsked)
+        await client.ask(SkipConfiguration("skipped"))
+        ended = (await watched.fact(ConfigurationFinished)).fact
+        assert isinstance(ended, ConfigurationFinished)
+        assert (ended.outcome, ended.configuration) == ("skipped", asked.configuration)
+        await client.ask(StopRun("skipped", abort=True))
+        await watched.finish()
+        await client.ask(ResumeSession("skipped"))
+        await watched.finish()
+    taken = await stored_samples(client, "skipped")
+    assert sum(s.point.configuration == asked.configuration for s in taken) == ended.samples
+    with pytest.raises(EngineError, match="not running"):
+        await client.ask(SkipConfiguration("skipped"))
+
+
+async def test_a_budget_of_lab_time_is_kept_and_can_be_raised(client: SocketClient) -> None:
+    await start(client, "budget", budget_s=12.0)
+    async with client.follow("budget") as feed:
+        watched = Watched(feed)
+        finished = await watched.finish()
+        assert finished.outcome == "budget"
+        assert {c.state for c in watched.view.configurations} == {"budget"}
+        last = watched.view.lab_s / finished.samples
+        assert 12.0 <= finished.measured_s < 12.0 + 2 * last
+        with pytest.raises(UsageError, match="spent"):
+            await client.ask(ResumeSession("budget"))
+        await client.ask(ResumeSession("budget", budget_s=1000.0))
+        assert (await watched.finish()).outcome == "done"
+
+
+async def test_campaigns_queue_and_a_queued_one_can_be_stopped(client: SocketClient) -> None:
+    await start(client, "first", pace=SLOW)
+    async with client.follow("first") as feed:
+        first = Watched(feed)
+        await first.fact(PointAsked)
+        second = await start(client, "second")
+        assert second.queued_behind == "first"
+        await start(client, "third")
+        async with client.follow("second") as other:
+            watched = Watched(other)
+            await watched.phase("queued")
+            status = await client.ask(GetStatus())
+            assert isinstance(status, EngineStatus)
+            assert (status.running, status.queued) == ("first", ("second", "third"))
+            await client.ask(StopRun("second"))
+            assert (await watched.finish()).outcome == "stopped"
+        await client.ask(StopRun("first", abort=True))
+        await first.finish()
+    async with client.follow("third") as feed:
+        assert (await Watched(feed).finish()).outcome == "done"
+
+
+async def test_a_killed_worker_costs_nothing(engine: Engine, client: SocketClient) -> None:
+    await start(client, "bereft", seed=7, pace=SLOW)
+    async with client.follow("bereft") as feed:
+        watched = Watched(feed)
+        await watched.fact(ModelFitted, 3)
+        pid = engine.worker_pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        assert (await watched.finish()).outcome == "done"
+    assert any(isinstance(e.fact, Noted) and "worker" in e.fact.text for e in watched.events)
+    whole = await stored_samples(client, "whole")
+    assert same(await stored_samples(client, "bereft"), whole)
+
+
+async def test_wrong_requests_are_sentences(client: SocketClient) -> None:
+    with pytest.raises(SessionTaken, match="resume whole"):
+        await start(client, "whole")
+    with pytest.raises(UsageError, match="cannot be the name"):
+        await start(client, "../whole")
+    with pytest.raises(SessionUnknown):
+        await client.ask(ResumeSession("nobody"))
+    with pytest.raises(SessionUnknown):
+        async with client.follow("nobody"):
+            pass
+    with pytest.raises(UsageError, match="no campaign"):
+        await client.ask(RunCampaign("nothing-of-that-name", lab="sim"))
+    with pytest.raises(EngineError, match="not running"):
+        await client.ask(PauseRun("whole"))
+
+
+async def test_observers_watch_and_do_not_command(engine: Engine) -> None:
+    observer = await SocketClient.connect(engine.workspace.socket, "guest", "observer")
+    try:
+        with pytest.raises(EngineError, match="observers"):
+            await observer.ask(RunCampaign(SMALL, lab="sim"))
+        async with observer.follow("whole") as feed:
+            assert feed.view.state == "finished"
+    finally:
+        await observer.close()
