@@ -40,6 +40,8 @@ class Offer:
     expected_bytes: int
     result_path: str
     """File beside the source that the program writes its records to."""
+    threads: int = 2
+    """Worker threads that the program may use: the cores that the source was given."""
 
 
 class Generator(Protocol):

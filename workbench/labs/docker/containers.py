@@ -1,0 +1,256 @@
+"""One container of a target: made, configured, started, asked, read from."""
+
+from __future__ import annotations
+
+import io
+import json
+import posixpath
+import secrets
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiodocker
+from aiodocker.containers import DockerContainer
+from aiodocker.stream import Stream
+
+from workbench.domain.errors import LabError
+from workbench.domain.topology import VnfTemplate
+from workbench.labs.docker.engine import expand
+from workbench.labs.docker.strays import COMPONENT_LABEL, OWNER_LABEL, SESSION_LABEL, Owner
+from workbench.probes.containers import ContainerProbe
+
+NOFILE = 20_000
+"""Open files of a container: a connection each; some hosts refuse more."""
+PORT_RANGE = "10000 65000"
+"""Local ports: a closing proxy spends one per request and gets it back after a minute."""
+LOG_LINES = 5
+
+STDOUT = 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a program in a container left: exit code and texts."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def said(self) -> str:
+        """The last line of either text, for a sentence."""
+        lines = [*self.stdout.splitlines(), *self.stderr.splitlines()]
+        return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
+
+
+@dataclass
+class Component:
+    """A container of a target, as it runs now."""
+
+    name: str
+    """VNF instance name, `source` or `sink`."""
+    template: VnfTemplate
+    container: DockerContainer
+    address: str = ""
+    pid: int = 0
+    """Of its first process, on the engine's host."""
+    probe: ContainerProbe | None = None
+    """None where the engine is on another host."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Configuration files as it was started with them."""
+    threads: int = 0
+    cores: float = 0.0
+    """Its quota in cores; 0 without one."""
+    pinned: tuple[int, ...] = ()
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        return self.address, self.template.port
+
+    async def update(self, settings: Mapping[str, int | str]) -> None:
+        """Change limits in place."""
+        # aiodocker has no call for this one.
+        async with self.container.docker._query(
+            f"containers/{self.container.id}/update", method="POST", data=json.dumps(settings)
+        ) as response:
+            await response.read()
+
+    async def put(self, files: Mapping[str, str | bytes]) -> None:
+        async with self.container.docker._query(
+            f"containers/{self.container.id}/archive",
+            method="PUT",
+            params={"path": "/"},
+            headers={"Content-Type": "application/x-tar"},
+            data=pack(files),
+        ):
+            pass
+
+    async def get(self, path: str) -> bytes:
+        archive = await self.container.get_archive(path)
+        with archive:
+            entry = archive.extractfile(posixpath.basename(path))
+            return entry.read() if entry else b""
+
+    async def start(self, *, again: bool = False) -> None:
+        """Start it, or start it again; its address and processes are new ones then."""
+        if again:
+            await self.container.restart(t=0)
+        else:
+            await self.container.start()
+        found = await self.container.show()
+        networks = found["NetworkSettings"]["Networks"].values()
+        self.address = next(network["IPAddress"] for network in networks)
+        self.pid = found["State"]["Pid"]
+        self.probe = ContainerProbe.find(self.container.id, self.pid)
+
+    async def begin(self, argv: Sequence[str]) -> Program:
+        """Start a program in it; argv, no shell."""
+        execution = await self.container.exec(list(argv))
+        stream = execution.start(detach=False)
+        await stream.__aenter__()  # else aiodocker would start it at the first read
+        return Program(self, execution.id, stream)
+
+    async def run(self, argv: Sequence[str]) -> Outcome:
+        program = await self.begin(argv)
+        return await program.finish()
+
+    async def state(self) -> Mapping[str, Any]:
+        found = await self.container.show()
+        state: Mapping[str, Any] = found["State"]
+        return state
+
+    async def log(self) -> str:
+        """Its last lines."""
+        lines = await self.container.log(stdout=True, stderr=True, tail=LOG_LINES)
+        return "".join(lines).strip()
+
+    async def death(self) -> LabError | None:
+        """Why it does not run any more, or None if it does."""
+        try:
+            state = await self.state()
+            if state["Running"]:
+                return None
+            log = await self.log()
+        except aiodocker.DockerError as error:
+            if error.status != 404:
+                raise
+            return LabError("the container was removed by somebody else", where=self.name)
+        if state.get("OOMKilled"):
+            what = "the kernel ended it for lack of memory"
+        else:
+            what = f"it ended with exit code {state['ExitCode']}"
+        return LabError(
+            f"{what}; the end of its log: {log or 'empty'}",
+            where=f"container {self.name} ({self.template.name})",
+            remedy="Try its configuration by hand, or lower the load",
+        )
+
+
+@dataclass
+class Program:
+    """A program that runs in a component."""
+
+    component: Component
+    execution: str
+    stream: Stream
+
+    async def pid(self) -> int:
+        """Its process id on the engine's host; 0 until it runs."""
+        found = await self.component.container.docker._query_json(f"exec/{self.execution}/json")
+        return int(found.get("Pid") or 0)
+
+    async def finish(self) -> Outcome:
+        """Read what it says until it ends."""
+        texts: dict[int, list[bytes]] = {}
+        try:
+            while message := await self.stream.read_out():
+                texts.setdefault(message.stream, []).append(message.data)
+        finally:
+            await self.stream.close()
+        found = await self.component.container.docker._query_json(f"exec/{self.execution}/json")
+        stdout = b"".join(texts.pop(STDOUT, []))
+        stderr = b"".join(part for parts in texts.values() for part in parts)
+        return Outcome(
+            int(found["ExitCode"] if found["ExitCode"] is not None else -1),
+            stdout.decode(errors="replace"),
+            stderr.decode(errors="replace"),
+        )
+
+
+def pack(files: Mapping[str, str | bytes]) -> bytes:
+    """Files by absolute path as a tar for the root of a container."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for path, content in files.items():
+            data = content.encode() if isinstance(content, str) else content
+            entry = tarfile.TarInfo(path.lstrip("/"))
+            entry.size = len(data)
+            entry.mode = 0o644
+            tar.addfile(entry, io.BytesIO(data))
+    return packed.getvalue()
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Makes a session's containers and its network, labelled so that they are found again."""
+
+    docker: aiodocker.Docker
+    session: str
+    owner: Owner
+
+    def labels(self, component: str = "") -> dict[str, str]:
+        common = {SESSION_LABEL: self.session, OWNER_LABEL: str(self.owner)}
+        return {**common, COMPONENT_LABEL: component} if component else common
+
+    def _name(self, part: str) -> str:
+        # Two workspaces may have sessions of one name on the same engine.
+        plain = "".join(c if c.isalnum() or c in "_.-" else "-" for c in self.session)
+        return f"vnf-{plain}-{part}-{secrets.token_hex(3)}"
+
+    async def network(self) -> str:
+        """Id of a new network that leads nowhere else: load never leaves the host."""
+        made = await self.docker.networks.create(
+            {
+                "Name": self._name("net"),
+                "Driver": "bridge",
+                "Internal": True,
+                "CheckDuplicate": True,
+                "Labels": self.labels(),
+            }
+        )
+        return str(made.id)
+
+    async def container(
+        self,
+        name: str,
+        template: VnfTemplate,
+        image: str,
+        network: str,
+        settings: Mapping[str, int | str],
+        environment: Mapping[str, str],
+        shared_memory_bytes: int,
+    ) -> Component:
+        """A new container, not started."""
+        where = f"template {template.name}"
+        given = {key: expand(value, where) for key, value in template.environment.items()}
+        config: dict[str, Any] = {
+            "Image": image,
+            "Hostname": name,
+            "Env": [f"{key}={value}" for key, value in {**given, **environment}.items()],
+            "Labels": self.labels(name),
+            "HostConfig": {
+                **settings,
+                "NetworkMode": network,
+                "RestartPolicy": {"Name": "no"},
+                "ShmSize": shared_memory_bytes,
+                "Ulimits": [{"Name": "nofile", "Soft": NOFILE, "Hard": NOFILE}],
+                "Sysctls": {"net.ipv4.ip_local_port_range": PORT_RANGE},
+            },
+            "NetworkingConfig": {"EndpointsConfig": {network: {}}},
+        }
+        if template.command:
+            config["Cmd"] = list(template.command)
+        container = await self.docker.containers.create(config, name=self._name(name))
+        return Component(name, template, container)

@@ -1,0 +1,150 @@
+"""One stretch of load: the generator runs beside the source while the counters are read."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+
+import aiodocker
+
+from workbench.domain.errors import TrafficError
+from workbench.labs.base import OnUsage
+from workbench.labs.docker.containers import Component, Outcome, Program
+from workbench.labs.docker.preflight import Choice
+from workbench.labs.docker.strays import NOT_FOUND
+from workbench.labs.docker.watching import Ended, Watch
+from workbench.labs.docker.wiring import SOURCE
+from workbench.measuring.records import Drive
+from workbench.probes import process
+from workbench.traffic.base import Offer
+
+EVERY_S = 1.0
+RESULT_PATH = "/var/tmp/records.db"  # noqa: S108 - in the source's own container
+GRACE_S = 20.0
+"""How long a generator may go on after its load: it finishes requests and writes its records."""
+POLL_S = 0.005
+
+
+async def drive(
+    components: Sequence[Component],
+    choice: Choice,
+    offer: Offer,
+    allotted: Mapping[str, float],
+    threads: Mapping[str, int],
+    on_usage: OnUsage,
+) -> Drive:
+    """Offer load and hand over what was seen. Raises `LabError` where a container ends.
+
+    The generator is not left running, whichever way this ends.
+    """
+    source = next(c for c in components if c.name == SOURCE)
+    watch = Watch(components, allotted, threads)
+    # An empty file is an empty database; what the last drive left must not be read again.
+    await source.put({offer.result_path: b""})
+    await watch.read()
+    program = await source.begin(choice.generator.argv(offer))
+    finishing = asyncio.create_task(program.finish())
+    done = False
+    try:
+        begin_s = await _began(program, watch)
+        stop_s = begin_s + offer.seconds
+        await _watch(watch, finishing, stop_s, on_usage)
+        outcome = await _finished(finishing, stop_s + offer.request_timeout_s + GRACE_S)
+        done = True
+        if outcome.exit_code != 0:
+            raise TrafficError(
+                f"{choice.title} ended with exit code {outcome.exit_code}: {outcome.said}",
+                where="source",
+                remedy="Run it by hand in the source's container",
+            )
+        await _all_alive(components)
+    except Ended as ended:
+        raise (await ended.component.death() or ended) from ended
+    finally:
+        if not done:
+            await _halt(source, finishing)
+    result = await source.get(offer.result_path)
+    records = await asyncio.to_thread(
+        choice.generator.parse, offer, result, outcome.stdout, begin_s, stop_s
+    )
+    closed = offer.load.kind == "closed"
+    return Drive(
+        begin_s,
+        stop_s,
+        records,
+        watch.counters(),
+        choice.title,
+        choice.generator.kpi_definition if closed else "planned",
+        round(offer.wl) if closed else offer.load.connections,
+        allotted,
+        threads,
+    )
+
+
+async def _began(program: Program, watch: Watch) -> float:
+    """When the generator's process started, on the lab's clock.
+
+    The kernel knows it to 10 ms where the engine is on this host; elsewhere it is the instant at
+    which the engine first names the process.
+    """
+    before = time.monotonic()
+    while not (pid := await program.pid()):
+        if time.monotonic() - before > GRACE_S:
+            raise TrafficError("the generator did not start", where="source")
+        await asyncio.sleep(POLL_S)
+    if not watch.local:
+        return time.monotonic()
+    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+    try:
+        return process.read_start_s(pid) + process.TICK_S / 2 - since_boot
+    except OSError:
+        # It ended at once; its exit code says why.
+        return before
+
+
+async def _watch(
+    watch: Watch, finishing: asyncio.Task[Outcome], stop_s: float, on_usage: OnUsage
+) -> None:
+    """Read the counters about once a second and when the load stops."""
+    begin_s = time.monotonic()
+    seconds = 1
+    while time.monotonic() < stop_s and not finishing.done():
+        until = min(stop_s, begin_s + seconds * EVERY_S)
+        # The last second is read as one with what is left of it.
+        until = stop_s if stop_s - until < EVERY_S / 2 else until
+        await asyncio.wait((finishing,), timeout=max(0.0, until - time.monotonic()))
+        await watch.read()
+        on_usage(watch.usage())
+        seconds += 1
+
+
+async def _finished(finishing: asyncio.Task[Outcome], latest_s: float) -> Outcome:
+    try:
+        async with asyncio.timeout(max(0.0, latest_s - time.monotonic())):
+            return await asyncio.shield(finishing)
+    except TimeoutError:
+        raise TrafficError(
+            f"the generator did not end {GRACE_S:g} s after its load",
+            where="source",
+            remedy="Lower the load; its records may not fit into memory",
+        ) from None
+
+
+async def _all_alive(components: Sequence[Component]) -> None:
+    deaths = await asyncio.gather(*(component.death() for component in components))
+    for death in deaths:
+        if death:
+            raise death
+
+
+async def _halt(source: Component, finishing: asyncio.Task[Outcome]) -> None:
+    """End whatever runs in the source; the engine cannot end a single program."""
+    finishing.cancel()
+    await asyncio.gather(finishing, return_exceptions=True)
+    try:
+        await source.start(again=True)
+    except aiodocker.DockerError as error:
+        # Where the source itself is gone, that is the error to be told, and it is on its way.
+        if error.status != NOT_FOUND:
+            raise

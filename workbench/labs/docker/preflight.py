@@ -1,0 +1,104 @@
+"""Two requests on a path decide how it can be measured (METHOD.md 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.domain.errors import LabError, TrafficError
+from workbench.domain.parameters import LoadModel
+from workbench.labs.docker.containers import Component
+from workbench.plugins import load
+from workbench.traffic.base import Generator, PathFacts
+
+GENERATORS = ("oha", "hey")
+"""By preference; the first that fits drives."""
+
+REPORT = "%{http_code} %{size_download} %{num_connects} %header{content-encoding} %{redirect_url}"
+SEPARATOR = "\n"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A generator that is installed beside the source and fits the path."""
+
+    generator: Generator
+    version: str
+    passed_over: tuple[str, ...]
+    """Sentences about the generators that would have been preferred."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.generator.name} {self.version}"
+
+
+def request_argv(url: str, timeout_s: float) -> tuple[str, ...]:
+    """curl asks twice in one run, so that it shows whether the connection outlives an answer."""
+    return (
+        *("curl", "--silent", "--show-error", "--max-time", f"{timeout_s:g}"),
+        *("--header", "Accept-Encoding: gzip", "--write-out", REPORT + SEPARATOR),
+        *("--output", "/dev/null", "--output", "/dev/null", url, url),
+    )
+
+
+def parse_report(text: str) -> PathFacts:
+    """Facts from what curl wrote out. Raises `ValueError` if two requests were not answered."""
+    first, second = (line.split(" ", 4) for line in text.split(SEPARATOR)[:2])
+    status, size, _, encoding, redirect = first
+    return PathFacts(
+        status=int(status),
+        body_bytes=int(size),
+        keep_alive=int(second[2]) == 0,
+        redirects=bool(redirect.strip()),
+        compresses=bool(encoding.strip()),
+    )
+
+
+def describe(facts: PathFacts) -> str:
+    """A sentence for the screen and the session."""
+    closing = "keeps the connection open" if facts.keep_alive else "closes the connection"
+    more = [" redirects"] * facts.redirects + [" compresses"] * facts.compresses
+    return f"answers {facts.status} with {facts.body_bytes} bytes, {closing}{','.join(['', *more])}"
+
+
+async def look(source: Component, url: str, timeout_s: float, target: str) -> PathFacts:
+    """What the path does. Raises `LabError` if it does not serve."""
+    outcome = await source.run(request_argv(url, timeout_s))
+    try:
+        facts = parse_report(outcome.stdout)
+    except ValueError:
+        facts = None
+    if facts is None or outcome.exit_code != 0:
+        raise LabError(
+            f"the first request through it was not answered: {outcome.said}",
+            where=f"target {target}",
+            remedy="Look at the configuration files of its functions",
+        )
+    if facts.status >= 400:
+        raise LabError(
+            f"the first request through it was answered with status {facts.status}",
+            where=f"target {target}",
+            remedy="Look at the configuration files of its functions",
+        )
+    return facts
+
+
+async def choose(
+    source: Component, facts: PathFacts, model: LoadModel, names: Sequence[str] = GENERATORS
+) -> Choice:
+    """The first generator that is there and fits. Raises `TrafficError` with every reason."""
+    passed_over: list[str] = []
+    for name in names:
+        generator: Generator = load("traffic", name)()
+        reason = generator.unfit(facts, model)
+        if reason is None:
+            outcome = await source.run(generator.version_argv())
+            if outcome.exit_code == 0:
+                version = generator.parse_version(outcome.stdout)
+                return Choice(generator, version, tuple(passed_over))
+            reason = f"{name} is not in the source's image"
+        passed_over.append(reason)
+    raise TrafficError(
+        f"no generator can offer {model.key} load here: {'; '.join(passed_over)}",
+        remedy="Change `load`, or build the images again where cargo can make oha",
+    )

@@ -1,0 +1,204 @@
+"""A deployed target: its containers from the sink back to the source, and how they change."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from workbench.domain.campaign import Campaign
+from workbench.domain.errors import LabError
+from workbench.domain.parameters import Configuration
+from workbench.domain.topology import Readiness, Target, VnfTemplate
+from workbench.labs.docker import wiring
+from workbench.labs.docker.containers import Component, Workshop
+from workbench.labs.docker.strays import remove_container
+from workbench.labs.docker.wiring import SINK, SOURCE
+
+FILE_SIZES = "filesize_bytes"
+"""Workload parameter that selects the file; its values become files in the sink."""
+DEFAULT_SIZE = 10_000
+SHARED_MEMORY = 64 << 20
+READY_POLL_S = 0.05
+
+
+@dataclass
+class Deployed:
+    """The containers of one target on a session's network."""
+
+    campaign: Campaign
+    target: Target
+    workshop: Workshop
+    network: str
+    images: Mapping[str, str]
+    host_cores: int
+    pins: Mapping[str, tuple[int, ...]]
+    """Cores by component; empty where the host has too few to keep them apart."""
+    components: list[Component] = field(default_factory=list)
+    """From the sink back to the source, the order in which they are started."""
+
+    def component(self, name: str) -> Component:
+        return next(c for c in self.components if c.name == name)
+
+    @property
+    def entry(self) -> Component:
+        """The component that the source speaks to."""
+        return self.components[-2]
+
+    def url(self, configuration: Configuration) -> str:
+        host, port = self.entry.endpoint
+        return f"http://{host}:{port}/bytes/{size_of(configuration)}"
+
+    def allotted(self) -> dict[str, float]:
+        cores = {
+            c.name: wiring.allotted(c.cores, c.pinned, self.host_cores) for c in self.components
+        }
+        return {**cores, "host": float(self.host_cores)}
+
+    def threads(self) -> dict[str, int]:
+        return {c.name: c.threads for c in self.components if c.template.role == "function"}
+
+    async def bring_up(self, configuration: Configuration) -> None:
+        """Make, configure and start every container, sink first; each is ready in the end."""
+        functions = wiring.chain(self.target)
+        sizes = [DEFAULT_SIZE, *_sizes(self.campaign)]
+        names = [(SINK, self.target.sink)]
+        names += [(vnf.name, vnf.template) for vnf in reversed(functions)]
+        names += [(SOURCE, self.target.source)]
+        self.components = list(
+            await asyncio.gather(
+                *(self._make(name, template, configuration, sizes) for name, template in names)
+            )
+        )
+        upstream: tuple[str, int] | None = None
+        for component in self.components:
+            component.files = wiring.render(component.template, upstream, component.threads)
+            if component.files:
+                await component.put(component.files)
+            await component.start()
+            upstream = component.endpoint
+        await self._all_ready(self.components)
+        await self._initialize()
+
+    async def allocate(self, configuration: Configuration) -> None:
+        """Change quotas in place; a function starts again only if its files change by that."""
+        changed: list[Component] = []
+        upstream: tuple[str, int] | None = None
+        for component in self.components:
+            await self._limit(component, configuration)
+            files = wiring.render(component.template, upstream, component.threads)
+            if files != component.files:
+                component.files = files
+                await component.put(files)
+                await component.start(again=True)
+                changed.append(component)
+            upstream = component.endpoint
+        await self._all_ready(changed)
+        await self._initialize()
+
+    async def remove(self) -> None:
+        docker = self.workshop.docker
+        await asyncio.gather(*(remove_container(docker, c.container.id) for c in self.components))
+        self.components = []
+
+    async def _make(
+        self, name: str, template_name: str, configuration: Configuration, sizes: Sequence[int]
+    ) -> Component:
+        template = self.campaign.template(template_name)
+        cores = wiring.vcpu(configuration, name, template)
+        pinned = self._pinned(name, template, cores)
+        component = await self.workshop.container(
+            name,
+            template,
+            self.images[template.name],
+            self.network,
+            wiring.limits(cores, pinned),
+            {"FILESIZES": " ".join(map(str, sorted(set(sizes))))} if name == SINK else {},
+            SHARED_MEMORY + 2 * sum(sizes),
+        )
+        component.cores, component.pinned = cores, pinned
+        component.threads = self._threads(component)
+        return component
+
+    async def _limit(self, component: Component, configuration: Configuration) -> None:
+        cores = wiring.vcpu(configuration, component.name, component.template)
+        if cores != component.cores:
+            pinned = self._pinned(component.name, component.template, cores)
+            await component.update(wiring.limits(cores, pinned))
+            component.cores, component.pinned = cores, pinned
+            component.threads = self._threads(component)
+
+    def _pinned(self, name: str, template: VnfTemplate, cores: float) -> tuple[int, ...]:
+        pinned = tuple(self.pins.get(name, ()))
+        # Of the cores that its largest allotment needs, a function gets those that this one does.
+        return pinned[: wiring.worker_threads(cores)] if template.role == "function" else pinned
+
+    def _threads(self, component: Component) -> int:
+        if component.template.role == "function":
+            known = wiring.uses_threads(component.template)
+            return wiring.worker_threads(component.cores) if known else 0
+        return len(component.pinned) or min(wiring.TRAFFIC_CORES, self.host_cores)
+
+    async def _all_ready(self, components: Sequence[Component]) -> None:
+        for component in components:
+            await self._ready(component)
+
+    async def _ready(self, component: Component) -> None:
+        readiness = component.template.readiness
+        deadline = time.monotonic() + readiness.timeout_s
+        inside = readiness.kind == "command"
+        asked = component if inside else self.component(SOURCE)
+        argv = probe_argv(readiness, *component.endpoint)
+        while True:
+            outcome = await asked.run(argv)
+            if outcome.exit_code == 0:
+                return
+            if death := await component.death():
+                raise death
+            if time.monotonic() > deadline:
+                raise LabError(
+                    f"it was not ready in {readiness.timeout_s:g} s: {outcome.said}; "
+                    f"the end of its log: {await component.log() or 'empty'}",
+                    where=f"container {component.name} ({component.template.name})",
+                    remedy="Check its readiness and its port in the template",
+                )
+            await asyncio.sleep(READY_POLL_S)
+
+    async def _initialize(self) -> None:
+        """The campaign's commands for each new configuration, in the containers they name."""
+        for initialization in self.campaign.initialization:
+            for component in self.components:
+                if component.name == initialization.manager:
+                    outcome = await component.run(initialization.command)
+                    if outcome.exit_code != 0:
+                        raise LabError(
+                            f"its initialization command {' '.join(initialization.command)!r} "
+                            f"failed: {outcome.said}",
+                            where=f"container {component.name}",
+                            remedy="Correct it in the campaign",
+                        )
+
+
+def probe_argv(readiness: Readiness, host: str, port: int) -> tuple[str, ...]:
+    """A program whose exit code says whether a component serves."""
+    match readiness.kind:
+        case "command":
+            return readiness.command
+        case "tcp":
+            return ("nc", "-z", "-w", "1", host, str(port))
+        case "http":
+            url = f"http://{host}:{port}{readiness.path}"
+            return (
+                *("curl", "--silent", "--show-error", "--fail", "--max-time", "2"),
+                *("--output", "/dev/null", url),
+            )
+
+
+def size_of(configuration: Configuration) -> int:
+    """Bytes of the file that a configuration asks for."""
+    return int(configuration.parameter(FILE_SIZES, DEFAULT_SIZE))
+
+
+def _sizes(campaign: Campaign) -> list[int]:
+    return [int(value) for p in campaign.workload if p.key == FILE_SIZES for value in p.values]

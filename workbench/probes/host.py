@@ -1,0 +1,60 @@
+"""Counters and facts of the host itself, from `/proc` and `/sys`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from workbench.probes.process import TICK_S
+
+NETFILTER = Path("/proc/sys/net/netfilter")
+IDLE_FIELDS = (3, 4)
+"""Positions of idle and iowait in the `cpu` line of `/proc/stat`."""
+TIME_FIELDS = 8
+"""user nice system idle iowait irq softirq steal; guest times are part of user already."""
+
+
+def parse_busy_s(proc_stat: str) -> float:
+    """CPU seconds that all cores together spent not idle; stolen time counts as busy."""
+    ticks = [int(value) for value in proc_stat.splitlines()[0].split()[1 : 1 + TIME_FIELDS]]
+    return sum(t for place, t in enumerate(ticks) if place not in IDLE_FIELDS) * TICK_S
+
+
+def read_busy_s() -> float:
+    return parse_busy_s(Path("/proc/stat").read_text())
+
+
+def read_conntrack() -> tuple[int, int]:
+    """Entries and size of the connection tracking table; (0, 0) where there is none."""
+    used, limit = NETFILTER / "nf_conntrack_count", NETFILTER / "nf_conntrack_max"
+    if not used.exists():
+        return (0, 0)
+    return int(used.read_text()), int(limit.read_text())
+
+
+def parse_cpu_model(cpuinfo: str) -> str:
+    """The processor's name in `/proc/cpuinfo`; empty where it tells none (some ARM)."""
+    for line in cpuinfo.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in {"model name", "Model", "Hardware"}:
+            return value.strip()
+    return ""
+
+
+def read_cpu_model() -> str:
+    return parse_cpu_model(Path("/proc/cpuinfo").read_text())
+
+
+def read_details() -> Mapping[str, str]:
+    """What else moves figures on this host: governor, turbo, clock source, conntrack table."""
+    files = {
+        "governor": Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "no_turbo": Path("/sys/devices/system/cpu/intel_pstate/no_turbo"),
+        "smt": Path("/sys/devices/system/cpu/smt/active"),
+        "clocksource": Path("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "conntrack_max": NETFILTER / "nf_conntrack_max",
+        "tcp_congestion": Path("/proc/sys/net/ipv4/tcp_congestion_control"),
+    }
+    found = {name: file.read_text().strip() for name, file in files.items() if file.exists()}
+    return {**found, "load_average": " ".join(f"{load:.2f}" for load in os.getloadavg())}
