@@ -11,5 +11,7 @@ module          what it holds
 `schema`        numbered migrations (`migrations/*.sql`) and the schema's version
 `rows`          domain values to rows
 `reading`       rows to domain values
+`flat`          the table of samples as CSV or Parquet
+`recordings`    a session read whole
 ==============  =========================================================================
 """

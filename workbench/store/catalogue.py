@@ -89,7 +89,7 @@ def resolve(workspace: Workspace, name: str, recordings: Path) -> Path:
 def list_sessions(workspace: Workspace, recordings: Path) -> tuple[SessionSummary, ...]:
     """Sessions of the workspace, the one changed last first, then the shipped recordings.
 
-    Opens no session file that is as the catalogue remembers it.
+    Opens no session file that is as the catalogue remembers it, unless that was in a run.
     """
     with _guard:
         remembered = _load(workspace)
@@ -97,7 +97,7 @@ def list_sessions(workspace: Workspace, recordings: Path) -> tuple[SessionSummar
         for path in _entries(workspace):
             signature = _signature(path)
             line = remembered.get(path.name)
-            if line is None or line["signature"] != signature:
+            if line is None or line["signature"] != signature or _may_have_ended(line):
                 line = {"signature": signature, "summary": codec.to_plain(_summary(path, line))}
             lines[path.name] = line
         if lines != remembered:
@@ -148,6 +148,11 @@ def _sizes_and_times(parts: tuple[Path, ...]) -> Iterator[int]:
             yield from (0, 0)
         else:
             yield from (stat.st_size, stat.st_mtime_ns)
+
+
+def _may_have_ended(line: _Line) -> bool:
+    """Whether a run was going on: its engine may have died since without touching the file."""
+    return line["summary"]["state"] in ("running", "paused")
 
 
 def _summary(path: Path, line: _Line | None) -> SessionSummary:

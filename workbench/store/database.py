@@ -48,9 +48,9 @@ class Database:
     set_aside : where the write-ahead log went, if it could not be replayed.
     """
 
-    def __init__(self, path: Path | None, *, read_only: bool) -> None:
+    def __init__(self, path: Path | None, *, read_only: bool, shown: Path | None = None) -> None:
         self.path = path.resolve() if path else None
-        self.shown = path
+        self.shown = shown or path
         self.read_only = read_only
         self.set_aside: Path | None = None
         self._lock = threading.Lock()
@@ -76,18 +76,18 @@ class Database:
             return duckdb.connect(path, read_only=read_only, config=SETTINGS)
         except duckdb.Error as error:
             if "replaying WAL" not in str(error):
-                raise sentence(error, path) from error
+                raise sentence(error, self.shown) from error
             log = write_ahead_log(path)
             aside = log.with_name(f"{log.name}.corrupt-{time.strftime('%Y%m%dT%H%M%S')}")
             try:
                 log.rename(aside)
             except OSError:
-                raise sentence(error, path) from error
+                raise sentence(error, self.shown) from error
             try:
                 connection = duckdb.connect(path, read_only=read_only, config=SETTINGS)
             except duckdb.Error:
                 aside.rename(log)  # the log was not to blame: leave everything as it was found
-                raise sentence(error, path) from error
+                raise sentence(error, self.shown) from error
             self.set_aside = aside
             return connection
 
@@ -127,18 +127,19 @@ def new_file(path: Path) -> Iterator[Database]:
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        database = Database(partial, read_only=False)
-        database.shown = path
-        try:
-            yield database
-        finally:
-            database.close()
+        database = Database(partial, read_only=False, shown=path)
+    except (duckdb.Error, OSError) as error:
+        raise sentence(error, path) from error
+    try:
+        yield database
+        database.close()
         refuse_taken(path)
         partial.rename(path)
         _sync(path.parent)
     except (duckdb.Error, OSError) as error:
         raise sentence(error, path) from error
     finally:
+        database.close()
         partial.unlink(missing_ok=True)
         write_ahead_log(partial).unlink(missing_ok=True)
 
@@ -207,7 +208,7 @@ def sentence(error: Exception, path: Path | None) -> SessionError:
             where=where,
             remedy="Make the folder and the file writable, or choose another with --workspace",
         )
-    if re.search(r"No such file|does not exist", text):
+    if re.search(r"No such file|database does not exist", text):
         return SessionError("is not there", where=where, remedy="See workbench ls")
     if "invalidated" in text:
         return SessionError(
@@ -219,4 +220,5 @@ def sentence(error: Exception, path: Path | None) -> SessionError:
         return SessionError(
             f"is damaged ({text})", where=where, remedy="Restore it from a copy or a bundle"
         )
-    return SessionError(f"{type(error).__name__}: {text}", where=where)
+    says = error.strerror if isinstance(error, OSError) and error.strerror else text
+    return SessionError(f"cannot be used: {says}", where=where)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, fields
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 from workbench.domain import codec
 from workbench.domain.errors import SessionError
@@ -134,8 +134,13 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 def identity(configuration: Configuration) -> str:
     """What makes two configurations the same in a file; `Configuration.key` rounds for the eye."""
-    both = (_values(configuration.resources), _values(configuration.workload))
-    return codec.dumps([sorted(values.items(), key=itemgetter(0)) for values in both]).decode()
+    both = (configuration.resources, configuration.workload)
+    return repr(
+        [
+            sorted((k, v if isinstance(v, str) else float(v)) for k, v in values.items())
+            for values in both
+        ]
+    )
 
 
 class Rows:
@@ -190,7 +195,8 @@ class Rows:
         }
         self._put("meta", *meta.items())
         self._put("descriptors", *numbered((d.path, d.text) for d in fact.descriptors))
-        self._put("host_facts", attrgetter(*COLUMNS["host_facts"])(host))
+        *plain, digests, details = attrgetter(*COLUMNS["host_facts"])(host)
+        self._put("host_facts", (*plain, _map(digests), _map(details)))
         for position, plan in enumerate(campaign.targets):
             target, wl = plan.target, plan.primary
             self._put(
@@ -286,11 +292,18 @@ def _histogram(histogram: LatencyHistogram) -> Row:
     return (growth, *map(list, lists))
 
 
-def _values(values: Mapping[str, ParameterValue]) -> dict[str, dict[str, ParameterValue | None]]:
+def _values(values: Mapping[str, ParameterValue]) -> dict[str, list[object]]:
     """Parameter values as the store keeps them: a number or a text, never both."""
-    return {
-        key: {"number": None, "text": value}
-        if isinstance(value, str)
-        else {"number": float(value), "text": None}
-        for key, value in values.items()
-    }
+    return _map(
+        {
+            key: {"number": None, "text": value}
+            if isinstance(value, str)
+            else {"number": float(value), "text": None}
+            for key, value in values.items()
+        }
+    )
+
+
+def _map(values: Mapping[str, object]) -> dict[str, list[object]]:
+    """What DuckDB takes for a MAP; a plain dict would pass through a STRUCT and lose odd keys."""
+    return {"key": list(values.keys()), "value": list(values.values())}

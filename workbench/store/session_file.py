@@ -134,6 +134,12 @@ class SessionFile:
 
         await self._read(work)
 
+    def everything(self) -> tuple[tuple[Event, ...], tuple[Measurement, ...]]:
+        """All events and all measurements, for a thread."""
+        with self._database.reading() as cursor:
+            events = reading.events(cursor, self.name, 0, reading.ALL)
+            return events, reading.measurements(cursor, 0, reading.ALL)
+
     async def checkpoint(self) -> None:
         """Merge the write-ahead log into the file."""
         done: Future[None] = Future()

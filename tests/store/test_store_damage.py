@@ -1,0 +1,262 @@
+"""A session file that was hurt: killed writers, damaged logs, full disks, strange files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+from session_making import EPOCH, created, facts, make_session
+
+from workbench.domain.errors import SessionError
+from workbench.domain.events import Noted, RunPaused
+from workbench.store.session_file import SessionFile
+
+APPENDER = """
+import asyncio, sys
+from pathlib import Path
+from session_making import EPOCH, created, facts
+from workbench.domain.errors import SessionError
+from workbench.domain.events import Noted
+from workbench.store.session_file import SessionFile
+
+async def main():
+    session = await SessionFile.create(Path(sys.argv[1]), created(), at=EPOCH)
+    if len(sys.argv) > 2:  # bytes that a file may grow to: the disk is full at some point
+        import resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+    print(session.last_seq, flush=True)
+    try:
+        for fact, measured in facts():
+            event = await session.append(fact, at=EPOCH, measurement=measured)
+            print(event.seq, flush=True)
+        while True:
+            event = await session.append(Noted("info", "x" * 500), at=EPOCH)
+            print(event.seq, flush=True)
+    except SessionError as error:
+        print(error, flush=True)
+        try:
+            await session.append(Noted("info", "more"), at=EPOCH)
+        except SessionError as error:
+            print(error, flush=True)
+    await session.close()
+
+asyncio.run(main())
+"""
+
+
+def appender(path: Path, *arguments: str) -> subprocess.Popen[str]:
+    tests = str(Path(__file__).parents[1])
+    return subprocess.Popen(
+        [sys.executable, "-c", APPENDER, str(path), *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([tests, *sys.path])},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("acknowledged", [1, 7, 40, 150])
+async def test_kill_9_costs_nothing_that_was_acknowledged(
+    tmp_path: Path, acknowledged: int
+) -> None:
+    path = tmp_path / "s.duckdb"
+    with appender(path) as writer:
+        assert writer.stdout is not None
+        for line in writer.stdout:
+            if int(line) >= acknowledged:
+                break
+        writer.send_signal(signal.SIGKILL)
+        told = [acknowledged, *(int(line) for line in writer.stdout if line.strip().isdigit())][-1]
+    session = await SessionFile.open(path)
+    assert session.warnings == ()
+    assert session.last_seq >= told
+    stored = [event.fact for event in await session.events(limit=10_000)]
+    expected = [created(), *(fact for fact, _ in facts())]
+    assert stored[: len(expected)] == expected[: len(stored)]
+    taken = [m for n, (_, m) in enumerate(facts(), 2) if m is not None and n <= session.last_seq]
+    assert list(await session.measurements()) == taken
+    assert (await session.append(RunPaused("me"), at=EPOCH)).seq == len(stored) + 1
+    await session.close()
+
+
+async def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "s.duckdb"
+    with appender(path, "400000") as writer:
+        assert writer.stdout is not None
+        *numbers, error, again = writer.stdout.read().splitlines()
+    assert writer.returncode == 0
+    for sentence in (error, again):
+        assert "the disk is full or a quota is reached" in sentence
+        assert "workbench resume" in sentence
+    session = await SessionFile.open(path)
+    assert session.warnings == ()
+    assert session.last_seq == int(numbers[-1])
+    assert await session.sample_counts() == (12, 1)
+    assert (await session.append(RunPaused("me"), at=EPOCH)).seq == int(numbers[-1]) + 1
+    await session.close()
+
+
+async def killed(path: Path) -> int:
+    """Leave a session at `path` as a killed process would: with all events in its log."""
+    session = await make_session(path)
+    last = session.last_seq
+    for suffix in ("", ".wal", ".acknowledged"):
+        shutil.copy(f"{path}{suffix}", f"{path}{suffix}.copy")
+    await session.close()
+    for suffix in ("", ".wal", ".acknowledged"):
+        Path(f"{path}{suffix}.copy").rename(f"{path}{suffix}")
+    return last
+
+
+def flip(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 0xFF
+    path.write_bytes(content)
+
+
+async def test_a_log_that_cannot_be_replayed_is_set_aside(tmp_path: Path) -> None:
+    path, log = tmp_path / "s.duckdb", tmp_path / "s.duckdb.wal"
+    last = await killed(path)
+    flip(log, log.stat().st_size // 2)
+    damaged = log.read_bytes()
+    session = await SessionFile.open(path)
+    assert len(session.warnings) == 1
+    assert f"events 2 to {last} are lost" in session.warnings[0]
+    aside = next(tmp_path.glob("s.duckdb.wal.corrupt-*"))
+    assert aside.name in session.warnings[0]
+    assert aside.read_bytes() == damaged
+    assert [event.fact for event in await session.events()] == [created()]
+    assert (await session.append(RunPaused("me"), at=EPOCH)).seq == 2
+    await session.close()
+    session = await SessionFile.open(path)
+    assert session.warnings == ()
+    await session.close()
+
+
+async def test_a_log_whose_tail_is_cut_off_is_noticed(tmp_path: Path) -> None:
+    """DuckDB itself says nothing of it."""
+    path, log = tmp_path / "s.duckdb", tmp_path / "s.duckdb.wal"
+    last = await killed(path)
+    log.write_bytes(log.read_bytes()[:-7])
+    shutil.copytree(tmp_path, tmp_path / "again")
+    session = await SessionFile.open(path)
+    assert f"events {last} to {last} are lost" in session.warnings[0]
+    assert session.last_seq == last - 1
+    assert len(list(tmp_path.glob("s.duckdb.wal.corrupt-*"))) == 1
+    await session.close()
+    reader = await SessionFile.open(tmp_path / "again" / "s.duckdb", read_only=True)
+    assert f"events {last} to {last} are lost" in reader.warnings[0]
+    await reader.close()
+
+
+async def test_a_log_of_garbage_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "s.duckdb"
+    last = await killed(path)
+    (tmp_path / "s.duckdb.wal").write_bytes(b"garbage")
+    session = await SessionFile.open(path)
+    assert f"events 2 to {last} are lost" in session.warnings[0]
+    await session.close()
+
+
+async def test_a_log_that_is_not_to_blame_stays_where_it_is(tmp_path: Path) -> None:
+    path, log = tmp_path / "s.duckdb", tmp_path / "s.duckdb.wal"
+    await killed(path)
+    other = tmp_path / "other.duckdb"
+    await killed(other)
+    flip(log, log.stat().st_size // 2)
+    flip(path, 9000)  # both headers of the database itself
+    flip(path, 5000)
+    with pytest.raises(SessionError):
+        await SessionFile.open(path)
+    assert log.exists()
+    assert not list(tmp_path.glob("*.corrupt-*"))
+
+
+async def test_missing_events_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "s.duckdb"
+    await (await make_session(path)).close()
+    with duckdb.connect(path) as connection:
+        connection.execute("DELETE FROM events WHERE seq IN (5, 9)")
+    session = await SessionFile.open(path)
+    assert session.warnings == (f"2 of {len(facts()) + 1} events are missing from s.duckdb",)
+    await session.close()
+
+
+def not_duckdb(path: Path) -> None:
+    path.write_bytes(b"this is a text\n" * 1000)
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def another_database(path: Path) -> None:
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE mine (a INTEGER)")
+
+
+def view_in_place_of_a_table(path: Path) -> None:
+    """Reading it would run its author's query."""
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE schema_migrations (version INTEGER, app_version TEXT)")
+        connection.execute("CREATE TABLE meta (key TEXT, value TEXT)")
+        connection.execute("CREATE VIEW events AS SELECT * FROM read_text('/etc/hostname')")
+
+
+def cut_short(path: Path) -> None:
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE mine AS SELECT range AS a FROM range(100000)")
+    path.write_bytes(path.read_bytes()[:20000])
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (not_duckdb, "is not a session file"),
+        (empty, "is not a session file"),
+        (another_database, "not a session"),
+        (view_in_place_of_a_table, "not a session"),
+        (cut_short, "is damaged"),
+    ],
+)
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_what_is_no_session_is_refused_in_a_sentence(
+    tmp_path: Path, make: object, says: str, read_only: bool
+) -> None:
+    path = tmp_path / "s.duckdb"
+    assert callable(make)
+    make(path)
+    before = path.read_bytes()
+    with pytest.raises(SessionError, match=says) as refused:
+        await SessionFile.open(path, read_only=read_only)
+    assert refused.value.where == str(path)
+    assert refused.value.remedy
+    assert path.read_bytes() == before
+
+
+async def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SessionError, match="is not there"):
+        await SessionFile.open(tmp_path / "s.duckdb")
+    with pytest.raises(SessionError, match="no manifest"):
+        await SessionFile.open(tmp_path)
+
+
+async def test_a_folder_that_cannot_be_written_is_said() -> None:
+    # /sys refuses new files to everyone; permission bits would not stop the root of a container.
+    with pytest.raises(SessionError, match="permission denied") as refused:
+        await SessionFile.create(Path("/sys/s.duckdb"), created(), at=EPOCH)
+    assert "/sys/s.duckdb" in str(refused.value)
+    assert "--workspace" in str(refused.value)
+
+
+async def test_waiting_appends_hear_of_a_closed_session(tmp_path: Path) -> None:
+    session = await make_session(tmp_path / "s.duckdb", until=1)
+    await session.close()
+    with pytest.raises(SessionError, match="not open for writing"):
+        await session.append(Noted("info", "late"), at=time.time())

@@ -1,0 +1,129 @@
+"""`RecordedLab`: a `RecallingLab` that answers from a session, a bundle or a CSV file."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+
+from workbench.domain.campaign import Campaign
+from workbench.domain.errors import LabError
+from workbench.domain.lab import Check, HostFacts
+from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.samples import Measurement
+from workbench.domain.topology import Target
+from workbench.labs.base import Deployment, LabCosts, LabSettings
+from workbench.labs.recorded.recall import Memory
+from workbench.labs.recorded.recording import Recording, read_recording
+from workbench.measuring.judging import Terms, first_drive_s
+
+
+class RecordedLab:
+    """Answers operating points from what was measured before.
+
+    Its clock counts the lab seconds that the recorded visits cost. Nothing is deployed; allocation
+    is part of a visit's cost and free here.
+    """
+
+    name = "recorded"
+
+    def __init__(self, campaign: Campaign, settings: LabSettings) -> None:
+        if not settings.argument:
+            raise LabError(
+                "no recording is named", remedy="Write --lab recorded:NAME, see workbench ls"
+            )
+        self._campaign = campaign
+        self._path = Path(settings.argument)
+        self._clock = 0.0
+
+    @cached_property
+    def _recording(self) -> Recording:
+        return read_recording(self._path, self._campaign)
+
+    @cached_property
+    def _memory(self) -> Memory:
+        return Memory.of(self._recording.measurements, self._campaign.load.key)
+
+    @property
+    def costs(self) -> LabCosts:
+        """What deployments and visits cost in the recording, which is read for it if need be."""
+        terms = Terms(
+            load=self._campaign.load,
+            windows=self._campaign.windows,
+            sla=self._campaign.sla,
+            kpi=self._campaign.kpi,
+        )
+        visits = [m.sample for m in self._recording.measurements]
+        beyond = (visit.lab_s - first_drive_s(visit.point, terms) for visit in visits)
+        return LabCosts(
+            deploy_s=self._recording.deploy_s,
+            allocate_s=0.0,
+            drive_overhead_s=max(0.0, fmean(beyond)) if visits else 0.0,
+        )
+
+    def clock(self) -> float:
+        return self._clock
+
+    async def open(self) -> HostFacts:
+        """Read the recording. Raises `LabError` if nothing in it is of this campaign."""
+        recording = await asyncio.to_thread(lambda: self._recording)
+        wanted = [
+            OperatingPoint(plan.target.name, configuration, plan.primary.low)
+            for plan in self._campaign.targets
+            for configuration in self._campaign.configurations(plan)
+        ]
+        missing = [point for point in wanted if not self._memory.knows(point)]
+        if len(missing) == len(wanted):
+            raise LabError(
+                f"holds no sample of campaign {self._campaign.name}'s configurations under load "
+                f"model {self._campaign.load.key}; it has {_contents(recording)}",
+                where=str(self._path),
+                remedy="Choose another recording, or the campaign that it was made by",
+            )
+        details = {**recording.host.details, "recording": str(self._path)}
+        if missing:
+            names = "; ".join(f"{p.target} {p.configuration.key}" for p in missing)
+            details["not_recorded"] = names
+        return replace(recording.host, details=details)
+
+    async def deploy(self, target: Target, configuration: Configuration) -> Deployment:  # noqa: ARG002 - Lab
+        """Charge what the deployment cost then, and say what its pre-flight saw."""
+        self._clock += self._recording.deploy_s
+        seen = self._recording.deployments.get(target.name)
+        if seen is None:
+            return Deployment(target.name, "recorded", True, f"answers come from {self._path}")
+        return Deployment(target.name, seen.generator, seen.keep_alive, f"recorded: {seen.path}")
+
+    async def allocate(self, configuration: Configuration) -> None:
+        """Nothing to do: a recorded visit includes its allocation."""
+
+    async def recall(self, point: OperatingPoint) -> Measurement:
+        measurement = self._memory.recall(point)
+        self._clock += measurement.sample.lab_s
+        return measurement
+
+    async def undeploy(self) -> None:
+        """Nothing is deployed."""
+
+    async def close(self) -> None:
+        """Nothing is held: the recording was closed when it was read."""
+
+    @staticmethod
+    async def examine() -> tuple[Check, ...]:
+        """The recorded lab needs nothing of the host."""
+        return ()
+
+    @staticmethod
+    async def reap(alive: frozenset[str]) -> tuple[str, ...]:  # noqa: ARG004 - LabDoctor
+        """The recorded lab leaves nothing behind."""
+        return ()
+
+
+def _contents(recording: Recording) -> str:
+    points = [m.sample.point for m in recording.measurements]
+    places = dict.fromkeys(f"{p.target} at {p.configuration.key}" for p in points)
+    models = sorted({m.sample.load_model for m in recording.measurements})
+    shown = "; ".join(list(places)[:5]) + (" ..." if len(places) > 5 else "")
+    return f"{shown} ({', '.join(models)})" if places else "no samples"

@@ -1,0 +1,64 @@
+"""A recording, whatever it is kept in: session file, bundle or CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.domain.campaign import Campaign
+from workbench.domain.errors import LabError
+from workbench.domain.events import RunFinished, SessionCreated, TargetDeployed
+from workbench.domain.lab import HostFacts
+from workbench.domain.samples import Measurement
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a recorded lab knows.
+
+    Attributes
+    ----------
+    deployments : what the pre-flight saw, by target.
+    deploy_s : lab seconds that one deployment cost on average.
+    """
+
+    measurements: tuple[Measurement, ...]
+    host: HostFacts
+    deployments: Mapping[str, TargetDeployed]
+    deploy_s: float
+
+
+def read_recording(path: Path, campaign: Campaign) -> Recording:
+    """Read a recording. Blocks. Raises `SessionError`, or `DescriptorError` for a wrong CSV."""
+    if path.suffix.lower() == ".csv":
+        return _table(path, campaign)
+    return _session(path)
+
+
+def _session(path: Path) -> Recording:
+    from workbench.store.recordings import read_whole
+
+    events, measurements = read_whole(path)
+    facts = [event.fact for event in events]
+    created = next((fact for fact in facts if isinstance(fact, SessionCreated)), None)
+    if created is None:
+        raise LabError("holds no events", where=str(path), remedy="Choose another recording")
+    deployed = [fact for fact in facts if isinstance(fact, TargetDeployed)]
+    runs = [fact for fact in facts if isinstance(fact, RunFinished)]
+    visits_s = sum(m.sample.lab_s for m in measurements)
+    beyond_s = runs[-1].measured_s - visits_s if runs else 0.0
+    return Recording(
+        measurements,
+        created.host,
+        {fact.target: fact for fact in deployed},
+        max(0.0, beyond_s / len(deployed)) if deployed else 0.0,
+    )
+
+
+def _table(path: Path, campaign: Campaign) -> Recording:
+    from workbench.labs.recorded.table import read_table
+
+    host = HostFacts("recorded", 0, 0, "unknown", "unknown", "none", "none", {}, {})
+    samples = read_table(path, campaign)
+    return Recording(tuple(Measurement(sample, (), ()) for sample in samples), host, {}, 0.0)
