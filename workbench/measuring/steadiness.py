@@ -57,7 +57,7 @@ def trend(batches: Floats, limit: float) -> float | None:
         )
         if significant and abs(change) > limit * mean
     ]
-    return max(shown, key=abs, default=None)
+    return shown[0] if shown else None
 
 
 def growth(levels: Floats, step_s: float) -> tuple[float, float]:

@@ -151,7 +151,9 @@ def cut(drive: Drive, load: LoadModel, plan: WindowPlan) -> Stretch:
     backlog, backlog_error = 0.0, 0.0
     if load.kind == "open":
         backlog, backlog_error = growth(flow.in_system(edges), PERIOD_S)
-    growing = overloaded(backlog, backlog_error, float(planned.sum()) / (end - start), end - start)
+    rate, duration = float(planned.sum()) / (end - start), end - start
+    growing = overloaded(backlog, backlog_error, rate, duration)
+    draining = overloaded(-backlog, backlog_error, rate, duration)
     origin = records.planned_s if drive.kpi_definition == "planned" else records.start_s
     responses, response_histogram = _latencies(drive, origin, held, by_plan, k, failed, timed_out)
     if np.array_equal(origin[held], records.start_s[held]):
@@ -187,7 +189,7 @@ def cut(drive: Drive, load: LoadModel, plan: WindowPlan) -> Stretch:
             if load.kind == "open"
             else SendLag(int(planned.sum()), 0, 0, 0)
         ),
-        trends=_trends(succeeded, in_flight, growing),
+        trends=_trends(succeeded, in_flight, growing, draining),
     )
 
 
@@ -260,12 +262,15 @@ def _latencies(
     return per_batch, from_dense(finished.sum(axis=0), censored.sum(axis=0))
 
 
-def _trends(succeeded: Floats, in_flight: Floats, growing: bool) -> tuple[str, ...]:
+def _trends(succeeded: Floats, in_flight: Floats, growing: bool, draining: bool) -> tuple[str, ...]:
     """Sentences on what changes in the window.
 
-    A backlog that grows is what overload is; then only the throughput has to be steady.
+    A backlog that grows is what overload is; then only the throughput has to be steady. One that
+    shrinks is left from the start, and what is answered of it was never offered at this rate.
     """
     sentences = []
+    if draining:
+        sentences.append("a backlog from the start is still worked off")
     if (change := trend(succeeded, THROUGHPUT_TREND)) is not None:
         sentences.append(f"throughput changes by {change:+.0%} between the halves")
     if not growing and (change := trend(in_flight, IN_FLIGHT_TREND)) is not None:

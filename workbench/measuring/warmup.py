@@ -68,8 +68,8 @@ def mser5(values: Floats, material: float) -> int:
     best = int(np.argmin(statistics))
     if statistics[best] >= MSER_GAIN * statistics[0]:
         return 0
-    kept = float(means[best:].mean())
-    return 5 * best if abs(float(means[:best].mean()) - kept) > material * kept else 0
+    kept, discarded = float(means[best:].mean()), float(means[:best].mean())
+    return 5 * best if kept > 0 and abs(discarded - kept) > material * kept else 0
 
 
 def steady_from(flow: Flow, least_s: float) -> float:
