@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 PATIENCE_S = 3.0
 """How long a start waits for another command that holds the workspace for a moment."""
 
+BACKGROUND_S = 5.0
+"""How long an engine that ends waits for its own housekeeping."""
+
 log = logger("engine")
 
 
@@ -113,9 +116,11 @@ class Engine:
     async def close(self) -> None:
         """Interrupt what runs, close what is open, give the workspace back. Idempotent."""
         await self.interrupt_runs()
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        if self._background:
+            # A reaper that is interrupted leaves half of what it came for.
+            _, slow = await asyncio.wait(self._background, timeout=BACKGROUND_S)
+            for task in slow:
+                task.cancel()
         if self._http is not None:
             await self._http.close()
             self._http = None

@@ -26,6 +26,7 @@ from workbench.log import logger
 AT_ONCE = 32
 """Requests of one connection under way; the next waits in its socket."""
 HELLO_TIMEOUT_S = 10.0
+GOODBYE_TIMEOUT_S = 2.0
 
 log = logger("engine.server")
 
@@ -140,8 +141,13 @@ class Connection:
                 f"a line is longer than {REQUEST_LIMIT} bytes", remedy="See docs/link.md"
             )
         log.info("connection refused", error=str(error), identity=self._who.identity)
-        with suppress(ConnectionError):
+        with suppress(ConnectionError, TimeoutError):
             await self._send({"id": 0, "reply": codec.message_to_plain(codec.failed(error))})
+            self._writer.write_eof()
+            # Hanging up on unread lines would reset the connection, and the sentence be lost.
+            async with asyncio.timeout(GOODBYE_TIMEOUT_S):
+                while await self._reader.read(REQUEST_LIMIT):
+                    pass
 
     async def _reply(self, number: int, request: Request, tasks: asyncio.TaskGroup) -> None:
         try:

@@ -1,0 +1,72 @@
+"""Followers of a session: slow ones miss nothing, ticks coalesce, streams end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+from session_making import EPOCH, created
+
+from workbench.domain.events import Event, Noted, Tick, UsageTick
+from workbench.engine.channel import QUEUE, Channel, Following
+from workbench.store.session_file import SessionFile
+
+
+@pytest_asyncio.fixture
+async def channel(tmp_path: Path) -> AsyncIterator[Channel]:
+    file = await SessionFile.create(tmp_path / "s.duckdb", created(), at=EPOCH)
+    channel = Channel(file, await file.view())
+    channel.live = True
+    yield channel
+    await file.close()
+
+
+async def rest(following: Following) -> list[Event | Tick]:
+    return [change async for change in following]
+
+
+async def test_a_reader_slower_than_its_queue_is_served_from_the_store(channel: Channel) -> None:
+    following = channel.follow()
+    count = 2 * QUEUE + 7
+    for number in range(count):
+        await channel.record(Noted("info", f"note {number}"))
+    channel.end()
+    changes = await rest(following)
+    assert [c.fact for c in changes if isinstance(c, Event)] == [
+        Noted("info", f"note {number}") for number in range(count)
+    ]
+
+
+async def test_ticks_coalesce_to_the_latest_and_events_come_first(channel: Channel) -> None:
+    following = channel.follow()
+    for at in (1.0, 2.0, 3.0):
+        channel.tick(UsageTick("s", at, {}))
+    event = await channel.record(Noted("info", "a note"))
+    channel.end()
+    assert await rest(following) == [event, UsageTick("s", 3.0, {})]
+
+
+async def test_a_snapshot_is_the_followers_own(channel: Channel) -> None:
+    following = channel.follow()
+    event = await channel.record(Noted("info", "later"))
+    assert following.view.seq == event.seq - 1
+    following.view.apply(event)
+    assert following.view == channel.view
+    following.view.log.clear()
+    assert channel.view.log
+
+
+async def test_what_is_not_measured_by_a_live_run_reads_as_interrupted(channel: Channel) -> None:
+    assert channel.snapshot().state == "planned"
+    channel.rest()
+    assert channel.snapshot().state == "interrupted"
+
+
+async def test_who_unfollows_hears_no_more(channel: Channel) -> None:
+    following = channel.follow()
+    channel.unfollow(following)
+    await channel.record(Noted("info", "unheard"))
+    following.end()
+    assert await rest(following) == []
+    assert not channel.followed

@@ -1,0 +1,178 @@
+"""The socket as strangers, old clients and dying engines meet it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import stat
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from workbench.domain.errors import EngineError
+from workbench.domain.lines import REQUEST_LIMIT, hello_line, line
+from workbench.domain.messages import (
+    PROTOCOL_VERSION,
+    EngineStatus,
+    GetStatus,
+    Hello,
+    ListSessions,
+    StopEngine,
+)
+from workbench.engine.core import Engine
+from workbench.engine.process import serve, serving
+from workbench.engine.server import Server
+from workbench.link.socket import SocketClient
+from workbench.paths import Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    runtime = tempfile.mkdtemp(prefix="wb-")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+    yield Workspace(tmp_path)
+    shutil.rmtree(runtime)
+
+
+@pytest_asyncio.fixture
+async def engine(workspace: Workspace) -> AsyncIterator[Engine]:
+    async with serving(workspace) as engine:
+        yield engine
+
+
+async def say(engine: Engine, *lines: bytes) -> list[dict[str, Any]]:
+    """Everything that the engine answers until it hangs up."""
+    reader, writer = await asyncio.open_unix_connection(engine.workspace.socket)
+    try:
+        writer.write(b"".join(lines))
+        await writer.drain()
+        async with asyncio.timeout(30):
+            answer = await reader.read()
+    finally:
+        writer.close()
+        await writer.wait_closed()
+    return [json.loads(text) for text in answer.splitlines()]
+
+
+HELLO = hello_line(Hello(PROTOCOL_VERSION, "0", "test"))
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x00\xff\xfe\n",
+        b"[]\n",
+        b'{"hello": 7}\n',
+        HELLO + b"not json\n",
+        HELLO + b'{"id": 1}\n',
+        HELLO + b'{"id": "x", "request": {"type": "GetStatus"}}\n',
+        HELLO + b'{"id": 1, "request": {"type": "Nothing"}}\n',
+        HELLO + b'{"id": 1, "request": {"type": "Done"}}\n',
+        HELLO + b'{"id": 1, "request": {"type": "PauseRun"}}\n',
+    ],
+)
+async def test_nonsense_is_answered_by_a_sentence_and_the_line_is_closed(
+    engine: Engine, nonsense: bytes
+) -> None:
+    last = (await say(engine, nonsense))[-1]
+    assert last["id"] == 0
+    assert last["reply"]["type"] == "Failed"
+    assert last["reply"]["error"] == "EngineError"
+    assert "docs/link.md" in last["reply"]["remedy"]
+    client = await SocketClient.connect(engine.workspace.socket, "after")
+    assert isinstance(await client.ask(GetStatus()), EngineStatus)
+    await client.close()
+
+
+async def test_an_endless_line_is_cut_off(engine: Engine) -> None:
+    last = (await say(engine, HELLO, b"x" * (2 * REQUEST_LIMIT + 10)))[-1]
+    assert "longer than" in last["reply"]["what"]
+
+
+async def test_another_protocol_is_refused_with_both_versions(engine: Engine) -> None:
+    answers = await say(engine, hello_line(Hello(PROTOCOL_VERSION + 1, "9.9", "future")))
+    assert answers[0]["hello"]["protocol"] == PROTOCOL_VERSION
+    what = answers[1]["reply"]["what"]
+    assert f"protocol {PROTOCOL_VERSION} " in what
+    assert f"protocol {PROTOCOL_VERSION + 1} (workbench 9.9)" in what
+
+
+async def test_a_client_refuses_an_engine_of_another_protocol(workspace: Workspace) -> None:
+    async def old(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(hello_line(Hello(PROTOCOL_VERSION + 1, "9.9", "engine")))
+        await reader.readline()
+        writer.close()
+
+    async with await asyncio.start_unix_server(old, workspace.socket):
+        with pytest.raises(EngineError, match="the engine speaks protocol"):
+            await SocketClient.connect(workspace.socket, "me")
+
+
+async def test_a_client_that_loses_its_engine_gets_a_sentence(workspace: Workspace) -> None:
+    async def dying(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(hello_line(Hello(PROTOCOL_VERSION, "0", "engine")))
+        await reader.readline()
+        await reader.readline()
+        writer.close()
+
+    async with await asyncio.start_unix_server(dying, workspace.socket):
+        client = await SocketClient.connect(workspace.socket, "me")
+        with pytest.raises(EngineError, match="the engine is gone"):
+            await client.ask(GetStatus())
+        with pytest.raises(EngineError, match="the engine is gone"):
+            await client.ask(GetStatus())
+        await client.close()
+
+
+async def test_requests_overlap_on_one_connection(engine: Engine) -> None:
+    client = await SocketClient.connect(engine.workspace.socket, "me")
+    replies = await asyncio.gather(
+        *(client.ask(GetStatus() if i % 2 else ListSessions()) for i in range(100))
+    )
+    assert [type(r).__name__ for r in replies] == ["SessionList", "EngineStatus"] * 50
+    assert replies[1].clients == 1  # type: ignore[union-attr]
+    await client.close()
+
+
+async def test_the_socket_is_for_its_user_alone(engine: Engine) -> None:
+    assert stat.S_IMODE(engine.workspace.socket.stat().st_mode) == 0o600
+
+
+async def test_a_second_engine_is_refused_and_a_stale_socket_removed(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.engine.core.PATIENCE_S", 0.0)
+    workspace.socket.touch()  # left by an engine that was killed
+    async with serving(workspace) as engine:
+        other = Engine(workspace)
+        with pytest.raises(EngineError, match=f"held by process {engine.status().pid}"):
+            await other.start()
+        with pytest.raises(EngineError, match="listens here already"):
+            await Server(engine).open()
+    assert not workspace.socket.exists()
+
+
+async def test_an_engine_without_campaign_and_client_ends(workspace: Workspace) -> None:
+    async with asyncio.timeout(30):
+        await serve(workspace, linger_s=0.01)
+
+
+async def test_stop_engine_ends_it(workspace: Workspace) -> None:
+    async with asyncio.timeout(30):
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(serve(workspace, linger_s=1000))
+            while not workspace.socket.exists():  # noqa: ASYNC110 - files ring no bell
+                await asyncio.sleep(0)
+            client = await SocketClient.connect(workspace.socket, "me")
+            await client.ask(StopEngine())
+            await client.close()
+
+
+def test_lines_are_lines() -> None:
+    assert line({"id": 1, "text": "a\nb"}).count(b"\n") == 1
