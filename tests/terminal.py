@@ -1,0 +1,76 @@
+"""A real pty with a terminal emulator on it: what a user would see, as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pexpect
+import pyte
+from driving import COMMAND, Workbench
+
+PATIENCE_S = 60
+"""After this the expected text is not coming; tests wait for text, never for time."""
+
+
+class Terminal:
+    """A command under a pty, read through a terminal emulator."""
+
+    def __init__(
+        self,
+        workbench: Workbench,
+        *arguments: str,
+        columns: int = 80,
+        rows: int = 24,
+        **variables: str,
+    ) -> None:
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._screen)
+        environment = workbench.environment | {"TERM": "xterm-256color", **variables}
+        self.process: Any = pexpect.spawn(
+            str(COMMAND),
+            list(arguments),
+            env=environment,
+            cwd=str(workbench.root),
+            dimensions=(rows, columns),
+            timeout=PATIENCE_S,
+        )
+
+    @property
+    def lines(self) -> list[str]:
+        return [line.rstrip() for line in self._screen.display]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.process.send(key)
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._screen.resize(rows, columns)
+        self.process.setwinsize(rows, columns)
+
+    def until(self, *wanted: str | Callable[[str], bool]) -> str:
+        """Read until the screen shows all of `wanted`; the screen's text then."""
+        budget = PATIENCE_S / 0.2
+        while not all(w in self.text if isinstance(w, str) else w(self.text) for w in wanted):
+            try:
+                self._stream.feed(self.process.read_nonblocking(65536, timeout=0.2))
+            except pexpect.TIMEOUT:
+                budget -= 1
+                assert budget > 0, f"{wanted} never came:\n{self.text}"
+            except pexpect.EOF:
+                raise AssertionError(f"ended before {wanted} came:\n{self.text}") from None
+        return self.text
+
+    def ended(self) -> int:
+        """Wait until the command has ended; its exit code."""
+        try:
+            while True:
+                self._stream.feed(self.process.read_nonblocking(65536, timeout=PATIENCE_S))
+        except pexpect.EOF:
+            self.process.close()
+            code: int = self.process.exitstatus if self.process.exitstatus is not None else -1
+            return code
