@@ -130,13 +130,13 @@ def measurement(
 def facts() -> list[tuple[Fact, Measurement | None]]:
     """Everything after `created()`: 12 samples of three configurations, one of them not valid."""
     made: list[tuple[Fact, Measurement | None]] = []
-    planned, blocks = [], []
-    for target in campaign().targets:
-        for configuration in campaign().configurations(target):
-            planned.append(
-                PlannedConfiguration(0, target.target.name, configuration, len(WLS), 34.0)
-            )
-            blocks.append((target.target.name, configuration))
+    planned: list[PlannedConfiguration] = []
+    blocks: list[tuple[str, Configuration]] = []
+    for plan in campaign().targets:
+        name = plan.target.name
+        for configuration in campaign().configurations(plan):
+            planned.append(PlannedConfiguration(0, name, configuration, len(WLS), 34.0))
+            blocks.append((name, configuration))
     made.append((CampaignPlanned(Plan("small", "sim", tuple(planned), 12, 102.0)), None))
     made.append((RunStarted(False, None), None))
     breakpoints: list[Breakpoint] = []

@@ -46,7 +46,7 @@ class RecordedLab:
     def _memory(self) -> Memory:
         return Memory.of(self._recording.measurements, self._campaign.load.key)
 
-    @property
+    @cached_property
     def costs(self) -> LabCosts:
         """What deployments and visits cost in the recording, which is read for it if need be."""
         terms = Terms(

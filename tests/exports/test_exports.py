@@ -1,0 +1,91 @@
+"""Exports, loaded by their entry points: what is written can be read by others and by us."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from session_making import make_session
+
+from workbench import plugins
+from workbench.domain.tables import flat_columns_and_rows
+from workbench.exports.base import Export, ExportSource
+from workbench.store.session_file import SessionFile
+
+
+@pytest.fixture
+async def source(tmp_path: Path) -> AsyncIterator[ExportSource]:
+    await (await make_session(tmp_path / "demo-1.duckdb")).close()
+    session = await SessionFile.open(tmp_path / "demo-1.duckdb", read_only=True)
+    yield session
+    await session.close()
+
+
+def export(name: str) -> Export:
+    loaded: Export = plugins.load("exports", name)
+    return loaded
+
+
+async def test_csv_has_one_line_per_sample(source: ExportSource, tmp_path: Path) -> None:
+    (written,) = await export("csv")(source, tmp_path / "exports")
+    assert written == tmp_path / "exports" / "demo-1.csv"
+    with written.open(newline="") as file:
+        names, *lines = csv.reader(file)
+    columns, rows = flat_columns_and_rows(await source.samples())
+    assert names == columns
+    assert lines == [["" if cell is None else str(cell) for cell in row] for row in rows]
+
+
+async def test_parquet_is_typed(source: ExportSource, tmp_path: Path) -> None:
+    (written,) = await export("parquet")(source, tmp_path / "mine.parquet")
+    assert written == tmp_path / "mine.parquet"
+    columns, rows = flat_columns_and_rows(await source.samples())
+    with duckdb.connect() as connection:
+        found = connection.execute(f"FROM '{written}'").fetchall()
+        types = dict(
+            connection.execute(
+                f"SELECT column_name, column_type FROM (DESCRIBE FROM '{written}')"
+            ).fetchall()
+        )
+    assert [list(row) for row in found] == rows
+    assert list(types) == columns
+    assert types["wl"] == types["p95_ms_low"] == types["haproxy.vcpu"] == "DOUBLE"
+    assert types["ha.flavor"] == types["labels"] == "VARCHAR"
+    assert (types["valid"], types["repetition"]) == ("BOOLEAN", "BIGINT")
+
+
+async def test_a_bundle_opens_as_a_session(source: ExportSource, tmp_path: Path) -> None:
+    (tmp_path / "exports").mkdir()
+    folder, *files = await export("bundle")(source, tmp_path / "exports")
+    assert folder == tmp_path / "exports" / "demo-1.bundle"
+    assert sorted(files) == sorted(folder.iterdir())
+    opened = await SessionFile.open(folder)
+    assert await opened.measurements() == await source.measurements()
+    again, *_ = await export("bundle")(opened, folder)
+    assert again == folder
+    await opened.close()
+
+
+@pytest.mark.parametrize("name", ["csv", "parquet", "bundle"])
+async def test_exports_replace_what_they_wrote(
+    source: ExportSource, tmp_path: Path, name: str
+) -> None:
+    destination = tmp_path / f"out.{name}"
+    first = await export(name)(source, destination)
+    assert await export(name)(source, destination) == first
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+async def test_a_session_without_samples_is_exported_too(tmp_path: Path) -> None:
+    session = await make_session(tmp_path / "new.duckdb", until=1)
+    for name in ("csv", "parquet"):
+        (written,) = await export(name)(session, tmp_path)
+        assert written.stat().st_size > 0
+    folder, *_ = await export("bundle")(session, tmp_path / "new.bundle")
+    opened = await SessionFile.open(folder)
+    assert opened.last_seq == 2
+    await opened.close()
+    await session.close()

@@ -1,0 +1,211 @@
+"""The recorded lab: exactly what was stored, else an answer that says what it rests on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from session_making import WLS, campaign, created, facts, make_session, measurement
+
+from workbench import plugins
+from workbench.domain.errors import LabError, SessionError
+from workbench.domain.parameters import Configuration, LoadModel, OperatingPoint
+from workbench.domain.samples import Estimate, Measurement
+from workbench.labs.base import LabSettings, RecallingLab
+from workbench.labs.recorded import RecordedLab
+from workbench.labs.recorded.recall import Memory
+
+SMALL = campaign().configurations(campaign().targets[0])[0]
+STORED = [measured for _, measured in facts() if measured is not None]
+
+
+@pytest.fixture(params=["session", "bundle"])
+async def recording(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    session = await make_session(tmp_path / "demo-1.duckdb")
+    await session.write_tables(tmp_path / "demo-1.bundle")
+    await session.close()
+    return tmp_path / ("demo-1.duckdb" if request.param == "session" else "demo-1.bundle")
+
+
+def lab(path: Path | str) -> RecordedLab:
+    return RecordedLab(campaign(), LabSettings(session="t", argument=str(path)))
+
+
+def memory(*measurements: Measurement) -> Memory:
+    return Memory.of(measurements, "open-constant")
+
+
+def at(wl: float, repetition: int = 0, configuration: Configuration = SMALL) -> OperatingPoint:
+    return OperatingPoint("haproxy", configuration, wl, repetition)
+
+
+async def test_it_is_registered_as_a_lab_that_recalls(recording: Path) -> None:
+    assert plugins.load("labs", "recorded") is RecordedLab
+    recorded = lab(recording)
+    assert isinstance(recorded, RecallingLab)
+    assert await recorded.examine() == ()
+    assert await recorded.reap(frozenset()) == ()
+
+
+async def test_every_stored_point_is_answered_with_the_stored_measurement(
+    recording: Path,
+) -> None:
+    recorded = lab(recording)
+    host = await recorded.open()
+    assert replace(host, details={}) == replace(created().host, details={})
+    assert host.details["recording"] == str(recording)
+    for stored in STORED:
+        assert await recorded.recall(stored.sample.point) == stored
+        nearly = replace(stored.sample.point, wl=stored.sample.point.wl * (1 + 1e-12))
+        assert await recorded.recall(nearly) == stored
+    await recorded.close()
+
+
+async def test_the_clock_charges_what_the_visits_cost(recording: Path) -> None:
+    recorded = lab(recording)
+    # 12 visits of 8.5 s, three deployments and 6 s beyond them; a drive of 1 + 3 + 0.5 s is the
+    # engine's own estimate of a visit at 100/s and more.
+    assert recorded.costs.deploy_s == pytest.approx(2.0)
+    assert recorded.costs.allocate_s == 0
+    assert recorded.costs.drive_overhead_s == pytest.approx(4.0)
+    assert (await recorded.open()).lab == "sim"
+    assert recorded.clock() == 0
+    target = campaign().targets[0].target
+    deployment = await recorded.deploy(target, SMALL)
+    assert deployment.path == "recorded: answers 10000 bytes"
+    assert deployment.generator == "simulated 1"
+    await recorded.allocate(SMALL)
+    await recorded.recall(at(100.0))
+    assert recorded.clock() == pytest.approx(2.0 + 8.5)
+    await recorded.recall(at(150.0))
+    assert recorded.clock() == pytest.approx(2.0 + 17.0)
+    await recorded.undeploy()
+    await recorded.close()
+    await recorded.close()
+
+
+async def test_between_two_points_it_interpolates_in_logs(recording: Path) -> None:
+    recorded = lab(recording)
+    await recorded.open()
+    answer = await recorded.recall(at(300.0))
+    sample = answer.sample
+    # The recorded p95 is a power of wl, which log-log interpolation meets exactly.
+    expected = measurement("haproxy", SMALL, 300.0).sample
+    assert sample.kpis.keys() == expected.kpis.keys()
+    for name, estimate in expected.kpis.items():
+        assert vars(sample.kpis[name]) == pytest.approx(vars(estimate)), name
+    assert sample.point == at(300.0)
+    low, high = (m.sample for m in STORED[1:3])
+    assert sample.labels[-4:] == (
+        "interpolated",
+        f"from:{low.id}",
+        f"from:{high.id}",
+        "without_windows",
+    )
+    assert sample.valid
+    assert sample.id not in {m.sample.id for m in STORED}
+    assert (answer.windows, answer.series, sample.windows, sample.completed) == ((), (), 0, 0)
+    share = sample.usage["haproxy"].cpu_share
+    assert low.usage["haproxy"].cpu_share < share < high.usage["haproxy"].cpu_share
+
+
+async def test_beyond_the_ends_and_in_other_repetitions_the_nearest_answers(
+    recording: Path,
+) -> None:
+    recorded = lab(recording)
+    await recorded.open()
+    for point, stored in (
+        (at(50.0), STORED[0]),
+        (at(1000.0), STORED[3]),
+        (at(WLS[1], repetition=2), STORED[1]),
+    ):
+        sample = (await recorded.recall(point)).sample
+        assert sample.point == point
+        assert sample.kpis == stored.sample.kpis
+        assert sample.labels[-3:] == ("nearest", f"from:{stored.sample.id}", "without_windows")
+
+
+def test_repetitions_are_kept_apart() -> None:
+    again = [measurement("haproxy", SMALL, wl, repetition=1) for wl in WLS]
+    known = memory(*again, *STORED)
+    assert known.recall(at(200.0, 1)) == again[1]
+    assert known.recall(at(200.0, 0)) == STORED[1]
+    assert again[1].sample.id in str(known.recall(at(300.0, 1)).sample.labels)
+    assert STORED[1].sample.id in str(known.recall(at(300.0, 0)).sample.labels)
+
+
+def test_what_rests_on_an_invalid_sample_is_invalid() -> None:
+    bad = measurement("haproxy", SMALL, 400.0, valid=False)
+    known = memory(STORED[1], bad)
+    sample = known.recall(at(300.0)).sample
+    assert not sample.valid
+    assert sample.findings == bad.sample.findings
+
+
+def test_a_figure_that_only_one_neighbour_states_is_not_stated() -> None:
+    other = replace(STORED[2], sample=replace(STORED[2].sample, kpis={}, usage={}, p_sla=None))
+    sample = memory(STORED[1], other).recall(at(300.0)).sample
+    assert (sample.kpis, sample.usage, sample.p_sla) == ({}, {}, None)
+
+
+def test_probabilities_go_by_their_logit_and_zeros_linearly() -> None:
+    low, high = (
+        replace(
+            m,
+            sample=replace(
+                m.sample, p_sla=Estimate(p, p, p), kpis={"loss_pct": Estimate(*[x] * 3)}
+            ),
+        )
+        for m, p, x in ((STORED[1], 0.99, 0.0), (STORED[2], 0.01, 10.0))
+    )
+    sample = memory(low, high).recall(at(math.sqrt(200.0 * 400.0))).sample
+    assert sample.p_sla is not None
+    assert sample.p_sla.value == pytest.approx(0.5)
+    assert sample.kpis["loss_pct"].value == pytest.approx(5.0)
+
+
+def test_figures_of_two_definitions_never_meet() -> None:
+    other = replace(STORED[2], sample=replace(STORED[2].sample, kpi_definition="request"))
+    sample = memory(STORED[1], other).recall(at(300.0)).sample
+    assert "nearest" in sample.labels
+    assert sample.kpi_definition == STORED[1].sample.kpi_definition
+
+
+async def test_a_configuration_that_was_not_recorded_is_not_guessed(recording: Path) -> None:
+    recorded = lab(recording)
+    await recorded.open()
+    other = Configuration({"haproxy.vcpu": 0.2}, SMALL.workload)
+    sample = (await recorded.recall(at(200.0, configuration=other))).sample
+    assert (sample.valid, sample.reason, sample.kpis) == (False, "too_few", {})
+    assert "haproxy.vcpu=0.2" in sample.findings[0].evidence
+
+
+async def test_another_load_model_is_refused_with_what_there_is(recording: Path) -> None:
+    closed = replace(campaign(), load=LoadModel("closed"))
+    recorded = RecordedLab(closed, LabSettings(session="t", argument=str(recording)))
+    with pytest.raises(LabError) as refused:
+        await recorded.open()
+    assert "load model closed" in str(refused.value)
+    assert "haproxy at haproxy.vcpu=0.125,filesize_bytes=10000" in str(refused.value)
+    assert "(open-constant)" in str(refused.value)
+
+
+async def test_a_part_of_the_campaign_is_named_as_missing(tmp_path: Path) -> None:
+    until = next(n for n, (_, m) in enumerate(facts()) if m == STORED[0]) + 1
+    await (await make_session(tmp_path / "part.duckdb", until=until)).close()
+    host = await lab(tmp_path / "part.duckdb").open()
+    assert "haproxy.vcpu=0.25" in host.details["not_recorded"]
+    assert "haproxy.vcpu=0.125" not in host.details["not_recorded"]
+
+
+async def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="--lab recorded:NAME"):
+        lab("")
+    with pytest.raises(SessionError, match="is not there"):
+        await lab(tmp_path / "none.duckdb").open()
+    empty = await make_session(tmp_path / "empty.duckdb", until=1)
+    await empty.close()
+    with pytest.raises(LabError, match="it has no samples"):
+        await lab(tmp_path / "empty.duckdb").open()
