@@ -286,6 +286,28 @@ def test_source_sink_and_host_are_no_functions():
     assert find(samples)["covariance"].state == "unresolved"
 
 
+def test_usage_alone_is_no_plateau_of_a_function_that_polls():
+    """All of its allocation at any load: only throughput says where it ends."""
+    samples = [
+        replace(s, usage={"haproxy": replace(u, cpu_share=1.0)})
+        for s in sweep(600.0, count=24)
+        if (u := s.usage["haproxy"])
+    ]
+    found = find(samples)["cpu"]
+    assert found.wl == pytest.approx(600.0, rel=0.2)
+    assert found.low < 600.0 < found.high
+
+
+def test_usage_that_flickers_at_its_plateau_widens_the_interval():
+    samples = sweep(600.0, count=24)
+    flicker = next(i for i, s in enumerate(samples) if s.point.wl > 1500.0)
+    usage = samples[flicker].usage["haproxy"]
+    mixed = list(samples)
+    mixed[flicker] = replace(samples[flicker], usage={"haproxy": replace(usage, cpu_share=0.85)})
+    assert find(mixed)["cpu"].wl == pytest.approx(find(samples)["cpu"].wl, rel=0.05)
+    assert find(mixed)["cpu"].high > 1500.0 > find(samples)["cpu"].high
+
+
 # --- sla
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cache
 from typing import Self
 
 import numpy as np
@@ -13,6 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import (  # type: ignore[import-untyped]  # comes with scikit-learn, has no types
+    ThreadpoolController,
+)
 
 from workbench.models.base import Floats
 from workbench.models.scales import NORMAL_95
@@ -79,7 +84,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
             n_restarts_optimizer=self.restarts,
             random_state=self.random_state,
         )
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _one_thread():
             # A hyperparameter at its bound (a flat KPI, no noise) is an answer, not a failure.
             warnings.simplefilter("ignore", ConvergenceWarning)
             self.regressor_.fit(self._laid_out(x), (target - self.y_offset_) / self.y_scale_)
@@ -91,13 +96,15 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
     def predict(self, X: ArrayLike) -> Floats:
         """Mean log KPI at `X` (m, 1), as shape (m,)."""
         check_is_fitted(self)
-        mean: Floats = self.regressor_.predict(self._laid_out(X))
+        with _one_thread():
+            mean: Floats = self.regressor_.predict(self._laid_out(X))
         return mean * self.y_scale_ + self.y_offset_
 
     def predict_band(self, X: ArrayLike) -> tuple[Floats, Floats]:
         """95 % band of the mean log KPI at `X` (m, 1), each bound of shape (m,)."""
         check_is_fitted(self)
-        mean, sd = self.regressor_.predict(self._laid_out(X), return_std=True)
+        with _one_thread():
+            mean, sd = self.regressor_.predict(self._laid_out(X), return_std=True)
         # scikit-learn's figure is for a new observation: White belongs to that, not to the mean.
         sd = np.sqrt(np.maximum(sd**2 - self.noise_level_, 0.0)) * self.y_scale_
         centre = mean * self.y_scale_ + self.y_offset_
@@ -110,6 +117,21 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # s
         span = float(np.ptp(self.knots_)) or 1.0
         beyond = np.minimum(x - self.knots_[0], 0.0) + np.maximum(x - self.knots_[-1], 0.0)
         return np.asarray(inside + beyond / span)[:, None]
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """Keep the linear algebra of ten by ten matrices on one thread.
+
+    On a host whose cores are busy (as a lab's are) its threads wait spinning for one another: a
+    fit of 15 ms then burns most of a second of CPU, beside the functions under test.
+    """
+    limiter: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
+    return limiter
 
 
 def _climb(

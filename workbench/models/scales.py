@@ -53,3 +53,8 @@ def log_sd(kpi: str, estimate: Estimate) -> float:
         return UNKNOWN_LOG_SD
     smallest, largest = _LOG_SD_RANGE
     return min(max(width / (2.0 * NORMAL_95), smallest), largest)
+
+
+def figure(value: float) -> str:
+    """A figure as a person reads it: four digits, no powers of ten for large ones."""
+    return f"{value:.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"

@@ -13,7 +13,7 @@ from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
 from workbench.domain.sessions import ConfigurationOutcome
 from workbench.models.base import ProfileModel
-from workbench.models.scales import UNKNOWN_LOG_SD, log_kpi, log_sd
+from workbench.models.scales import UNKNOWN_LOG_SD, figure, log_kpi, log_sd
 from workbench.models.selection import capped_log_kpi, stated
 from workbench.sampling.base import Ask, Ending, Space
 from workbench.sampling.intervals import Interval, Node, ends, intervals
@@ -91,7 +91,7 @@ class Track:
         if not gaps:
             return None
         gap = gaps[0]
-        why = f"bisects {gap.low:.4g}-{gap.high:.4g}: largest dx·dy ({gap.score:.2g})"
+        why = f"bisects {figure(gap.low)}-{figure(gap.high)}: largest dx·dy ({gap.score:.2g})"
         return self._ask(gap.middle, why, gap)
 
     def _ask(self, wl: float, why: str, gap: Interval | None = None) -> Ask:

@@ -10,7 +10,7 @@ from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
 from workbench.models.breakpoints.case import SAMPLE_LOG_SD, SHARED_LOG_SD, Case
 from workbench.models.breakpoints.threshold import Evidence, locate
-from workbench.models.scales import NORMAL_95, log_sd
+from workbench.models.scales import NORMAL_95, figure, log_sd
 
 _RATE = "throughput_rps"
 _EDGE = 0.02
@@ -55,7 +55,7 @@ def _open(case: Case) -> Breakpoint:
         return case.answer(
             "capacity",
             "below_range",
-            f"saturated from {case.bottom:.4g}{case.unit} on; carries about {rate:.4g}/s",
+            f"saturated from {figure(case.bottom)}{case.unit} on; carries about {figure(rate)}/s",
             _RATE,
         )
     note = f"{len(saturated)} saturated samples carried {_spread(saturated)}/s"
@@ -85,7 +85,8 @@ def _own_sd(sample: Sample) -> float:
 
 def _spread(samples: list[Sample]) -> str:
     rates = [s.kpis[_RATE].value for s in samples]
-    return f"{min(rates):.4g}" if len(rates) == 1 else f"{min(rates):.4g}-{max(rates):.4g}"
+    ends = dict.fromkeys((figure(min(rates)), figure(max(rates))))
+    return "-".join(ends)
 
 
 def _closed(case: Case) -> Breakpoint:
@@ -118,14 +119,14 @@ def _closed(case: Case) -> Breakpoint:
     own = scatter * math.sqrt(1.0 / count + 1.0 / int(alone.sum()))
     half = math.hypot(float(t.ppf(0.975, count + 1)) * own, NORMAL_95 * SHARED_LOG_SD)
     log_star = log_cycle + log_max
-    carried = f"X_max {math.exp(log_max):.4g}/s"
+    carried = f"X_max {figure(math.exp(log_max))}/s"
     if log_star + half < math.log(case.primary.low) or (
         loads[0] <= case.primary.low and log_star - half < math.log(case.primary.low)
     ):
         return case.answer(
             "capacity",
             "below_range",
-            f"saturated from {loads[0]:.4g}{case.unit} on; {carried}",
+            f"saturated from {figure(loads[0])}{case.unit} on; {carried}",
             _RATE,
         )
     return case.found(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from workbench.domain.parameters import Configuration, LoadModel, PrimaryWorkload, Sla
 from workbench.domain.profiles import Breakpoint, BreakpointRule, BreakpointState
 from workbench.domain.samples import Sample
-from workbench.models.scales import log_kpi
+from workbench.models.scales import figure, log_kpi
 from workbench.models.selection import capped_log_kpi, limited_by_source, of_configuration
 
 SAMPLE_LOG_SD = 0.05
@@ -118,8 +118,8 @@ class Case:
 
     def none_in_range(self, rule: BreakpointRule, what: str, kpi: str | None = None) -> Breakpoint:
         """`what` did not happen up to the highest valid load; says so if the source ended it."""
-        note = f"no {what} up to {self.top:.4g}{self.unit}"
+        note = f"no {what} up to {figure(self.top)}{self.unit}"
         limit = limited_by_source(self.every)
         if limit is not None and limit > self.top:
-            note += f", where the source limits (at {limit:.4g}{self.unit})"
+            note += f", where the source limits (at {figure(limit)}{self.unit})"
         return self.answer(rule, "none_in_range", note, kpi)

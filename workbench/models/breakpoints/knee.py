@@ -9,7 +9,7 @@ import numpy as np
 from workbench.domain.profiles import Breakpoint
 from workbench.models.base import Floats
 from workbench.models.breakpoints.case import LOAD_LOG_SD, Case
-from workbench.models.scales import NORMAL_95
+from workbench.models.scales import NORMAL_95, figure
 
 _FEWEST = 5
 """Samples for the four parameters of a two-piece line."""
@@ -31,7 +31,7 @@ def knee(case: Case) -> Breakpoint:
     over = [s for s in case.valid if case.capped_log_kpi(s) >= case.log_ceiling()]
     if not below and over:
         return case.answer(
-            "knee", "below_range", f"at its ceiling from {case.bottom:.4g}{case.unit} on"
+            "knee", "below_range", f"at its ceiling from {figure(case.bottom)}{case.unit} on"
         )
     highest = max((s.point.wl for s in below), default=0.0)
     beyond = [s for s in over if s.point.wl > highest][:1]

@@ -11,7 +11,7 @@ from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
 from workbench.models.breakpoints.case import Case
 from workbench.models.breakpoints.threshold import Evidence, Located, locate
-from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, log_kpi, log_sd
+from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, figure, log_kpi, log_sd
 from workbench.models.selection import stated
 
 QUANTILES: Mapping[str, float] = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
@@ -51,7 +51,8 @@ def sla(case: Case, limit: Sla) -> Breakpoint:
         return case.none_in_range("sla", f"{limit.kpi} over {limit.limit:g}", limit.kpi)
     if all(v.over for v in verdicts):
         if case.bottom > case.primary.low * (1.0 + 1e-9):
-            note = f"over {limit.limit:g} at every valid load, from {case.bottom:.4g}{case.unit} on"
+            lowest = f"{figure(case.bottom)}{case.unit}"
+            note = f"over {limit.limit:g} at every valid load, from {lowest} on"
             return case.answer("sla", "unresolved", note, limit.kpi)
         note = f"over {limit.limit:g} at the lowest load already"
         return case.answer("sla", "below_range", note, limit.kpi)
@@ -71,7 +72,7 @@ def _locate(verdicts: Sequence[_Verdict]) -> tuple[Located, str]:
             exact=graded,
         )
     )
-    span = f"{math.exp(min(under.x, over.x)):.4g} and {math.exp(max(under.x, over.x)):.4g}"
+    span = f"{figure(math.exp(min(under.x, over.x)))} and {figure(math.exp(max(under.x, over.x)))}"
     if graded:
         return located, f"on the line between {span}"
     if not clean:
