@@ -69,9 +69,8 @@ class Hey:
         rows = _rows(output, offer.expected_bytes, seconds)
         ended = rows.end[np.isfinite(rows.end)]
         # Clients without a line that runs past the end had failed or were hanging.
-        silent = max(0, clients - (len(rows) - ended.size))
-        since = np.minimum(free_since(ended, silent), seconds)
-        return records([rows, Rows.unanswered(since, since, np.full(silent, np.nan))], begin_s)
+        since = free_since(rows.start, ended, clients)
+        return records([rows, Rows.unanswered(since, since, np.full(since.size, np.nan))], begin_s)
 
 
 def _rows(output: str, expected_bytes: int, seconds: float) -> Rows:

@@ -143,7 +143,8 @@ def _open(
     in_flight, unsent = np.split(waiting, [min(offer.load.connections, waiting.size)])
     begun = in_flight
     if unsent.size:
-        begun = np.maximum(in_flight, free_since(answered.end, in_flight.size))
+        free = free_since(answered.start, answered.end, offer.load.connections)
+        begun = np.maximum(in_flight, free[-in_flight.size :])
     gave_up = np.where(np.arange(failed.size) < timeouts, offer.request_timeout_s, 0.0)
     return [
         rows,
@@ -157,15 +158,17 @@ def _closed(offer: Offer, answered: Rows, errors: dict[str, int], seconds: float
     clients = round(offer.wl)
     timeouts = errors.get(TIMED_OUT, 0)
     failures = sum(n for message, n in errors.items() if message not in (ABORTED, TIMED_OUT))
-    # When they failed is not written down: a time-out takes its time from the beginning on,
-    # refusals come at any time.
-    hung = np.floor(np.arange(timeouts) / clients) * offer.request_timeout_s
+    # When they failed is not written down: time-outs follow each other from the beginning on, on
+    # as few clients as can be; refusals come at any time.
+    rounds = max(1, int(seconds / offer.request_timeout_s))
+    hung = np.arange(timeouts) % rounds * float(offer.request_timeout_s)
     refused = (np.arange(failures) + 0.5) / max(1, failures) * seconds
     parts = [
         answered,
         Rows.unanswered(hung, hung, hung + offer.request_timeout_s),
         Rows.unanswered(refused, refused, refused),
     ]
+    starts = np.concatenate([part.start for part in parts])
     ends = np.concatenate([part.end for part in parts])
-    since = np.minimum(free_since(ends, clients), seconds)
-    return [*parts, Rows.unanswered(since, since, np.full(clients, np.nan))]
+    since = np.minimum(free_since(starts, ends, clients), seconds)
+    return [*parts, Rows.unanswered(since, since, np.full(since.size, np.nan))]

@@ -80,12 +80,20 @@ def assign_ticks(released: Floats, rate: float) -> Integers:
     return np.maximum(feasible, 0) + places
 
 
-def free_since(ends: Floats, clients: int) -> Floats:
-    """Since when each client has been on the request that it had not finished in the end.
+def free_since(starts: Floats, ends: Floats, clients: int) -> Floats:
+    """Since when each client is free that has begun nothing we know of since; sorted.
 
-    A client without think time begins its next request when the one before ends, so the starts
-    in order are ``clients`` zeros and then the ends in order, and the last ``clients`` of these
-    have no end of their own.
+    A client without think time, and a connection with work waiting for it, begins its next request
+    as soon as the one before has ended. So each start is taken to follow the latest end before it
+    that no other start has followed; ends that are left over belong to requests without a record.
     """
-    starts = np.sort(np.concatenate([np.zeros(clients), ends]))
-    return starts[starts.size - clients :]
+    free = [0.0] * clients
+    events = np.concatenate([ends, starts])
+    is_end = np.arange(events.size) < ends.size
+    # At equal instants the end comes first: it is what made the start possible.
+    for place in np.lexsort((~is_end, events)):
+        if is_end[place]:
+            free.append(float(events[place]))
+        elif free:
+            free.pop()
+    return np.array(free)
