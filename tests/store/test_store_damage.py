@@ -209,6 +209,18 @@ def view_in_place_of_a_table(path: Path) -> None:
         connection.execute("CREATE VIEW events AS SELECT * FROM read_text('/etc/hostname')")
 
 
+async def test_a_macro_in_a_session_is_not_run(tmp_path: Path) -> None:
+    """DuckDB lets a file's macro stand in for a function that we call."""
+    path = tmp_path / "s.duckdb"
+    await (await make_session(path)).close()
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE MACRO max(x) AS (SELECT content FROM read_text('/etc/hosts'))")
+        connection.execute("CREATE MACRO duckdb_functions() AS TABLE SELECT 1 WHERE false")
+    for read_only in (True, False):
+        with pytest.raises(SessionError, match="not a session"):
+            await SessionFile.open(path, read_only=read_only)
+
+
 def cut_short(path: Path) -> None:
     with duckdb.connect(path) as connection:
         connection.execute("CREATE TABLE mine AS SELECT range AS a FROM range(100000)")

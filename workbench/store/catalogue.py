@@ -165,6 +165,7 @@ def _summary(path: Path, line: _Line | None) -> SessionSummary:
         busy = isinstance(error, SessionBusy)
         if busy and line is not None:
             return _restored(path, line)
+        size, changed_ns, *_ = _signature(path)
         return SessionSummary(
             name=path.stem,
             state="running" if busy else "failed",
@@ -173,9 +174,9 @@ def _summary(path: Path, line: _Line | None) -> SessionSummary:
             targets=(),
             samples=0,
             invalid=0,
-            created_at=path.stat().st_ctime,
-            changed_at=path.stat().st_mtime,
-            size_bytes=path.stat().st_size,
+            created_at=changed_ns / 1e9,
+            changed_at=changed_ns / 1e9,
+            size_bytes=size,
             path=str(path),
         )
 

@@ -36,6 +36,7 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 
 _written_here: set[Path] = set()
 """Files that this process has open for writing."""
+_opening = threading.Lock()
 
 
 class Database:
@@ -59,17 +60,18 @@ class Database:
             self.live = False
             self._root = duckdb.connect(":memory:", config={**SETTINGS, "temp_directory": ""})
             return
-        self.live = self.path in _written_here
-        if self.live and not read_only:
-            raise SessionError(
-                "is being written by this process already",
-                where=str(path),
-                remedy="Wait until its run ends",
-            )
-        self._root = self._connect(self.path, read_only and not self.live)
-        if not read_only:
-            _written_here.add(self.path)
-            self.live = True
+        with _opening:
+            self.live = self.path in _written_here
+            if self.live and not read_only:
+                raise SessionError(
+                    "is being written by this process already",
+                    where=str(path),
+                    remedy="Wait until its run ends",
+                )
+            self._root = self._connect(self.path, read_only and not self.live)
+            if not read_only:
+                _written_here.add(self.path)
+                self.live = True
 
     def _connect(self, path: Path, read_only: bool) -> Cursor:
         try:

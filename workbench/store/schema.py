@@ -44,15 +44,12 @@ def version_of(cursor: Cursor, where: str, steps: Sequence[Migration]) -> int:
 
     Raises `SessionError` if it is no session, or newer than `steps`.
     """
-    found = dict(
-        cursor.execute(
-            "SELECT table_name, table_type FROM information_schema.tables"
-            " WHERE table_schema = 'main' AND table_catalog = current_database()"
-        ).fetchall()
-    )
-    # Only tables: a view in a session's place would run a query of its author's.
-    strangers = [name for name, kind in found.items() if kind != "BASE TABLE"]
-    if strangers or not {"schema_migrations", "events", "meta"} <= found.keys():
+    # A macro in the file could stand in for any function of ours, and a view for a table: either
+    # would run its author's query. `system.main` is the one place that a file cannot stand in for.
+    executable = _names(cursor, "function_name", "duckdb_functions")
+    executable |= _names(cursor, "view_name", "duckdb_views")
+    tables = _names(cursor, "table_name", "duckdb_tables")
+    if executable or not {"schema_migrations", "events", "meta"} <= tables:
         raise SessionError(
             "is a DuckDB file, but not a session", where=where, remedy="See workbench ls"
         )
@@ -64,6 +61,11 @@ def version_of(cursor: Cursor, where: str, steps: Sequence[Migration]) -> int:
     version, app_version = int(row[0]), str(row[1])
     refuse_newer(version, app_version, where, steps)
     return version
+
+
+def _names(cursor: Cursor, column: str, function: str) -> set[str]:
+    query = f"SELECT {column} FROM system.main.{function}() WHERE NOT internal"  # noqa: S608 - own
+    return {str(name) for (name,) in cursor.execute(query).fetchall()}
 
 
 def refuse_newer(version: int, app_version: str, where: str, steps: Sequence[Migration]) -> None:

@@ -189,11 +189,23 @@ def open_session(
     """What `SessionFile.open` does, for a thread."""
     steps = steps or schema.migrations()
     if path.is_dir():
-        database = Database(None, read_only=True)
+        return _open_bundle(path, steps)
+    if path.is_file():
+        return _open_file(path, read_only, steps)
+    raise SessionError("is not there", where=str(path), remedy="See workbench ls")
+
+
+def _open_bundle(path: Path, steps: Sequence[schema.Migration]) -> SessionFile:
+    database = Database(None, read_only=True)
+    try:
         bundle.load_bundle(path, database, steps)
         return SessionFile(path, database, ())
-    if not path.is_file():
-        raise SessionError("is not there", where=str(path), remedy="See workbench ls")
+    except BaseException:
+        database.close()
+        raise
+
+
+def _open_file(path: Path, read_only: bool, steps: Sequence[schema.Migration]) -> SessionFile:
     acknowledged = Acknowledged.read(path)
     database = Database(path, read_only=read_only)
     try:
