@@ -21,16 +21,16 @@ LEAST_DISK_BYTES = 2_000_000_000
 FULL_CONNTRACK = 0.8
 GOOD_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
 """Clock sources that user space reads without a system call."""
-TOOLS = {
-    "debootstrap": "makes the base image where no registry answers: apt install debootstrap",
-    "oha": "is built into the source image by `workbench images build`; on the host it is optional",
-}
+TOOLS = {"debootstrap": "makes the base image where no registry answers: apt install debootstrap"}
 
 log = logger("engine.doctor")
 
 
 async def examine(workspace: Workspace) -> tuple[Check, ...]:
-    """All checks; a lab or plugin that cannot be asked is itself a finding."""
+    """All checks; a lab or plugin that cannot be asked is itself a finding.
+
+    Where a lab knows more about something than we do, its line replaces ours.
+    """
     checks = [
         _cores(),
         _cgroups(),
@@ -46,7 +46,8 @@ async def examine(workspace: Workspace) -> tuple[Check, ...]:
         if group == "labs":
             for name, lab in parts.items():
                 checks += await _lab(name, lab)
-    return (*checks, *_paths(workspace))
+    by_name = {check.name: check for check in (*checks, *_paths(workspace))}
+    return tuple(by_name.values())
 
 
 async def _lab(name: str, lab: Any) -> tuple[Check, ...]:

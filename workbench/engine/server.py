@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from typing import Any
 
 from workbench import __version__
@@ -27,6 +28,9 @@ AT_ONCE = 32
 """Requests of one connection under way; the next waits in its socket."""
 HELLO_TIMEOUT_S = 10.0
 GOODBYE_TIMEOUT_S = 2.0
+
+LARGE = messages.Viewed | messages.EventPage | messages.SamplePage
+"""Replies that may take more than 20 ms to encode: done in a thread."""
 
 log = logger("engine.server")
 
@@ -142,7 +146,7 @@ class Connection:
             )
         log.info("connection refused", error=str(error), identity=self._who.identity)
         with suppress(ConnectionError, TimeoutError):
-            await self._send({"id": 0, "reply": codec.message_to_plain(codec.failed(error))})
+            await self._answer(0, codec.failed(error))
             self._writer.write_eof()
             # Hanging up on unread lines would reset the connection, and the sentence be lost.
             async with asyncio.timeout(GOODBYE_TIMEOUT_S):
@@ -159,8 +163,7 @@ class Connection:
                     for feed, session in list(self._feeds.items()):
                         if session == request.session:
                             feed.cancel()
-                reply = await self._engine.handle(request, self._who)
-                await self._send({"id": number, "reply": await _encoded(reply)})
+                await self._answer(number, await self._engine.handle(request, self._who))
         finally:
             self._slots.release()
 
@@ -169,11 +172,9 @@ class Connection:
             try:
                 following = await stack.enter_async_context(self._engine.follow(session))
             except WorkbenchError as error:
-                failed = codec.failed(error)
-                await self._send({"id": number, "reply": codec.message_to_plain(failed)})
+                await self._answer(number, codec.failed(error))
                 return
-            view = await _encoded(messages.Viewed(following.view))
-            await self._send({"id": number, "reply": view})
+            await self._answer(number, messages.Viewed(following.view))
             task = tasks.create_task(
                 self._feed(number, session, following, stack.pop_all()), name=f"feed {session}"
             )
@@ -193,6 +194,12 @@ class Connection:
                     else:
                         await self._send(head | {"tick": codec.message_to_plain(change)})
                 await self._send(head | {"end": True})
+
+    async def _answer(self, number: int, reply: Reply) -> None:
+        if isinstance(reply, LARGE):
+            await self._write(await asyncio.to_thread(_line_of, number, reply))
+        else:
+            await self._write(_line_of(number, reply))
 
     async def _send(self, plain: dict[str, Any]) -> None:
         await self._write(line(plain))
@@ -216,19 +223,17 @@ def _request_of(text: bytes) -> tuple[int, Request]:
     return number, request
 
 
-async def _encoded(reply: Reply) -> dict[str, Any]:
-    """A reply as plain values; a snapshot piece by piece, so that it never holds up the loop."""
-    if not isinstance(reply, messages.Viewed):
-        return codec.message_to_plain(reply)
-    view = reply.view
-    configurations = []
-    for configuration in view.configurations:
-        configurations.append(codec.to_plain(configuration))
-        await asyncio.sleep(0)
-    view.configurations = []  # the snapshot is ours alone
-    plain = codec.message_to_plain(reply)
-    plain["view"]["configurations"] = configurations
-    return plain
+def _line_of(number: int, reply: Reply) -> bytes:
+    """A reply as a line; a snapshot piece by piece, so that no piece holds the interpreter long."""
+    if isinstance(reply, messages.Viewed):
+        view = reply.view
+        configurations = [codec.to_plain(configuration) for configuration in view.configurations]
+        whole = messages.Viewed(replace(view, configurations=[]))
+        plain = codec.message_to_plain(whole)
+        plain["view"]["configurations"] = configurations
+    else:
+        plain = codec.message_to_plain(reply)
+    return line({"id": number, "reply": plain})
 
 
 def _first(group: BaseExceptionGroup[Any]) -> BaseException:

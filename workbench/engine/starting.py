@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from workbench import __version__, plugins
 from workbench.domain.campaign import Campaign
-from workbench.domain.errors import LabError, SessionError, UsageError
+from workbench.domain.errors import LabError, SessionError, UsageError, WorkbenchError
 from workbench.domain.events import CampaignPlanned, Noted, SessionCreated
-from workbench.domain.lab import HostFacts
+from workbench.domain.lab import Check, HostFacts
 from workbench.domain.messages import PlanCampaign, ResumeSession, RunCampaign
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Sample
@@ -175,9 +175,12 @@ async def choose_lab(wanted: str | None) -> tuple[str, str]:
                 "the recorded lab needs a recording", remedy="Write --lab recorded:NAME"
             )
         return wanted, ""
-    docker = await asyncio.to_thread(plugins.load, "labs", "docker")
-    checks = await docker.examine()
-    engine = next((check for check in checks if "engine" in check.name.lower()), None)
+    try:
+        docker = await asyncio.to_thread(plugins.load, "labs", "docker")
+        checks: tuple[Check, ...] = await docker.examine()
+    except WorkbenchError as error:
+        return "sim", f"{error.what}: the simulated lab is used instead"
+    engine = next((check for check in checks if "engine" in check.name), None)
     if engine is not None and engine.state != "missing":
         return "docker", ""
     found = engine.found if engine else "no Docker engine answers"
