@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
+
+from textual.app import App
+from textual.pilot import Pilot
 
 from workbench.domain.campaign import Campaign, SamplingPlan, TargetPlan
 from workbench.domain.errors import EngineError, WorkbenchError
@@ -65,6 +69,8 @@ from workbench.domain.samples import Estimate, Finding, Sample, Usage
 from workbench.domain.sessions import Plan, PlannedConfiguration, SessionSummary
 from workbench.domain.topology import Series, Target, Vnf
 from workbench.link.client import Feed
+from workbench.tui.app import WorkbenchApp
+from workbench.tui.screens.live import LiveScreen
 
 SESSION = "demo-1"
 START = 1_790_000_000.0
@@ -300,3 +306,48 @@ def usage_tick(**shares: float) -> UsageTick:
 
 def progress_tick() -> Progress:
     return Progress(SESSION, "measuring", "tinyproxy", None, 830.0, 21, 80, 105.0, 355.0)
+
+
+# ---------------------------------------------------------------------- driving the screens
+
+
+def screen_text(app: App[Any]) -> str:
+    """What the terminal shows."""
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], object], what: str = "") -> None:
+    """Let the app work until the condition holds."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + 10
+    while loop.time() < deadline:
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"never came: {what}\n{screen_text(pilot.app)}")
+
+
+@asynccontextmanager
+async def opened(
+    client: FakeClient, size: tuple[int, int] = (80, 24), **arguments: Any
+) -> AsyncIterator[Pilot[Any]]:
+    """The app with its live screen on the fake session, connected and drawn."""
+
+    async def connect() -> FakeClient:
+        return client
+
+    app = WorkbenchApp(connect, **({"session": SESSION} | arguments))
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and app.screen.connected)
+        await redrawn(pilot)
+        yield pilot
+
+
+async def redrawn(pilot: Pilot[Any]) -> str:
+    """Everything that was told so far is folded and drawn; what the terminal shows then."""
+    screen = pilot.app.screen
+    await pilot.pause()
+    if isinstance(screen, LiveScreen) and screen.frozen is None:
+        screen.draw()
+    await pilot.pause()
+    return screen_text(pilot.app)

@@ -79,7 +79,7 @@ class WorkbenchApp(App[None]):
             self.set_interval(WATCH_S, self._leave_if_terminal_gone)
 
     async def on_unmount(self) -> None:
-        await self._hang_up()
+        await _hang_up(self._link)
 
     # ------------------------------------------------------------------------- the engine
 
@@ -91,17 +91,8 @@ class WorkbenchApp(App[None]):
 
     def reconnect(self) -> None:
         """Forget the connection; the next `client` makes a new one."""
-        self.run_worker(self._hang_up(), exit_on_error=False)
+        self.run_worker(_hang_up(self._link), exit_on_error=False)
         self._link = None
-
-    async def _hang_up(self) -> None:
-        link, self._link = self._link, None
-        if link is None:
-            return
-        if not link.done():
-            link.cancel()
-        elif not link.cancelled() and link.exception() is None:
-            await link.result().close()
 
     def _leave_if_terminal_gone(self) -> None:
         """A pty whose other end closed, but which is not ours to get SIGHUP from, never says so."""
@@ -132,3 +123,12 @@ class WorkbenchApp(App[None]):
         """Close whatever lies over the sessions."""
         while len(self.screen_stack) > 1:
             self.pop_screen()
+
+
+async def _hang_up(link: asyncio.Task[Client] | None) -> None:
+    if link is None:
+        return
+    if not link.done():
+        link.cancel()
+    elif not link.cancelled() and link.exception() is None:
+        await link.result().close()

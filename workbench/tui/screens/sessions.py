@@ -122,7 +122,7 @@ class SessionsScreen(WorkbenchScreen):
             [
                 (
                     (" workbench ", "strong"),
-                    (f" {len(self.sessions)} sessions, {running} running", "dim"),
+                    (f" {_count(len(self.sessions))}, {running} running", "dim"),
                 )
             ]
         )
@@ -250,3 +250,7 @@ def _cells(session: SessionSummary) -> tuple[str, ...]:
             ", ".join(session.targets),
         )
     )
+
+
+def _count(sessions: int) -> str:
+    return "1 session" if sessions == 1 else f"{sessions} sessions"

@@ -49,6 +49,7 @@ class ConfigurationList(Rows):
         return max(0, min(top, count - room))
 
     def on_resize(self) -> None:
+        self.top = 0
         self.top = self._top_for(self.selected, len(self.rows))
         self.refresh()
 

@@ -1,0 +1,167 @@
+"""The plot, as text: everything on it must be told apart without colour."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.tui.canvas import GLYPHS, Axis
+from workbench.tui.figure import Asked, Figure, Fit, Limit, Line, Mark, draw
+
+WLS = tuple(10 * 160 ** (i / 99) for i in range(100))
+MEAN = tuple(2 + (wl / 400) ** 3 for wl in WLS)
+FULL = Figure(
+    (10, 1600),
+    (
+        Mark(10, 2.0, 1.7, 2.4, True),
+        Mark(400, 3.0, 1.0, 12.0, True),
+        Mark(900, 14.0, 13.0, 15.0, False),
+        Mark(1500, None, None, None, False),
+    ),
+    Fit(WLS, MEAN, tuple(0.5 * m for m in MEAN), tuple(2 * m for m in MEAN)),
+    Asked(700, 500, 900),
+    (Line(780, 740, 820, "capacity 780 [740–820]"), Line(512, 420, 560, "knee 512 [420–560]")),
+    Limit(40.0, "SLA p95 ≤ 40 ms"),
+)
+
+
+def text(figure: Figure, width: int = 78, height: int = 16, glyphs: str = "braille") -> list[str]:
+    canvas = draw(figure, width, height, GLYPHS[glyphs])
+    rows = ["".join(character for character, _ in row) for row in canvas.cells]
+    assert len(rows) == height
+    assert all(len(row) == width for row in rows)
+    return rows
+
+
+def styles(figure: Figure, style: str) -> set[tuple[int, int]]:
+    canvas = draw(figure, 78, 16, GLYPHS["braille"])
+    return {
+        (x, y)
+        for y, row in enumerate(canvas.cells)
+        for x, (_, found) in enumerate(row)
+        if found == style
+    }
+
+
+def test_everything_is_on_the_plot_and_has_a_shape_of_its_own() -> None:
+    shown = "\n".join(text(FULL))
+    for part in ("●", "×", "┬", "┴", "░", "┝", "◇", "┥ next", "┊", "╌ SLA p95 ≤ 40 ms"):
+        assert part in shown
+    assert "capacity 780 [740–820]" in shown
+    assert "knee 512 [420–560]" in shown
+    assert any(0x2800 < ord(c) < 0x2900 for c in shown), "the curve is drawn in braille"
+
+
+def test_the_band_surrounds_the_curve() -> None:
+    flat = Fit((10.0, 1000.0), (10.0, 10.0), (3.0, 3.0), (30.0, 30.0))
+    figure = Figure((10, 1000), (Mark(10, 1.0, 1.0, 1.0, True), Mark(10, 100.0, 1, 1, True)), flat)
+    band, curve = styles(figure, "band"), styles(figure, "curve")
+    (row,) = {y for _, y in curve}
+    columns = {x for x, _ in curve}
+    assert len(columns) > 60
+    for x in columns:
+        rows = sorted(y for column, y in band if column == x)
+        assert rows[0] < row < rows[-1]
+        assert abs((row - rows[0]) - (rows[-1] - row)) <= 1, "even on a log axis"
+
+
+def test_unequal_intervals_are_drawn_unequal() -> None:
+    figure = Figure((10, 1000), (Mark(100, 10.0, 9.9, 900.0, True),))
+    rows = text(figure)
+    column = next(row.index("●") for row in rows if "●" in row)
+    drawn = [row[column] for row in rows]
+    assert drawn.index("┬") < drawn.index("●") - 5
+    assert "┴" not in drawn, "a low end in the same cell as the mark has no cap"
+
+
+def test_a_sample_without_a_figure_stands_at_the_top_edge() -> None:
+    assert text(FULL)[0].rstrip().endswith("×")
+
+
+def test_the_next_interval_lies_on_the_axis_at_its_place() -> None:
+    rows = text(FULL)
+    axis = rows[-2]
+    assert axis.index("┝") < axis.index("◇") < axis.index("┥")
+    assert rows[-1].split()[0] == "10"
+
+
+def test_a_limit_far_away_is_named_at_the_edge_with_an_arrow() -> None:
+    shown = text(Figure((10, 1000), FULL.marks, limit=Limit(9e6, "SLA p95 ≤ 9000 s")))
+    assert "SLA p95 ≤ 9000 s ↑" in shown[0]
+
+
+def test_labels_do_not_cover_each_other() -> None:
+    lines = tuple(Line(700 + i, 690, 720, f"rule{i} {700 + i}") for i in range(5))
+    shown = "\n".join(text(Figure((10, 1600), FULL.marks, lines=lines)))
+    assert all(f"rule{i} {700 + i}" in shown for i in range(5))
+
+
+def test_ascii_says_the_same_with_ascii_alone() -> None:
+    shown = "\n".join(text(FULL, glyphs="ascii"))
+    assert shown.isascii()
+    assert "capacity 780 [740-820]" in shown
+    assert all(mark in shown for mark in ("o", "x", "?", ":", "*", "!", "next"))
+
+
+def test_block_dots_are_half_cells() -> None:
+    shown = "\n".join(text(FULL, glyphs="block"))
+    assert any(c in shown for c in "▀▄█")
+
+
+def test_no_samples_is_said() -> None:
+    assert "no samples yet" in "\n".join(text(Figure(empty="no samples yet")))
+
+
+@pytest.mark.parametrize("size", [(0, 0), (1, 1), (15, 3), (16, 4), (20, 5), (300, 90)])
+def test_any_size_can_be_drawn(size: tuple[int, int]) -> None:
+    text(FULL, *size)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(1e-3, 1e7), st.one_of(st.none(), st.floats(0, 1e6)), st.floats(0, 10)),
+        max_size=12,
+    ),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["braille", "block", "ascii"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_any_samples_can_be_drawn(
+    points: list[tuple[float, float | None, float]], log_x: bool, log_y: bool, glyphs: str
+) -> None:
+    marks = tuple(
+        Mark(x, y, None if y is None else y / (1 + w), None if y is None else y * (1 + w), w < 5)
+        for x, y, w in points
+    )
+    text(Figure(None, marks, log_x=log_x, log_y=log_y), 60, 12, glyphs)
+
+
+@given(st.floats(1e-6, 1e6), st.floats(1.01, 1e6), st.integers(1, 20), st.booleans())
+@settings(deadline=None)
+def test_ticks_are_few_and_inside(low: float, factor: float, most: int, log: bool) -> None:
+    axis = Axis(low, low * factor, log)
+    ticks = axis.ticks(most)
+    assert len(ticks) <= 2 * most + 2
+    assert all(-0.01 <= axis.at(tick) <= 1.01 for tick in ticks)
+
+
+def test_log_ticks_are_round() -> None:
+    assert Axis(9, 2000, log=True).ticks(8) == pytest.approx(
+        (10, 20, 50, 100, 200, 500, 1000, 2000)
+    )
+    assert Axis(1, 1e6, log=True).ticks(4) == pytest.approx((1, 100, 1e4, 1e6))
+    assert Axis(100, 140, log=True).ticks(5) == pytest.approx((100, 110, 120, 130, 140))
+
+
+def test_linear_ticks_are_round() -> None:
+    assert Axis(0, 95, log=False).ticks(5) == pytest.approx((0, 20, 40, 60, 80))
+
+
+def test_an_axis_puts_values_where_they_belong() -> None:
+    assert Axis(1, 100, log=True).at(10) == pytest.approx(0.5)
+    assert Axis(0, 10, log=False).at(2.5) == pytest.approx(0.25)
+    assert math.isfinite(Axis(1, 100, log=True).at(0.0))

@@ -1,0 +1,151 @@
+"""The session picker: list, filter, empty state, start, resume, replay."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fake_link import SESSION, FakeClient, redrawn, screen_text, story, until
+from textual.pilot import Pilot
+
+from workbench.domain.errors import EngineError
+from workbench.domain.messages import PlanCampaign, ResumeSession, RunCampaign
+from workbench.tui.app import WorkbenchApp
+from workbench.tui.screens.launch import LaunchScreen
+from workbench.tui.screens.live import LiveScreen
+from workbench.tui.screens.sessions import SessionsScreen
+
+
+@asynccontextmanager
+async def picker(
+    client: FakeClient, size: tuple[int, int] = (80, 24), until_shown: str = "night"
+) -> AsyncIterator[Pilot[None]]:
+    async def connect() -> FakeClient:
+        return client
+
+    app = WorkbenchApp(connect)
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: until_shown in screen_text(app), until_shown)
+        yield pilot
+
+
+async def test_sessions_are_listed_newest_first() -> None:
+    async with picker(FakeClient()) as pilot:
+        shown = screen_text(pilot.app)
+        assert "3 sessions, 1 running" in shown
+        assert shown.index(SESSION) < shown.index("night") < shown.index("closed-loop")
+        assert "interrupted" in shown
+        assert "⏎ Open" in shown
+
+
+async def test_an_empty_workspace_names_the_next_key() -> None:
+    async with picker(FakeClient(sessions=False), until_shown="No sessions here yet") as pilot:
+        assert "Press n to start a campaign." in screen_text(pilot.app)
+        await pilot.press("enter", "r", "R")
+        assert isinstance(pilot.app.screen, SessionsScreen)
+
+
+async def test_enter_opens_the_session_under_the_cursor() -> None:
+    async with picker(FakeClient()) as pilot:
+        await pilot.press("j", "k", "enter")
+        await until(pilot, lambda: "tinyproxy 25 % · p95" in screen_text(pilot.app), "live")
+
+
+async def test_only_what_was_interrupted_can_be_resumed() -> None:
+    client = FakeClient()
+    async with picker(client) as pilot:
+        await pilot.press("r")
+        assert isinstance(pilot.app.screen, SessionsScreen)
+        await pilot.press("down")
+        assert "r Resume" in await redrawn(pilot)
+        await pilot.press("r")
+        await until(pilot, client.commands, "the command")
+        assert client.commands() == [ResumeSession("night")]
+
+
+async def test_the_filter_keeps_matching_sessions_and_escape_shows_all() -> None:
+    async with picker(FakeClient()) as pilot:
+        await pilot.press("slash", *"nig")
+        await until(pilot, lambda: "closed-loop" not in screen_text(pilot.app), "filtered")
+        assert "night" in screen_text(pilot.app)
+        await pilot.press(*"zzz")
+        await until(pilot, lambda: "No session has this text" in screen_text(pilot.app), "none")
+        await pilot.press("escape")
+        await until(pilot, lambda: "closed-loop" in screen_text(pilot.app), "all")
+
+
+async def test_a_campaign_is_started_with_its_plan_in_view() -> None:
+    client = FakeClient()
+    async with picker(client) as pilot:
+        await pilot.press("n")
+        await until(pilot, lambda: "at most 80 samples" in screen_text(pilot.app), "the plan")
+        assert isinstance(pilot.app.screen, LaunchScreen)
+        assert "two cores only" in screen_text(pilot.app)
+        await pilot.press("j", "l", "l")
+        await until(pilot, lambda: "lab  sim" in screen_text(pilot.app), "the lab")
+        await until(pilot, lambda: PlanCampaign("demo-closed", "sim") in client.asked, "its plan")
+        await pilot.press("enter")
+        await until(pilot, client.commands, "the command")
+        assert client.commands() == [RunCampaign("demo-closed", lab="sim")]
+        await until(pilot, lambda: "RUNNING" in screen_text(pilot.app), "the run")
+
+
+async def test_escape_starts_nothing() -> None:
+    client = FakeClient()
+    async with picker(client) as pilot:
+        await pilot.press("n", "escape")
+        assert isinstance(pilot.app.screen, SessionsScreen)
+        assert client.commands() == []
+
+
+async def test_a_refused_start_is_a_sentence_and_leads_back() -> None:
+    client = FakeClient()
+    async with picker(client) as pilot:
+        await pilot.press("n")
+        await until(pilot, lambda: "at most 80 samples" in screen_text(pilot.app), "the plan")
+        client.refuses = EngineError("the host has 2 cores, demo needs 2.5")
+        await pilot.press("enter")
+        await until(pilot, lambda: "demo needs 2.5." in screen_text(pilot.app), "the sentence")
+        client.refuses = None
+        await pilot.press("enter", "escape")
+        await until(pilot, lambda: "night" in screen_text(pilot.app), "the list")
+
+
+async def test_no_engine_is_a_banner_and_r_looks_again() -> None:
+    client = FakeClient()
+    client.refuses = EngineError("no engine answered")
+    async with picker(client, until_shown="No engine answers") as pilot:
+        assert "no engine answered. r to reconnect" in screen_text(pilot.app)
+        client.refuses = None
+        await pilot.press("r")
+        await until(pilot, lambda: "night" in screen_text(pilot.app), "the list")
+
+
+async def test_replay_plays_the_events_to_the_same_screen() -> None:
+    client = FakeClient(story(finished=True))
+    async with picker(client) as pilot:
+        await pilot.press("R")
+        await until(pilot, lambda: "REPLAY" in screen_text(pilot.app), "replaying")
+        screen = pilot.app.screen
+        assert isinstance(screen, LiveScreen)
+        await pilot.press("p")
+        assert "REPLAY held" in await redrawn(pilot)
+        assert "p Play" in screen_text(pilot.app)
+        for _ in range(8):
+            await pilot.press("plus")
+        assert screen.replay is not None
+        assert screen.replay.speed == 128
+        await pilot.press("minus")
+        assert screen.replay.speed == 64
+        await pilot.press("plus", "p")
+        await until(pilot, lambda: "REPLAY ended" in screen_text(pilot.app), "the end")
+        assert screen.live.view == client.view()
+        assert "FINISHED" in await redrawn(pilot)
+        assert client.commands() == []
+
+
+async def test_20x5_says_too_small() -> None:
+    async with picker(FakeClient(), (20, 5), "needs 60x15") as pilot:
+        await pilot.press("n", "escape", "slash", "escape")
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: "night" in screen_text(pilot.app), "the list")
