@@ -86,7 +86,7 @@ def _told(path: Path, workspace: Workspace) -> Mistake:
         pytest.param(b"kind: campaign\nsummary: \xe9t\xe9\n", 2, 10, "is not UTF-8", id="latin-1"),
         pytest.param(b"\x7fELF\x02\x01\x01\x00\x00", 1, 1, "holds '\\x7f', a char", id="binary"),
         pytest.param(b"kind: campaign\n\x00", 2, 1, "holds '\\x00', a char", id="nul"),
-        pytest.param(b"#" * (LARGEST_FILE + 1), 1, 1, "is larger than 256 KiB", id="huge"),
+        pytest.param(b"#" * (LARGEST_FILE + 1), 1, 1, "is larger than 64 KiB", id="huge"),
     ],
 )
 def test_what_is_no_text_is_told_off(
@@ -123,6 +123,25 @@ def test_a_file_that_is_named_badly_is_told_off(tmp_path: Path, workspace: Works
     (mistake,) = lint(path, workspace=workspace)
 
     assert mistake.message.startswith("is named 'my campaign', must be named with ASCII letters")
+
+
+def test_a_build_folder_of_an_impossible_name_is_told_off(
+    tmp_path: Path, workspace: Workspace
+) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(f"kind: vnf\nbuild: {'x' * 300}\n")
+
+    mistakes = lint(path, workspace=workspace)
+
+    assert [m.message.endswith("but no Dockerfile is there") for m in mistakes] == [True]
+
+
+def test_a_file_name_with_control_characters_is_shown_without(
+    tmp_path: Path, workspace: Workspace
+) -> None:
+    mistakes = lint(tmp_path / "a\x1b[31m\n\udcff.yaml", workspace=workspace)
+
+    assert [str(m).isprintable() for m in mistakes] == [True]
 
 
 def test_no_sentence_carries_control_characters(tmp_path: Path, workspace: Workspace) -> None:

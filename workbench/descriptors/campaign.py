@@ -64,10 +64,6 @@ def _without_repetition(values: list[_T]) -> list[_T]:
     return values
 
 
-def _kpi(text: str) -> str:
-    return kpi_name(text)
-
-
 Raw = Annotated[
     int | float | str,
     Field(union_mode="left_to_right"),
@@ -76,7 +72,7 @@ Raw = Annotated[
 RawWorkload = Annotated[Raw, WithJsonSchema(quantity_schema(BYTES, COUNT))]
 RawPrimary = Annotated[Raw, WithJsonSchema(quantity_schema(PER_SECOND, COUNT))]
 RawKpi = Annotated[Raw, WithJsonSchema(quantity_schema(*KPI_DIMENSIONS.values()))]
-KpiName = Annotated[str, AfterValidator(_kpi)]
+KpiName = Annotated[str, AfterValidator(kpi_name)]
 Option = Annotated[int | float | str, Field(union_mode="left_to_right")]
 
 

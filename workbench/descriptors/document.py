@@ -20,7 +20,7 @@ from ruamel.yaml.reader import ReaderError
 from workbench.descriptors.units import shown
 from workbench.domain.errors import DescriptorError, Mistake
 
-LARGEST_FILE = 256 * 1024
+LARGEST_FILE = 64 * 1024
 """Bytes; the longest descriptor that ships has 3 kB."""
 DEEPEST = 40
 MOST_NODES = 20_000
@@ -132,7 +132,15 @@ def read_document(path: Path, file: str | None = None) -> Document:
 
 def printable(path: Path) -> str:
     """A path as text that any terminal can be given."""
-    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(path))
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file is there, as far as this user can tell."""
+    try:
+        return path.is_file()
+    except OSError:  # a folder that may not be read, a name that no file system has
+        return False
 
 
 def _read_text(path: Path, file: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from workbench import paths
-from workbench.descriptors.document import printable, read_document
+from workbench.descriptors.document import is_file, printable, read_document
 from workbench.descriptors.fields import NAME_RULE, VNF_NAME_RULE, is_name, is_vnf_name
 from workbench.descriptors.reading import (
     AnyDescriptor,
@@ -68,7 +68,7 @@ class Library:
             return None
         file = Path(name, VNF_FILE) if kind == "vnf" else Path(f"{name}.yaml")
         found = (root / FOLDERS[kind] / file for root in self.roots)
-        return next((path for path in found if path.is_file()), None)
+        return next((path for path in found if is_file(path)), None)
 
     def names(self, kind: Kind) -> tuple[str, ...]:
         """Every name of that kind, sorted."""

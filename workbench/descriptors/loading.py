@@ -38,7 +38,7 @@ def load_campaign(name_or_path: str, *, workspace: Workspace) -> LoadedCampaign:
         If there is no campaign of that name; it names those that there are.
     """
     if "/" in name_or_path or name_or_path.endswith(_SUFFIXES):
-        path = Path(name_or_path).expanduser()
+        path = Path(name_or_path)
         library = library_for(workspace, beside=path)
     else:
         library = library_for(workspace)

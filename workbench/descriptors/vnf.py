@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from workbench.descriptors.document import is_file
 from workbench.descriptors.fields import (
     ContainerPath,
     Duration,
@@ -150,7 +151,7 @@ class VnfText(Descriptor):
             role=self.role,
             placement=self.placement,
             summary=self.summary,
-            build=str((folder / self.build).resolve()) if self.build else "",
+            build=str((folder / self.build).absolute()) if self.build else "",
             image=self.image or "",
             port=self.port,
             command=tuple(self.command),
@@ -165,10 +166,9 @@ class VnfText(Descriptor):
 
 
 def _build_mistakes(build: str, folder: Path) -> Iterator[Located]:
-    wanted = (folder / build).resolve()
-    if Path(build).is_absolute() or not wanted.is_relative_to(folder.resolve()):
+    if Path(build).is_absolute() or ".." in Path(build).parts:
         yield ("build",), f"is {shown(build)}, must be a folder in the descriptor's own folder"
-    elif not (wanted / "Dockerfile").is_file():
+    elif not is_file(folder / build / "Dockerfile"):
         yield ("build",), f"is {shown(build)}, but no Dockerfile is there"
 
 
