@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from session_making import EPOCH, created
 
+from workbench.domain.errors import SessionError
 from workbench.domain.events import Event, Noted, Tick, UsageTick
 from workbench.engine.channel import QUEUE, Channel, Following
 from workbench.store.session_file import SessionFile
@@ -70,3 +72,14 @@ async def test_who_unfollows_hears_no_more(channel: Channel) -> None:
     following.end()
     assert await rest(following) == []
     assert not channel.followed
+
+
+async def test_a_stream_that_ends_by_an_error_raises_it_after_the_last_event(
+    channel: Channel,
+) -> None:
+    following = channel.follow()
+    event = await channel.record(Noted("info", "the last"))
+    channel.end(SessionError("the disk is full"))
+    assert await anext(following) == event
+    with pytest.raises(SessionError, match="disk is full"):
+        await anext(following)

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from engine_watching import SLOW, SMALL, Watched, kinds, same, stored_events, stored_samples
 
-from workbench.domain.errors import EngineError, SessionTaken, SessionUnknown, UsageError
+from workbench.domain.errors import (
+    EngineError,
+    SessionError,
+    SessionTaken,
+    SessionUnknown,
+    UsageError,
+)
 from workbench.domain.events import (
     ConfigurationFinished,
+    Event,
+    Fact,
     ModelFitted,
     Noted,
     PointAsked,
@@ -23,7 +35,10 @@ from workbench.domain.events import (
 from workbench.domain.messages import (
     ContinueRun,
     EngineStatus,
+    Exported,
+    ExportSession,
     GetStatus,
+    ImportBundle,
     ListSessions,
     PauseRun,
     PlanCampaign,
@@ -41,6 +56,7 @@ from workbench.domain.projection import SessionView
 from workbench.engine.core import Engine
 from workbench.link.local import LocalClient
 from workbench.link.socket import SocketClient
+from workbench.store.session_file import SessionFile
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -255,6 +271,79 @@ async def test_a_killed_worker_costs_nothing(engine: Engine, client: SocketClien
     assert any(isinstance(e.fact, Noted) and "worker" in e.fact.text for e in watched.events)
     whole = await stored_samples(client, "whole")
     assert same(await stored_samples(client, "bereft"), whole)
+
+
+async def test_a_session_that_cannot_be_written_ends_its_feeds_with_a_sentence(
+    engine: Engine, client: SocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await start(client, "full", pace=SLOW)
+    async with client.follow("full") as feed:
+        watched = Watched(feed)
+        await watched.fact(SampleTaken)
+        append = SessionFile.append
+
+        async def full(self: SessionFile, fact: Fact, **rest: Any) -> Event:
+            if self.name == "full":
+                raise SessionError("cannot be written: the disk is full", where="full")
+            return await append(self, fact, **rest)
+
+        monkeypatch.setattr(SessionFile, "append", full)
+        with pytest.raises(SessionError, match="the disk is full"):
+            await watched.finish()
+        monkeypatch.undo()
+    assert await state_of(client, "full") == "interrupted"
+    taken = {s.id for s in await stored_samples(client, "full")}
+    await client.ask(ResumeSession("full"))
+    async with client.follow("full") as feed:
+        assert (await Watched(feed).finish()).outcome == "done"
+    assert taken < {s.id for s in await stored_samples(client, "full")}
+
+
+async def test_an_exported_bundle_comes_back_and_answers_as_a_lab(
+    client: SocketClient, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "again.bundle"
+    exported = await client.ask(ExportSession("whole", "bundle", str(bundle)))
+    assert isinstance(exported, Exported)
+    assert await client.ask(ImportBundle(exported.path)) == RunAccepted("again")
+    whole = await stored_samples(client, "whole")
+    assert await stored_samples(client, "again") == whole
+    assert await stored_events(client, "again") == [
+        replace(event, session="again") for event in await stored_events(client, "whole")
+    ]
+    request = RunCampaign(SMALL, session="recalled", lab=f"recorded:{bundle}", seed=7)
+    await client.ask(request)
+    async with client.follow("recalled") as feed:
+        finished = await Watched(feed).finish()
+    assert same(await stored_samples(client, "recalled"), whole)
+    original = (await view_of(client, "whole")).finished
+    assert original is not None
+    assert finished.breakpoints == original.breakpoints
+
+
+async def test_a_view_of_the_past_is_the_fold_up_to_there(client: SocketClient) -> None:
+    folded = SessionView("whole")
+    for event in (await stored_events(client, "whole"))[:9]:
+        folded.apply(event)
+    reply = await client.ask(ViewSession("whole", until=9))
+    assert isinstance(reply, Viewed)
+    assert reply.view == folded
+
+
+async def test_a_bug_is_one_sentence_for_the_user_and_a_trace_in_the_log(
+    engine: Engine, client: SocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken() -> None:
+        raise ZeroDivisionError("of nobody's making")
+
+    monkeypatch.setattr(engine.library, "list", broken)
+    with pytest.raises(EngineError, match="unexpected ZeroDivisionError: of nobody's making"):
+        await client.ask(ListSessions())
+    monkeypatch.undo()
+    assert isinstance(await client.ask(ListSessions()), SessionList)
+    last = [json.loads(text) for text in engine.workspace.log.read_text().splitlines()]
+    traces = [entry["exception"] for entry in last if "exception" in entry]
+    assert any("of nobody's making" in trace and "Traceback" in trace for trace in traces)
 
 
 async def test_wrong_requests_are_sentences(client: SocketClient) -> None:

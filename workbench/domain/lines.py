@@ -8,7 +8,8 @@ line                                             from, meaning
 `{"id": 7, "reply": {...}}`                      engine; `id` 0: about the connection itself
 `{"feed": 7, "session": "s", "event": {...}}`    engine; 7 is the `Subscribe` request's id
 `{"feed": 7, "session": "s", "tick": {...}}`     engine
-`{"feed": 7, "session": "s", "end": true}`       engine; no more changes will come
+`{"feed": 7, "session": "s", "end": null}`       engine; no more changes will come; in place of
+                                                 null a `Failed` that says why
 ===============================================  =========================================
 """
 

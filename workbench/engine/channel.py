@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import replace
 from typing import Protocol
 
+from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import Event, Fact, SampleTaken, Tick
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Measurement, Sample
@@ -30,6 +31,8 @@ class Publisher(Protocol):
     async def record(self, fact: Fact, measurement: Measurement | None = None) -> Event: ...
 
     def tick(self, tick: Tick) -> None: ...
+
+    def end(self, error: WorkbenchError | None = None) -> None: ...
 
 
 class Channel:
@@ -92,10 +95,10 @@ class Channel:
         self.live = False
         self.last_ticks.clear()
 
-    def end(self) -> None:
-        """No more events will come; every follower's stream ends."""
-        for follower in list(self._followers):
-            follower.end()
+    def end(self, error: WorkbenchError | None = None) -> None:
+        """No more events will come; every follower's stream ends, or raises `error`."""
+        for follower in self._followers:
+            follower.end(error)
 
 
 class Following:
@@ -110,6 +113,7 @@ class Following:
         self._ticks: dict[type, Tick] = dict(channel.last_ticks)
         self._changed = asyncio.Event()
         self._ended = False
+        self._error: WorkbenchError | None = None
 
     @property
     def changes(self) -> Following:
@@ -123,8 +127,8 @@ class Following:
         self._ticks[type(tick)] = tick  # only the latest of a kind: ticks coalesce
         self._changed.set()
 
-    def end(self) -> None:
-        self._ended = True
+    def end(self, error: WorkbenchError | None = None) -> None:
+        self._ended, self._error = True, error
         self._changed.set()
 
     def __aiter__(self) -> Following:
@@ -138,6 +142,8 @@ class Following:
                 return event
             if self._ticks:
                 return self._ticks.pop(next(iter(self._ticks)))
+            if self._error is not None:
+                raise self._error
             if self._ended:
                 raise StopAsyncIteration
             self._changed.clear()

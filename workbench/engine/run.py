@@ -103,8 +103,10 @@ class Run:
             try:
                 await self._conclude(ending, time.monotonic() - begin)
             except WorkbenchError as error:
-                # What is stored stays stored; the session reads as interrupted.
+                # What is stored stays stored, and the session reads as interrupted. Who follows it
+                # waits for an end that cannot be stored, so it is told.
                 log.error("the run's end cannot be stored", session=self.session, exc_info=error)
+                self._out.end(error)
 
     async def _ending(self, turn: AsyncExitStack) -> Ending | None:
         """How the work ended; None if the engine is ending."""

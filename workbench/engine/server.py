@@ -188,12 +188,15 @@ class Connection:
         head = {"feed": number, "session": session}
         async with stack:
             with suppress(ConnectionError):
-                async for change in following.changes:
-                    if isinstance(change, Event):
-                        await self._send(head | {"event": codec.event_to_plain(change)})
-                    else:
-                        await self._send(head | {"tick": codec.message_to_plain(change)})
-                await self._send(head | {"end": True})
+                try:
+                    async for change in following.changes:
+                        if isinstance(change, Event):
+                            await self._send(head | {"event": codec.event_to_plain(change)})
+                        else:
+                            await self._send(head | {"tick": codec.message_to_plain(change)})
+                    await self._send(head | {"end": None})
+                except WorkbenchError as error:
+                    await self._send(head | {"end": codec.message_to_plain(codec.failed(error))})
 
     async def _answer(self, number: int, reply: Reply) -> None:
         if isinstance(reply, LARGE):

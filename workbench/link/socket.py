@@ -148,7 +148,8 @@ class SocketClient:
             elif "tick" in plain:
                 feed.add(cast(Tick, codec.message_from_plain(plain["tick"])))
             else:
-                feed.end(None)
+                end = plain["end"] and codec.message_from_plain(plain["end"])
+                feed.end(codec.error_of(end) if isinstance(end, Failed) else None)
             return
         reply = cast(Reply, codec.message_from_plain(plain["reply"]))
         future = self._waiting.get(plain["id"])
@@ -174,7 +175,7 @@ class _Changes:
         self._ticks: dict[type, Tick] = {}
         self._changed = asyncio.Event()
         self._ended = False
-        self._error: EngineError | None = None
+        self._error: WorkbenchError | None = None
 
     def add(self, change: Event | Tick) -> None:
         if isinstance(change, Event):
@@ -183,7 +184,7 @@ class _Changes:
             self._ticks[type(change)] = change
         self._changed.set()
 
-    def end(self, error: EngineError | None) -> None:
+    def end(self, error: WorkbenchError | None) -> None:
         """No more will come: as it should be, or because of `error`."""
         if not self._ended:
             self._ended, self._error = True, error
