@@ -107,7 +107,8 @@ class Starting:
                     where=request.session,
                     remedy=f"See `workbench show {request.session}`",
                 )
-        budget_s = _budget(view, request.budget_s)
+        spent_s = max(view.lab_s, view.finished.measured_s if view.finished else 0.0)
+        budget_s = _budget(view, spent_s, request.budget_s)
         settings = LabSettings(
             session=request.session,
             seed=view.seed,
@@ -132,7 +133,7 @@ class Starting:
             await self._library.release(channel)
             raise
         notes = tuple(Noted("warning", text) for text in channel.file.warnings)
-        order = Order(campaign, view.seed, samples, True, budget_s, view.lab_s, notes)
+        order = Order(campaign, view.seed, samples, True, budget_s, spent_s, notes)
         return Ready(order, lab, channel, _kind(view.lab) not in SIMULATED)
 
     async def plan(self, request: PlanCampaign) -> Plan:
@@ -229,17 +230,15 @@ def _short(digest: str) -> str:
     return digest.removeprefix("sha256:")[:12]
 
 
-def _budget(view: SessionView, more_s: float | None) -> float | None:
-    """Lab time of the session at which it ends: `more_s` from now, else as it was."""
+def _budget(view: SessionView, spent_s: float, more_s: float | None) -> float | None:
+    """Lab time of the session at which it ends: `more_s` from now; else what was left of its own.
+
+    Who resumes a session whose budget is spent, and names no other, wants it finished.
+    """
     if more_s is not None:
-        return view.lab_s + more_s
-    if view.budget_s is not None and view.lab_s >= view.budget_s:
-        raise UsageError(
-            f"its budget of {view.budget_s:.0f} s of lab time is spent",
-            where=view.session,
-            remedy=f"Give it more: workbench resume {view.session} --budget 10m",
-        )
-    return view.budget_s
+        return spent_s + more_s
+    is_spent = view.finished is not None and view.finished.outcome == "budget"
+    return None if is_spent else view.budget_s
 
 
 async def _all_samples(channel: Channel) -> tuple[Sample, ...]:
