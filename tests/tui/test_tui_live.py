@@ -68,7 +68,7 @@ async def test_80x24_shows_configurations_usage_breakpoints_and_events() -> None
         assert "✓ haproxy 12.5 %             8/10  1 468 ±5%" in shown
         assert "›▶ tinyproxy 25 %             5/10  1" in shown
         assert "cpu at wl 760" not in shown.splitlines()[1]
-        assert "breakpoints capacity 750 [690–810] · sla 936 [889–983] · cpu none in range" in shown
+        assert "breakpoints sla 936 [889–983] · capacity 750 [690–810] · cpu none in range" in shown
         assert "tinyproxy 25 % wl=760: p95_ms=2.72" in shown
         assert "lab 1:45 of 30:00" in shown
 

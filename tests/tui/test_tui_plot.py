@@ -95,8 +95,20 @@ def test_a_limit_far_away_is_named_at_the_edge_with_an_arrow() -> None:
 
 def test_labels_do_not_cover_each_other() -> None:
     lines = tuple(Line(700 + i, 690, 720, f"rule{i} {700 + i}") for i in range(5))
-    shown = "\n".join(text(Figure((10, 1600), FULL.marks, lines=lines)))
+    shown = "\n".join(text(Figure((10, 1600), FULL.marks, lines=lines), height=40))
     assert all(f"rule{i} {700 + i}" in shown for i in range(5))
+
+
+def test_a_low_plot_names_the_first_two_breakpoints_only() -> None:
+    lines = tuple(Line(700 + i, 690, 720, f"rule{i}") for i in range(5))
+    shown = "\n".join(text(Figure((10, 1600), FULL.marks, lines=lines), height=9))
+    assert [f"rule{i}" in shown for i in range(5)] == [True, True, False, False, False]
+
+
+def test_the_limit_covers_no_curve_where_both_lie_in_one_row() -> None:
+    flat = Fit((10.0, 1000.0), (10.0, 10.0), (9.9, 9.9), (10.1, 10.1))
+    figure = Figure((10, 1000), (Mark(10, 1.0, 1, 1, True),), flat, limit=Limit(10.0, "SLA"))
+    assert len(styles(figure, "curve")) > 70
 
 
 def test_ascii_says_the_same_with_ascii_alone() -> None:

@@ -124,13 +124,13 @@ class Canvas:
         self._bits.clear()
 
     def free(self, x: int, y: int, length: int) -> bool:
-        """Whether a text of that length fits there without covering another text."""
+        """Whether a text of that length fits there without covering a mark, a curve or a text."""
         if x < 0 or x + length > self.width or not 0 <= y < self.height:
             return False
         return all(style not in _TEXTS for _, style in self.cells[y][x : x + length])
 
 
-_TEXTS = frozenset({"breakpoint", "limit", "sample", "invalid", "note"})
+_TEXTS = frozenset({"breakpoint", "limit", "sample", "invalid", "note", "curve"})
 
 
 @dataclass(frozen=True)

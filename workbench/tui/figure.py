@@ -72,6 +72,7 @@ class Figure:
     fit: Fit | None = None
     asked: Asked | None = None
     lines: tuple[Line, ...] = ()
+    """The most important first: a low plot has room for two only."""
     limit: Limit | None = None
     log_x: bool = True
     log_y: bool = True
@@ -180,19 +181,22 @@ class _Painter:
         self.glyphs = canvas.glyphs
 
     def paint(self) -> None:
-        if self.figure.fit and len(self.figure.fit.x) > 1:
-            self._fit(self.figure.fit)
-        for line in self.figure.lines:
-            self._vertical(line)
         if self.figure.limit:
             self._limit(self.figure.limit)
+        if self.figure.fit and len(self.figure.fit.x) > 1:
+            self._fit(self.figure.fit)
+        lines = self.figure.lines[: max(2, self.canvas.height // 5)]
+        for line in lines:
+            self._vertical(line)
         for mark in self.figure.marks:
             self._error_bar(mark)
         # Valid samples last: where both lie in one cell, the invalid one still has its entry in
         # the list, while a hidden valid one would make the curve look unsupported.
         for mark in sorted(self.figure.marks, key=lambda m: m.valid):
             self._mark(mark)
-        for line in self.figure.lines:
+        if self.figure.limit:
+            self._limit_label(self.figure.limit)
+        for line in lines:
             self._label(line)
 
     def column(self, x: float) -> int:
@@ -236,15 +240,26 @@ class _Painter:
                 self.canvas.put(self.column(line.x), row, self.glyphs.vertical, "vertical")
 
     def _limit(self, limit: Limit) -> None:
-        share = 1 - self.y.at(limit.y)
-        label = f" {limit.label} "
-        if 0 <= share <= 1:
-            row = self.row(limit.y)
-            self.canvas.text(0, row, self.glyphs.limit * self.canvas.width, "limit")
-        else:
-            row = 0 if share < 0 else self.canvas.height - 1
-            label += (self.glyphs.up if share < 0 else self.glyphs.down) + " "
-        self.canvas.text(1, row, label[: self.canvas.width], "limit")
+        if self.y.low <= limit.y <= self.y.high:
+            line = self.glyphs.limit * self.canvas.width
+            self.canvas.text(0, self.row(limit.y), line, "threshold")
+
+    def _limit_label(self, limit: Limit) -> None:
+        """On the line, where it covers nothing if there is such a place; at the edge if outside."""
+        label, row = f" {limit.label} ", self.row(limit.y)
+        if limit.y > self.y.high:
+            label += f"{self.glyphs.up} "
+        elif limit.y < self.y.low:
+            label += f"{self.glyphs.down} "
+        starts = range(1, max(2, self.canvas.width - len(label)))
+        free = (
+            (start, at)
+            for at in (row, row - 1, row + 1)
+            for start in starts
+            if self.canvas.free(start, at, len(label))
+        )
+        start, at = next(free, (1, row))
+        self.canvas.text(start, at, label, "limit")
 
     def _error_bar(self, mark: Mark) -> None:
         if mark.y is None or mark.low is None or mark.high is None:

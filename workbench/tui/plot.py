@@ -40,7 +40,7 @@ class ProfilePlot(Widget):
 
     STYLES: ClassVar[tuple[str, ...]] = (
         "axis", "tick", "band", "curve", "bar", "sample", "invalid", "asked", "vertical",
-        "breakpoint", "limit", "note",
+        "breakpoint", "limit", "threshold", "note",
     )  # fmt: skip
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"plot--{name}" for name in STYLES}
     DEFAULT_CSS = """
@@ -56,6 +56,7 @@ class ProfilePlot(Widget):
     ProfilePlot > .plot--vertical { color: $success; }
     ProfilePlot > .plot--breakpoint { color: $success; text-style: bold; }
     ProfilePlot > .plot--limit { color: $secondary; }
+    ProfilePlot > .plot--threshold { color: $secondary; }
     ProfilePlot > .plot--note { color: $foreground 70%; }
     """
 

@@ -16,7 +16,7 @@ STATES: dict[str, tuple[str, str, Look]] = {
     "planned": ("·", "planned", "dim"),
     "sampling": ("▶", "sampling", "accent"),
     "converged": ("✓", "converged", "good"),
-    "max_samples": ("✓", "all samples taken", "good"),
+    "max_samples": ("✓", "all samples", "good"),
     "skipped": ("»", "skipped", "dim"),
     "budget": ("$", "out of budget", "warn"),
     "unusable": ("!", "unusable", "bad"),
@@ -110,7 +110,7 @@ def figure(shown: Shown, choice: Choice) -> Figure:
         asked=Asked(asked.wl, asked.low, asked.high) if asked else None,
         lines=tuple(
             Line(b.wl, b.low or b.wl, b.high or b.wl, text.plain(text.breakpoint_text(b)))
-            for b in selected.breakpoints
+            for b in ranked(view, selected)
             if b.state == "found" and b.wl is not None
         ),
         limit=_limit(view, kpi),
@@ -136,15 +136,16 @@ def _limit(view: SessionView, kpi: str) -> Limit | None:
     return Limit(sla.limit, f"SLA {name} {sign} {text.number(sla.limit)} {unit}".rstrip())
 
 
-def plot_title(shown: Shown, choice: Choice) -> str:
+def plot_title(shown: Shown, choice: Choice, width: int) -> str:
     selected = shown.selected(choice)
     if selected is None:
         return "no configuration"
     name, unit = text.primary(shown.view, selected.target)
     over = f"{name} ({unit})" if unit else name
-    state = STATES.get(selected.state, ("", selected.state, ""))[1]
     kpi = text.kpi_name(shown.kpi(choice))
-    return f"{name_of(shown.view, selected)} · {kpi} over {over} · {state}"
+    title = f"{name_of(shown.view, selected)} · {kpi} over {over}"
+    state = STATES.get(selected.state, ("", selected.state, ""))[1]
+    return f"{title} · {state}" if len(title) + len(state) + 3 <= width else title
 
 
 # ------------------------------------------------------------------------------------ rows
@@ -179,11 +180,16 @@ def breakpoints(shown: Shown, choice: Choice, width: int) -> Row:
     if selected is None or not selected.breakpoints:
         return ((title, "dim"), ("no breakpoint yet: too few samples", "dim"))
     spans: list[Span] = [(title, "dim")]
-    for index, found in enumerate(selected.breakpoints):
+    for index, found in enumerate(ranked(shown.view, selected)):
         look: Look = "good" if found.state == "found" else "dim"
         spans += [(" · ", "dim")] * bool(index)
         spans.append((text.plain(text.breakpoint_text(found)), look))
     return tuple(spans)
+
+
+def ranked(view: SessionView, item: ConfigurationView) -> list[Breakpoint]:
+    """The breakpoints, the one that the list names first."""
+    return sorted(item.breakpoints, key=lambda b: b.rule != _headline_rule(view))
 
 
 def last_sample(shown: Shown, choice: Choice) -> Row:
@@ -256,7 +262,7 @@ def list_row(shown: Shown, item: ConfigurationView, selected: bool, width: int) 
 
 
 def _found_width(width: int) -> int:
-    return 18 if width >= 56 else 10
+    return 20 if width >= 60 else 10
 
 
 def _headline_rule(view: SessionView) -> str:
