@@ -91,3 +91,8 @@ def test_threads_keep_their_place_though_they_come_and_go() -> None:
     ledger.note({7: 1.5, 9: 0.25})
     ledger.note({9: 0.75, 8: 0.1})
     assert ledger.columns() == [(1.0, 0.0, 0.0), (1.5, 0.25, 0.0), (1.5, 0.75, 0.1)]
+
+
+def test_offloads_of_an_interface() -> None:
+    assert set(host.read_offloads("lo").values()) <= {"on", "off"}
+    assert host.read_offloads("no-such-if") == {}

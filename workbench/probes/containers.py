@@ -42,7 +42,7 @@ class ContainerProbe:
     def read(self) -> ComponentCounters:
         """All counters but those of threads. Raises `OSError` once the container has ended."""
         group = cgroup.read(self.folders)
-        network = process.read_network(self.pid)
+        network = self.read_network()
         return ComponentCounters(
             group.cpu_s,
             group.periods,
@@ -54,6 +54,9 @@ class ContainerProbe:
             network.rx_packets,
             network.tx_packets,
         )
+
+    def read_network(self) -> process.NetworkCounters:
+        return process.read_network(self.pid)
 
     def read_threads(self) -> dict[int, float]:
         return process.read_threads(cgroup.threads(self.folders))

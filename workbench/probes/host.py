@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
+import socket
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 
 from workbench.probes.process import TICK_S
+
+SIOCETHTOOL = 0x8946
+ETHTOOL_COMMANDS = {"tx_checksum": 0x16, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
+"""Numbers of the kernel's interface (linux/sockios.h, linux/ethtool.h)."""
 
 NETFILTER = Path("/proc/sys/net/netfilter")
 IDLE_FIELDS = (3, 4)
@@ -57,4 +65,21 @@ def read_details() -> Mapping[str, str]:
         "tcp_congestion": Path("/proc/sys/net/ipv4/tcp_congestion_control"),
     }
     found = {name: file.read_text().strip() for name, file in files.items() if file.exists()}
-    return {**found, "load_average": " ".join(f"{load:.2f}" for load in os.getloadavg())}
+    offloads = {f"docker0_{name}": state for name, state in read_offloads("docker0").items()}
+    load = " ".join(f"{load:.2f}" for load in os.getloadavg())
+    return {**found, **offloads, "load_average": load}
+
+
+def read_offloads(interface: str) -> dict[str, str]:
+    """Offload settings of a network interface, `on` or `off`; none where it does not exist."""
+    states = {}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for name, command in ETHTOOL_COMMANDS.items():
+            value = array.array("I", [command, 0])
+            request = struct.pack("16sP", interface.encode(), value.buffer_info()[0])
+            try:
+                fcntl.ioctl(any_socket, SIOCETHTOOL, request)
+            except OSError:
+                continue
+            states[name] = "on" if value[1] else "off"
+    return states

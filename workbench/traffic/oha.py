@@ -161,7 +161,7 @@ def _closed(offer: Offer, answered: Rows, errors: dict[str, int], seconds: float
     # When they failed is not written down: time-outs follow each other from the beginning on, on
     # as few clients as can be; refusals come at any time.
     rounds = max(1, int(seconds / offer.request_timeout_s))
-    hung = np.arange(timeouts) % rounds * float(offer.request_timeout_s)
+    hung = (np.arange(timeouts) % rounds).astype(float) * offer.request_timeout_s
     refused = (np.arange(failures) + 0.5) / max(1, failures) * seconds
     parts = [
         answered,

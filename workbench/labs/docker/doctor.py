@@ -6,6 +6,7 @@ import os
 import shutil
 
 import aiodocker
+import aiohttp
 
 from workbench.domain.errors import LabError
 from workbench.domain.lab import Check
@@ -22,7 +23,8 @@ LEAST_CORES = 4
 
 def is_local(docker: aiodocker.Docker) -> bool:
     """Whether the engine is reached by a socket of this host."""
-    return docker.docker_host.startswith("unix://")
+    # The connector for ssh is a kind of the one for sockets.
+    return type(docker.connector) is aiohttp.UnixConnector
 
 
 async def examine() -> tuple[Check, ...]:

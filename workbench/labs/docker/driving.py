@@ -16,14 +16,13 @@ from workbench.labs.docker.strays import NOT_FOUND
 from workbench.labs.docker.watching import Ended, Watch
 from workbench.labs.docker.wiring import SOURCE
 from workbench.measuring.records import Drive
-from workbench.probes import process
 from workbench.traffic.base import Offer
 
 EVERY_S = 1.0
 RESULT_PATH = "/var/tmp/records.db"  # noqa: S108 - in the source's own container
 GRACE_S = 20.0
 """How long a generator may go on after its load: it finishes requests and writes its records."""
-POLL_S = 0.005
+POLL_S = 0.002
 
 
 async def drive(
@@ -47,7 +46,7 @@ async def drive(
     finishing = asyncio.create_task(program.finish())
     done = False
     try:
-        begin_s = await _began(program, watch)
+        begin_s = await _began(program, watch, finishing)
         stop_s = begin_s + offer.seconds
         await _watch(watch, finishing, stop_s, on_usage)
         outcome = await _finished(finishing, stop_s + offer.request_timeout_s + GRACE_S)
@@ -82,25 +81,24 @@ async def drive(
     )
 
 
-async def _began(program: Program, watch: Watch) -> float:
-    """When the generator's process started, on the lab's clock.
+async def _began(program: Program, watch: Watch, finishing: asyncio.Task[Outcome]) -> float:
+    """When the generator began to send, on the lab's clock.
 
-    The kernel knows it to 10 ms where the engine is on this host; elsewhere it is the instant at
-    which the engine first names the process.
+    Where the engine is on this host it is the instant at which the first packet leaves the source,
+    which is idle otherwise: the engine takes some 50 ms to start a program. Elsewhere it is the
+    instant at which the engine names the program's process.
     """
-    before = time.monotonic()
-    while not (pid := await program.pid()):
-        if time.monotonic() - before > GRACE_S:
-            raise TrafficError("the generator did not start", where="source")
+    probe = program.component.probe
+    sent = watch.instants[-1].components[program.component.name].tx_packets
+    latest_s = time.monotonic() + GRACE_S
+    while time.monotonic() < latest_s and not finishing.done():
+        if probe:
+            if probe.read_network().tx_packets > sent:
+                break
+        elif await program.pid():
+            break
         await asyncio.sleep(POLL_S)
-    if not watch.local:
-        return time.monotonic()
-    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
-    try:
-        return process.read_start_s(pid) + process.TICK_S / 2 - since_boot
-    except OSError:
-        # It ended at once; its exit code says why.
-        return before
+    return time.monotonic()
 
 
 async def _watch(

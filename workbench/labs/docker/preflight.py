@@ -45,10 +45,11 @@ def parse_report(text: str) -> PathFacts:
     """Facts from what curl wrote out. Raises `ValueError` if two requests were not answered."""
     first, second = (line.split(" ", 4) for line in text.split(SEPARATOR)[:2])
     status, size, _, encoding, redirect = first
+    _, _, connections, _, _ = second
     return PathFacts(
         status=int(status),
         body_bytes=int(size),
-        keep_alive=int(second[2]) == 0,
+        keep_alive=int(connections) == 0,
         redirects=bool(redirect.strip()),
         compresses=bool(encoding.strip()),
     )

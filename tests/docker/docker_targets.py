@@ -1,0 +1,109 @@
+"""Small campaigns over the shipped templates, and figures straight from a drive's records."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping
+
+import numpy as np
+
+from workbench.descriptors.loading import load_vnf_templates
+from workbench.domain.campaign import Campaign, TargetPlan, WindowPlan
+from workbench.domain.parameters import (
+    Configuration,
+    LoadModel,
+    OperatingPoint,
+    Parameter,
+    PrimaryWorkload,
+)
+from workbench.domain.samples import Usage
+from workbench.domain.topology import Series, Target, Vnf, VnfTemplate
+from workbench.labs.docker import DockerLab
+from workbench.labs.docker.strays import COMPONENT_LABEL, SESSION_LABEL
+from workbench.measuring.records import Drive
+from workbench.paths import Workspace
+
+SIZE = 10_000.0
+OpenLab = Callable[..., Awaitable[DockerLab]]
+"""The fixture `open_lab`: a load model and targets in, an open lab out."""
+SETTLING_S = 0.5
+"""Left out at the beginning of a drive."""
+
+
+def templates(workspace: Workspace) -> tuple[VnfTemplate, ...]:
+    return load_vnf_templates(workspace=workspace)
+
+
+def target(*names: str) -> Target:
+    parts = tuple(Vnf(name, name) for name in names)
+    return Target("-".join(names), parts[0] if len(parts) == 1 else Series(parts))
+
+
+def campaign(
+    known: tuple[VnfTemplate, ...], targets: tuple[Target, ...], load: LoadModel
+) -> Campaign:
+    wl = PrimaryWorkload("rate" if load.kind == "open" else "concurrent", 1, 10_000)
+    return Campaign(
+        "test",
+        tuple(TargetPlan(t, (), wl) for t in targets),
+        known,
+        (Parameter("filesize_bytes", (SIZE,), "B"),),
+        load,
+        windows=WindowPlan(request_timeout_s=10.0),
+    )
+
+
+def configuration(**vcpu: float) -> Configuration:
+    resources = {f"{name}.vcpu": cores for name, cores in vcpu.items()}
+    return Configuration(resources, {"filesize_bytes": SIZE})
+
+
+def point(measured: Target, chosen: Configuration, wl: float) -> OperatingPoint:
+    return OperatingPoint(measured.name, chosen, wl)
+
+
+def ignore(usage: Mapping[str, Usage]) -> None:
+    """For drives whose progress is of no interest."""
+
+
+def throughput(drive: Drive) -> float:
+    """Answers per second after the settling time."""
+    begin = drive.begin_s + SETTLING_S
+    ended = drive.records.end_s[drive.records.succeeded]
+    held = (ended >= begin) & (ended < drive.stop_s)
+    return float(np.count_nonzero(held) / (drive.stop_s - begin))
+
+
+def median_ms(drive: Drive) -> float:
+    done = drive.records.succeeded
+    return float(np.median((drive.records.end_s - drive.records.start_s)[done])) * 1e3
+
+
+def docker(*arguments: str) -> str:
+    done = subprocess.run(
+        ["docker", *arguments], capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout.strip()
+
+
+def container(session: str, component: str) -> str:
+    """Id of a component's container."""
+    labels = (f"{SESSION_LABEL}={session}", f"{COMPONENT_LABEL}={component}")
+    filters = [part for label in labels for part in ("--filter", f"label={label}")]
+    return docker("ps", "--quiet", "--no-trunc", *filters)
+
+
+def left_of(session: str) -> tuple[list[str], list[str]]:
+    """Containers, ended ones too, and networks of a session."""
+    label = ("--filter", f"label={SESSION_LABEL}={session}", "--quiet")
+    return docker("ps", "--all", *label).split(), docker("network", "ls", *label).split()
+
+
+def served(session: str) -> int:
+    """Requests that the sink's nginx has counted; asking is one of them."""
+    source, sink = container(session, "source"), container(session, "sink")
+    address = docker(
+        "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", sink
+    )
+    status = docker("exec", source, "curl", "--silent", f"http://{address}:8080/status")
+    return int(status.splitlines()[2].split()[2])

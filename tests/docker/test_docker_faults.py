@@ -1,0 +1,204 @@
+"""Functions that crash, absent engines, sessions that die: a sentence, and no strays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from docker_targets import (
+    OpenLab,
+    configuration,
+    container,
+    docker,
+    ignore,
+    left_of,
+    point,
+    target,
+    throughput,
+)
+
+from workbench.domain.errors import LabError, TrafficError
+from workbench.domain.parameters import LoadModel
+from workbench.domain.samples import Usage
+from workbench.domain.topology import ConfigurationFile, VnfTemplate
+from workbench.labs.docker import DockerLab
+from workbench.labs.docker.engine import connect
+from workbench.labs.docker.images import build_images
+
+pytestmark = pytest.mark.docker
+
+CLOSED = LoadModel("closed")
+HAPROXY, TINYPROXY = target("haproxy"), target("tinyproxy")
+QUARTER = configuration(haproxy=0.25, tinyproxy=0.25)
+
+
+async def test_nothing_is_left_after_close(open_lab: OpenLab, session: str) -> None:
+    lab = await open_lab(CLOSED, HAPROXY)
+    await lab.deploy(HAPROXY, QUARTER)
+    containers, networks = left_of(session)
+    assert (len(containers), len(networks)) == (3, 1)
+    await lab.close()
+    assert left_of(session) == ([], [])
+    await lab.close()
+    await lab.undeploy()
+
+
+async def test_a_function_that_crashes_in_mid_drive(open_lab: OpenLab, session: str) -> None:
+    lab = await open_lab(CLOSED, HAPROXY)
+    await lab.deploy(HAPROXY, QUARTER)
+    begun = asyncio.Event()
+
+    def note(usage: Mapping[str, Usage]) -> None:
+        begun.set()
+
+    driving = asyncio.create_task(lab.drive(point(HAPROXY, QUARTER, 2), 20.0, note))
+    await begun.wait()
+    await asyncio.to_thread(docker, "kill", container(session, "haproxy"))
+    with pytest.raises(LabError, match="ended with exit code 137") as caught:
+        await driving
+    assert caught.value.where == "container haproxy (haproxy)"
+    assert caught.value.remedy
+    await lab.deploy(HAPROXY, QUARTER)
+    assert throughput(await lab.drive(point(HAPROXY, QUARTER, 2), 1.0, ignore)) > 0
+
+
+async def test_a_drive_that_is_given_up_leaves_no_generator(
+    open_lab: OpenLab, session: str
+) -> None:
+    lab = await open_lab(CLOSED, HAPROXY)
+    await lab.deploy(HAPROXY, QUARTER)
+    begun = asyncio.Event()
+
+    def note(usage: Mapping[str, Usage]) -> None:
+        assert usage["haproxy"].cpu_cores > 0
+        assert usage["host"].cpu_cores > 0
+        begun.set()
+
+    driving = asyncio.create_task(lab.drive(point(HAPROXY, QUARTER, 2), 20.0, note))
+    await begun.wait()
+    driving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await driving
+    assert "oha" not in docker("top", container(session, "source"))
+    assert throughput(await lab.drive(point(HAPROXY, QUARTER, 2), 1.0, ignore)) > 0
+
+
+async def test_a_function_that_does_not_start_says_why(
+    open_lab: OpenLab, known: tuple[VnfTemplate, ...]
+) -> None:
+    haproxy = next(t for t in known if t.name == "haproxy")
+    broken = replace(haproxy, files=(ConfigurationFile(haproxy.files[0].path, "nonsense\n"),))
+    lab = await open_lab(CLOSED, HAPROXY, changed=broken)
+    with pytest.raises(LabError, match=r"(?s)exit code 1; .* log: .*nonsense") as caught:
+        await lab.deploy(HAPROXY, QUARTER)
+    assert caught.value.where == "container haproxy (haproxy)"
+
+
+async def test_a_function_without_a_way_on_fails_the_preflight(
+    open_lab: OpenLab, known: tuple[VnfTemplate, ...]
+) -> None:
+    haproxy = next(t for t in known if t.name == "haproxy")
+    text = haproxy.files[0].text.replace("$upstream_port", "9")
+    lost = replace(haproxy, files=(ConfigurationFile(haproxy.files[0].path, text),))
+    lab = await open_lab(CLOSED, HAPROXY, changed=lost)
+    with pytest.raises(LabError, match="was answered with status 503"):
+        await lab.deploy(HAPROXY, QUARTER)
+
+
+async def test_load_that_no_generator_can_offer(open_lab: OpenLab) -> None:
+    lab = await open_lab(LoadModel("open", arrivals="poisson"), TINYPROXY)
+    with pytest.raises(TrafficError, match=r"constant rate.*not an open loop"):
+        await lab.deploy(TINYPROXY, QUARTER)
+
+
+DYING = """
+import asyncio, json, os, signal, sys
+from pathlib import Path
+from docker_targets import campaign, configuration, target, templates
+from workbench.domain.parameters import LoadModel
+from workbench.labs.base import LabSettings
+from workbench.labs.docker import DockerLab
+from workbench.paths import Workspace
+
+async def main():
+    measured = target("haproxy")
+    made = campaign(templates(Workspace(Path(sys.argv[2]))), (measured,), LoadModel("closed"))
+    lab = DockerLab(made, LabSettings(sys.argv[1]))
+    await lab.open()
+    await lab.deploy(measured, configuration(haproxy=0.25))
+    print("deployed", flush=True)
+    sys.stdin.readline()
+
+asyncio.run(main())
+"""
+
+
+async def test_strays_of_a_killed_session_are_reaped_and_nothing_else(
+    known: tuple[VnfTemplate, ...], session: str, tmp_path: Path
+) -> None:
+    image = next(iter((await build_images(known[:1], on_line=print)).values()))
+    foreign = docker("create", image)
+    dying = subprocess.Popen(
+        [sys.executable, "-c", DYING, session, str(tmp_path)],
+        cwd=Path(__file__).parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert dying.stdout is not None
+        said = await asyncio.to_thread(lambda: [*iter(dying.stdout.readline, "deployed\n")])
+        assert dying.poll() is None, said
+        assert await DockerLab.reap(frozenset()) == (), "its process lives"
+        assert len(left_of(session)[0]) == 3
+    finally:
+        dying.kill()
+        dying.communicate()
+    assert await DockerLab.reap(frozenset({session})) == (), "it is to be resumed"
+    removed = await DockerLab.reap(frozenset())
+    assert len(removed) == 4
+    assert all(session in name for name in removed)
+    assert left_of(session) == ([], [])
+    assert json.loads(docker("inspect", foreign)), "not ours, not touched"
+    docker("rm", foreign)
+
+
+async def test_an_engine_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="does not answer") as caught:
+        async with connect(f"unix://{tmp_path}/docker.sock"):
+            pass
+    assert caught.value.remedy
+    with pytest.raises(LabError, match="no Docker engine"):
+        async with connect("nowhere"):
+            pass
+
+
+async def test_an_image_is_built_once_and_again_when_it_changes(
+    known: tuple[VnfTemplate, ...], tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    (tmp_path / "Dockerfile").write_text("FROM debian:bookworm-slim\nRUN echo built\n")
+    own = VnfTemplate("own-function", build=str(tmp_path))
+    first = await build_images([own], on_line=lines.append)
+    assert "built" in lines
+    lines.clear()
+    assert await build_images([own], on_line=lines.append) == first
+    assert lines == []
+    (tmp_path / "note").write_text("changed")
+    (tmp_path / "Dockerfile").write_text("FROM debian:bookworm-slim\nCOPY note /\nRUN false\n")
+    with pytest.raises(LabError, match="returned a non-zero code: 1") as caught:
+        await build_images([own], on_line=lines.append)
+    assert caught.value.where == "template own-function"
+    docker("rmi", next(iter(first.values())))
+
+
+async def test_an_image_that_does_not_exist() -> None:
+    absent = VnfTemplate("absent", image="vnf-workbench/absent:none")
+    with pytest.raises(LabError, match="cannot be pulled"):
+        await build_images([absent], on_line=print)

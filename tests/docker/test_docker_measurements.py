@@ -1,0 +1,148 @@
+"""What the real lab must show, in figures: the issue's third point and METHOD.md."""
+
+from __future__ import annotations
+
+from statistics import median
+
+import numpy as np
+import pytest
+from docker_targets import (
+    OpenLab,
+    configuration,
+    container,
+    docker,
+    ignore,
+    median_ms,
+    point,
+    served,
+    target,
+    throughput,
+)
+
+from workbench.domain.parameters import LoadModel
+
+pytestmark = pytest.mark.docker
+
+CLOSED = LoadModel("closed")
+OPEN = LoadModel("open", connections=64)
+HAPROXY, TINYPROXY = target("haproxy"), target("tinyproxy")
+
+
+async def test_half_the_vcpu_is_half_the_capacity_in_interleaved_pairs(open_lab: OpenLab) -> None:
+    lab = await open_lab(CLOSED, HAPROXY)
+    whole, half = configuration(haproxy=0.25), configuration(haproxy=0.125)
+    await lab.deploy(HAPROXY, whole)
+    ratios = []
+    for _ in range(3):
+        carried = {}
+        for chosen in (whole, half):
+            await lab.allocate(chosen)
+            drive = await lab.drive(point(HAPROXY, chosen, 16), 2.5, ignore)
+            carried[chosen] = throughput(drive)
+            assert drive.allotted_cores["haproxy"] == chosen.vcpu("haproxy")
+        ratios.append(carried[half] / carried[whole])
+    assert 0.4 <= median(ratios) <= 0.6, ratios
+
+
+@pytest.mark.parametrize("measured", [HAPROXY, TINYPROXY], ids=lambda t: t.name)
+async def test_littles_law_holds_with_the_sinks_own_count(
+    open_lab: OpenLab, session: str, measured: object
+) -> None:
+    assert measured in (HAPROXY, TINYPROXY)
+    chosen, clients = configuration(haproxy=0.25, tinyproxy=0.25), 4
+    lab = await open_lab(CLOSED, HAPROXY, TINYPROXY)
+    at = HAPROXY if measured is HAPROXY else TINYPROXY
+    deployment = await lab.deploy(at, chosen)
+    assert deployment.keep_alive == (at is HAPROXY), "tinyproxy closes every connection"
+    before = served(session)
+    drive = await lab.drive(point(at, chosen, clients), 3.0, ignore)
+    counted = served(session) - before - 1
+    records = drive.records
+    response_s = float(np.mean((records.end_s - records.start_s)[records.succeeded]))
+    little = counted / (drive.stop_s - drive.begin_s) * response_s / clients
+    assert 0.9 <= little <= 1.1
+    assert np.count_nonzero(records.succeeded) == pytest.approx(counted, abs=clients)
+    assert np.count_nonzero(~records.finished) == clients, "nobody in flight is forgotten"
+
+
+async def test_the_order_of_the_functions_costs_40_ms(open_lab: OpenLab) -> None:
+    first, second = target("tinyproxy", "haproxy"), target("haproxy", "tinyproxy")
+    chosen = configuration(haproxy=0.25, tinyproxy=0.25)
+    lab = await open_lab(CLOSED, first, second)
+    seen = {}
+    for measured in (first, second):
+        await lab.deploy(measured, chosen)
+        drive = await lab.drive(point(measured, chosen, 2), 2.5, ignore)
+        seen[measured.name] = median_ms(drive)
+        assert np.count_nonzero(drive.records.finished & ~drive.records.succeeded) == 0
+    assert 38 <= seen["tinyproxy-haproxy"] <= 60, seen
+    assert seen["haproxy-tinyproxy"] <= 15, seen
+
+
+async def test_an_overloaded_open_loop_accounts_for_every_request(
+    open_lab: OpenLab, session: str
+) -> None:
+    rate, seconds = 2000.0, 3.0
+    chosen = configuration(tinyproxy=0.25)
+    lab = await open_lab(OPEN, TINYPROXY)
+    await lab.deploy(TINYPROXY, chosen)
+    before = served(session)
+    drive = await lab.drive(point(TINYPROXY, chosen, rate), seconds, ignore)
+    counted = served(session) - before - 1
+    records = drive.records
+    assert drive.kpi_definition == "planned"
+    assert len(records) == pytest.approx(rate * seconds, abs=0.005 * rate)
+    sent = np.isfinite(records.start_s)
+    in_flight = sent & ~records.finished
+    assert np.count_nonzero(in_flight) == 64, "every connection is busy"
+    assert np.count_nonzero(~sent) > 1000
+    # What was in flight may or may not have reached the sink.
+    assert counted == pytest.approx(np.count_nonzero(sent), abs=64)
+    assert (records.start_s[sent] >= records.planned_s[sent] - 1e-4).all()
+    tinyproxy = [c.components["tinyproxy"] for c in drive.counters]
+    used = tinyproxy[-1].cpu_s - tinyproxy[0].cpu_s
+    assert used == pytest.approx(0.25 * seconds, rel=0.2)
+    assert tinyproxy[-1].throttled_periods > tinyproxy[0].throttled_periods
+
+
+async def test_a_starved_source_is_seen_in_its_own_counters(open_lab: OpenLab) -> None:
+    chosen = configuration(haproxy=0.5, source=0.05)
+    lab = await open_lab(CLOSED, HAPROXY)
+    await lab.deploy(HAPROXY, chosen)
+    drive = await lab.drive(point(HAPROXY, chosen, 8), 3.0, ignore)
+    first, last = drive.counters[1], drive.counters[-1]
+    elapsed = last.at_s - first.at_s
+    source = (last.components["source"].cpu_s - first.components["source"].cpu_s) / elapsed
+    assert drive.allotted_cores["source"] == 0.05
+    assert source > 0.9 * 0.05
+    assert last.components["source"].throttled_s > first.components["source"].throttled_s
+    threads = np.array([c.components["source"].threads_cpu_s for c in drive.counters])
+    assert threads.shape[1] >= 2, "oha's threads are told apart"
+    assert (np.diff(threads, axis=0) >= 0).all()
+
+
+async def test_quotas_change_in_place_and_threads_by_a_restart(
+    open_lab: OpenLab, session: str
+) -> None:
+    lab = await open_lab(CLOSED, HAPROXY, oversubscribe=True)
+    await lab.deploy(HAPROXY, configuration(haproxy=0.25))
+
+    def looked_at() -> tuple[str, str, str]:
+        form = "{{.State.Pid}} {{.HostConfig.CpuQuota}} {{.Id}}"
+        pid, quota, name = docker(
+            "inspect", "--format", form, container(session, "haproxy")
+        ).split()
+        return pid, quota, name
+
+    pid, quota, name = looked_at()
+    assert quota == "25000"
+    await lab.allocate(configuration(haproxy=0.75))
+    assert looked_at() == (pid, "75000", name)
+    more = configuration(haproxy=1.5)
+    await lab.allocate(more)
+    again, quota, name_again = looked_at()
+    assert (quota, name_again) == ("150000", name)
+    assert again != pid
+    drive = await lab.drive(point(HAPROXY, more, 2), 1.0, ignore)
+    assert drive.threads == {"haproxy": 2}
+    assert drive.records.succeeded.any()

@@ -1,0 +1,303 @@
+"""Parts of the Docker lab that need no engine."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import aiodocker
+import pytest
+
+from workbench.domain.campaign import Agent, Campaign
+from workbench.domain.errors import LabError, UsageError
+from workbench.domain.parameters import Configuration, LoadModel
+from workbench.domain.topology import ConfigurationFile, Parallel, Series, Target, Vnf, VnfTemplate
+from workbench.labs.docker import apt_sources, base_image, images, oha_binary, preflight, wiring
+from workbench.labs.docker.engine import agent_url
+from workbench.labs.docker.strays import OWNER_LABEL, SESSION_LABEL, Owner, is_stray
+from workbench.traffic.base import PathFacts
+
+TEMPLATE = VnfTemplate(
+    "proxy",
+    image="proxy:1",
+    port=8080,
+    files=(ConfigurationFile("/etc/proxy", "$port $threads $upstream_host:$upstream_port $$ $x"),),
+    settings={"x": "1"},
+)
+
+
+class TestWiring:
+    def test_files_are_filled_in(self) -> None:
+        assert wiring.render(TEMPLATE, ("10.0.0.3", 80), 2) == {
+            "/etc/proxy": "8080 2 10.0.0.3:80 $ 1"
+        }
+        assert wiring.uses_threads(TEMPLATE)
+
+    def test_a_placeholder_that_nothing_fills_is_named(self) -> None:
+        with pytest.raises(LabError, match="upstream_host") as caught:
+            wiring.render(TEMPLATE, None, 1)
+        assert caught.value.where == "template proxy, file /etc/proxy"
+
+    @pytest.mark.parametrize(
+        ("cores", "threads"), [(0.0, 1), (0.125, 1), (1.0, 1), (1.001, 2), (1.5, 2), (4.0, 4)]
+    )
+    def test_threads_follow_the_allotment(self, cores: float, threads: int) -> None:
+        assert wiring.worker_threads(cores) == threads
+
+    def test_a_function_without_an_allotment_gets_its_default(self) -> None:
+        nothing = Configuration({}, {})
+        given = Configuration({"proxy.vcpu": 0.25}, {})
+        half = replace(TEMPLATE, default_vcpu=0.5)
+        assert wiring.vcpu(given, "proxy", half) == 0.25
+        assert wiring.vcpu(nothing, "proxy", half) == 0.5
+        assert wiring.vcpu(nothing, "source", replace(half, role="source")) == 0.0
+
+    def test_fractions_go_by_quota_and_whole_cores_by_their_cores(self) -> None:
+        assert wiring.limits(0.25, (1,)) == {
+            "CpuPeriod": 100_000,
+            "CpuQuota": 25_000,
+            "CpusetCpus": "1",
+        }
+        assert wiring.limits(2.0, (1, 2))["CpuQuota"] == wiring.UNLIMITED
+        assert wiring.limits(2.0, ())["CpuQuota"] == 200_000
+        assert wiring.limits(0.0, ())["CpuQuota"] == wiring.UNLIMITED
+
+    def test_cores_are_disjoint_where_there_are_enough(self) -> None:
+        assert wiring.pin(2, {"haproxy": 1}) is None
+        assert wiring.pin(3, {"haproxy": 1}) == {"source": (0,), "haproxy": (1,), "sink": (2,)}
+        pins = wiring.pin(16, {"haproxy": 4, "tinyproxy": 1})
+        assert pins is not None
+        assert {name: len(cores) for name, cores in pins.items()} == {
+            "source": 2,
+            "haproxy": 4,
+            "tinyproxy": 1,
+            "sink": 2,
+        }
+        cores = [core for pinned in pins.values() for core in pinned]
+        assert len(cores) == len(set(cores))
+
+    def test_cpusets(self) -> None:
+        assert wiring.parse_cpuset("0-2, 5") == (0, 1, 2, 5)
+
+    def test_what_a_component_can_use_at_most(self) -> None:
+        assert wiring.allotted(0.25, (3,), 8) == 0.25
+        assert wiring.allotted(0.0, (3, 4), 8) == 2
+        assert wiring.allotted(0.0, (), 8) == 8
+
+    def test_parallel_parts_are_refused(self) -> None:
+        split = Parallel((Vnf("a", "proxy"), Vnf("b", "proxy")), (0.5, 0.5))
+        with pytest.raises(UsageError, match="in series only"):
+            wiring.chain(Target("split", Series((Vnf("c", "proxy"), split))))
+
+
+class TestPreflight:
+    def test_reports_of_two_requests(self) -> None:
+        facts = preflight.parse_report("200 10000 1  \n200 10000 0  \n")
+        assert facts == PathFacts(200, 10_000, True, redirects=False, compresses=False)
+        assert preflight.describe(facts) == (
+            "answers 200 with 10000 bytes, keeps the connection open"
+        )
+
+    def test_a_path_that_closes_redirects_and_compresses(self) -> None:
+        facts = preflight.parse_report("301 0 1 gzip http://x/ y\n301 0 1 gzip http://x/ y\n")
+        assert facts == PathFacts(301, 0, False, redirects=True, compresses=True)
+        assert preflight.describe(facts) == (
+            "answers 301 with 0 bytes, closes the connection, redirects, compresses"
+        )
+
+    @pytest.mark.parametrize("report", ["", "200 10000 1  \n", "curl: (7)\nFailed\n"])
+    def test_no_two_answers(self, report: str) -> None:
+        with pytest.raises(ValueError):
+            preflight.parse_report(report)
+
+
+class TestAptSources:
+    ONE_LINE = (
+        "# deb http://a.example/debian old main\n"
+        "deb [arch=amd64 signed-by=/k.gpg] http://a.example/debian bookworm main contrib # x\n"
+        "deb http://a.example/debian-security bookworm-security main\n"
+        "deb-src http://a.example/debian bookworm main\n"
+    )
+    DEB822 = (
+        "Types: deb deb-src\n# a comment\nURIs: http://b.example/debian\n"
+        "Suites: bookworm\n bookworm-updates\nComponents: main\nSigned-By:\n -----BEGIN\n .\n\n"
+        "Enabled: no\nTypes: deb\nURIs: http://c.example/debian\nSuites: sid\nComponents: main\n\n"
+        "Types: deb\nURIs: http://b.example/security\nSuites: bookworm-security\nComponents: main\n"
+    )
+
+    def test_both_formats(self, tmp_path: Path) -> None:
+        (tmp_path / "sources.list").write_text(self.ONE_LINE)
+        folder = tmp_path / "sources.list.d"
+        folder.mkdir()
+        (folder / "debian.sources").write_text(self.DEB822)
+        (folder / "other.list.disabled").write_text("deb http://d.example/ bookworm main\n")
+        found = apt_sources.read_sources(tmp_path)
+        assert [(s.uri, s.suites) for s in found] == [
+            ("http://a.example/debian", ("bookworm",)),
+            ("http://a.example/debian-security", ("bookworm-security",)),
+            ("http://b.example/debian", ("bookworm", "bookworm-updates")),
+            ("http://b.example/security", ("bookworm-security",)),
+        ]
+        assert apt_sources.mirror(found, "bookworm") == "http://a.example/debian"
+        assert apt_sources.render(apt_sources.debian_sources(found[2:], "bookworm")) == (
+            "deb http://b.example/debian bookworm main\n"
+            "deb http://b.example/debian bookworm-updates main\n"
+            "deb http://b.example/security bookworm-security main\n"
+        )
+
+    def test_another_release_names_the_mirror_too(self) -> None:
+        newer = (apt_sources.AptSource("https://m.example/debian/", ("trixie",), ("main",)),)
+        assert apt_sources.mirror(newer, "bookworm") == "https://m.example/debian/"
+        assert apt_sources.debian_sources(newer, "bookworm") == ()
+
+    def test_a_host_that_is_not_debian_leaves_it_to_debootstrap(self, tmp_path: Path) -> None:
+        assert apt_sources.mirror(apt_sources.read_sources(tmp_path), "bookworm") is None
+        ubuntu = (apt_sources.AptSource("http://u.example/ubuntu", ("noble",), ("main",)),)
+        assert apt_sources.mirror(ubuntu, "bookworm") is None
+
+
+class TestImages:
+    def test_a_context_is_its_files_without_the_descriptor(self, tmp_path: Path) -> None:
+        (tmp_path / "Dockerfile").write_text("FROM x\n")
+        (tmp_path / "vnf.yaml").write_text("kind: vnf\n")
+        (tmp_path / "conf").mkdir()
+        (tmp_path / "conf" / "a").write_text("a")
+        context = images.read_context(tmp_path)
+        assert sorted(context) == ["Dockerfile", "conf/a"]
+        same = images.digest(context)
+        (tmp_path / "vnf.yaml").write_text("kind: other\n")
+        assert images.digest(images.read_context(tmp_path)) == same
+        assert images.digest({**context, "conf/a": b"b"}) != same
+        assert images.digest({**context, "conf/b": b""}) != same
+        with tarfile.open(fileobj=io.BytesIO(images.pack(context).read())) as tar:
+            assert tar.getnames() == ["Dockerfile", "conf/a"]
+            assert all(member.mode & 0o111 for member in tar.getmembers())
+
+    def test_a_folder_without_a_dockerfile(self, tmp_path: Path) -> None:
+        with pytest.raises(LabError, match="no Dockerfile"):
+            images.read_context(tmp_path)
+
+    def test_proxies_of_the_host_go_along(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in images.PROXY_VARIABLES:
+            monkeypatch.delenv(name, raising=False)
+            monkeypatch.delenv(name.upper(), raising=False)
+        monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+        assert images.proxies() == {"https_proxy": "http://proxy.example:3128"}
+
+
+class TestOhaBinary:
+    CARGO = """#!/bin/sh
+    if [ "$BROKEN" ]; then echo "error: no network"; exit 101; fi
+    while [ "$1" != --root ]; do shift; done
+    mkdir -p "$2/bin" && echo binary > "$2/bin/oha"
+    """
+
+    @pytest.fixture
+    def lines(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """A host with a cargo of our own, and nothing built yet."""
+        cargo = tmp_path / "bin" / "cargo"
+        cargo.parent.mkdir()
+        cargo.write_text(self.CARGO)
+        cargo.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{cargo.parent}:/usr/bin:/bin")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        return []
+
+    async def test_cargo_builds_it_once(self, lines: list[str]) -> None:
+        built = await oha_binary.find_or_build(lines.append)
+        assert built is not None
+        assert built.read_text() == "binary\n"
+        assert "building oha 1.16.0 with cargo" in lines[0]
+        lines.clear()
+        assert await oha_binary.find_or_build(lines.append) == built
+        assert lines == []
+
+    async def test_a_build_that_fails_leaves_hey(
+        self, lines: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("BROKEN", "1")
+        assert await oha_binary.find_or_build(lines.append) is None
+        assert "cargo could not build oha (error: no network); hey stands in" in lines[-1]
+        assert not oha_binary.cached().exists()
+
+    async def test_a_host_without_cargo(
+        self, lines: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PATH", "/nowhere")
+        assert await oha_binary.find_or_build(lines.append) is None
+        assert "there is no cargo" in lines[-1]
+
+
+async def test_a_base_that_can_neither_be_pulled_nor_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Unreachable:
+        """An engine without the image, whose registries do not answer."""
+
+        class images:  # noqa: N801 - the name that aiodocker gives it
+            @staticmethod
+            async def inspect(name: str) -> None:
+                raise aiodocker.DockerError(404, "no such image")
+
+            @staticmethod
+            async def pull(name: str) -> None:
+                raise aiodocker.DockerError(500, "dial tcp: no such host")
+
+    monkeypatch.setenv("PATH", "/nowhere")
+    lines: list[str] = []
+    with pytest.raises(LabError, match="debootstrap is not installed") as caught:
+        await base_image.ensure_base(Unreachable(), lines.append)  # type: ignore[arg-type] - what it needs of one
+    assert "--lab sim" in str(caught.value)
+    assert lines[-1] == "no registry gave debian:bookworm-slim: dial tcp: no such host"
+
+
+class TestStrays:
+    def test_only_what_is_ours_and_dead(self) -> None:
+        here = Owner.this_process()
+        dead = replace(here, pid=2**22 + 1)
+        ours = {SESSION_LABEL: "s", OWNER_LABEL: str(dead)}
+        assert is_stray(ours, frozenset())
+        assert not is_stray(ours, frozenset({"s"}))
+        assert not is_stray({"com.example": "s"}, frozenset())
+        assert is_stray({SESSION_LABEL: "s"}, frozenset()), "nobody says that it lives"
+
+    def test_a_process_that_lives_keeps_its_own(self) -> None:
+        parent = os.getppid()
+        alive = replace(Owner.this_process(), pid=parent, started_s=_started(parent))
+        assert not is_stray({SESSION_LABEL: "s", OWNER_LABEL: str(alive)}, frozenset())
+        reused = replace(alive, started_s=alive.started_s - 5)
+        assert is_stray({SESSION_LABEL: "s", OWNER_LABEL: str(reused)}, frozenset())
+
+    def test_this_process_knows_its_sessions(self) -> None:
+        mine = {SESSION_LABEL: "s", OWNER_LABEL: str(Owner.this_process())}
+        assert is_stray(mine, frozenset()), "closed, but its removal failed"
+        assert not is_stray(mine, frozenset({"s"}))
+
+    def test_other_hosts_and_other_boots(self) -> None:
+        here = Owner.this_process()
+        assert replace(here, host="elsewhere", pid=1).may_live()
+        assert not replace(here, boot="before").may_live()
+        assert Owner.parse(str(here)) == here
+        assert Owner.parse("nonsense") is None
+
+
+def _started(pid: int) -> float:
+    from workbench.probes.process import read_start_s
+
+    return read_start_s(pid)
+
+
+def test_an_agents_url_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign = Campaign(
+        "c", (), (), (), LoadModel("closed"), agents=(Agent("lab", "docker", "${LAB_ENGINE}"),)
+    )
+    monkeypatch.setenv("LAB_ENGINE", "tcp://10.0.0.9:2376")
+    assert agent_url(campaign) == "tcp://10.0.0.9:2376"
+    monkeypatch.delenv("LAB_ENGINE")
+    with pytest.raises(LabError, match="has no LAB_ENGINE") as caught:
+        agent_url(campaign)
+    assert caught.value.where == "agent lab"
+    assert agent_url(replace(campaign, agents=())) is None
