@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -117,15 +118,8 @@ class SessionsScreen(WorkbenchScreen):
             table.focus()
         if not shown:
             empty.update(self._why_empty())
-        running = sum(s.state in ("running", "paused") for s in self.sessions)
-        self.query_one("#header", Rows).show(
-            [
-                (
-                    (" workbench ", "strong"),
-                    (f" {_count(len(self.sessions))}, {running} running", "dim"),
-                )
-            ]
-        )
+        known = _count(self.sessions) if self.loaded else "connecting…"
+        self.query_one("#header", Rows).show([((" workbench ", "strong"), (f" {known}", "dim"))])
         banner = self.query_one("#banner", Rows)
         banner.display = bool(self.lost)
         banner.show([((f" {self.lost} r to reconnect ", "alert"),)])
@@ -252,5 +246,7 @@ def _cells(session: SessionSummary) -> tuple[str, ...]:
     )
 
 
-def _count(sessions: int) -> str:
-    return "1 session" if sessions == 1 else f"{sessions} sessions"
+def _count(sessions: Sequence[SessionSummary]) -> str:
+    running = sum(s.state in ("running", "paused") for s in sessions)
+    some = "1 session" if len(sessions) == 1 else f"{len(sessions)} sessions"
+    return f"{some}, {running} running" if running else some
