@@ -8,13 +8,13 @@ from sklearn.base import clone
 from synthetic_function import CONFIGURATION, RATE, TARGET, make_sample
 
 from workbench.domain.codec import from_plain, to_plain
-from workbench.domain.errors import DataError, PluginError
+from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Curve, FittedModel
 from workbench.domain.samples import Estimate
 from workbench.models.gaussian_process import GaussianProcess
 from workbench.models.interpolation import LogInterpolation
-from workbench.models.profile import built_in_model, fit_profile
+from workbench.models.profile import fit_profile
 from workbench.models.scales import UNKNOWN_LOG_SD, log_kpi, log_sd, log_wl
 
 MODELS = [GaussianProcess, LogInterpolation]
@@ -124,8 +124,10 @@ def test_noise_is_read_from_the_interval():
     assert log_sd("p95_ms", Estimate(10.0, 10.0, 10.0)) == UNKNOWN_LOG_SD
 
 
-def profile(samples, method="gaussian-process", **options):
-    return fit_profile(TARGET, CONFIGURATION, samples, RATE, "p95_ms", 1000.0, method, **options)
+def profile(samples, method="gaussian-process", model_factory=GaussianProcess):
+    return fit_profile(
+        TARGET, CONFIGURATION, samples, RATE, "p95_ms", 1000.0, method, model_factory
+    )
 
 
 SAMPLES = [
@@ -176,23 +178,18 @@ def test_profile_is_not_drawn_above_the_ceiling():
 
 
 def test_a_stored_model_is_checked_by_fitting_it_again():
-    _, stored = profile(SAMPLES, method_factory=lambda: GaussianProcess(restarts=2), method="mine")
+    _, stored = profile(SAMPLES, model_factory=lambda: GaussianProcess(restarts=2), method="mine")
     by_id = {s.id: s for s in SAMPLES}
     names = {k: type(v) for k, v in GaussianProcess().get_params().items()}
     parameters = {k: names[k](v) for k, v in stored.parameters.items()}
     _, again = profile(
         [by_id[i] for i in stored.sample_ids],
         "mine",
-        method_factory=lambda: GaussianProcess(**parameters),
+        model_factory=lambda: GaussianProcess(**parameters),
     )
     assert again == stored
     _, other = profile([*SAMPLES[:-1], make_sample(1100, {"p95_ms": 81.0})])
     assert other.coefficients != stored.coefficients
-
-
-def test_an_unknown_model_is_named():
-    with pytest.raises(PluginError, match="spline"):
-        built_in_model("spline")
 
 
 def test_the_samples_own_loads_are_on_the_curve():

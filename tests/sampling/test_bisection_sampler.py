@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from synthetic_function import LATENCY_SLA, OPEN, RATE, TARGET, Function, make_sample
 
 from workbench.domain.campaign import SamplingPlan
-from workbench.domain.errors import DataError, PluginError
+from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, PrimaryWorkload
+from workbench.models.gaussian_process import GaussianProcess
 from workbench.models.interpolation import LogInterpolation
 from workbench.sampling.base import Sampler, Space
 from workbench.sampling.bisection import BisectionSampler
@@ -29,7 +30,7 @@ def space(primary=RATE, configurations=CONFIGURATIONS, seed=1):
 
 
 def sampler(where=None, plan=PLAN):
-    made: Sampler = BisectionSampler(where or space(), plan)
+    made: Sampler = BisectionSampler(where or space(), plan, model_factory=LogInterpolation)
     return made
 
 
@@ -109,7 +110,7 @@ def answer(ask, outcome):
 )
 def test_asks_stay_in_range_never_repeat_end_and_can_be_rebuilt(primary, plan, drawn, seed, cut):
     where = space(primary, CONFIGURATIONS[:2], seed)
-    live, taken, asked = BisectionSampler(where, plan), [], set()
+    live, taken, asked = BisectionSampler(where, plan, model_factory=LogInterpolation), [], set()
     while (ask := live.ask()) is not None:
         assert live.ask() == ask
         assert primary.low <= ask.wl <= primary.high
@@ -120,7 +121,7 @@ def test_asks_stay_in_range_never_repeat_end_and_can_be_rebuilt(primary, plan, d
         assert point not in asked
         asked.add(point)
         if len(taken) == cut:
-            again = BisectionSampler(where, plan)
+            again = BisectionSampler(where, plan, model_factory=LogInterpolation)
             again.tell(taken)
             assert again.ask() == ask
             assert again.endings == live.endings
@@ -257,16 +258,14 @@ def test_the_model_behind_drmse_is_exchangeable():
     run(BisectionSampler(where, plan, model_factory=Counting), measured_by(where))
     assert fits
     assert min(fits) >= FEWEST_SAMPLES - 1
-    with pytest.raises(PluginError, match="spline"):
-        BisectionSampler(where, SamplingPlan(model="spline"))
 
 
-def test_by_default_a_gaussian_process_decides():
+def test_a_gaussian_process_decides_alike_when_rebuilt():
     where = space(configurations=CONFIGURATIONS[:1])
-    asker = BisectionSampler(where, SamplingPlan())
+    asker = BisectionSampler(where, SamplingPlan(), model_factory=GaussianProcess)
     taken = run(asker, measured_by(where))
     assert len(taken) <= 10
-    again = BisectionSampler(where, SamplingPlan())
+    again = BisectionSampler(where, SamplingPlan(), model_factory=GaussianProcess)
     again.tell(taken)
     assert again.endings == asker.endings
 

@@ -12,19 +12,21 @@ from synthetic_function import CONFIGURATION, LATENCY_SLA, OPEN, RATE, TARGET, F
 
 from workbench.domain.campaign import SamplingPlan
 from workbench.models.breakpoints import find_breakpoints
+from workbench.models.gaussian_process import GaussianProcess
+from workbench.models.interpolation import LogInterpolation
 from workbench.sampling.base import Space
 from workbench.sampling.bisection import BisectionSampler
 
 LOSS_GOAL = 0.005
 
 
-def profile(capacity, seed, *, most=10, model="interpolation", **noise):
+def profile(capacity, seed, *, most=10, model=LogInterpolation, **noise):
     """Sample one configuration as a campaign would, and look for its breakpoints."""
     function = Function(capacity, seed, **noise)
     space = Space(
         TARGET, (CONFIGURATION,), RATE, OPEN, "p95_ms", 1000.0, LOSS_GOAL, LATENCY_SLA, seed
     )
-    sampler = BisectionSampler(space, SamplingPlan(max_samples=most, model=model))
+    sampler = BisectionSampler(space, SamplingPlan(max_samples=most), model_factory=model)
     taken = []
     while (ask := sampler.ask()) is not None:
         taken.append(function.measure(ask.wl))
@@ -89,7 +91,7 @@ def test_intervals_are_not_wide_for_safety():
 
 
 def test_with_a_gaussian_process_behind_drmse_too():
-    for rule, (error, coverage) in scores(15, model="gaussian-process").items():
+    for rule, (error, coverage) in scores(15, model=GaussianProcess).items():
         assert error <= 0.06, rule
         assert coverage >= 0.8, rule
 

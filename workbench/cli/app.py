@@ -37,7 +37,7 @@ def root(
     workspace: Annotated[
         Path | None,
         typer.Option(
-            help="Folder that holds sessions/; default: $WORKBENCH_WORKSPACE, here, or the data folder.",
+            help="Folder with sessions/; default: $WORKBENCH_WORKSPACE, here, or the data folder.",
             file_okay=False,
         ),
     ] = None,

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -208,12 +207,14 @@ def on_interrupt(action: Callable[[], None]) -> None:
 
 
 def log_unexpected(error: BaseException) -> Path:
-    """Append a stack trace to the log file; returns where that is."""
+    """Write a stack trace to the log file; returns where that is."""
+    from workbench.log import logger, open_log
+
     path = current_workspace().log
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a") as log:
-            log.write("".join(traceback.format_exception(error)))
+    with suppress(OSError):  # the sentence on the terminal is what is left then
+        close = open_log(path)
+        logger("cli").error("unexpected error", exc_info=error)
+        close()
     return path
 
 

@@ -223,10 +223,18 @@ def _fit(question: Question, samples: Sequence[Sample], configuration: Configura
 def _first_s(question: Question, samples: Sequence[Sample], ask: Ask) -> float:
     """Seconds of the first drive at the point asked for, from what was seen near it."""
     from workbench.measuring.judging import first_drive_s
+    from workbench.models.selection import BOUND_LABELS
 
     point = OperatingPoint(question.target, ask.configuration, ask.wl, ask.repetition)
     near = min(
-        (s for s in samples if s.valid and s.point.configuration == ask.configuration),
+        (
+            s
+            for s in samples
+            if s.valid
+            and s.point.configuration == ask.configuration
+            # Times in overload grow for as long as one watches: they say nothing of a response.
+            and BOUND_LABELS.isdisjoint(s.labels)
+        ),
         key=lambda s: abs(math.log(s.point.wl / ask.wl)),
         default=None,
     )

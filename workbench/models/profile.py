@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from workbench.domain.errors import PluginError
 from workbench.domain.parameters import Configuration, PrimaryWorkload
 from workbench.domain.profiles import Curve, FittedModel
 from workbench.domain.samples import Sample
@@ -15,36 +14,12 @@ from workbench.models.base import ProfileModel
 from workbench.models.scales import log_kpi, log_sd, log_wl
 from workbench.models.selection import capped_log_kpi, of_configuration, stated
 
-DEFAULT_METHOD = "gaussian-process"
 MOST_POINTS = 200
 """Points of a curve (DESIGN.md: at most 200 travel over the link)."""
 FEWEST_LOADS = 3
 """Distinct loads below which no curve is fitted."""
 
 ModelFactory = Callable[[], ProfileModel]
-
-
-def built_in_model(name: str) -> ModelFactory:
-    """What makes the model of that name; imported only now, because scikit-learn takes seconds.
-
-    Raises
-    ------
-    PluginError
-        If no built-in model has that name; a plugin's factory must be handed in.
-    """
-    if name == "gaussian-process":
-        from workbench.models.gaussian_process import GaussianProcess
-
-        return GaussianProcess
-    if name == "interpolation":
-        from workbench.models.interpolation import LogInterpolation
-
-        return LogInterpolation
-    raise PluginError(
-        f"no built-in model is called {name!r}",
-        where="sampling.model",
-        remedy="Choose gaussian-process or interpolation, or hand in the plugin's factory",
-    )
 
 
 def fit_profile(
@@ -54,8 +29,8 @@ def fit_profile(
     primary: PrimaryWorkload,
     kpi: str,
     kpi_max: float,
-    method: str = DEFAULT_METHOD,
-    method_factory: ModelFactory | None = None,
+    method: str,
+    model_factory: ModelFactory,
 ) -> tuple[Curve | None, FittedModel | None]:
     """Fit one configuration's KPI over `wl`, both in logs (METHOD.md 8).
 
@@ -66,9 +41,8 @@ def fit_profile(
         Overloaded and invalid ones are never used as values.
     kpi_max : float
         Ceiling of the KPI in its unit: values above it are drawn at it, none is modelled beyond.
-    method, method_factory
-        Name of the model as stored, and what makes an unfitted one (by default the built-in model
-        of that name).
+    method, model_factory
+        Name of the model as stored, and what makes an unfitted one.
 
     Returns
     -------
@@ -88,7 +62,7 @@ def fit_profile(
     x = np.array([log_wl(s.point.wl) for s in used])
     y = np.array([capped_log_kpi(s, kpi, ceiling) for s in used])
     noise = np.array([log_sd(kpi, s.kpis[kpi]) for s in used])
-    model = (method_factory or built_in_model(method))().fit(x[:, None], y, noise)
+    model = model_factory().fit(x[:, None], y, noise)
 
     # The samples' own loads are on the grid, so that an interpolating curve is drawn through them.
     own = np.unique(x)[: MOST_POINTS // 2]

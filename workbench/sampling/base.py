@@ -7,7 +7,7 @@ in the same order, give the same asks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from workbench.domain.campaign import SamplingPlan
 from workbench.domain.parameters import Configuration, LoadModel, PrimaryWorkload, Sla
 from workbench.domain.samples import Sample
 from workbench.domain.sessions import ConfigurationOutcome
+from workbench.models.base import ProfileModel
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,14 @@ class Ending:
 
 
 class Sampler(Protocol):
-    """Registered under `workbench.samplers`; never asks outside the space nor twice for a point."""
+    """Registered under `workbench.samplers`; never asks outside the space nor twice for a point.
 
-    def __init__(self, space: Space, plan: SamplingPlan) -> None: ...
+    `model_factory` makes the model that the plan names, unfitted; a sampler may ignore it.
+    """
+
+    def __init__(
+        self, space: Space, plan: SamplingPlan, *, model_factory: Callable[[], ProfileModel]
+    ) -> None: ...
 
     def tell(self, samples: Sequence[Sample]) -> None:
         """New samples, valid or not, in the order they were taken."""

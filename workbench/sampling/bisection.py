@@ -9,7 +9,6 @@ from workbench.domain.campaign import SamplingPlan
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
 from workbench.models.base import ProfileModel
-from workbench.models.profile import built_in_model
 from workbench.sampling.base import Ask, Ending, Space
 from workbench.sampling.track import Track
 
@@ -33,15 +32,13 @@ class BisectionSampler:
         `epsilon` is |dRMSE| over the KPI's log range, from its lowest value to `kpi_max`. dRMSE
         stops nothing before five valid loads, nor as long as the KPI covers a quarter of its range
         within an interval wider than 10 %: that interval holds the breakpoint.
-    model_factory : callable, optional
-        Makes the model behind dRMSE; by default the built-in one that `plan.model` names.
+    model_factory : callable
+        Makes the model behind dRMSE, the one that `plan.model` names.
 
     Raises
     ------
     DataError
         If the range of the primary workload holds no load above zero.
-    PluginError
-        If `plan.model` is not built in and no factory is given.
     """
 
     def __init__(
@@ -49,12 +46,11 @@ class BisectionSampler:
         space: Space,
         plan: SamplingPlan,
         *,
-        model_factory: Callable[[], ProfileModel] | None = None,
+        model_factory: Callable[[], ProfileModel],
     ) -> None:
         self.space = space
         self.plan = plan
-        factory = model_factory or built_in_model(plan.model)
-        self._tracks = {c: Track(c, space, plan, factory) for c in space.configurations}
+        self._tracks = {c: Track(c, space, plan, model_factory) for c in space.configurations}
         self._skipped: set[Configuration] = set()
 
     def tell(self, samples: Sequence[Sample]) -> None:

@@ -1,0 +1,195 @@
+"""Benchmarks of the instrument, each with its target: `make bench`.
+
+    python benchmarks/run.py [--write docs/benchmarks.md] [--repeat 9]
+
+Every figure is a median over repetitions on this machine, which may be busy with other things: a
+figure off its target is repeated before it is believed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import pty
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+COMMAND = Path(sys.executable).parent / "workbench"
+FIRST_SCREEN = b"Quit"
+"""In the footer of every screen: painted with the first frame."""
+LONGEST_S = 60
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure and its target."""
+
+    what: str
+    value: float
+    target: float
+    unit: str
+    at_most: bool = True
+
+    @property
+    def holds(self) -> bool:
+        return self.value <= self.target if self.at_most else self.value >= self.target
+
+    def row(self) -> str:
+        sign = "<=" if self.at_most else ">="
+        verdict = "yes" if self.holds else "**no**"
+        target = f"{sign} {self.target:,g} {self.unit}"
+        return f"| {self.what} | {self.value:,.3g} {self.unit} | {target} | {verdict} |"
+
+
+class Sandbox:
+    """A workspace and a runtime folder of its own, gone afterwards."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="wb-")
+        self.root = Path(self._folder.name)
+        (self.root / "sessions").mkdir()
+        (self.root / "run").mkdir(mode=0o700)
+        self.environment = os.environ | {
+            "WORKBENCH_WORKSPACE": str(self.root),
+            "XDG_RUNTIME_DIR": str(self.root / "run"),
+            "TERM": "xterm-256color",
+        }
+
+    def run(self, *arguments: str) -> str:
+        return subprocess.run(
+            [COMMAND, *arguments],
+            env=self.environment,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_S,
+        ).stdout
+
+    def close(self) -> None:
+        subprocess.run(
+            [COMMAND, "engine", "stop"], env=self.environment, capture_output=True, check=False
+        )
+        self._folder.cleanup()
+
+
+def repeated(measure: Callable[[Sandbox], float], times: int) -> float:
+    """Median of `times` measurements after one that warms the caches."""
+    sandbox = Sandbox()
+    try:
+        measure(sandbox)
+        return median(measure(sandbox) for _ in range(times))
+    finally:
+        sandbox.close()
+
+
+def help_s(sandbox: Sandbox) -> float:
+    begin = time.perf_counter()
+    sandbox.run("--help")
+    return time.perf_counter() - begin
+
+
+def first_screen_s(sandbox: Sandbox) -> float:
+    """From the command until the first frame is in the terminal; no engine runs yet."""
+    begin = time.perf_counter()
+    pid, terminal = pty.fork()
+    if pid == 0:
+        termios.tcsetwinsize(0, (24, 80))
+        os.execve(COMMAND, [str(COMMAND)], sandbox.environment)
+    seen = b""
+    try:
+        while FIRST_SCREEN not in seen:
+            if time.perf_counter() - begin > LONGEST_S or not _readable(terminal):
+                raise SystemExit(f"the first screen never came: {seen[-2000:]!r}")
+            seen += os.read(terminal, 65536)
+        return time.perf_counter() - begin
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        os.close(terminal)
+        os.waitpid(pid, 0)
+        subprocess.run(
+            [COMMAND, "engine", "stop"], env=sandbox.environment, capture_output=True, check=False
+        )
+
+
+def _readable(descriptor: int) -> bool:
+    return bool(select.select([descriptor], [], [], LONGEST_S)[0])
+
+
+def loop_lag_ms(sandbox: Sandbox) -> float:
+    """p99 lag of the engine's loop, as it states it itself, in mid-run of the whole demo."""
+    session = f"lag-{time.monotonic_ns()}"
+    process = subprocess.Popen(
+        [COMMAND, "run", "demo", "--lab", "sim", "--session", session, "--json", "--pace", "60"],
+        env=sandbox.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    lag = 0.0
+    for line in process.stdout:
+        event = json.loads(line)
+        if event["event"] == "ConfigurationFinished":
+            lag = json.loads(sandbox.run("engine", "status", "--json"))["loop_lag_p99_ms"]
+    process.wait()
+    return lag
+
+
+def demo_s(sandbox: Sandbox) -> float:
+    begin = time.perf_counter()
+    sandbox.run("run", "demo", "--lab", "sim", "--seed", "7", "--headless", "--json")
+    return time.perf_counter() - begin
+
+
+def measure_all(times: int) -> list[Figure]:
+    return [
+        Figure("`workbench --help`", repeated(help_s, times), 0.3, "s"),
+        Figure("first screen, no engine running", repeated(first_screen_s, times), 1.0, "s"),
+        Figure("engine's loop lag p99 during `demo`", repeated(loop_lag_ms, 1), 50, "ms"),
+        Figure("`run demo --lab sim --headless`", repeated(demo_s, 2), 30, "s"),
+    ]
+
+
+def machine() -> str:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{os.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}, "
+        f"{platform.system()} {platform.machine()}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", type=Path, help="replace the table in this file")
+    parser.add_argument("--repeat", type=int, default=9)
+    chosen = parser.parse_args()
+    figures = measure_all(chosen.repeat)
+    table = "\n".join(
+        [
+            "| what | measured (median) | target | holds |",
+            "|---|---|---|---|",
+            *(figure.row() for figure in figures),
+            "",
+            f"Machine: {machine()}.",
+        ]
+    )
+    print(table)
+    if chosen.write:
+        text = chosen.write.read_text()
+        head, _, rest = text.partition("<!-- table -->\n")
+        _, _, tail = rest.partition("<!-- end -->\n")
+        chosen.write.write_text(f"{head}<!-- table -->\n{table}\n<!-- end -->\n{tail}")
+
+
+if __name__ == "__main__":
+    main()
