@@ -238,7 +238,7 @@ async def test_a_stopped_run_can_be_resumed() -> None:
         assert "r Resume" in await redrawn(pilot)
         await pilot.press("r")
         await until(pilot, client.commands, "the command")
-        assert client.commands() == [ResumeSession(SESSION)]
+        assert client.commands() == [ResumeSession(SESSION, pace=20.0)]
 
 
 async def test_a_refused_command_is_a_sentence() -> None:

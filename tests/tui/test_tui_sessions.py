@@ -60,7 +60,7 @@ async def test_only_what_was_interrupted_can_be_resumed() -> None:
         assert "r Resume" in await redrawn(pilot)
         await pilot.press("r")
         await until(pilot, client.commands, "the command")
-        assert client.commands() == [ResumeSession("night")]
+        assert client.commands() == [ResumeSession("night", pace=20.0)]
 
 
 async def test_the_filter_keeps_matching_sessions_and_escape_shows_all() -> None:
@@ -86,7 +86,7 @@ async def test_a_campaign_is_started_with_its_plan_in_view() -> None:
         await until(pilot, lambda: PlanCampaign("demo-closed", "sim") in client.asked, "its plan")
         await pilot.press("enter")
         await until(pilot, client.commands, "the command")
-        assert client.commands() == [RunCampaign("demo-closed", lab="sim")]
+        assert client.commands() == [RunCampaign("demo-closed", lab="sim", pace=20.0)]
         await until(pilot, lambda: "RUNNING" in screen_text(pilot.app), "the run")
 
 

@@ -22,6 +22,7 @@ from workbench.domain.messages import (
     RunCampaign,
 )
 from workbench.domain.sessions import Plan
+from workbench.tui.screens.base import WATCHED_PACE
 from workbench.tui.text import duration, plain
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class LaunchScreen(ModalScreen[RunCampaign | None]):
 
     def on_option_list_option_selected(self) -> None:
         if chosen := self._chosen():
-            self.dismiss(RunCampaign(chosen.name, lab=LABS[self.lab][0]))
+            self.dismiss(RunCampaign(chosen.name, lab=LABS[self.lab][0], pace=WATCHED_PACE))
 
     def action_lab(self) -> None:
         self.lab = (self.lab + 1) % len(LABS)

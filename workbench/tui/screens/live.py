@@ -33,7 +33,7 @@ from workbench.tui.actions import Action, Place, bindings
 from workbench.tui.plot import ProfilePlot
 from workbench.tui.present import Choice, Shown
 from workbench.tui.replay import Replay
-from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.base import RESUMABLE, WATCHED_PACE, WorkbenchScreen
 from workbench.tui.screens.dialogs import ConfirmScreen, MessageScreen
 from workbench.tui.text import clock, number, plain
 from workbench.tui.widgets.configurations import ConfigurationList
@@ -45,7 +45,6 @@ REDRAW_S = 1 / 3
 BURST = 200
 """Events folded before other work gets its turn: attaching late must not hold the keys up."""
 ZOOMS = ("", "plot", "configurations", "usage", "log")
-RESUMABLE = ("interrupted", "stopped", "planned")
 
 
 class LiveScreen(WorkbenchScreen):
@@ -140,7 +139,7 @@ class LiveScreen(WorkbenchScreen):
         self.draw()
 
     def _lose(self, why: str) -> None:
-        self.lost, self._dirty = plain(why), True
+        self.lost, self._dirty = plain(why.removeprefix("the engine is gone; ")), True
         self.draw()
 
     async def _consume(self, changes: AsyncIterator[Event | Tick] | AsyncIterator[Event]) -> None:
@@ -240,7 +239,7 @@ class LiveScreen(WorkbenchScreen):
             "stop": runs and view.state in ("running", "paused"),
             "abort": runs and view.state in ("running", "paused"),
             "skip": runs and view.state in ("running", "paused") and bool(view.configurations),
-            "resume": runs and view.state in RESUMABLE and view.finished is not None,
+            "resume": runs and view.state in RESUMABLE,
             "replay_pause": replayed and not lost and not self._held and not self._over,
             "replay_play": replayed and not lost and self._held,
             "faster": replayed and not lost,
@@ -298,7 +297,7 @@ class LiveScreen(WorkbenchScreen):
             )
 
     def action_resume(self) -> None:
-        self._tell(ResumeSession(self.session), "resumed")
+        self._tell(ResumeSession(self.session, pace=WATCHED_PACE), "resumed")
 
     def action_reconnect(self) -> None:
         self.lost, self.connected = "", False

@@ -16,14 +16,13 @@ from workbench.domain.sessions import SessionSummary
 from workbench.tui import text
 from workbench.tui.actions import Place, bindings
 from workbench.tui.replay import Replay
-from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.base import RESUMABLE, WATCHED_PACE, WorkbenchScreen
 from workbench.tui.screens.launch import LaunchScreen
 from workbench.tui.screens.live import LiveScreen
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Rows
 
 REFRESH_S = 2.0
-RESUMABLE = ("interrupted", "stopped")
 COLUMNS = (
     ("session", 20),
     ("state", 11),
@@ -179,7 +178,9 @@ class SessionsScreen(WorkbenchScreen):
 
     def action_resume(self) -> None:
         if here := self._under_cursor():
-            self.app.push_screen(LiveScreen(here.name, command=ResumeSession(here.name)))
+            self.app.push_screen(
+                LiveScreen(here.name, command=ResumeSession(here.name, pace=WATCHED_PACE))
+            )
 
     def action_replay(self) -> None:
         if here := self._under_cursor():
