@@ -17,7 +17,7 @@ SMALLEST = (60, 15)
 RESUMABLE = ("interrupted", "stopped", "failed")
 """States that `ResumeSession` can go on from."""
 WATCHED_PACE = 20.0
-"""Lab seconds per second of a simulated run that is started to be watched; a real lab has its own."""
+"""Lab seconds per second of a simulated run that is started to be watched."""
 TOO_SMALL = f"terminal too small: needs {SMALLEST[0]}x{SMALLEST[1]}"
 
 
