@@ -20,7 +20,7 @@ lint: $(VENV)/.dev lock-check
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 unit: $(VENV)/.dev
-	cd tests && ../$(BIN)/pytest -q -m "not docker"
+	cd tests && ../$(BIN)/pytest -q -n 2 --dist worksteal -m "not docker"
 
 docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker
 	cd tests && ../$(BIN)/pytest -q -m docker

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
-from workbench.domain.errors import PluginError
+from workbench.domain.errors import PluginError, PluginUnknown
 
 Group = Literal["labs", "traffic", "probes", "samplers", "models", "exports"]
 GROUPS: tuple[Group, ...] = ("labs", "traffic", "probes", "samplers", "models", "exports")
@@ -28,11 +28,11 @@ def names(group: Group) -> tuple[str, ...]:
 
 
 def load(group: Group, name: str) -> Any:
-    """The part of that name. Raises `PluginError` if there is none or its import fails."""
+    """The part of that name. Raises `PluginUnknown` or, if its import fails, `PluginError`."""
     found = _found(group)
     if name not in found:
         known = ", ".join(sorted(found)) or "none"
-        raise PluginError(
+        raise PluginUnknown(
             f"nothing is registered as {name!r}",
             where=f"workbench.{group}",
             remedy=f"Choose one of: {known}",

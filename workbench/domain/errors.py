@@ -142,6 +142,12 @@ class PluginError(WorkbenchError):
     exit_code = LAB_FAILURE
 
 
+class PluginUnknown(PluginError):
+    """No part of that kind goes by that name."""
+
+    exit_code = WRONG_USE
+
+
 class DataError(WorkbenchError):
     """Samples that no model can be fitted to; the sentence says what is missing."""
 
@@ -162,6 +168,7 @@ BY_NAME: dict[str, type[WorkbenchError]] = {
         SessionUnknown,
         EngineError,
         PluginError,
+        PluginUnknown,
         DataError,
     )
 }

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
 import signal
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import ClassVar
@@ -27,9 +25,7 @@ from workbench.tui.screens.dialogs import HelpScreen
 from workbench.tui.screens.live import LiveScreen
 from workbench.tui.screens.sessions import SessionsScreen
 from workbench.tui.theme import DARK, LIGHT
-
-WATCH_S = 2.0
-"""How often a terminal that vanished without a signal is looked for."""
+from workbench.tui.vanishing import watch_terminal
 
 
 class WorkbenchApp(App[None]):
@@ -76,7 +72,7 @@ class WorkbenchApp(App[None]):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGHUP, signal.SIGTERM):
                 loop.add_signal_handler(number, self.exit)
-            self.set_interval(WATCH_S, self._leave_if_terminal_gone)
+            watch_terminal(lambda: loop.call_soon_threadsafe(self.exit))
 
     async def on_unmount(self) -> None:
         await _hang_up(self._link)
@@ -93,17 +89,6 @@ class WorkbenchApp(App[None]):
         """Forget the connection; the next `client` makes a new one."""
         self.run_worker(_hang_up(self._link), exit_on_error=False)
         self._link = None
-
-    def _leave_if_terminal_gone(self) -> None:
-        """A pty whose other end closed, but which is not ours to get SIGHUP from, never says so."""
-        stdin = sys.__stdin__
-        if stdin is None or stdin.closed:
-            self.exit()
-            return
-        watch = select.poll()
-        watch.register(stdin.fileno(), 0)
-        if watch.poll(0):
-            self.exit()
 
     # ------------------------------------------------------------------------- actions
 
