@@ -102,3 +102,22 @@ def shipped(kind: str) -> Path:
         return installed
     beside = {"templates": "templates", "sessions": "sessions/recorded"}[kind]
     return package.parent / beside
+
+
+SHIPPED_TEMPLATE = "shipped:"
+"""Prefix of a folder among the shipped templates, wherever they are installed."""
+
+
+def portable(folder: Path) -> str:
+    """A template's folder as a session stores it: it outlives the installation that made it."""
+    templates = shipped("templates")
+    if folder.is_relative_to(templates):
+        return SHIPPED_TEMPLATE + folder.relative_to(templates).as_posix()
+    return str(folder)
+
+
+def located(stored: str) -> Path:
+    """Where the folder that `portable` wrote down is now."""
+    if stored.startswith(SHIPPED_TEMPLATE):
+        return shipped("templates") / stored.removeprefix(SHIPPED_TEMPLATE)
+    return Path(stored)

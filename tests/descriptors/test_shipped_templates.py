@@ -18,7 +18,7 @@ from workbench.descriptors.schemas import DIALECT, json_schema
 from workbench.descriptors.vnf import SimulatedKey
 from workbench.domain.samples import KPI_UNITS, Usage
 from workbench.domain.topology import series_of
-from workbench.paths import Workspace
+from workbench.paths import Workspace, located
 
 TEMPLATES = paths.shipped("templates")
 ROOT = Path(__file__).parents[2]
@@ -195,7 +195,8 @@ def test_every_shipped_function_has_its_build_folder(workspace: Workspace) -> No
 
     assert {t.name for t in templates} >= {"haproxy", "tinyproxy", "source", "sink"}
     for template in templates:
-        folder = Path(template.build)
+        assert template.build.startswith("shipped:")
+        folder = located(template.build)
         assert folder.is_absolute()
         assert (folder / "Dockerfile").is_file()
 

@@ -33,6 +33,7 @@ from workbench.domain.topology import (
     Role,
     VnfTemplate,
 )
+from workbench.paths import portable
 
 SimulatedKey = Literal[
     "service_us",
@@ -139,7 +140,7 @@ class VnfText(Descriptor):
             yield ("parameters",), "are offered by a source alone; remove them or set role: source"
 
     def resolved(self, name: str, folder: Path) -> VnfTemplate:
-        """The domain's template; `build` is absolute, since a campaign outlives its folder."""
+        """The domain's template; `build` is what `paths.located` finds."""
         readiness = Readiness(
             self.readiness.kind,
             self.readiness.path,
@@ -151,7 +152,7 @@ class VnfText(Descriptor):
             role=self.role,
             placement=self.placement,
             summary=self.summary,
-            build=str((folder / self.build).absolute()) if self.build else "",
+            build=portable((folder / self.build).resolve()) if self.build else "",
             image=self.image or "",
             port=self.port,
             command=tuple(self.command),

@@ -52,6 +52,7 @@ class VnfTemplate:
     placement: Placement = "inline"
     summary: str = ""
     build: str = ""
+    """As `paths.located` finds it, so that it holds on another installation."""
     image: str = ""
     port: int = 8080
     command: tuple[str, ...] = ()

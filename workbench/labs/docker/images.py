@@ -21,6 +21,7 @@ from workbench.labs.docker import oha_binary
 from workbench.labs.docker.base_image import BASE, ensure_base, present
 from workbench.labs.docker.engine import connect, speaking_to
 from workbench.labs.docker.programs import OnLine
+from workbench.paths import located
 
 LABEL = "vnf-workbench.template"
 PREFIX = "vnf-workbench"
@@ -75,7 +76,7 @@ async def _given(docker: aiodocker.Docker, template: VnfTemplate, on_line: OnLin
 
 
 async def _built(docker: aiodocker.Docker, template: VnfTemplate, on_line: OnLine) -> str:
-    context = read_context(Path(template.build))
+    context = read_context(located(template.build))
     if template.role == "source":
         context = {**context, **await _oha(on_line)}
     tag = f"{PREFIX}/{template.name}:{digest(context)}"
@@ -166,5 +167,5 @@ async def _build(
         raise LabError(
             f"its image cannot be built: {said}",
             where=f"template {template.name}",
-            remedy=f"Correct {Path(template.build) / 'Dockerfile'}; it starts from {BASE}",
+            remedy=f"Correct {located(template.build) / 'Dockerfile'}; it starts from {BASE}",
         ) from error
