@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -72,3 +73,31 @@ class Workbench:
     def samples(self, session: str) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self.json("samples", session, "--format", "json")
         return rows
+
+
+def run_and_kill(
+    workbench: Workbench,
+    arguments: list[str],
+    *,
+    after_lines: int | None = None,
+    after_samples: int | None = None,
+) -> list[dict[str, Any]]:
+    """Start a headless `--json` run and `kill -9` it; the events that it had announced."""
+    process = workbench.start(*arguments)
+    assert process.stdout is not None
+    announced: list[dict[str, Any]] = []
+    for line in process.stdout:
+        announced.append(json.loads(line))
+        enough = after_lines is not None and len(announced) >= after_lines
+        enough |= after_samples is not None and len(sample_ids(announced)) >= after_samples
+        if enough or announced[-1]["event"] == "RunFinished":
+            break
+    process.send_signal(signal.SIGKILL)
+    rest, errors = process.communicate()
+    assert announced, errors
+    # What was in the pipe when it died was announced as well; its last line may be torn.
+    return announced + [json.loads(line) for line in rest.splitlines() if line.endswith("}")]
+
+
+def sample_ids(events: list[dict[str, Any]]) -> list[str]:
+    return [event["sample"]["id"] for event in events if event["event"] == "SampleTaken"]
