@@ -17,7 +17,13 @@ from workbench.domain.parameters import Configuration, LoadModel
 from workbench.domain.topology import ConfigurationFile, Parallel, Series, Target, Vnf, VnfTemplate
 from workbench.labs.docker import apt_sources, base_image, images, oha_binary, preflight, wiring
 from workbench.labs.docker.engine import agent_url
-from workbench.labs.docker.strays import OWNER_LABEL, SESSION_LABEL, Owner, is_stray
+from workbench.labs.docker.strays import (
+    OWNER_LABEL,
+    SESSION_LABEL,
+    Owner,
+    _started_ms,
+    is_stray,
+)
 from workbench.traffic.base import PathFacts
 
 TEMPLATE = VnfTemplate(
@@ -266,9 +272,9 @@ class TestStrays:
 
     def test_a_process_that_lives_keeps_its_own(self) -> None:
         parent = os.getppid()
-        alive = replace(Owner.this_process(), pid=parent, started_s=_started(parent))
+        alive = replace(Owner.this_process(), pid=parent, started_ms=_started_ms(parent))
         assert not is_stray({SESSION_LABEL: "s", OWNER_LABEL: str(alive)}, frozenset())
-        reused = replace(alive, started_s=alive.started_s - 5)
+        reused = replace(alive, started_ms=alive.started_ms - 5000)
         assert is_stray({SESSION_LABEL: "s", OWNER_LABEL: str(reused)}, frozenset())
 
     def test_this_process_knows_its_sessions(self) -> None:
@@ -282,12 +288,6 @@ class TestStrays:
         assert not replace(here, boot="before").may_live()
         assert Owner.parse(str(here)) == here
         assert Owner.parse("nonsense") is None
-
-
-def _started(pid: int) -> float:
-    from workbench.probes.process import read_start_s
-
-    return read_start_s(pid)
 
 
 def test_an_agents_url_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

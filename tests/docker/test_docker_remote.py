@@ -105,7 +105,6 @@ async def test_the_engines_counters_agree_with_the_kernels(open_lab: OpenLab) ->
         assert told.cpu_s == pytest.approx(counted.cpu_s, abs=0.05)
         assert told.rx_bytes == pytest.approx(counted.rx_bytes, rel=0.05)
         assert told.throttled_periods == pytest.approx(counted.throttled_periods, abs=1)
-    assert asked.host_busy_s >= here.host_busy_s
     drive = await driving.drive(
         components,
         lab._choice,

@@ -19,7 +19,7 @@ STAT = (
     "31501 (tiny) proxy) S 31482 31501 31501 0 -1 4194560 1300 0 38 0 15 27 0 0 20 0 1 0 "
     "235104 205676544 673 18446744073709551615 1 1 0 0 0 0 4096 82434 1 0 0 17 1 0 0 0 0 0\n"
 )
-PROC_STAT = "cpu  100 20 30 4000 500 6 7 8 90 0\ncpu0 1 1 1 1 1 1 1 1 1 1\nintr 5\n"
+PROC_STAT = "cpu  100 20 30 4000 500 6 7 8 90 0\ncpu0 1 1 1 1 1\ncpu1 1 1 1 1 1\nintr 5\n"
 STATS = {
     "cpu_stats": {
         "cpu_usage": {"total_usage": 199669072},
@@ -50,8 +50,10 @@ def test_a_program_may_have_parentheses_in_its_name() -> None:
     assert process.parse_start_s(STAT) == pytest.approx(235104 * process.TICK_S)
 
 
-def test_busy_time_leaves_out_idle_waiting_and_guests() -> None:
-    assert host.parse_busy_s(PROC_STAT) == pytest.approx((100 + 20 + 30 + 6 + 7 + 8) * 0.01)
+def test_busy_time_is_what_is_not_idle() -> None:
+    assert host.parse_busy_s(PROC_STAT, 30.0) == pytest.approx(2 * 30.0 - 45.0)
+    busy = host.read_busy_s()
+    assert host.read_busy_s() >= busy - 0.05
 
 
 def test_cpu_model() -> None:

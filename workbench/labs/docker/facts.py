@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from workbench.domain.lab import HostFacts
+from workbench.labs.docker.containers import SYSCTLS
 from workbench.probes import host
 
 
@@ -31,6 +32,7 @@ def facts(
             "storage_driver": str(info.get("Driver", "")),
             "cgroup_driver": str(info.get("CgroupDriver", "")),
             "operating_system": str(info.get("OperatingSystem", "")),
+            **SYSCTLS,
             **here,
             **details,
         },

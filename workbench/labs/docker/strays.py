@@ -29,20 +29,21 @@ class Owner:
     host: str
     boot: str
     pid: int
-    started_s: float
+    started_ms: int
+    """Since its host started; tells it from a later process of the same number."""
 
     @classmethod
     def this_process(cls) -> Owner:
-        return cls(socket.gethostname(), _boot(), os.getpid(), process.read_start_s(os.getpid()))
+        return cls(socket.gethostname(), _boot(), os.getpid(), _started_ms(os.getpid()))
 
     def __str__(self) -> str:
-        return f"{self.host}/{self.boot}/{self.pid}/{self.started_s:.2f}"
+        return f"{self.host}/{self.boot}/{self.pid}/{self.started_ms}"
 
     @classmethod
     def parse(cls, text: str) -> Owner | None:
         try:
-            host, boot, pid, started_s = text.split("/")
-            return cls(host, boot, int(pid), float(started_s))
+            host, boot, pid, started_ms = text.split("/")
+            return cls(host, boot, int(pid), int(started_ms))
         except ValueError:
             return None
 
@@ -53,9 +54,13 @@ class Owner:
         if self.boot != _boot():
             return False
         try:
-            return f"{process.read_start_s(self.pid):.2f}" == f"{self.started_s:.2f}"
+            return _started_ms(self.pid) == self.started_ms
         except OSError:
             return False
+
+
+def _started_ms(pid: int) -> int:
+    return round(process.read_start_s(pid) * 1000)
 
 
 def _boot() -> str:

@@ -92,8 +92,7 @@ class Watch:
                     self.ledgers[component.name].note(component.probe.read_threads())
             except OSError as error:
                 raise Ended(component) from error
-        used, limit = host.read_conntrack()
-        return Counters(at_s, counted, host.read_busy_s(), used, limit)
+        return self._counters(at_s, counted, host.read_busy_s(), host.read_conntrack())
 
     async def _ask_engine(self) -> Counters:
         at_s = time.monotonic()
@@ -101,8 +100,21 @@ class Watch:
         counted = dict(zip((c.name for c in self.components), answers, strict=True))
         # A container's /proc/stat is its host's; the engine itself does not tell idle time.
         sink = next(c for c in self.components if c.name == SINK)
-        outcome = await sink.run(("cat", "/proc/stat"))
-        return Counters(at_s, counted, host.parse_busy_s(outcome.stdout))
+        uptime, _, stat = (await sink.run(("cat", "/proc/uptime", "/proc/stat"))).stdout.partition(
+            "\n"
+        )
+        return self._counters(at_s, counted, host.parse_busy_s(stat, float(uptime.split()[0])))
+
+    def _counters(
+        self,
+        at_s: float,
+        counted: Mapping[str, ComponentCounters],
+        busy_s: float,
+        conntrack: tuple[int, int] = (0, 0),
+    ) -> Counters:
+        # Uptime and idle time come in steps of their own; an idle host would seem to go back.
+        least_s = self.instants[-1].host_busy_s if self.instants else busy_s
+        return Counters(at_s, counted, max(busy_s, least_s), *conntrack)
 
 
 class Ended(LabError):
