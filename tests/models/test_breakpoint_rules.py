@@ -20,11 +20,21 @@ from synthetic_function import (
 from workbench.domain.parameters import Configuration, LoadModel, Sla
 from workbench.domain.profiles import BREAKPOINT_RULES
 from workbench.models.breakpoints import find_breakpoints
+from workbench.models.breakpoints.case import SAMPLE_LOG_SD, SHARED_LOG_SD
 
 QUIET = {"noise": 0.0, "shared": 0.0}
 
 
-def find(samples, *, primary=RATE, load=OPEN, kpi="p95_ms", kpi_max=1000.0, sla=LATENCY_SLA):
+def find(
+    samples,
+    *,
+    primary=RATE,
+    load=OPEN,
+    kpi="p95_ms",
+    kpi_max=1000.0,
+    loss_goal=0.005,
+    sla=LATENCY_SLA,
+):
     found = find_breakpoints(
         TARGET,
         CONFIGURATION,
@@ -33,7 +43,7 @@ def find(samples, *, primary=RATE, load=OPEN, kpi="p95_ms", kpi_max=1000.0, sla=
         load=load,
         kpi=kpi,
         kpi_max=kpi_max,
-        loss_goal=0.005,
+        loss_goal=loss_goal,
         sla=sla,
     )
     for point in found:
@@ -145,10 +155,19 @@ def test_where_the_source_limits_it_says_so():
     ]
     found = find([*kept, *saturated])
     for rule in ("capacity", "sla", "knee", "cpu"):
-        assert found[rule].state == "none_in_range"
+        assert found[rule].state == "unresolved"  # what lies above 2000/s nobody has seen
         assert f"up to {kept[-1].point.wl:.4g}/s, where the source limits (at 2000/s)" in (
             found[rule].note
         )
+
+
+def test_a_range_whose_top_has_no_valid_sample_is_not_called_free_of_breakpoints():
+    kept = [s for s in sweep(1e6) if s.point.wl < 1500.0]
+    failed = make_sample(4000.0, {"throughput_rps": 1500.0}, reason="errors")
+    for rule in ("capacity", "sla", "knee", "cpu"):
+        answer = find([*kept, failed])[rule]
+        assert answer.state == "unresolved"
+        assert "no valid sample above, though tried at 4000/s" in answer.note
 
 
 def test_order_of_samples_does_not_matter():
@@ -216,6 +235,22 @@ def test_closed_loop_without_think_time_is_saturated_by_the_first_client():
 def test_closed_loop_that_still_rises_has_no_capacity_in_range():
     rates = {n: n / 0.12 for n in (1, 4, 16, 64)}
     assert find(closed(rates), primary=CLIENTS, load=CLOSED)["capacity"].state == "none_in_range"
+
+
+def test_capacity_under_a_goal_that_tolerates_much():
+    """1000/s are carried whatever is offered, and a fifth may be lost: 1250/s. Samples within the
+    goal beyond 1000/s say nothing else."""
+    samples = [
+        make_sample(
+            wl,
+            {"throughput_rps": min(wl, 1000.0), "loss_pct": 100.0 * max(0.0, 1.0 - 1000.0 / wl)},
+            overloaded=wl > 1000.0,
+        )
+        for wl in (100.0, 400.0, 900.0, 1150.0, 1200.0, 1230.0, 1600.0, 2400.0)
+    ]
+    found = find(samples, loss_goal=0.2)["capacity"]
+    assert found.wl == pytest.approx(1250.0, rel=0.03)
+    assert found.low < 1250.0 < found.high
 
 
 # --- knee
@@ -322,6 +357,15 @@ def test_a_gentle_slope_is_read_off_the_line():
     found = find([at(100, 25.0), at(200, 50.0), at(800, 200.0), at(1600, 400.0)])["sla"]
     assert found.wl == pytest.approx(400.0, rel=0.02)
     assert math.log(found.high / found.low) < 0.5
+
+
+def test_the_line_through_two_samples_is_one_measurement():
+    """Where it crosses next to one of them, that one's errors count whole: its interval (log sd
+    0.05), the scatter between samples and what they share, both on a slope of 1."""
+    found = find([at(100, 25.0), at(390, 97.5), at(800, 200.0), at(1600, 400.0)])["sla"]
+    least = 1.96 * math.hypot(0.05, SAMPLE_LOG_SD, SHARED_LOG_SD)
+    assert math.log(found.high / found.wl) > least
+    assert math.log(found.wl / found.low) > least
 
 
 def test_a_jump_is_bracketed_and_nothing_more():

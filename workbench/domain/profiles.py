@@ -12,7 +12,8 @@ BreakpointRule = Literal["capacity", "knee", "cpu", "sla", "covariance"]
 BREAKPOINT_RULES: tuple[BreakpointRule, ...] = ("capacity", "knee", "cpu", "sla", "covariance")
 
 BreakpointState = Literal["found", "none_in_range", "below_range", "unresolved"]
-"""`unresolved`: too few valid samples to say; the other three are answers (METHOD.md 7)."""
+"""`unresolved`: too few valid samples to say, or none at loads above where the source limits; the
+other three are answers (METHOD.md 7)."""
 
 
 @dataclass(frozen=True)

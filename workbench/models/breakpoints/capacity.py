@@ -30,9 +30,9 @@ def capacity(case: Case) -> Breakpoint:
 def _open(case: Case) -> Breakpoint:
     """The largest rate whose long-run loss stays within the goal.
 
-    An oversaturated function carries C whatever is offered, so its throughput measures C; one
-    that keeps up says that C lies above its load. At C the long-run loss is 0 and it grows as
-    1 - C/λ, so the goal g is reached at C/(1 - g).
+    An oversaturated function carries C whatever is offered, so its throughput measures C. At C
+    the long-run loss is 0 and it grows as 1 - C/λ, so the goal g is reached at C/(1 - g); one
+    that keeps within the goal at λ says that C lies above λ(1 - g).
     """
     samples = [s for s in case.valid if s.kpi(_RATE)]
     if len(samples) < 2:
@@ -41,15 +41,16 @@ def _open(case: Case) -> Breakpoint:
     carried = [s for s in samples if not _loses(s, case.loss_goal)]
     if not saturated:
         return case.none_in_range("capacity", "saturation", _RATE)
+    tolerated = -math.log1p(-case.loss_goal)
     located = locate(
         Evidence(
-            above=[math.log(s.point.wl) for s in carried],
+            above=[math.log(s.point.wl) - tolerated for s in carried],
             exact=[
-                (math.log(s.point.wl), math.log(s.kpis[_RATE].value), _own_sd(s)) for s in saturated
+                (math.log(s.point.wl), math.log(s.kpis[_RATE].value), _own_sd(s), 1.0)
+                for s in saturated
             ],
         )
     )
-    tolerated = -math.log1p(-case.loss_goal)
     rate = math.exp(located.centre + tolerated)
     if not carried and (rate < case.primary.low or case.bottom <= case.primary.low):
         return case.answer(

@@ -117,9 +117,18 @@ class Case:
         return Breakpoint(self.target, self.configuration, rule, kpi, state, note=note)
 
     def none_in_range(self, rule: BreakpointRule, what: str, kpi: str | None = None) -> Breakpoint:
-        """`what` did not happen up to the highest valid load; says so if the source ended it."""
+        """`what` did not happen up to the highest valid load.
+
+        That is no answer for the range where a load above it was tried in vain: the breakpoint
+        may lie there, behind a source that gives out first or a sample that is not valid.
+        """
         note = f"no {what} up to {figure(self.top)}{self.unit}"
         limit = limited_by_source(self.every)
         if limit is not None and limit > self.top:
             note += f", where the source limits (at {figure(limit)}{self.unit})"
-        return self.answer(rule, "none_in_range", note, kpi)
+        elif self.every and self.every[-1].point.wl > self.top:
+            note += f"; no valid sample above, though tried at {figure(self.every[-1].point.wl)}"
+            note += self.unit
+        else:
+            return self.answer(rule, "none_in_range", note, kpi)
+        return self.answer(rule, "unresolved", note, kpi)

@@ -40,9 +40,9 @@ def sla(case: Case, limit: Sla) -> Breakpoint:
 
     P(R <= limit) is compared on the logit where samples carry it, because p95 itself is bimodal
     near a quota jump; else log KPI with the log limit. Where the two samples around the crossing
-    grade it (a gentle slope), each of them measures it by the line through both. Where the KPI
-    jumps, samples are only verdicts: the interval holds the whole gap between the last one under
-    and the first one over, and the scatter of the jump itself.
+    grade it (a gentle slope), the line through both measures it once. Where the KPI jumps,
+    samples are only verdicts: the interval holds the whole gap between the last one under and the
+    first one over, and the scatter of the jump itself.
     """
     verdicts = [_verdict(s, limit) for s in case.valid]
     if len(verdicts) < 2:
@@ -84,8 +84,11 @@ def _locate(verdicts: Sequence[_Verdict]) -> tuple[Located, str]:
     )
 
 
-def _graded(under: _Verdict, over: _Verdict) -> tuple[tuple[float, float, float], ...]:
-    """The crossing as each of two samples measures it; nothing where the KPI jumps."""
+def _graded(under: _Verdict, over: _Verdict) -> tuple[tuple[float, float, float, float], ...]:
+    """The crossing of the line through two samples; nothing where the KPI jumps.
+
+    It is one measurement, whose errors are those of both samples by their weights on the line.
+    """
     if under.excess is None or over.excess is None or under.logit != over.logit:
         return ()
     slope = (over.excess - under.excess) / (over.x - under.x)
@@ -93,12 +96,11 @@ def _graded(under: _Verdict, over: _Verdict) -> tuple[tuple[float, float, float]
     gentle = worst <= _LOGIT_RANGE if under.logit else slope <= _GENTLE
     if not gentle or slope <= 0.0:
         return ()
+    share = -under.excess / (over.excess - under.excess)
+    sd = math.hypot((1.0 - share) * under.sd, share * over.sd) / slope
     # Threshold noise that decays with overload is no matter here: the line has been graded.
-    return tuple(
-        (-math.inf, v.x - v.excess / slope, v.sd / slope)
-        for v in (under, over)
-        if v.excess is not None
-    )
+    crossing = under.x - under.excess / slope
+    return ((-math.inf, crossing, sd, math.hypot(1.0 - share, share)),)
 
 
 def _between(under: _Verdict, over: _Verdict) -> float:

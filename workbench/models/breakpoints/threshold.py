@@ -37,14 +37,15 @@ _WORTH_LOOKING = 14.0
 class Evidence:
     """What samples say about a threshold; all in natural logs of `wl`.
 
-    `exact` holds (load, threshold as measured there, its own standard deviation).
+    `exact` holds (load, threshold as measured there, its own standard deviation, scatter): the
+    scatter between samples that it carries is 1 for a single one, less for a mean of several.
     """
 
     above: Sequence[float] = ()
     """The threshold lay above these loads."""
     below: Sequence[float] = ()
     """The threshold lay below these loads."""
-    exact: Sequence[tuple[float, float, float]] = ()
+    exact: Sequence[tuple[float, float, float, float]] = ()
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def locate(evidence: Evidence) -> Located:
 
     The evidence must bound θ on both sides (an exact value does).
     """
-    points = [*evidence.above, *evidence.below, *(value for _, value, _ in evidence.exact)]
+    points = [*evidence.above, *evidence.below, *(value for _, value, _, _ in evidence.exact)]
     grid = np.linspace(min(points) - 1.0, max(points) + 1.0, _COARSE)
     log_posterior = _marginal(grid, evidence)
     likely = grid[log_posterior > log_posterior.max() - _WORTH_LOOKING]
@@ -89,10 +90,10 @@ def _marginal(grid: Floats, evidence: Evidence) -> Floats:
         total += np.log(_t4_distribution((load - theta) / _SCALES))
     if evidence.exact:
         decaying = np.broadcast_to(_DECAY_PRIOR, (grid.size, _SCALES.size, _DECAYS.size)).copy()
-        for load, value, sd in evidence.exact:
+        for load, value, sd, scatter in evidence.exact:
             overload = np.maximum(load - grid, 0.0)
             expected = grid[:, None] - overload[:, None] * _DECAYS
-            scale = np.hypot(_SCALES, sd)[:, None]
+            scale = np.hypot(scatter * _SCALES, sd)[:, None]
             z = (value - expected)[:, None, :] / scale
             decaying += -2.5 * np.log1p(0.25 * z * z) - np.log(scale)
         total += np.logaddexp.reduce(decaying, axis=2)
