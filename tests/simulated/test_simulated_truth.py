@@ -1,12 +1,14 @@
 """Truth: the same rule on the noise-free curve."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.parameters import LoadModel
+from workbench.domain.topology import VnfTemplate
 from workbench.labs.simulated.truth import Truth
 
 
@@ -22,6 +24,21 @@ def test_capacity_is_the_rate_at_which_the_long_run_loss_meets_the_goal(
     low, high = (truth_of(campaign, "tinyproxy", c).capacity() for c in (0, 1))
     assert low == pytest.approx(0.25 / 290e-6 / (1 - campaign.loss_goal), rel=0.01)
     assert high / low == pytest.approx(2.0, rel=0.01)
+
+
+def test_capacity_is_found_where_requests_are_lost_long_before_the_cpu_is_busy(
+    make_demo: Callable[..., Campaign],
+) -> None:
+    """One place and Poisson arrivals: Erlang's loss ρ / (1 + ρ) meets a goal of 5 % at ρ = 1/19."""
+    roomy = make_demo(LoadModel("open", arrivals="poisson"))
+    templates = [t for t in roomy.templates if t.name != "tinyproxy"]
+    tight = replace(
+        roomy,
+        loss_goal=0.05,
+        templates=(*templates, VnfTemplate("tinyproxy", simulated={"buffer": 1.0})),
+    )
+    capacity = truth_of(tight, "tinyproxy", seconds=60.0).capacity()
+    assert capacity == pytest.approx(1 / 19 / 290e-6, rel=0.1)
 
 
 def test_the_sla_is_crossed_where_throttling_sets_in(make_demo: Callable[..., Campaign]) -> None:

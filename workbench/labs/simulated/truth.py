@@ -27,6 +27,8 @@ WARMUP_S = 2.0
 """Left out of every long run."""
 PRECISION = 1e-3
 """Relative width at which a bisection stops."""
+LEAST_SHARE = 1e-3
+"""Share of the bottleneck's rate under which a target that still loses carries nothing."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ class TruePoint:
     offered_rps, throughput_rps : requests/s due (open loop) or begun, and answered.
     loss : share of the due requests that the answers did not keep up with, at least 0.
     mean_ms, p50_ms, p95_ms, p99_ms : of the time from the planned (open loop) or the request's
-        own start, over all requests of the run; unfinished ones count as longer than all others,
-        so a quantile among them is infinite.
+        own start. Quantiles are over all requests of the run: unfinished and failed ones count as
+        longer than all others, so a quantile among them is infinite. The mean is of the answered.
     """
 
     wl: float
@@ -94,7 +96,8 @@ class Truth:
         """By rule `capacity`, as `wl`.
 
         Open loop: the largest rate whose long-run loss stays within the campaign's goal. Closed
-        loop: N* = (Z + R(1)) · X_max, with both measured (METHOD.md 2).
+        loop: N* = (Z + R(1)) · X_max, with both measured (METHOD.md 2). 0 if nothing is carried
+        within the goal.
         """
         nominal = saturated_throughput(self._scene.demands_s)
         if self._campaign.load.kind == "closed":
@@ -103,7 +106,20 @@ class Truth:
             crowd = math.ceil(4.0 * nominal * cycle_s)
             return cycle_s * self.at(max(crowd, 64)).throughput_rps
         goal = self._campaign.loss_goal
-        return _largest(lambda wl: self.at(wl).loss <= goal, 0.5 * nominal, 1.5 * nominal)
+
+        def carries(wl: float) -> bool:
+            return self.at(wl).loss <= goal
+
+        low, high = 0.5 * nominal, 1.5 * nominal
+        # A small buffer or a crowded host loses long before the bottleneck is busy, and a goal
+        # of a third and more is met well above it.
+        while not carries(low):
+            if low < LEAST_SHARE * nominal:
+                return 0.0
+            low, high = low / 2.0, low
+        while carries(high):
+            low, high = high, 2.0 * high
+        return _largest(carries, low, high)
 
     def crossing(self, kpi: str, limit: float, low: float, high: float) -> float | None:
         """By rule `sla`: the `wl` where a KPI that grows crosses its limit; None if not in range.
