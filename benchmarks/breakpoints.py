@@ -104,15 +104,16 @@ def one_seed(job: tuple[Campaign, int, str]) -> tuple[list[Outcome], int, dict[s
 
 
 def truths(campaign: Campaign, options: str) -> dict[Cell, float | None]:
-    """True `capacity` and `sla` of every configuration."""
+    """True `capacity` and `sla` of every configuration; None where it lies out of range."""
     true: dict[Cell, float | None] = {}
     for plan in campaign.targets:
         for configuration in campaign.configurations(plan):
             truth = Truth(campaign, plan.target, configuration, SimulationOptions.parse(options))
             cell = (plan.target.name, configuration.key)
-            true[*cell, "capacity"] = truth.capacity()
+            low, high = plan.primary.low, plan.primary.high
+            capacity = truth.capacity()
+            true[*cell, "capacity"] = capacity if low <= capacity <= high else None
             if campaign.sla:
-                low, high = plan.primary.low, plan.primary.high
                 limit = campaign.sla.limit
                 true[*cell, "sla"] = truth.crossing(campaign.sla.kpi, limit, low, high)
     return true
@@ -120,10 +121,10 @@ def truths(campaign: Campaign, options: str) -> dict[Cell, float | None]:
 
 @dataclass(frozen=True)
 class Row:
-    """One cell over all seeds."""
+    """One cell over all seeds. Where the truth is None, no seed should have found anything."""
 
     cell: Cell
-    truth: float
+    truth: float | None
     seeds: int
     found: int
     median_error: float
@@ -135,7 +136,7 @@ def score(true: dict[Cell, float | None], outcomes: list[Outcome]) -> list[Row]:
     rows = []
     for cell, value in true.items():
         own = [o for o in outcomes if o.cell == cell]
-        if value is None or not own:
+        if not own:
             continue
         found = [o for o in own if o.state == "found" and o.wl and o.low and o.high]
         rows.append(
@@ -144,8 +145,8 @@ def score(true: dict[Cell, float | None], outcomes: list[Outcome]) -> list[Row]:
                 value,
                 len(own),
                 len(found),
-                median(abs(math.log(o.wl / value)) for o in found) if found else math.nan,
-                sum(o.low <= value <= o.high for o in found),
+                median(abs(math.log(o.wl / value)) for o in found) if found and value else math.nan,
+                sum(o.low <= value <= o.high for o in found) if value else 0,
                 median(math.log(o.high / o.low) for o in found) if found else math.nan,
             )
         )
@@ -179,9 +180,14 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     for row in rows:
         target, configuration, rule = row.cell
+        truth = "out of range" if row.truth is None else f"{row.truth:.4g}"
+        scored = row.truth is not None and row.found
+        error = f"{row.median_error:.1%}" if scored else "-"
+        covered = f"{row.covered}/{row.seeds}" if scored else "-"
+        width = f"{row.median_width:.1%}" if row.found else "-"
         print(
-            f"| {target} | {configuration} | {rule} | {row.truth:.4g} | {row.found}/{row.seeds} | "
-            f"{row.median_error:.1%} | {row.covered}/{row.seeds} | {row.median_width:.1%} |"
+            f"| {target} | {configuration} | {rule} | {truth} | {row.found}/{row.seeds} | "
+            f"{error} | {covered} | {width} |"
         )
 
 
