@@ -19,7 +19,11 @@ from docker_targets import (
     throughput,
 )
 
-from workbench.domain.parameters import LoadModel
+from workbench.domain.campaign import WindowPlan
+from workbench.domain.parameters import LoadModel, OperatingPoint
+from workbench.domain.samples import Sample
+from workbench.measuring.judging import Terms, judge
+from workbench.measuring.records import Drive
 
 pytestmark = pytest.mark.docker
 
@@ -42,6 +46,35 @@ async def test_half_the_vcpu_is_half_the_capacity_in_interleaved_pairs(open_lab:
             assert drive.allotted_cores["haproxy"] == chosen.vcpu("haproxy")
         ratios.append(carried[half] / carried[whole])
     assert 0.4 <= median(ratios) <= 0.6, ratios
+
+
+def judged(drive: Drive, at: OperatingPoint, load: LoadModel) -> Sample:
+    terms = Terms(load=load, windows=WindowPlan(), sla=None, kpi="p95_ms")
+    lab_s = drive.stop_s - drive.begin_s
+    return judge([drive], at, terms, started_at=0.0, lab_s=lab_s).measurement.sample
+
+
+async def test_unsaturated_samples_are_valid_and_agree_with_the_sinks_own_count(
+    open_lab: OpenLab, session: str
+) -> None:
+    """Closed loop; 44 ms an answer leave tinyproxy→haproxy far from saturation."""
+    chain, chosen = target("tinyproxy", "haproxy"), configuration(haproxy=0.25, tinyproxy=0.25)
+    lab = await open_lab(CLOSED, chain)
+    await lab.deploy(chain, chosen)
+    ratios, reasons = [], []
+    for clients in (5, 6, 8, 10, 12) * 2:
+        before = served(session)
+        at = point(chain, chosen, clients)
+        drive = await lab.drive(at, 4.5, ignore)
+        rate = (served(session) - before - 1) / (drive.stop_s - drive.begin_s)
+        sample = judged(drive, at, CLOSED)
+        assert sample.throttled_share < 0.5, "not saturated"
+        if sample.valid:
+            ratios.append(rate * sample.kpis["mean_ms"].value / 1000 / clients)
+        else:
+            reasons.append(sample.findings)
+    assert len(ratios) >= 9, reasons
+    assert all(0.9 <= ratio <= 1.1 for ratio in ratios), ratios
 
 
 @pytest.mark.parametrize("measured", [HAPROXY, TINYPROXY], ids=lambda t: t.name)
@@ -119,6 +152,9 @@ async def test_a_starved_source_is_seen_in_its_own_counters(open_lab: OpenLab) -
     threads = np.array([c.components["source"].threads_cpu_s for c in drive.counters])
     assert threads.shape[1] >= 2, "oha's threads are told apart"
     assert (np.diff(threads, axis=0) >= 0).all()
+    sample = judged(drive, point(HAPROXY, chosen, 8), CLOSED)
+    assert not sample.valid
+    assert sample.reason == "source_saturated"
 
 
 async def test_quotas_change_in_place_and_threads_by_a_restart(
