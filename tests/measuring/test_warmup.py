@@ -54,8 +54,8 @@ def test_response_times_lengthen_warm_up_and_window(response_s, warmup, window):
     assert window_s(WindowPlan(), response_s) == window
 
 
-def test_a_window_has_at_least_twenty_periods():
-    assert window_s(WindowPlan(window_s=0.5), None) == 2.0
+def test_a_window_holds_twenty_periods_and_six_batches_whatever_the_campaign_says():
+    assert window_s(WindowPlan(window_s=0.5), None) == 3.0
 
 
 def test_completions_needed():
