@@ -26,7 +26,7 @@ docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with 
 	cd tests && ../$(BIN)/pytest -q -m docker
 
 accept: $(VENV)/.dev  ## the long acceptance runs
-	cd tests && ../$(BIN)/pytest -q acceptance --accept
+	cd tests && ../$(BIN)/pytest -q --accept acceptance cli/test_crash.py
 
 bench: $(VENV)/.dev  ## benchmarks with their targets; never a timed test
 	$(BIN)/python benchmarks/run.py

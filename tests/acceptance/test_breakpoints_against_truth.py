@@ -1,0 +1,43 @@
+"""The demo on the simulated lab against its truth; 50 seeds in `make accept`, a few here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import breakpoints
+
+SOURCE_CAP = 0.7
+
+
+def test_capacity_and_sla_are_near_the_truth_and_their_intervals_hold_it(full_length: bool) -> None:
+    seeds = 50 if full_length else 3
+    rows, _, _ = breakpoints.run("demo", seeds, "", workers=(os.cpu_count() or 1))
+    assert len(rows) == 8 * 2
+    for row in rows:
+        assert row.truth is not None, row
+        assert row.found >= 0.9 * seeds, row
+        assert row.median_error <= 0.10, row
+        assert row.covered >= 0.9 * seeds - (not full_length), row
+
+
+def test_a_capped_generator_is_blamed_on_the_source_every_time(full_length: bool) -> None:
+    options = f"source_cap={SOURCE_CAP}"
+    campaign = breakpoints.campaign_of("demo")
+    true = breakpoints.truths(campaign, "")
+    for plan in campaign.targets if full_length else campaign.targets[1:2]:
+        for seed in range(1, 21 if full_length else 4):
+            samples, found = asyncio.run(breakpoints.profile(campaign, plan, seed, options))
+            starved = 0
+            for sample in samples:
+                configuration = sample.point.configuration
+                capacity = true[plan.target.name, configuration.key, "capacity"]
+                assert capacity is not None
+                if sample.point.wl > 1.1 * SOURCE_CAP * capacity:
+                    starved += 1
+                    assert sample.reason == "source_saturated", sample
+                elif sample.point.wl < 0.9 * SOURCE_CAP * capacity:
+                    assert sample.valid, sample
+            assert starved >= 2
+            for rules in found.values():
+                assert {b.state for b in rules if b.rule == "capacity"} == {"unresolved"}
