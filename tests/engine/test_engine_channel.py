@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -38,6 +39,23 @@ async def test_a_reader_slower_than_its_queue_is_served_from_the_store(channel: 
     assert [c.fact for c in changes if isinstance(c, Event)] == [
         Noted("info", f"note {number}") for number in range(count)
     ]
+
+
+async def test_a_cancelled_recorder_leaves_no_fact_in_the_file_that_the_view_lacks(
+    channel: Channel,
+) -> None:
+    following = channel.follow()
+    for number in range(20):
+        recording = asyncio.create_task(channel.record(Noted("info", f"note {number}")))
+        await asyncio.sleep(0)  # it has begun
+        await asyncio.sleep(0)
+        recording.cancel()
+        await asyncio.wait([recording])
+        assert recording.cancelled()
+        assert channel.view.seq == channel.file.last_seq
+    channel.end()
+    assert [c.seq for c in await rest(following) if isinstance(c, Event)] == list(range(2, 22))
+    assert channel.view == await channel.file.view()
 
 
 async def test_ticks_coalesce_to_the_latest_and_events_come_first(channel: Channel) -> None:

@@ -54,7 +54,18 @@ class Channel:
         return bool(self._followers)
 
     async def record(self, fact: Fact, measurement: Measurement | None = None) -> Event:
-        """Commit a fact, then show it to everybody."""
+        """Commit a fact, then show it to everybody.
+
+        Who is cancelled meanwhile (an abort) waits for that: what is in the file is in the view.
+        """
+        recording = asyncio.ensure_future(self._record(fact, measurement))
+        try:
+            return await asyncio.shield(recording)
+        except asyncio.CancelledError:
+            await asyncio.wait([recording])
+            raise
+
+    async def _record(self, fact: Fact, measurement: Measurement | None) -> Event:
         async with self._recording:  # events are seen in the order of their numbers
             event = await self.file.append(fact, at=time.time(), measurement=measurement)
             self.view.apply(event)

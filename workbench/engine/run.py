@@ -118,7 +118,9 @@ class Run:
         except asyncio.CancelledError:
             if self.control.abort:
                 return "aborted", ""
-            return ("stopped", "before it began") if self.control.stop else None
+            # Who stops a run that has begun does not cancel it; then it is the engine that ends.
+            never_began = self.control.stop and not self.started
+            return ("stopped", "before it began") if never_began else None
         except WorkbenchError as error:
             log.error("run failed", session=self.session, exc_info=error)
             return "failed", str(error)
