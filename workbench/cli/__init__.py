@@ -27,10 +27,11 @@ def main() -> None:
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
-    except BrokenPipeError:
-        # The reader of our output went away (`workbench samples x | head`): nothing to say.
-        sys.stderr.close()
-        raise SystemExit(0) from None
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            # The reader of our output went away (`workbench samples x | head`): no finding.
+            raise SystemExit(0) from None
+        raise
     except Exception as error:  # what nobody expected is logged whole, and said in one sentence
         if debug:
             raise

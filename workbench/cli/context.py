@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from workbench.domain.messages import Reply, Request
+    from workbench.engine.core import Engine
     from workbench.link.client import Client
     from workbench.paths import Workspace
 
@@ -58,28 +59,49 @@ def identity() -> str:
 
 
 def say(text: str) -> None:
-    """A line of talk, to standard error."""
-    print(text, file=sys.stderr)  # noqa: T201
+    """Lines of talk, to standard error."""
+    print(harmless(text), file=sys.stderr)  # noqa: T201
 
 
 def put(text: str) -> None:
-    """A line of data, to standard output."""
-    print(text, flush=True)  # noqa: T201
+    """Lines of data for people, to standard output."""
+    print(harmless(text), flush=True)  # noqa: T201
+
+
+def harmless(text: str) -> str:
+    """Text without what a terminal would obey: a session may come from a stranger."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "·" for c in text)
 
 
 def put_json(plain: Any) -> None:
     """One line of JSON, to standard output."""
     from workbench.domain.codec import dumps
 
-    put(dumps(plain).decode())
+    print(dumps(plain).decode(), flush=True)  # noqa: T201
+
+
+def session_name(given: str) -> str:
+    """A session as the engine knows it: by its name where it is one of the workspace's.
+
+    A path is made absolute, since the engine stands in another folder.
+    """
+    own = current_workspace().sessions.resolve()
+    path = Path(given).expanduser()
+    is_path = path.is_file() or (path / "manifest.json").is_file()
+    if "/" not in given and ((own / f"{given}.duckdb").exists() or not is_path):
+        return given
+    path = path.resolve()
+    return path.stem if path.parent == own and path.suffix == ".duckdb" else str(path)
 
 
 def execute(main: Coroutine[Any, Any, T]) -> T:
-    """Run a command's coroutine; SIGTERM cancels it so that every `finally` runs."""
+    """Run a command's coroutine; SIGTERM or a lost terminal cancel it, so every `finally` runs."""
 
     async def guarded() -> T:
         task = asyncio.ensure_future(main)
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         try:
             return await task
         except asyncio.CancelledError:
@@ -105,35 +127,71 @@ async def live_client() -> Client | None:
 
 
 @asynccontextmanager
-async def any_client() -> AsyncIterator[Client]:
+async def client_of(
+    own: Callable[[], AbstractAsyncContextManager[Engine]],
+) -> AsyncIterator[Client]:
+    """The live engine's client, else one around the engine that `own` starts in this process."""
+    from workbench.domain.errors import WorkspaceHeld
+
+    async with AsyncExitStack() as stack:
+        client = await live_client()
+        if client is None:
+            from workbench.link.local import LocalClient
+
+            try:
+                engine = await stack.enter_async_context(own())
+            except WorkspaceHeld:  # another command was faster by an instant: it may serve by now
+                client = await live_client()
+                if client is None:
+                    raise
+            else:
+                client = LocalClient(engine, identity())
+        stack.push_async_callback(client.close)
+        yield client
+
+
+def any_client() -> AbstractAsyncContextManager[Client]:
     """The live engine's client, else one around an engine in this process.
 
     For commands that look something up or finish soon; campaigns go to a process of their own.
     """
-    client = await live_client()
-    if client is not None:
-        try:
-            yield client
-        finally:
-            await client.close()
-        return
+    return client_of(_engine_here)
+
+
+@asynccontextmanager
+async def _engine_here() -> AsyncIterator[Engine]:
     from workbench.engine.core import Engine
-    from workbench.link.local import LocalClient
 
     engine = Engine(current_workspace())
     await engine.start()
-    client = LocalClient(engine, identity())
     try:
-        yield client
+        yield engine
     finally:
-        await client.close()
         await engine.close()
+
+
+async def http_door(client: Client) -> str:
+    """Where the engine serves `/status` and `/metrics`. Raises `UsageError` if it does not."""
+    from workbench.domain.errors import UsageError
+    from workbench.domain.messages import EngineStatus, GetStatus
+
+    status = await client.ask(GetStatus())
+    assert isinstance(status, EngineStatus)
+    if not status.http:
+        raise UsageError(
+            "the engine that runs here already was started without it",
+            where="--http",
+            remedy="End that engine with `workbench engine stop`, or leave --http out",
+        )
+    return status.http
 
 
 async def started_client(http: str | None = None) -> Client:
     """The client of this workspace's engine; starts the engine's process where none runs."""
     client = await live_client()
     if client is not None:
+        if http is not None:
+            await http_door(client)
         return client
     from workbench.domain.errors import EngineError
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from workbench.cli.context import (
+    client_of,
     current_workspace,
+    http_door,
     identity,
-    live_client,
     on_interrupt,
     put,
     put_json,
     say,
 )
 from workbench.domain.codec import event_to_plain
-from workbench.domain.errors import FINDING, INTERRUPTED, LAB_FAILURE, EngineError
+from workbench.domain.errors import FINDING, INTERRUPTED, LAB_FAILURE, EngineError, WorkbenchError
 from workbench.domain.events import Event, Progress, RunFinished, RunStarted, SampleTaken, Tick
 from workbench.domain.messages import (
     EventPage,
@@ -31,6 +32,7 @@ from workbench.domain.messages import (
 from workbench.domain.projection import SessionView
 
 if TYPE_CHECKING:
+    from workbench.engine.core import Engine
     from workbench.link.client import Client
 
 
@@ -42,7 +44,9 @@ async def run_headless(
     Takes the workspace and serves its socket, so that screens can attach; where an engine holds
     it already, the campaign is submitted there and followed.
     """
-    async with _engine(http) as client:
+    async with client_of(lambda: _serving(http)) as client:
+        if http is not None:
+            say(f"/status and /metrics are at http://{await http_door(client)}")
         before = await _last_seq(client, command)
         accepted = await client.ask(command)
         assert isinstance(accepted, RunAccepted)
@@ -70,24 +74,10 @@ async def run_headless(
         )
 
 
-@asynccontextmanager
-async def _engine(http: str | None) -> AsyncIterator[Client]:
-    client = await live_client()
-    if client is not None:
-        try:
-            yield client
-        finally:
-            await client.close()
-        return
+def _serving(http: str | None) -> AbstractAsyncContextManager[Engine]:
     from workbench.engine.process import serving
-    from workbench.link.local import LocalClient
 
-    async with serving(current_workspace(), http=http) as engine:
-        local = LocalClient(engine, identity())
-        try:
-            yield local
-        finally:
-            await local.close()
+    return serving(current_workspace(), http=http)
 
 
 async def _last_seq(client: Client, command: RunCampaign | ResumeSession) -> int:
@@ -142,9 +132,15 @@ class _Interrupts:
         if self.count == 1:
             say("stopping after this sample; Ctrl-C again stops at once")
         command = StopRun(self.session, abort=self.count > 1, by=identity())
-        task: asyncio.Task[object] = asyncio.ensure_future(self.client.ask(command))
+        task: asyncio.Task[object] = asyncio.ensure_future(self._stop(command))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _stop(self, command: StopRun) -> None:
+        try:
+            await self.client.ask(command)
+        except WorkbenchError as error:  # it has ended in this instant, or its engine has
+            say(str(error))
 
 
 # ------------------------------------------------------------------------------- reports

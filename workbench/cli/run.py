@@ -37,7 +37,8 @@ HttpOption = Annotated[
 PaceOption = Annotated[
     float | None,
     typer.Option(
-        help="Simulated lab: lab seconds per second; default: 20 on a screen, else no limit."
+        min=0.01,
+        help="Simulated lab: lab seconds per second; default: 20 on a screen, else no limit.",
     ),
 ]
 
@@ -93,11 +94,12 @@ def resume(
 
     Example: workbench resume demo-1
     """
+    from workbench.cli.context import session_name
     from workbench.domain.messages import ResumeSession
 
     screen = not (headless or json) and sys.stdout.isatty()
     command = ResumeSession(
-        session=session,
+        session=session_name(session),
         budget_s=seconds(budget),
         pace=pace if pace is not None else (DEMO_PACE if screen else None),
     )
@@ -142,6 +144,6 @@ def _absolute(name: str) -> str:
 def _absolute_recording(lab: str | None) -> str | None:
     if lab is None or not lab.startswith("recorded:"):
         return lab
-    name = lab.removeprefix("recorded:")
-    is_path = "/" in name or Path(name).exists()
-    return f"recorded:{Path(name).expanduser().absolute()}" if is_path else lab
+    from workbench.cli.context import session_name
+
+    return f"recorded:{session_name(lab.removeprefix('recorded:'))}"

@@ -76,11 +76,11 @@ def show(name: NameArgument, json: JsonOption = False) -> None:
 
     Example: workbench show demo-1
     """
-    from workbench.cli.context import ask, put, put_json
+    from workbench.cli.context import ask, put, put_json, session_name
     from workbench.domain.codec import to_plain
     from workbench.domain.messages import Viewed, ViewSession
 
-    reply = ask(ViewSession(name))
+    reply = ask(ViewSession(session_name(name)))
     assert isinstance(reply, Viewed)
     if json:
         put_json(to_plain(reply.view))
@@ -99,7 +99,7 @@ def samples(
 
     Example: workbench samples demo-1 --format csv > demo-1.csv
     """
-    from workbench.cli.context import ask, execute, put, put_json, say
+    from workbench.cli.context import ask, execute, put, put_json, say, session_name
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import Exported, ExportSession
     from workbench.domain.tables import flat_columns_and_rows
@@ -116,11 +116,13 @@ def samples(
                 f"--output writes csv or parquet, not {format}",
                 remedy="Redirect the output instead",
             )
-        reply = ask(ExportSession(name, format.value, str(output.expanduser().absolute())))
+        reply = ask(
+            ExportSession(session_name(name), format.value, str(output.expanduser().absolute()))
+        )
         assert isinstance(reply, Exported)
         say(f"wrote {reply.path}")
         return
-    taken = execute(_all_samples(name))
+    taken = execute(_all_samples(session_name(name)))
     columns, rows = flat_columns_and_rows(taken)
     if format is TableFormat.JSON:
         put_json([dict(zip(columns, row, strict=True)) for row in rows])
@@ -166,11 +168,11 @@ def export(
 
     Example: workbench export demo-1 --as bundle
     """
-    from workbench.cli.context import ask, put
+    from workbench.cli.context import ask, put, session_name
     from workbench.domain.messages import Exported, ExportSession
 
     destination = str(output.expanduser().absolute()) if output else None
-    reply = ask(ExportSession(name, as_, destination))
+    reply = ask(ExportSession(session_name(name), as_, destination))
     assert isinstance(reply, Exported)
     put(reply.path)
 
@@ -201,9 +203,10 @@ def replay(
 
     Example: workbench replay demo-1 --speed 60
     """
+    from workbench.cli.context import session_name
     from workbench.cli.screen import open_screen
 
-    open_screen(session=name, replay_speed=speed)
+    open_screen(session=session_name(name), replay_speed=speed)
 
 
 def logs(

@@ -135,6 +135,10 @@ class EngineError(WorkbenchError):
     exit_code = LAB_FAILURE
 
 
+class WorkspaceHeld(EngineError):
+    """Another process owns the workspace."""
+
+
 class PluginError(WorkbenchError):
     """A plugin is missing, cannot be loaded or broke its contract."""
 
@@ -167,6 +171,7 @@ BY_NAME: dict[str, type[WorkbenchError]] = {
         SessionBusy,
         SessionUnknown,
         EngineError,
+        WorkspaceHeld,
         PluginError,
         PluginUnknown,
         DataError,

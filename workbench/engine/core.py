@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from workbench import __version__
 from workbench.domain import codec, messages
-from workbench.domain.errors import EngineError, SessionError, UsageError, WorkbenchError
+from workbench.domain.errors import (
+    EngineError,
+    SessionError,
+    UsageError,
+    WorkbenchError,
+    WorkspaceHeld,
+)
 from workbench.domain.messages import Hello, Reply, Request
 from workbench.engine import queries
 from workbench.engine.channel import Channel, Following
@@ -70,7 +76,7 @@ class Engine:
     # ------------------------------------------------------------------ life
 
     async def start(self) -> None:
-        """Take the workspace. Raises `EngineError` naming who holds it, if somebody does."""
+        """Take the workspace. Raises `WorkspaceHeld` naming who holds it, if somebody does."""
         await self._take_workspace()
         self._close_log = open_log(self.workspace.log)
         self._started_at = time.time()
@@ -92,7 +98,7 @@ class Engine:
             while not self._lock.take(own(self.workspace.root)):
                 if time.monotonic() > deadline:
                     holder = self._lock.holder()
-                    raise EngineError(
+                    raise WorkspaceHeld(
                         f"the workspace is held by process {holder.pid if holder else 'unknown'}",
                         where=str(self.workspace.root),
                         remedy="Wait for it, or end it with `workbench engine stop`",

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench import paths
-from workbench.domain.errors import SessionError, SessionTaken
+from workbench.domain.errors import SessionError, SessionTaken, UsageError
 from workbench.domain.events import SessionCreated
 from workbench.domain.sessions import SessionSummary
 from workbench.engine.channel import Channel
@@ -105,13 +105,7 @@ class Library:
 
     async def revive(self, name: str) -> Channel:
         """A stored session, open for writing until `release`; its followers stay."""
-        path = await self.path_of(name)
-        if path.is_dir():
-            raise SessionError(
-                "is a bundle, and bundles are not changed",
-                where=name,
-                remedy=f"Make a session of it with `workbench import {path}`, then resume that",
-            )
+        path = await self.resumable(name)
         async with self._opening[name]:
             channel = self._channels.get(name)
             if channel is not None:
@@ -131,6 +125,24 @@ class Library:
             channel.live = True
             self._users[name] += 1
             return channel
+
+    async def resumable(self, name: str) -> Path:
+        """The file of a session that can be gone on with: one of this workspace, by its name."""
+        path = await self.path_of(name)
+        if path.is_dir():
+            raise SessionError(
+                "is a bundle, and bundles are not changed",
+                where=name,
+                remedy=f"Make a session of it with `workbench import {path}`, then resume that",
+            )
+        if path != self.workspace.sessions / f"{name}{catalogue.SUFFIX}":
+            raise UsageError(
+                "is not a session of this workspace",
+                where=name,
+                remedy=f"Give the name of one in {self.workspace.sessions}, or choose its "
+                "workspace with --workspace",
+            )
+        return path
 
     async def release(self, channel: Channel) -> None:
         """A run is over: its session is summed up and may be closed."""

@@ -85,7 +85,7 @@ async def _export(library: Library, request: messages.ExportSession) -> Reply:
             raise SessionError(
                 f"cannot be written: {error.strerror}",
                 where=str(destination),
-                remedy="Choose another destination with --to",
+                remedy="Choose another destination with --output",
             ) from None
     return messages.Exported(str(destination), tuple(str(file) for file in files))
 

@@ -94,6 +94,7 @@ class Starting:
 
     async def resume(self, request: ResumeSession) -> Ready:
         """A stored session, as it was created; its samples are told to the sampler again."""
+        await self._library.resumable(request.session)
         async with self._library.borrow(request.session) as stored:
             view = stored.snapshot()
         campaign, host_then = view.campaign, view.host

@@ -1,0 +1,77 @@
+"""A command is seldom alone: other commands at the same time, and signals."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from driving import Workbench
+
+from workbench.cli.context import harmless
+
+
+def a_run(campaign: Path, session: str, *options: str) -> list[str]:
+    return ["run", str(campaign), "--lab", "sim", "--session", session, "--headless", *options]
+
+
+def test_two_runs_started_in_the_same_instant_share_one_engine(
+    workbench: Workbench, small_campaign: Path
+) -> None:
+    runs = [workbench.start(*a_run(small_campaign, name, "--budget", "20s")) for name in ("a", "b")]
+    for run in runs:
+        _, said = run.communicate(timeout=120)
+        assert run.returncode == 0, said
+    assert {line["name"] for line in workbench.json("ls", "--json")} >= {"a", "b"}
+
+
+def test_a_session_is_the_same_by_its_name_and_by_its_path(
+    workbench: Workbench, small_campaign: Path
+) -> None:
+    workbench.run(*a_run(small_campaign, "s", "--budget", "20s"))
+    events = workbench.events("resume", "sessions/s.duckdb", "--json")
+    assert {event["session"] for event in events} == {"s"}
+    assert events[-1]["outcome"] == "done"
+    assert workbench.samples("sessions/s.duckdb") == workbench.samples("s")
+
+
+def test_a_session_of_elsewhere_is_read_and_not_resumed(
+    workbench: Workbench, small_campaign: Path
+) -> None:
+    workbench.run(*a_run(small_campaign, "s", "--budget", "20s"))
+    (workbench.root / "sessions" / "s.duckdb").rename(workbench.root / "mine.duckdb")
+    assert workbench.samples("mine.duckdb")
+    done = workbench.run("resume", "mine.duckdb", "--headless", expect=2)
+    assert "is not a session of this workspace" in done.stderr
+
+
+def test_http_of_an_engine_that_runs_already_is_not_promised(
+    workbench: Workbench, small_campaign: Path
+) -> None:
+    first = workbench.start(*a_run(small_campaign, "a", "--pace", "5"))
+    assert first.stdout is not None
+    first.stdout.readline()  # it serves
+    http = ("--http", "127.0.0.1:0")
+    done = workbench.run(*a_run(small_campaign, "b", *http), expect=2)
+    assert "workbench engine stop" in done.stderr
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_run_whose_terminal_is_lost_tears_down(
+    workbench: Workbench, small_campaign: Path, number: signal.Signals
+) -> None:
+    run = workbench.start(*a_run(small_campaign, "s", "--pace", "5"))
+    assert run.stdout is not None
+    while "deployed" not in run.stdout.readline():
+        pass
+    run.send_signal(number)
+    run.communicate(timeout=60)
+    assert run.returncode == 130
+    log = workbench.json("show", "s", "--json")["log"]
+    assert "the engine ended in mid-run" in log[-1]["text"]  # written on the way out
+
+
+def test_what_a_terminal_would_obey_is_not_printed() -> None:
+    assert harmless("a\x1b]0;owned\x07\x9b2Jb\r\nc\td – é") == "a·]0;owned··2Jb·\nc\td – é"
