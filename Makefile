@@ -38,7 +38,7 @@ lock-check: $(VENV)/.dev
 	$(BIN)/python scripts/lock.py check
 
 screenshot: $(VENV)/.runtime
-	$(BIN)/python scripts/screenshot.py docs/images/live.svg
+	$(BIN)/python scripts/screenshot.py docs/images/live.svg --session demo-real --size 120x36 --keys j,j
 
 clean:
 	rm -rf $(VENV) dist build

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 from pathlib import Path
 
 from workbench.cli.context import settings, started_client
@@ -19,6 +20,9 @@ from workbench.tui.screens.live import LiveScreen
 PATIENCE_S = 120.0
 ENOUGH_SAMPLES = 30
 """Taken in the whole run before the picture: some configurations are done by then."""
+
+WEB_FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
+"""A picture in our documents fetches nothing from elsewhere."""
 
 
 def worth_a_picture(screen: LiveScreen, running: bool) -> bool:
@@ -57,7 +61,7 @@ async def take(session: str | None, size: tuple[int, int], keys: list[str]) -> s
         screen.frozen, screen.live = None, screen.frozen or screen.live
         screen.draw()
         await pilot.pause()
-        picture = app.export_screenshot(title="workbench")
+        picture = WEB_FONTS.sub("", app.export_screenshot(title="workbench"))
         if command is not None:
             client = await app.client()
             await client.ask(StopRun(screen.session, abort=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -110,6 +111,14 @@ async def test_the_list_holds_sessions_then_recordings(
         ("haproxy-sim", "finished", "bundle", 12),
     ]
     assert catalogue.list_sessions(Workspace(workspace.root / "none"), recordings) == found[2:]
+
+
+async def test_a_name_stands_once_for_what_it_opens(workspace: Workspace, recordings: Path) -> None:
+    await (await make_session(workspace.sessions / "haproxy-sim.duckdb", until=6)).close()
+    shutil.copytree(recordings / "haproxy-sim", workspace.sessions / "haproxy-sim.bundle")
+    (found,) = catalogue.list_sessions(workspace, recordings)
+    assert Path(found.path) == catalogue.resolve(workspace, "haproxy-sim", recordings)
+    assert found.kind == "session"
 
 
 async def test_listing_again_opens_no_file(workspace: Workspace, recordings: Path) -> None:

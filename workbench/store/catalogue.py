@@ -89,6 +89,7 @@ def resolve(workspace: Workspace, name: str, recordings: Path) -> Path:
 def list_sessions(workspace: Workspace, recordings: Path) -> tuple[SessionSummary, ...]:
     """Sessions of the workspace, the one changed last first, then the shipped recordings.
 
+    A name stands once, for what `resolve` opens by it: a session hides a recording of its name.
     Opens no session file that is as the catalogue remembers it, unless that was in a run.
     """
     with _guard:
@@ -105,7 +106,9 @@ def list_sessions(workspace: Workspace, recordings: Path) -> tuple[SessionSummar
     own = [_restored(workspace.sessions / name, line) for name, line in lines.items()]
     own.sort(key=lambda summary: (-summary.changed_at, summary.name))
     shipped = [_summary(path, None) for path in _bundles(recordings)]
-    return (*own, *shipped)
+    by_rank = sorted(own, key=lambda summary: summary.kind == "bundle")  # files before bundles
+    opened = {summary.name: summary for summary in reversed([*by_rank, *shipped])}
+    return tuple(s for s in (*own, *shipped) if opened[s.name] is s)
 
 
 def record(workspace: Workspace, summary: SessionSummary) -> None:
