@@ -84,8 +84,14 @@ def runtime_folder() -> Path:
     with warnings.catch_warnings():
         # A runtime folder that others can read is not used; what is used instead is in `doctor`.
         warnings.simplefilter("ignore", UserWarning)
-        folder = Path(platformdirs.user_runtime_dir(APPLICATION))
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            folder = Path(platformdirs.user_runtime_dir(APPLICATION))
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:  # such as a folder in /tmp that somebody else made in our name
+            raise UsageError(
+                f"there is no safe folder for sockets: {error}",
+                remedy="Set XDG_RUNTIME_DIR to a folder of yours with mode 0700",
+            ) from None
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -236,6 +237,17 @@ async def test_a_budget_of_lab_time_is_kept_and_resume_goes_on(client: SocketCli
         assert (again.outcome, again.samples > finished.samples) == ("budget", True)
         await client.ask(ResumeSession("budget"))
         assert (await watched.finish()).outcome == "done"
+
+
+async def test_a_session_deleted_while_its_engine_lives_gives_its_name_free(
+    engine: Engine, client: SocketClient
+) -> None:
+    for _ in range(2):
+        await start(client, "deleted", budget_s=0.0)
+        async with client.follow("deleted") as feed:
+            await Watched(feed).finish()
+        await asyncio.gather(*(t for t in asyncio.all_tasks() if t.get_name() == "session deleted"))
+        engine.library.file_of("deleted").unlink()
 
 
 async def test_campaigns_queue_and_a_queued_one_can_be_stopped(client: SocketClient) -> None:

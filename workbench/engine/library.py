@@ -96,6 +96,10 @@ class Library:
     async def create(self, name: str, created: SessionCreated, at: float) -> Channel:
         """A new session, open for writing until `release`."""
         async with self._opening[name]:
+            removed = self._channels.pop(name, None)
+            if removed is not None:  # somebody deleted the file while we had it open
+                removed.end()
+                await removed.file.close()
             file = await SessionFile.create(self.file_of(name), created, at=at)
             channel = Channel(file, await file.view())
             channel.live = True
