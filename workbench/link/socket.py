@@ -33,6 +33,9 @@ from workbench.domain.messages import (
 )
 from workbench.link.client import Feed
 
+HELLO_TIMEOUT_S = 10.0
+"""How long an engine may take to greet; one that is stopped or stuck never does."""
+
 
 class SocketClient:
     """One connection; requests may overlap, and any number of sessions be followed."""
@@ -69,8 +72,14 @@ class SocketClient:
         try:
             writer.write(hello_line(mine))
             await writer.drain()
-            engine = hello_of(await reader.readline())
+            async with asyncio.timeout(HELLO_TIMEOUT_S):
+                engine = hello_of(await reader.readline())
             refuse_other_protocol(engine, mine)
+        except TimeoutError:
+            writer.close()
+            raise EngineError(
+                f"it does not answer within {HELLO_TIMEOUT_S:g} s", where=str(path)
+            ) from None
         except BaseException:
             writer.close()
             raise
