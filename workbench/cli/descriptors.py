@@ -18,18 +18,23 @@ def register(app: typer.Typer) -> None:
 
 def lint(
     files: Annotated[list[Path], typer.Argument(help="Descriptors to check.")],
+    json: Annotated[bool, typer.Option("--json", help="JSON instead of lines.")] = False,
 ) -> None:
     """Check descriptors; every mistake as `file:line:column: field: what is wrong`.
 
     Example: workbench lint templates/campaigns/demo.yaml
     """
-    from workbench.cli.context import current_workspace, put, say
+    from workbench.cli.context import current_workspace, put, put_json, say
     from workbench.descriptors.checking import lint as check
+    from workbench.domain.codec import to_plain
     from workbench.domain.errors import WRONG_USE
 
     found = [mistake for file in files for mistake in check(file, workspace=current_workspace())]
-    for mistake in found:
-        put(str(mistake))
+    if json:
+        put_json(to_plain(found))
+    else:
+        for mistake in found:
+            put(str(mistake))
     if found:
         say(f"{len(found)} mistakes")
         raise typer.Exit(WRONG_USE)

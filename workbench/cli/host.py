@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+STOP_TIMEOUT_S = 60.0
+"""What an engine gets to remove its containers and close its sessions."""
+
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
 
 
@@ -47,16 +50,19 @@ def doctor(json: JsonOption = False) -> None:
         raise typer.Exit(FINDING)
 
 
-def reap() -> None:
+def reap(json: JsonOption = False) -> None:
     """Remove containers and networks of dead sessions; nothing without our label is touched.
 
     Example: workbench reap
     """
-    from workbench.cli.context import ask, put, say
+    from workbench.cli.context import ask, put, put_json, say
     from workbench.domain.messages import Reaped, ReapStrays
 
     reply = ask(ReapStrays())
     assert isinstance(reply, Reaped)
+    if json:
+        put_json(list(reply.removed))
+        return
     for removed in reply.removed:
         put(removed)
     if not reply.removed:
@@ -124,12 +130,18 @@ def engine_stop() -> None:
     """
     from workbench.cli.context import current_workspace, execute, say
 
-    if not execute(_stop()):
-        say(f"no engine runs in {current_workspace().root}")
+    stopped = execute(_stop())
+    root = current_workspace().root
+    say(f"the engine of {root} has ended" if stopped else f"no engine runs in {root}")
 
 
 async def _stop() -> bool:
-    from workbench.cli.context import live_client
+    """Whether there was an engine to stop; returns when it has closed its sessions and its lab."""
+    import asyncio
+    import time
+
+    from workbench.cli.context import current_workspace, live_client
+    from workbench.domain.errors import EngineError
     from workbench.domain.messages import StopEngine
 
     client = await live_client()
@@ -139,6 +151,15 @@ async def _stop() -> bool:
         await client.ask(StopEngine())
     finally:
         await client.close()
+    workspace, deadline = current_workspace(), time.monotonic() + STOP_TIMEOUT_S
+    while workspace.socket.exists():
+        if time.monotonic() > deadline:
+            raise EngineError(
+                f"the engine was told to end and has not within {STOP_TIMEOUT_S:g} s",
+                where=str(workspace.root),
+                remedy="See `workbench logs`",
+            )
+        await asyncio.sleep(0.05)
     return True
 
 

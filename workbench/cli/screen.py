@@ -22,6 +22,7 @@ def open_screen(
     `command` is sent once the engine answers, and its session opened; `session` alone is opened
     as it is, or replayed at `replay_speed`.
     """
+    import os
     import sys
 
     from workbench.domain.errors import UsageError
@@ -30,6 +31,8 @@ def open_screen(
         raise UsageError(
             "the screen needs a terminal", remedy="Use `workbench run --headless` without one"
         )
+    for variable in ("COLUMNS", "LINES"):
+        os.environ.pop(variable, None)  # the terminal knows its size, and tells when it changes
     from workbench.cli.context import started_client
     from workbench.tui.app import WorkbenchApp
 

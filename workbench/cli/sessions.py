@@ -278,11 +278,13 @@ def _header(view: SessionView) -> str:
             f"Lab {view.lab}: {host.cores} cores, {host.cpu_model}, kernel {host.kernel}, "
             f"cgroup {host.cgroup}, engine {host.engine}"
         )
-    parts.append(f"Lab time {view.lab_s / 60:.1f} min in samples")
+    parts.append(f"Lab time {view.lab_s / 60:.1f} min so far")
     return "\n".join(parts)
 
 
 def _configurations_table(views: list[ConfigurationView]) -> str:
+    from workbench.domain.profiles import BREAKPOINT_RULES
+
     rows = []
     for view in views:
         by_rule = {b.rule: b for b in view.breakpoints}
@@ -291,13 +293,10 @@ def _configurations_table(views: list[ConfigurationView]) -> str:
                 allocation(view),
                 view.state,
                 str(len(view.samples)) + (f" ({view.invalid} invalid)" if view.invalid else ""),
-                *(
-                    breakpoint_text(by_rule.get(rule))
-                    for rule in ("capacity", "sla", "knee", "cpu")
-                ),
+                *(breakpoint_text(by_rule.get(rule)) for rule in BREAKPOINT_RULES),
             ]
         )
-    return table(["configuration", "state", "samples", "capacity", "sla", "knee", "cpu"], rows)
+    return table(["configuration", "state", "samples", *BREAKPOINT_RULES], rows)
 
 
 def allocation(view: ConfigurationView) -> str:
@@ -353,5 +352,5 @@ def _ending(view: SessionView) -> str:
         text += f"; {view.finished.measured_s / 60:.1f} min of lab time, "
         return text + f"{view.finished.wall_s / 60:.1f} min on the wall clock."
     if view.state == "interrupted":
-        return f"Its engine died; go on with `workbench resume {view.session}`."
+        return f"Its engine ended before the run did; go on with `workbench resume {view.session}`."
     return f"The session is {view.state}."

@@ -42,6 +42,8 @@ class TargetDeployed:
     keep_alive: bool
     path: str
     """What the pre-flight saw, as a sentence."""
+    lab_s: float = 0.0
+    """What it cost."""
 
 
 @dataclass(frozen=True)

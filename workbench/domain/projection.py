@@ -32,7 +32,15 @@ from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint, Curve
 from workbench.domain.samples import Estimate, Sample, Usage
-from workbench.domain.sessions import Plan, SessionState
+from workbench.domain.sessions import Outcome, Plan, SessionState
+
+_STATE_AFTER: Mapping[Outcome, SessionState] = {
+    "done": "finished",
+    "budget": "finished",
+    "stopped": "stopped",
+    "aborted": "stopped",
+    "failed": "failed",
+}
 
 LOG_LINES = 500
 """Events that the view keeps as text; the session file keeps all of them."""
@@ -123,7 +131,7 @@ class SessionView:
     started_at: float | None = None
     """When the first run started."""
     lab_s: float = 0.0
-    """Lab seconds of all samples so far."""
+    """Lab seconds spent: samples and deployments, and what a run that ended counted besides."""
     log: list[LogLine] = field(default_factory=list)
     finished: RunFinished | None = None
 
@@ -157,7 +165,8 @@ class SessionView:
                 self.state, self.budget_s, self.finished = "running", budget_s, None
                 self.started_at = self.started_at or event.at
                 text = "run resumed" if resumed else "run started"
-            case TargetDeployed(target=target, path=path):
+            case TargetDeployed(target=target, path=path, lab_s=lab_s):
+                self.lab_s += lab_s
                 text = f"{target} deployed: {path}"
             case ConfigurationStarted(target=target, configuration=configuration):
                 view = self._view(target, configuration)
@@ -192,9 +201,8 @@ class SessionView:
                 level, text = noted_level, noted
             case RunFinished() as run:
                 self.finished = run
-                self.state = {"failed": "failed", "done": "finished", "budget": "finished"}.get(  # type: ignore[assignment]
-                    run.outcome, "stopped"
-                )
+                self.state = _STATE_AFTER[run.outcome]
+                self.lab_s = max(self.lab_s, run.measured_s)
                 for view in self.configurations:
                     view.asked = None
                 level = "error" if run.outcome == "failed" else "info"

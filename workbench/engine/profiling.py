@@ -182,10 +182,15 @@ class Profiler:
     async def _measure(self, plan: TargetPlan, point: OperatingPoint, first_s: float) -> Sample:
         if self._bench.target != point.target:
             self._pool.warm()  # what the first fit needs is imported while the lab deploys
+            before_s = self._bench.lab_s
             deployment = await self._bench.deploy(plan.target, point.configuration)
             await self._out.record(
                 TargetDeployed(
-                    point.target, deployment.generator, deployment.keep_alive, deployment.path
+                    point.target,
+                    deployment.generator,
+                    deployment.keep_alive,
+                    deployment.path,
+                    self._bench.lab_s - before_s,
                 )
             )
             for warning in deployment.warnings:

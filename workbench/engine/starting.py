@@ -108,8 +108,7 @@ class Starting:
                     where=request.session,
                     remedy=f"See `workbench show {request.session}`",
                 )
-        spent_s = max(view.lab_s, view.finished.measured_s if view.finished else 0.0)
-        budget_s = _budget(view, spent_s, request.budget_s)
+        budget_s = _budget(view, view.lab_s, request.budget_s)
         settings = LabSettings(
             session=request.session,
             seed=view.seed,
@@ -134,7 +133,7 @@ class Starting:
             await self._library.release(channel)
             raise
         notes = tuple(Noted("warning", text) for text in channel.file.warnings)
-        order = Order(campaign, view.seed, samples, True, budget_s, spent_s, notes)
+        order = Order(campaign, view.seed, samples, True, budget_s, view.lab_s, notes)
         return Ready(order, lab, channel, _kind(view.lab) not in SIMULATED)
 
     async def plan(self, request: PlanCampaign) -> Plan:

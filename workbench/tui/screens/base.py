@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -43,6 +44,10 @@ class WorkbenchScreen(Screen[None]):
     @property
     def workbench(self) -> WorkbenchApp:
         return cast("WorkbenchApp", self.app)
+
+    def on_screen_resume(self) -> None:
+        """Size classes change by a resize, of which only the screen on top had heard."""
+        self.post_message(Resize(self.app.size, self.app.size))
 
     @property
     def too_small(self) -> bool:
