@@ -35,18 +35,28 @@ def test_running_a_broken_campaign_is_wrong_use(workbench: Workbench, path: Path
 @pytest.mark.parametrize(
     ("arguments", "phrase"),
     [
-        (["run", "demoo", "--headless"], "demo"),
-        (["run", "demo", "--lab", "simm", "--headless"], "sim"),
-        (["run", "demo", "--budget", "soon", "--headless"], "30m"),
-        (["run", "demo", "--session", "../evil", "--lab", "sim", "--headless"], "name"),
-        (["run", "demo", "--session", "a\x1b[2Jb", "--lab", "sim", "--headless"], "name"),
-        (["show", "nothing"], "nothing"),
-        (["samples", "nothing"], "nothing"),
-        (["export", "nothing", "--as", "csv"], "nothing"),
-        (["resume", "nothing", "--headless"], "nothing"),
-        (["schema", "vnff"], "vnf"),
-        (["replay", "nothing"], "terminal"),
-        (["run", "demo", "--http", "0.0.0.0:80", "--lab", "sim", "--headless"], "127.0.0.1"),
+        (["run", "demoo", "--headless"], "did you mean demo?"),
+        (["run", "demo", "--lab", "simm", "--headless"], "nothing is registered as 'simm'"),
+        (["run", "demo", "--budget", "soon", "--headless"], "'soon' is not a duration"),
+        (
+            ["run", "demo", "--session", "../evil", "--lab", "sim", "--headless"],
+            "cannot be the name",
+        ),
+        (
+            ["run", "demo", "--session", "a\x1b[2Jb", "--lab", "sim", "--headless"],
+            "cannot be the name",
+        ),
+        (["show", "nothing"], "no session, bundle or recording 'nothing'"),
+        (["samples", "nothing"], "no session, bundle or recording 'nothing'"),
+        (["export", "nothing", "--as", "csv"], "no session, bundle or recording 'nothing'"),
+        (["export", "demo-real", "--as", "cvs"], "nothing is registered as 'cvs'"),
+        (["resume", "nothing", "--headless"], "no session, bundle or recording 'nothing'"),
+        (["schema", "vnff"], "no descriptor is a 'vnff'"),
+        (["replay", "nothing"], "the screen needs a terminal"),
+        (
+            ["run", "demo", "--http", "0.0.0.0:80", "--lab", "sim", "--headless"],
+            "0.0.0.0 is not loopback",
+        ),
     ],
     ids=lambda value: (
         " ".join(value)[:40].replace("\x1b", "ESC") if isinstance(value, list) else ""
