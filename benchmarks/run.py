@@ -127,7 +127,7 @@ def _readable(descriptor: int) -> bool:
 
 
 def loop_lag_ms(sandbox: Sandbox) -> float:
-    """p99 lag of the engine's loop, as it states it itself, in mid-run of the whole demo."""
+    """Worst p99 lag of the engine's loop that it stated itself while the demo ran."""
     session = f"lag-{time.monotonic_ns()}"
     process = subprocess.Popen(
         [COMMAND, "run", "demo", "--lab", "sim", "--session", session, "--json", "--pace", "60"],
@@ -141,7 +141,8 @@ def loop_lag_ms(sandbox: Sandbox) -> float:
         event = json.loads(line)
         # The last target's samples are left out: the engine ends with the run.
         if event["event"] == "ConfigurationStarted":
-            lag = json.loads(sandbox.run("engine", "status", "--json"))["loop_lag_p99_ms"]
+            status = json.loads(sandbox.run("engine", "status", "--json"))
+            lag = max(lag, status["loop_lag_p99_ms"])
     process.wait()
     return lag
 
