@@ -1,9 +1,9 @@
-"""Breakpoints on the simulated lab against the truth (METHOD.md 7): error and coverage over seeds.
+"""Breakpoints of any campaign on the simulated lab against the truth (METHOD.md 7), over seeds.
 
     python benchmarks/breakpoints.py [--seeds 50] [--campaign demo] [--lab-options source_cap=0.7]
 
-The campaign is run as the engine runs it: same sampler, same judge, same rules, without the engine.
-Truth is the same rule on long virtual runs without noise.
+`bench_truth` does so for the traps of METHOD.md 11; this one takes a campaign as users write it,
+and plays it in the same way.
 """
 
 from __future__ import annotations
@@ -16,14 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from bench_truth.playing import conclude, play
+
 from workbench.descriptors.loading import load_campaign
-from workbench.domain.campaign import Campaign, TargetPlan
-from workbench.domain.parameters import Configuration, OperatingPoint
-from workbench.domain.profiles import Breakpoint
-from workbench.domain.samples import Sample
-from workbench.engine.advice import Advice, Question, advise, judge_drives
-from workbench.labs.base import LabSettings
-from workbench.labs.simulated import SimulatedLab
+from workbench.domain.campaign import Campaign
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.truth import Truth
 from workbench.paths import Workspace
@@ -47,56 +43,18 @@ def campaign_of(name: str) -> Campaign:
     return load_campaign(name, workspace=Workspace(Path.cwd())).campaign
 
 
-async def profile(
-    campaign: Campaign, plan: TargetPlan, seed: int, options: str
-) -> tuple[list[Sample], dict[Configuration, tuple[Breakpoint, ...]]]:
-    """Samples of one target, and what they say at the end."""
-    settings = LabSettings(session="benchmark", seed=seed, argument=options)
-    lab = SimulatedLab(campaign, settings)
-    await lab.open()
-    configurations = campaign.configurations(plan)
-    await lab.deploy(plan.target, configurations[0])
-    samples: list[Sample] = []
-    breakpoints: dict[Configuration, tuple[Breakpoint, ...]] = {}
-    key, new, current = f"{plan.target.name}/{seed}/{options}", (), configurations[0]
-    fit: tuple[Configuration, ...] = ()
-    while True:
-        question = Question(
-            key, campaign, plan.target.name, seed, len(samples) - len(new), new, (), fit
-        )
-        advice = advise(question)
-        assert isinstance(advice, Advice)
-        for fitted in advice.fits:
-            assert not fitted.trouble, fitted.trouble
-            breakpoints[fitted.configuration] = fitted.breakpoints
-        if advice.ask is None:
-            await lab.close()
-            return samples, breakpoints
-        ask, seconds, drives = advice.ask, advice.first_s, []
-        if ask.configuration != current:
-            await lab.allocate(ask.configuration)
-            current = ask.configuration
-        point = OperatingPoint(plan.target.name, ask.configuration, ask.wl, ask.repetition)
-        settled = False
-        while not settled:
-            drives.append(await lab.drive(point, seconds, lambda _: None))
-            measurement, settled, seconds = judge_drives(campaign, drives, point, 0.0, 0.0)
-        samples.append(measurement.sample)
-        new, fit = (measurement.sample,), (ask.configuration,)
-
-
 def one_seed(job: tuple[Campaign, int, str]) -> tuple[list[Outcome], int, dict[str, int]]:
     """All targets under one seed: outcomes, samples taken, invalid ones by reason."""
     campaign, seed, options = job
     outcomes: list[Outcome] = []
     taken, reasons = 0, dict[str, int]()
     for plan in campaign.targets:
-        samples, found = asyncio.run(profile(campaign, plan, seed, options))
+        samples, _ = asyncio.run(play(campaign, plan, seed, options))
         taken += len(samples)
         for sample in samples:
             if not sample.valid:
                 reasons[sample.reason] = reasons.get(sample.reason, 0) + 1
-        for configuration, breakpoints in found.items():
+        for configuration, breakpoints in conclude(campaign, plan, samples).items():
             for b in breakpoints:
                 cell = (b.target, configuration.key, b.rule)
                 outcomes.append(Outcome(cell, b.state, b.wl, b.low, b.high))
@@ -105,18 +63,14 @@ def one_seed(job: tuple[Campaign, int, str]) -> tuple[list[Outcome], int, dict[s
 
 def truths(campaign: Campaign, options: str) -> dict[Cell, float | None]:
     """True `capacity` and `sla` of every configuration; None where it lies out of range."""
-    true: dict[Cell, float | None] = {}
-    for plan in campaign.targets:
-        for configuration in campaign.configurations(plan):
-            truth = Truth(campaign, plan.target, configuration, SimulationOptions.parse(options))
-            cell = (plan.target.name, configuration.key)
-            low, high = plan.primary.low, plan.primary.high
-            capacity = truth.capacity()
-            true[*cell, "capacity"] = capacity if low <= capacity <= high else None
-            if campaign.sla:
-                limit = campaign.sla.limit
-                true[*cell, "sla"] = truth.crossing(campaign.sla.kpi, limit, low, high)
-    return true
+    parsed = SimulationOptions.parse(options)
+    return {
+        (plan.target.name, configuration.key, rule): true.wl
+        for plan in campaign.targets
+        for configuration in campaign.configurations(plan)
+        for rule, true in Truth(campaign, plan.target, configuration, parsed).breakpoints().items()
+        if rule in ("capacity", "sla")
+    }
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import os
 import platform
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+FOLDER = Path(__file__).parent
 COMMAND = Path(sys.executable).parent / "workbench"
 FIRST_SCREEN = b"Quit"
 """In the footer of every screen: painted with the first frame."""
@@ -153,13 +155,40 @@ def demo_s(sandbox: Sandbox) -> float:
     return time.perf_counter() - begin
 
 
+def figure_of(script: str, *arguments: str) -> float:
+    """What another benchmark of this folder measures, as one number."""
+    done = subprocess.run(
+        [sys.executable, FOLDER / script, "--figure", *arguments],
+        env=os.environ | {"PYTHONPATH": str(FOLDER.parent / "tests")},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return float(done.stdout)
+
+
+def docker_answers() -> bool:
+    return subprocess.run(["docker", "version"], capture_output=True, check=False).returncode == 0
+
+
 def measure_all(times: int) -> list[Figure]:
-    return [
+    figures = [
         Figure("`workbench --help`", repeated(help_s, times), 0.3, "s"),
         Figure("first screen, no engine running", repeated(first_screen_s, times), 1.0, "s"),
         Figure("engine's loop lag p99 during `demo`", repeated(loop_lag_ms, 1), 50, "ms"),
         Figure("`run demo --lab sim --headless`", repeated(demo_s, 2), 30, "s"),
+        Figure("series rows, committed", figure_of("store_speed.py"), 100_000, "/s", at_most=False),
+        Figure(
+            "growth of engine or worker over a simulated week, per day",
+            figure_of("engine_memory.py"),
+            1.0,
+            "MB",
+        ),
     ]
+    if shutil.which("docker") and docker_answers():
+        own = 100 * figure_of("own_cpu.py")
+        figures.append(Figure("own CPU while a real sample is measured", own, 5.0, "% of a core"))
+    return figures
 
 
 def machine() -> str:

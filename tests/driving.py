@@ -23,6 +23,8 @@ class Workbench:
     root: Path
     runtime: Path
     variables: dict[str, str] = field(default_factory=dict)
+    longest_s: float = LONGEST_COMMAND_S
+    """After which a command is given up."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -31,6 +33,7 @@ class Workbench:
         return inherited | {
             "WORKBENCH_WORKSPACE": str(self.root),
             "XDG_RUNTIME_DIR": str(self.runtime),
+            "XDG_STATE_HOME": str(self.runtime / "state"),
             **self.variables,
         }
 
@@ -41,7 +44,7 @@ class Workbench:
             cwd=self.root,
             capture_output=True,
             text=True,
-            timeout=LONGEST_COMMAND_S,
+            timeout=self.longest_s,
             stdin=subprocess.DEVNULL,
         )
         if expect is not None:

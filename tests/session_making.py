@@ -28,10 +28,12 @@ from workbench.domain.parameters import (
 )
 from workbench.domain.profiles import Breakpoint, Curve, FittedModel
 from workbench.domain.samples import (
+    Bypass,
     Estimate,
     Finding,
     LatencyHistogram,
     Measurement,
+    Remark,
     Sample,
     Usage,
     UsageSecond,
@@ -95,6 +97,8 @@ def measurement(
     functions = dict.fromkeys(key.split(".")[0] for key in configuration.resources)
     usage = {name: Usage(share * cores, share, 0.1, 0.25, 5e6, 1.5, 80.25, 1) for name in functions}
     finding = Finding("source_saturated", 0.93, 0.8, "thread 2 of oha was busy 93 % of the time")
+    throttled = Remark("throttled", 0.1, "haproxy stood still in 10 % of its quota periods")
+    remarks = (throttled,) if share > 0.5 else ()
     sample = Sample(
         id=f"{target}/{configuration.key}/{wl:g}/{repetition}",
         point=OperatingPoint(target, configuration, wl, repetition),
@@ -107,7 +111,7 @@ def measurement(
         usage={**usage, "source": Usage(0.1, 0.2), "host": Usage(0.7, 0.35)},
         valid=valid,
         findings=() if valid else (finding,),
-        labels=("throttled",) if share > 0.5 else (),
+        labels=tuple(remark.label for remark in remarks),
         load_model="open-constant",
         kpi_definition="planned",
         generator="simulated 1",
@@ -123,6 +127,9 @@ def measurement(
         measured_s=6.0,
         lab_s=8.5,
         p_sla=Estimate(0.99, 0.98, 1.0),
+        remarks=remarks,
+        bypass=Bypass(2600.0, 0.4, 0.7) if target == "haproxy" else None,
+        block=repetition,
     )
     return Measurement(sample, windows, series)
 

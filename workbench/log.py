@@ -50,6 +50,7 @@ def open_log(path: Path) -> Callable[[], None]:
     root.setLevel(logging.INFO)
     root.propagate = False  # the terminal belongs to the screen
     root.addHandler(handler)
+    logging.raiseExceptions = False  # nor is it where a log on a full disk may complain
 
     def close() -> None:
         root.removeHandler(handler)

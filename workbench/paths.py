@@ -1,4 +1,4 @@
-"""Where things are: workspace, sessions, socket, locks, log, shipped templates.
+"""Where things are: workspace, sessions, socket, locks, log, host noise, shipped templates.
 
 A *workspace* is a folder with `sessions/` in it. One engine owns it; its socket lies in the
 runtime folder of the user, since a path in the workspace could pass the limit for unix sockets.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +99,14 @@ def runtime_folder() -> Path:
 def measuring_lock() -> Path:
     """One per host and user: campaigns of several workspaces queue for it (decision 1)."""
     return runtime_folder() / "measuring.lock"
+
+
+def noise_folder() -> Path:
+    """What `doctor --measure` found on this host, one file per lab; a home may be shared by hosts.
+
+    Nothing is created.
+    """
+    return Path(platformdirs.user_state_dir(APPLICATION)) / "noise" / platform.node()
 
 
 def shipped(kind: str) -> Path:

@@ -1,4 +1,4 @@
-"""Parts by entry point: labs, generators, probes, samplers, models, exports.
+"""Parts by entry point: labs, generators, probes, samplers, models, chain rules, costs, exports.
 
 Built-in parts register the same way as third parties' do. Loading has three grains: the names
 alone, which imports nothing; one part, which raises; and all parts, which returns what is broken
@@ -7,14 +7,25 @@ beside what works, so that a broken plugin stops nothing else.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from workbench.domain.errors import PluginError, PluginUnknown
 
-Group = Literal["labs", "traffic", "probes", "samplers", "models", "exports"]
-GROUPS: tuple[Group, ...] = ("labs", "traffic", "probes", "samplers", "models", "exports")
+Group = Literal[
+    "labs",
+    "traffic",
+    "probes",
+    "samplers",
+    "models",
+    "chain_rules",
+    "costs",
+    "exports",
+    "recommendation_exports",
+]
+GROUPS: tuple[Group, ...] = get_args(Group)
 
 
 @cache  # what is installed does not change while a process runs; reading it takes milliseconds
@@ -58,3 +69,14 @@ def load_all(group: Group) -> tuple[dict[str, Any], tuple[PluginError, ...]]:
         except PluginError as error:
             broken.append(error)
     return parts, tuple(broken)
+
+
+def distribution(group: Group, name: str) -> str:
+    """The normalized name of the package that registers a part; empty if unknown."""
+    dist = _found(group)[name].dist
+    return normalized(dist.name) if dist else ""
+
+
+def normalized(package: str) -> str:
+    """A package's name as the index compares it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", package).lower()

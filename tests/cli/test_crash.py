@@ -11,12 +11,17 @@ from driving import Workbench, run_and_kill, sample_ids
 def test_nothing_announced_is_lost_and_nothing_is_measured_twice(
     workbench: Workbench, small_campaign: Path, full_length: bool
 ) -> None:
+    # Two blocks: some moments lie in the second one, whose deployment is not the first.
+    blocks = "sampling: {method: uniform, max_samples: 6, repetitions: 2}"
+    descriptor = small_campaign.read_text(encoding="utf-8")
+    small_campaign.write_text(descriptor.replace("sampling: {max_samples: 6}", blocks), "utf-8")
     run = ["run", str(small_campaign), "--lab", "sim", "--json", "--session"]
     whole = workbench.events(*run, "whole")
     generator = random.Random(20)
-    for number in range(20 if full_length else 4):
+    half = len(whole) // 2
+    for number in range(20 if full_length else 2):
         session = f"killed-{number}"
-        moment = generator.randint(1, len(whole))
+        moment = generator.randint(1, half) + (number % 2) * half  # in either block in turn
         announced = run_and_kill(workbench, [*run, session], after_lines=moment)
         stored = {row["id"]: row for row in workbench.samples(session)}
         assert set(sample_ids(announced)) <= set(stored)

@@ -22,7 +22,31 @@ def test_two_runs_started_in_the_same_instant_share_one_engine(
     for run in runs:
         _, said = run.communicate(timeout=120)
         assert run.returncode == 0, said
+        assert "never retrieved" not in said
     assert {line["name"] for line in workbench.json("ls", "--json")} >= {"a", "b"}
+
+
+def test_an_engine_goes_on_for_the_campaigns_of_others_until_ctrl_c(
+    workbench: Workbench, small_campaign: Path
+) -> None:
+    with workbench.start(*a_run(small_campaign, "own", "--pace", "20")) as own:
+        assert own.stdout is not None
+        while "deployed" not in own.stdout.readline():
+            pass
+        other = workbench.start(*a_run(small_campaign, "other", "--pace", "1"))
+        assert other.stderr is not None
+        assert "queued: own" in other.stderr.readline()
+        own.send_signal(signal.SIGINT)
+        assert own.stderr is not None
+        while "this engine goes on for other" not in (line := own.stderr.readline()):
+            assert line, "it ended without a word"
+        own.send_signal(signal.SIGINT)
+        assert own.wait(60) == 130
+        _, said = other.communicate(timeout=60)
+    assert other.returncode == 3
+    assert "workbench resume other" in said
+    states = {line["name"]: line["state"] for line in workbench.json("ls", "--json")}
+    assert states == states | {"own": "stopped", "other": "interrupted"}
 
 
 def test_a_session_is_the_same_by_its_name_and_by_its_path(

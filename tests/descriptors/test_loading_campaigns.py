@@ -14,6 +14,7 @@ from workbench.domain.codec import from_plain, to_plain
 from workbench.domain.errors import DescriptorError, UsageError
 from workbench.domain.parameters import LoadModel
 from workbench.domain.topology import Parallel, Series, Vnf
+from workbench.engine.fitting import fit
 from workbench.paths import Workspace
 
 SMALL = """\
@@ -87,6 +88,85 @@ initialization: [{manager: source, command: [sync, -f]}]
     assert campaign.initialization == (InitializationCommand("source", ("sync", "-f")),)
 
 
+def test_memory_bandwidth_and_flavors_are_resources_of_the_configuration(
+    workspace: Workspace,
+) -> None:
+    _put(
+        workspace,
+        "campaigns/sizes.yaml",
+        """\
+kind: campaign
+flavors:
+  small: {vcpu: 25%, memory: 64 MiB}
+  large: {vcpu: 200%, memory: 128 MiB}
+targets:
+  - chain: haproxy-tinyproxy
+    resource_parameters:
+      - {vnf: haproxy, name: flavor, values: [small, large]}
+      - {vnf: haproxy, name: bandwidth, values: [100 Mbit/s]}
+      - {vnf: tinyproxy, name: memory, values: [32 MiB]}
+primary_workload_parameter: {name: concurrent, range: [1, 64]}
+load: {kind: closed, think_time: 1s, generator: locust}
+windows: {interval: 5%}
+""",
+    )
+
+    campaign = load_campaign("sizes", workspace=workspace).campaign
+
+    (plan,) = campaign.targets
+    small, large = campaign.configurations(plan)
+    assert small.resources == {
+        "haproxy.flavor": "small",
+        "haproxy.vcpu": 0.25,
+        "haproxy.memory_bytes": 64 * 2**20,
+        "haproxy.bandwidth_mbps": 100.0,
+        "tinyproxy.vcpu": campaign.template("tinyproxy").default_vcpu,
+        "tinyproxy.memory_bytes": 32 * 2**20,
+    }
+    assert large.vcpu("haproxy") == 2.0
+    assert campaign.generator == "locust"
+    assert campaign.windows.interval == 0.05
+    assert from_plain(to_plain(campaign), type(campaign)) == campaign
+    with pytest.raises(UsageError, match=r"need up to 2\.25 cores"):
+        check_fits_host(campaign, 3)
+
+
+def test_pairs_of_allocations_are_combined_by_their_places(workspace: Workspace) -> None:
+    _put(
+        workspace,
+        "campaigns/pairs.yaml",
+        """\
+kind: campaign
+targets:
+  - chain: haproxy-tinyproxy
+    combine: places
+    resource_parameters:
+      - {vnf: haproxy, name: vcpu, values: [5%, 10%, 200%]}
+      - {vnf: tinyproxy, name: vcpu, values: [25%, 50%, 100%]}
+      - {vnf: tinyproxy, name: memory, values: [32 MiB]}
+workload_parameters:
+  - {name: filesize, values: [10kB, 20kB]}
+primary_workload_parameter: {name: rate, range: [100/s, 2000/s]}
+""",
+    )
+    campaign = load_campaign("pairs", workspace=workspace).campaign
+    (plan,) = campaign.targets
+    found = campaign.configurations(plan)
+    pairs = [(c.vcpu("haproxy"), c.vcpu("tinyproxy")) for c in found]
+    assert pairs == [(0.05, 0.25)] * 2 + [(0.1, 0.5)] * 2 + [(2.0, 1.0)] * 2
+    assert [c.parameter("filesize_bytes") for c in found] == [1e4, 2e4] * 3
+    assert {c.resource("tinyproxy.memory_bytes") for c in found} == {32 * 2**20}
+    fitted = fit(campaign, 2, None, lambda c: 0.0)
+    (kept,) = fitted.campaign.targets
+    assert [c.vcpu("haproxy") for c in fitted.campaign.configurations(kept)] == [
+        0.05,
+        0.05,
+        0.1,
+        0.1,
+    ]
+    assert "haproxy.vcpu 0.05/0.1" in fitted.notes[0]
+
+
 def test_a_loaded_campaign_survives_the_codec(workspace: Workspace) -> None:
     campaign = load_campaign("demo", workspace=workspace).campaign
 
@@ -134,7 +214,9 @@ def test_what_stands_beside_a_file_wins_over_the_workspace(
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones(workspace: Workspace) -> None:
-    with pytest.raises(UsageError, match=r"'dmo'; did you mean demo\? allowed: demo, demo-closed"):
+    with pytest.raises(
+        UsageError, match=r"'dmo'; did you mean demo\? allowed: case-study, demo, demo-closed"
+    ):
         load_campaign("dmo", workspace=workspace)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 from docker_targets import OpenLab, campaign, templates
 
-from workbench.domain.campaign import Agent
+from workbench.domain.campaign import Agent, Manager
 from workbench.domain.parameters import LoadModel
 from workbench.domain.topology import Target, VnfTemplate
 from workbench.labs.base import LabSettings
@@ -34,7 +35,7 @@ def session() -> str:
 
 @pytest.fixture
 async def open_lab(known: tuple[VnfTemplate, ...], session: str) -> AsyncIterator[OpenLab]:
-    """Opens labs of one session; templates can be changed on the way in."""
+    """Opens labs of one session; templates can be changed on the way in, cores given."""
     labs: list[DockerLab] = []
 
     async def make(
@@ -43,10 +44,18 @@ async def open_lab(known: tuple[VnfTemplate, ...], session: str) -> AsyncIterato
         changed: VnfTemplate | None = None,
         oversubscribe: bool = False,
         url: str = "",
+        generator: str = "",
+        kpi: str = "p95_ms",
+        most: float | None = None,
+        cpusets: Mapping[str, str] = MappingProxyType({}),
+        request_timeout_s: float = 5.0,
     ) -> DockerLab:
         used = tuple(changed if changed and t.name == changed.name else t for t in known)
         settings = replace(LabSettings(session), oversubscribe=oversubscribe)
-        made = campaign(used, targets, load)
+        made = replace(campaign(used, targets, load, most), generator=generator, kpi=kpi)
+        managers = tuple(Manager(name, "here", cores) for name, cores in cpusets.items())
+        windows = replace(made.windows, request_timeout_s=request_timeout_s)
+        made = replace(made, managers=managers, windows=windows)
         if url:
             made = replace(made, agents=(Agent("elsewhere", "docker", url),))
         lab = DockerLab(made, settings)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import numpy as np
 
 from workbench.descriptors.loading import load_vnf_templates
-from workbench.domain.campaign import Campaign, TargetPlan, WindowPlan
+from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.parameters import (
     Configuration,
     LoadModel,
@@ -16,7 +16,7 @@ from workbench.domain.parameters import (
     Parameter,
     PrimaryWorkload,
 )
-from workbench.domain.samples import Usage
+from workbench.domain.samples import Sample, Usage
 from workbench.domain.topology import Series, Target, Vnf, VnfTemplate
 from workbench.labs.docker import DockerLab
 from workbench.labs.docker.strays import COMPONENT_LABEL, SESSION_LABEL
@@ -40,16 +40,20 @@ def target(*names: str) -> Target:
 
 
 def campaign(
-    known: tuple[VnfTemplate, ...], targets: tuple[Target, ...], load: LoadModel
+    known: tuple[VnfTemplate, ...],
+    targets: tuple[Target, ...],
+    load: LoadModel,
+    most: float | None = None,
 ) -> Campaign:
-    wl = PrimaryWorkload("rate" if load.kind == "open" else "concurrent", 1, 10_000)
+    """`most` is the top of the range of `wl`."""
+    top = most or (10_000 if load.kind == "open" else 64)
+    wl = PrimaryWorkload("rate" if load.kind == "open" else "concurrent", 1, top)
     return Campaign(
         "test",
         tuple(TargetPlan(t, (), wl) for t in targets),
         known,
         (Parameter("filesize_bytes", (SIZE,), "B"),),
         load,
-        windows=WindowPlan(request_timeout_s=10.0),
     )
 
 
@@ -91,6 +95,20 @@ def container(session: str, component: str) -> str:
     labels = (f"{SESSION_LABEL}={session}", f"{COMPONENT_LABEL}={component}")
     filters = [part for label in labels for part in ("--filter", f"label={label}")]
     return docker("ps", "--quiet", "--no-trunc", *filters)
+
+
+def prefer(session: str, *components: str) -> None:
+    """Let these have the CPU before whatever else the host does: a test's neighbours stay away."""
+    docker("update", "--cpu-shares", "262144", *(container(session, name) for name in components))
+
+
+async def until_valid(measured: Callable[[], Awaitable[Sample]]) -> Sample:
+    """The first valid sample of three: a host that is shared may spoil one."""
+    samples: list[Sample] = []
+    while len(samples) < 3 and not (samples and samples[-1].valid):
+        samples.append(await measured())
+    assert samples[-1].valid, [sample.findings for sample in samples]
+    return samples[-1]
 
 
 def left_of(session: str) -> tuple[list[str], list[str]]:

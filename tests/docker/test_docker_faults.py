@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,16 +26,25 @@ from docker_targets import (
     target,
     throughput,
 )
+from driving import REPOSITORY
 
 from workbench.domain.errors import LabError, TrafficError
+from workbench.domain.events import Event, Noted, PointAsked, RunFinished, SampleTaken, UsageTick
+from workbench.domain.messages import RunCampaign
 from workbench.domain.parameters import LoadModel
+from workbench.domain.projection import SessionView
 from workbench.domain.samples import Usage
 from workbench.domain.topology import ConfigurationFile, VnfTemplate
-from workbench.labs.docker import DockerLab
+from workbench.engine.process import serving
+from workbench.labs.docker import DockerLab, driving
 from workbench.labs.docker.engine import connect
 from workbench.labs.docker.images import build_images
+from workbench.link.local import LocalClient
+from workbench.paths import Workspace
 
 pytestmark = pytest.mark.docker
+
+REAL = REPOSITORY / "tests" / "data" / "real.yaml"
 
 CLOSED = LoadModel("closed")
 HAPROXY, TINYPROXY = target("haproxy"), target("tinyproxy")
@@ -87,6 +100,109 @@ async def test_a_drive_that_is_given_up_leaves_no_generator(
         await driving
     assert "oha" not in docker("top", container(session, "source"))
     assert throughput(await lab.drive(point(HAPROXY, QUARTER, 2), 1.0, ignore)) > 0
+
+
+def cut_off(session: str) -> None:
+    """Take the network from all containers of a session, and remove it."""
+    containers, networks = left_of(session)
+    for network in networks:
+        for each in containers:
+            docker("network", "disconnect", "--force", network, each)
+        docker("network", "rm", network)
+
+
+def kill_generator(session: str) -> None:
+    """`kill -9` from outside; it must run."""
+    processes = docker("top", container(session, "source")).splitlines()[1:]
+    numbers = [int(line.split()[1]) for line in processes if "oha" in line]
+    assert numbers
+    for number in numbers:
+        os.kill(number, signal.SIGKILL)
+
+
+def replace_generator(session: str, script: str) -> None:
+    """Put a shell script where the generator is."""
+    source = container(session, "source")
+    path = docker("exec", source, "sh", "-c", "command -v oha")
+    text = f"#!/bin/sh\n{script}\n"
+    docker("exec", source, "sh", "-c", f"rm {path}; printf '{text}' > {path}; chmod +x {path}")
+
+
+async def test_a_generator_that_fails_is_a_sentence_and_the_next_deployment_works(
+    open_lab: OpenLab, session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driving, "GRACE_S", 0.5)
+    lab = await open_lab(CLOSED, HAPROXY)
+    for script, said in (
+        (f"echo nonsense | tee {driving.RESULT_PATH}", "records"),
+        ("exec sleep 1000", "did not end"),
+        ("echo it broke >&2; exit 3", "ended with exit code 3: it broke"),
+    ):
+        await lab.deploy(HAPROXY, QUARTER)
+        await asyncio.to_thread(replace_generator, session, script)
+        with pytest.raises(TrafficError, match=said):
+            await lab.drive(point(HAPROXY, QUARTER, 2), 1.0, ignore)
+    await lab.deploy(HAPROXY, QUARTER)
+    assert throughput(await lab.drive(point(HAPROXY, QUARTER, 2), 1.0, ignore)) > 0
+
+
+async def test_a_network_that_is_removed_in_mid_drive(open_lab: OpenLab, session: str) -> None:
+    lab = await open_lab(CLOSED, HAPROXY)
+    await lab.deploy(HAPROXY, QUARTER)
+    begun = asyncio.Event()
+
+    def note(usage: Mapping[str, Usage]) -> None:
+        begun.set()
+
+    driving = asyncio.create_task(lab.drive(point(HAPROXY, QUARTER, 2), 5.0, note))
+    await begun.wait()
+    await asyncio.to_thread(cut_off, session)
+    with pytest.raises(LabError, match="its network was taken from it"):
+        await driving
+    await lab.deploy(HAPROXY, QUARTER)
+    assert throughput(await lab.drive(point(HAPROXY, QUARTER, 2), 1.0, ignore)) > 0
+
+
+async def test_a_campaign_outlives_its_network_and_its_generator(
+    known: tuple[VnfTemplate, ...], session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del known  # its images are built
+    runtime = tempfile.mkdtemp(prefix="wb-")  # a socket's path is short
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+    accidents = [cut_off, kill_generator]
+    notes: list[str] = []
+    finished = None
+    async with serving(Workspace(tmp_path)) as engine:
+        client = LocalClient(engine, "tester")
+        await client.ask(RunCampaign(str(REAL), session=session, lab="docker"))
+        async with client.follow(session) as feed:
+            ready = sampled = False  # accidents lie apart: a sample comes before each
+            async for change in feed.changes:
+                if isinstance(change, UsageTick) and ready and accidents:
+                    ready = sampled = False
+                    await asyncio.to_thread(accidents.pop(0), session)
+                if isinstance(change, Event):
+                    sampled = sampled or isinstance(change.fact, SampleTaken)
+                    ready = sampled and isinstance(change.fact, PointAsked)
+                    feed.view.apply(change)
+                    if isinstance(change.fact, Noted) and change.fact.level == "warning":
+                        notes.append(change.fact.text)
+                    if isinstance(change.fact, RunFinished):
+                        finished = change.fact
+                        break
+            assert finished is not None
+            points = [sample for c in feed.view.configurations for sample in c.samples]
+            assert all(point.usage["workbench"].cpu_cores > 0 for point in points)
+            assert (finished.outcome, accidents) == ("done", [])
+            assert len(set(taken(feed.view))) == finished.samples
+    shutil.rmtree(runtime)
+    assert any("its network was taken" in note and "once more" in note for note in notes), notes
+    assert any("exit code 137" in note and "once more" in note for note in notes), notes
+    assert left_of(session) == ([], [])
+
+
+def taken(view: SessionView) -> list[str]:
+    return [sample.id for c in view.configurations for sample in c.samples]
 
 
 async def test_a_function_that_does_not_start_says_why(

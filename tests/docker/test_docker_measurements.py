@@ -22,6 +22,7 @@ from docker_targets import (
 from workbench.domain.campaign import WindowPlan
 from workbench.domain.parameters import LoadModel, OperatingPoint
 from workbench.domain.samples import Sample
+from workbench.domain.topology import Parallel, Series, Target, Vnf
 from workbench.measuring.judging import Terms, judge
 from workbench.measuring.records import Drive
 
@@ -41,7 +42,7 @@ async def test_half_the_vcpu_is_half_the_capacity_in_interleaved_pairs(open_lab:
         carried = {}
         for chosen in (whole, half):
             await lab.allocate(chosen)
-            drive = await lab.drive(point(HAPROXY, chosen, 16), 2.5, ignore)
+            drive = await lab.drive(point(HAPROXY, chosen, 16), 2.0, ignore)
             carried[chosen] = throughput(drive)
             assert drive.allotted_cores["haproxy"] == chosen.vcpu("haproxy")
         ratios.append(carried[half] / carried[whole])
@@ -62,7 +63,7 @@ async def test_unsaturated_samples_are_valid_and_agree_with_the_sinks_own_count(
     lab = await open_lab(CLOSED, chain)
     await lab.deploy(chain, chosen)
     ratios, reasons = [], []
-    for clients in (5, 6, 8, 10, 12) * 2:
+    for clients in (4, 5, 6, 8, 10, 12):
         before = served(session)
         at = point(chain, chosen, clients)
         drive = await lab.drive(at, 4.5, ignore)
@@ -73,7 +74,7 @@ async def test_unsaturated_samples_are_valid_and_agree_with_the_sinks_own_count(
             ratios.append(rate * sample.kpis["mean_ms"].value / 1000 / clients)
         else:
             reasons.append(sample.findings)
-    assert len(ratios) >= 9, reasons
+    assert len(ratios) >= 5, reasons
     assert all(0.9 <= ratio <= 1.1 for ratio in ratios), ratios
 
 
@@ -147,7 +148,7 @@ async def test_a_starved_source_is_seen_in_its_own_counters(open_lab: OpenLab) -
     elapsed = last.at_s - first.at_s
     source = (last.components["source"].cpu_s - first.components["source"].cpu_s) / elapsed
     assert drive.allotted_cores["source"] == 0.05
-    assert source > 0.9 * 0.05
+    assert source > 0.75 * 0.05, "what it may; slices of a quota expire unused"
     assert last.components["source"].throttled_s > first.components["source"].throttled_s
     threads = np.array([c.components["source"].threads_cpu_s for c in drive.counters])
     assert threads.shape[1] >= 2, "oha's threads are told apart"
@@ -182,3 +183,25 @@ async def test_quotas_change_in_place_and_threads_by_a_restart(
     drive = await lab.drive(point(HAPROXY, more, 2), 1.0, ignore)
     assert drive.threads == {"haproxy": 2}
     assert drive.records.succeeded.any()
+
+
+async def test_instances_share_the_load_behind_their_balancer(
+    open_lab: OpenLab, session: str
+) -> None:
+    """Two instances of tinyproxy carry what one cannot (paper A, section 4)."""
+    instances = tuple(Vnf(f"tinyproxy-{number}", "tinyproxy") for number in (1, 2))
+    replicated = Target(
+        "replicated",
+        Series((Vnf("haproxy", "haproxy"), Parallel(instances, (0.5, 0.5)))),
+    )
+    chosen = configuration(**{"haproxy": 0.25, "tinyproxy-1": 0.125, "tinyproxy-2": 0.125})
+    lab = await open_lab(OPEN, replicated)
+    await lab.deploy(replicated, chosen)
+    drive = await lab.drive(point(replicated, chosen, 200), 3.0, ignore)
+    assert throughput(drive) == pytest.approx(200, rel=0.05)
+    used = [
+        drive.counters[-1].components[vnf.name].cpu_s - drive.counters[0].components[vnf.name].cpu_s
+        for vnf in instances
+    ]
+    assert min(used) > 0.7 * max(used), "requests go round robin"
+    assert all(container(session, vnf.name) for vnf in instances)

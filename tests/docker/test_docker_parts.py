@@ -11,11 +11,27 @@ from pathlib import Path
 import aiodocker
 import pytest
 
-from workbench.domain.campaign import Agent, Campaign
+from workbench.domain.campaign import Agent, Campaign, TargetPlan
 from workbench.domain.errors import LabError, UsageError
-from workbench.domain.parameters import Configuration, LoadModel
-from workbench.domain.topology import ConfigurationFile, Parallel, Series, Target, Vnf, VnfTemplate
-from workbench.labs.docker import apt_sources, base_image, images, oha_binary, preflight, wiring
+from workbench.domain.parameters import Configuration, LoadModel, Parameter, PrimaryWorkload
+from workbench.domain.topology import (
+    ConfigurationFile,
+    Node,
+    Parallel,
+    Series,
+    Target,
+    Vnf,
+    VnfTemplate,
+)
+from workbench.labs.docker import (
+    allotments,
+    apt_sources,
+    base_image,
+    images,
+    oha_binary,
+    preflight,
+    wiring,
+)
 from workbench.labs.docker.engine import agent_url
 from workbench.labs.docker.strays import (
     OWNER_LABEL,
@@ -35,16 +51,37 @@ TEMPLATE = VnfTemplate(
 )
 
 
+BALANCER = replace(
+    TEMPLATE,
+    name="balancer",
+    files=(ConfigurationFile("/etc/b", "s$upstream_number $upstream_host:$upstream_port"),),
+)
+KNOWN = {
+    "proxy": TEMPLATE,
+    "balancer": BALANCER,
+    "router": replace(TEMPLATE, name="router", passage="router"),
+}
+
+
+def split(first: float, *templates: str) -> Parallel:
+    branches = tuple(Vnf(f"b-{number}", name) for number, name in enumerate(templates))
+    return Parallel(branches, (first, 1 - first))
+
+
+def behind(template: str, rest: Node) -> Series:
+    return Series((Vnf("a", template), rest))
+
+
 class TestWiring:
     def test_files_are_filled_in(self) -> None:
-        assert wiring.render(TEMPLATE, ("10.0.0.3", 80), 2) == {
+        assert wiring.render(TEMPLATE, [("10.0.0.3", 80)], 2) == {
             "/etc/proxy": "8080 2 10.0.0.3:80 $ 1"
         }
         assert wiring.uses_threads(TEMPLATE)
 
     def test_a_placeholder_that_nothing_fills_is_named(self) -> None:
         with pytest.raises(LabError, match="upstream_host") as caught:
-            wiring.render(TEMPLATE, None, 1)
+            wiring.render(TEMPLATE, [], 1)
         assert caught.value.where == "template proxy, file /etc/proxy"
 
     @pytest.mark.parametrize(
@@ -93,10 +130,34 @@ class TestWiring:
         assert wiring.allotted(0.0, (3, 4), 8) == 2
         assert wiring.allotted(0.0, (), 8) == 8
 
-    def test_parallel_parts_are_refused(self) -> None:
-        split = Parallel((Vnf("a", "proxy"), Vnf("b", "proxy")), (0.5, 0.5))
-        with pytest.raises(UsageError, match="in series only"):
-            wiring.chain(Target("split", Series((Vnf("c", "proxy"), split))))
+    def test_a_line_that_counts_upstreams_is_there_for_each(self) -> None:
+        text = "port $port\nserver s$upstream_number $upstream_host:$upstream_port\nend"
+        balancer = replace(TEMPLATE, files=(ConfigurationFile("/etc/proxy", text),))
+        assert wiring.can_balance(balancer)
+        assert not wiring.can_balance(TEMPLATE)
+        assert wiring.render(balancer, [("10.0.0.3", 80), ("10.0.0.4", 81)], 1) == {
+            "/etc/proxy": "port 8080\nserver s1 10.0.0.3:80\nserver s2 10.0.0.4:81\nend"
+        }
+
+    def test_instances_stand_side_by_side_behind_their_balancer(self) -> None:
+        one, two = Vnf("b-1", "proxy"), Vnf("b-2", "proxy")
+        target = Target("t", Series((Vnf("a", "balancer"), Parallel((one, two), (0.5, 0.5)))))
+        assert wiring.stages(target, KNOWN) == ((Vnf("a", "balancer"),), (one, two))
+        assert wiring.segments(wiring.stages(target, KNOWN), KNOWN) == ((0,), (0,), (0,), (0,))
+
+    @pytest.mark.parametrize(
+        ("graph", "sentence"),
+        [
+            (split(0.5, "proxy", "proxy"), "begins with 2 instances of proxy"),
+            (behind("proxy", split(0.5, "proxy", "proxy")), "behind proxy, which cannot balance"),
+            (behind("balancer", split(0.5, "proxy", "balancer")), "other parallel parts"),
+            (behind("balancer", split(0.7, "proxy", "proxy")), "other parallel parts"),
+            (behind("balancer", split(0.5, "router", "router")), "no balancer .* passes packets"),
+        ],
+    )
+    def test_other_splits_are_refused(self, graph: Node, sentence: str) -> None:
+        with pytest.raises(UsageError, match=sentence):
+            wiring.stages(Target("split", graph), KNOWN)
 
 
 class TestPreflight:
@@ -301,3 +362,75 @@ def test_an_agents_url_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
         agent_url(campaign)
     assert caught.value.where == "agent lab"
     assert agent_url(replace(campaign, agents=())) is None
+
+
+class TestAllotments:
+    """Memory and bandwidth are refused before anything is deployed (docs/docker-lab.md)."""
+
+    INFO = {"MemTotal": 2 << 30, "MemoryLimit": True}  # noqa: RUF012 - an engine's answer
+
+    @staticmethod
+    def campaign(**resources: float) -> Campaign:
+        parameters = tuple(Parameter(f"proxy.{key}", (value,)) for key, value in resources.items())
+        plan = TargetPlan(
+            Target("proxy", Vnf("proxy", "proxy")), parameters, PrimaryWorkload("rate", 1, 2)
+        )
+        return Campaign("c", (plan,), (TEMPLATE,), (), LoadModel("open"))
+
+    async def test_what_fits(self) -> None:
+        await allotments.check(self.campaign(vcpu=1.0), {"MemTotal": 1}, local=False)
+        await allotments.check(self.campaign(memory_bytes=64 << 20), self.INFO, local=False)
+
+    @pytest.mark.parametrize(
+        ("memory_bytes", "sentence"),
+        [
+            (5 << 20, "allots 5 MiB of memory, and the engine gives no container less than 6 MiB"),
+            (3 << 30, "allotted up to 3 GiB of memory together, and the engine's host has 2"),
+        ],
+    )
+    async def test_memory_that_cannot_be(self, memory_bytes: int, sentence: str) -> None:
+        with pytest.raises(UsageError, match=sentence):
+            await allotments.check(self.campaign(memory_bytes=memory_bytes), self.INFO, local=True)
+
+    async def test_flavors_are_counted(self) -> None:
+        flavors = {"huge": {"memory_bytes": float(4 << 30)}}
+        campaign = self.campaign()
+        plan = replace(
+            campaign.targets[0], resources=(Parameter("proxy.flavor", ("huge",), "", flavors),)
+        )
+        with pytest.raises(UsageError, match="up to 4 GiB of memory together"):
+            await allotments.check(replace(campaign, targets=(plan,)), self.INFO, local=True)
+
+    async def test_a_kernel_without_memory_limits(self) -> None:
+        with pytest.raises(LabError, match="the engine's kernel cannot limit memory"):
+            await allotments.check(
+                self.campaign(memory_bytes=64 << 20), {**self.INFO, "MemoryLimit": False}, True
+            )
+
+    async def test_bandwidth_on_another_host(self) -> None:
+        with pytest.raises(LabError, match="the engine is on another host") as caught:
+            await allotments.check(self.campaign(bandwidth_mbps=10.0), self.INFO, local=False)
+        assert "bandwidth cannot be allotted here" in str(caught.value)
+
+    async def test_bandwidth_without_the_programs_or_the_kernel(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert "this host has no tc" in str(await allotments.unshapeable(local=True))
+        for program in allotments.PROGRAMS:
+            path = tmp_path / program
+            path.write_text("#!/bin/sh\necho Error: Specified qdisc kind is unknown.\nexit 2\n")
+            path.chmod(0o755)
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        assert await allotments.unshapeable(local=True) == (
+            "the kernel shapes no link with a token bucket "
+            "(Error: Specified qdisc kind is unknown.)"
+        )
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        assert "only root" in str(await allotments.unshapeable(local=True))
+
+    def test_a_bucket_holds_what_a_slow_clock_needs(self) -> None:
+        assert allotments.bucket("eth0", 20.0)[5:] == (
+            *("root", "tbf", "rate", "20000000bit", "burst", "32000b", "latency", "50ms"),
+        )
+        assert "500000b" in allotments.bucket("eth0", 1000.0)

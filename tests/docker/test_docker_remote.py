@@ -109,7 +109,8 @@ async def test_the_engines_counters_agree_with_the_kernels(open_lab: OpenLab) ->
         components,
         lab._choice,
         driving.Offer(
-            lab._deployed.url(QUARTER), LoadModel("closed"), 2, 1.0, True, 10.0, 10_000,
+            lab._deployed.url(lab._deployed.entry, QUARTER), LoadModel("closed"), 2, 1.0, True,
+            10.0, 10_000,
             driving.RESULT_PATH,
         ),
         lab._deployed.allotted(),

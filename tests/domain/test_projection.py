@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from workbench.domain import codec
 from workbench.domain.events import (
     ConfigurationFinished,
     Event,
+    InfluenceMeasured,
     ModelFitted,
     PointAsked,
+    RunContinued,
     RunFinished,
     RunPaused,
     RunStarted,
     SampleTaken,
+    TargetDeployed,
+    TargetModelled,
+    TrialsFinished,
+    TrialsStarted,
 )
 from workbench.domain.messages import Viewed
 from workbench.domain.parameters import Configuration, OperatingPoint
-from workbench.domain.profiles import Breakpoint
+from workbench.domain.profiles import Breakpoint, ModelScore, ParameterInfluence, TargetModel
 from workbench.domain.projection import LOG_LINES, SessionView
 from workbench.domain.samples import Estimate, Finding, Sample
 
@@ -49,6 +57,22 @@ def sample(wl: float, *, valid: bool = True) -> Sample:
     )
 
 
+def modelled(version: int, kpi: str = "p95_ms") -> TargetModelled:
+    score = ModelScore("haproxy", kpi, "lasso2", 1, log_error=0.1, best=True)
+    model = TargetModel(
+        "haproxy", kpi, version, "profile", "lasso2", {"degree": 2}, 1000.0, ("haproxy/x/100/0",),
+        (0.5, 1.5), 2, score, {"numpy": "2"},
+    )  # fmt: skip
+    return TargetModelled(model, (score,), 0.2)
+
+
+def influence(share: float) -> InfluenceMeasured:
+    weights = ((share, 1.0 - share),)
+    return InfluenceMeasured(
+        ParameterInfluence("haproxy", ("haproxy.vcpu", "rate_rps"), ("p95_ms",), weights, 3)
+    )
+
+
 def story() -> list[Event]:
     asked = PointAsked("haproxy", QUARTER, 100.0, 0, 100.0, 100.0, "lower end")
     found = Breakpoint("haproxy", QUARTER, "capacity", "p95_ms", "found", 900.0, 850.0, 950.0)
@@ -61,6 +85,30 @@ def story() -> list[Event]:
         RunPaused("somebody"),
         ConfigurationFinished("haproxy", QUARTER, "converged", 2, 1),
         RunFinished("done", 2, 1, 10.0, 9.0, (found,)),
+        modelled(1),
+        influence(0.25),
+        modelled(1, "mean_ms"),
+        modelled(2),
+        influence(0.5),
+    ]
+    return [Event(i, float(i), "demo-1", fact) for i, fact in enumerate(facts, start=1)]
+
+
+def trials_story() -> list[Event]:
+    """Two canaries after the campaign, of which the engine survived the second."""
+    taken = replace(sample(100.0), id="haproxy/x/100/0/canary", purpose="canary")
+    started = TrialsStarted("canary", "ann", 60.0)
+    facts = [
+        *(event.fact for event in story()),
+        started,
+        TargetDeployed("haproxy", "simulated 1", True, "answers", 1.5, 7),
+        SampleTaken(taken),
+        RunPaused("somebody"),
+        started,
+        RunPaused("somebody"),
+        RunContinued("somebody"),
+        SampleTaken(replace(taken, id="haproxy/x/100/1/canary", valid=False)),
+        TrialsFinished("budget", 1, 1, 9.0, 6.0, "60 s of 60 s"),
     ]
     return [Event(i, float(i), "demo-1", fact) for i, fact in enumerate(facts, start=1)]
 
@@ -73,7 +121,7 @@ def fold(events: list[Event]) -> SessionView:
 
 
 def test_snapshot_plus_later_events_equals_the_whole_fold() -> None:
-    events = story()
+    events = trials_story()
     for cut in range(len(events) + 1):
         snapshot = Viewed(fold(events[:cut]))
         arrived = codec.message_from_plain(
@@ -103,6 +151,36 @@ def test_what_the_fold_shows() -> None:
     assert configuration.breakpoints[0].wl == 900.0
     assert view.lab_s == 9.0
     assert any("not valid: little" in line.text and line.level == "warning" for line in view.log)
+
+
+def test_models_have_versions_by_kpi_and_influence_is_the_latest() -> None:
+    view = fold(story())
+    assert [(m.kpi, m.version, m.seq) for m in view.models] == [
+        ("p95_ms", 1, 9),
+        ("mean_ms", 1, 11),
+        ("p95_ms", 2, 12),
+    ]
+    assert view.model("haproxy", "p95_ms") == view.models[-1]
+    assert view.model("haproxy", "loss_pct") is None
+    assert [view.next_version("haproxy", kpi) for kpi in ("p95_ms", "mean_ms", "loss_pct")] == [
+        3,
+        2,
+        1,
+    ]
+    assert view.influences == [influence(0.5).influence]
+    assert view.finished is not None, "a session that is modelled stays finished"
+
+
+def test_trials_are_beside_the_campaign() -> None:
+    before, view = fold(story()), fold(trials_story())
+    assert (view.state, view.finished) == ("finished", before.finished)
+    assert view.configurations == before.configurations
+    assert [(t.outcome, len(t.samples), t.invalid, t.lab_s) for t in view.trials] == [
+        ("interrupted", 1, 0, 6.0),
+        ("budget", 1, 1, 6.0),
+    ]
+    assert view.lab_s == before.lab_s + view.trials_s
+    assert (view.samples_taken, view.trial_samples) == (2, 2)
 
 
 def test_the_log_is_bounded() -> None:

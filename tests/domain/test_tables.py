@@ -33,7 +33,12 @@ def test_every_figure_has_its_column() -> None:
     assert (one["valid"], one["reason"]) == (True, "")
     assert (two["valid"], two["reason"]) == (False, "source_saturated")
     assert (two["wl"], two["repetition"], two["id"]) == (200.0, 1, second.id)
-    kpis = [name for name in columns if name.endswith(("_ms", "_rps", "_pct"))]
+    assert (one["block"], two["block"]) == (0, 1)
+    bypass = ("bypass_throughput_rps", "bypass_mean_ms", "bypass_p95_ms")
+    assert [one[name] for name in bypass] == [2600.0, 0.4, 0.7]
+    assert [two[name] for name in bypass] == [None] * 3
+    stated = columns[: -len(FACTS)]
+    kpis = [name for name in stated if name.endswith(("_ms", "_rps", "_pct"))]
     assert kpis == ["p50_ms", "p95_ms", "throughput_rps", "error_pct"]
     components = dict.fromkeys(n.split(".")[1] for n in columns if n.startswith("usage."))
     assert list(components) == ["haproxy", "tiny", "ha", "source", "host"]

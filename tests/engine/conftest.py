@@ -22,6 +22,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     runtime = tempfile.mkdtemp(prefix="wb-")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", runtime)
+        patch.setenv("XDG_STATE_HOME", runtime)
         yield tmp_path_factory.mktemp("workspace")
     shutil.rmtree(runtime)
 

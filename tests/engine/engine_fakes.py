@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from workbench.domain.errors import LabError
@@ -11,10 +12,10 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Target
 from workbench.labs.base import Deployment, OnUsage
 from workbench.labs.simulated import SimulatedLab
-from workbench.measuring.records import Drive
+from workbench.measuring.records import Counters, Drive
 
 Failing = Callable[[str, Configuration | None], str | None]
-"""What is attempted (`deploy`, `drive`) with which configuration -> what goes wrong, or None."""
+"""What is attempted (`deploy`, `drive`, `bypass`), with which configuration -> what goes wrong."""
 
 
 class FaultyLab(SimulatedLab):
@@ -22,6 +23,9 @@ class FaultyLab(SimulatedLab):
 
     name = "faulty"
     failing: ClassVar[Failing] = staticmethod(lambda attempted, configuration: None)
+    has_bypass: ClassVar[bool] = True
+    busy_bypasses: ClassVar[int] = 0
+    """So many drives past the functions, from now on, meet a host that is busy all the time."""
     digest: ClassVar[str] = "sha256:1"
     open_labs: ClassVar[int] = 0
     reaped: ClassVar[list[frozenset[str]]] = []
@@ -31,13 +35,27 @@ class FaultyLab(SimulatedLab):
         type(self).open_labs += 1
         return HostFacts(**(vars(facts) | {"image_digests": {"tinyproxy": self.digest}}))
 
-    async def deploy(self, target: Target, configuration: Configuration) -> Deployment:
+    async def deploy(
+        self, target: Target, configuration: Configuration, block: int = 0
+    ) -> Deployment:
         self._fail("deploy", configuration)
-        return await super().deploy(target, configuration)
+        return await super().deploy(target, configuration, block)
 
     async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
         self._fail("drive", point.configuration)
         return await super().drive(point, seconds, on_usage)
+
+    async def drive_bypass(
+        self, point: OperatingPoint, seconds: float, on_usage: OnUsage
+    ) -> Drive | None:
+        self._fail("bypass", point.configuration)
+        if not self.has_bypass:
+            return None
+        driven = await super().drive_bypass(point, seconds, on_usage)
+        if driven is None or not type(self).busy_bypasses:
+            return driven
+        type(self).busy_bypasses -= 1
+        return replace(driven, counters=tuple(map(_of_a_busy_host, driven.counters)))
 
     async def close(self) -> None:
         await super().close()
@@ -51,3 +69,7 @@ class FaultyLab(SimulatedLab):
     def _fail(self, attempted: str, configuration: Configuration | None) -> None:
         if trouble := type(self).failing(attempted, configuration):
             raise LabError(trouble, where="tinyproxy", remedy="Look at its log")
+
+
+def _of_a_busy_host(counters: Counters) -> Counters:
+    return replace(counters, host_busy_s=1000.0 * counters.at_s)

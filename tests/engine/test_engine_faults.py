@@ -12,6 +12,7 @@ from engine_watching import SLOW, SMALL, Watched, kinds, stored_events, stored_s
 from workbench import plugins
 from workbench.domain.errors import LabError
 from workbench.domain.events import (
+    BypassMeasured,
     ConfigurationFinished,
     Noted,
     PointAsked,
@@ -29,6 +30,7 @@ from workbench.domain.messages import (
 )
 from workbench.domain.parameters import Configuration
 from workbench.engine.host_lock import FileLock, Holder
+from workbench.engine.visits import NO_BYPASS
 from workbench.link.socket import SocketClient
 from workbench.paths import measuring_lock
 
@@ -129,6 +131,75 @@ async def test_a_lab_that_dies_fails_the_run_and_keeps_what_was_taken(
         assert (await Watched(feed).finish()).outcome == "done"
     taken = [s.id for s in await stored_samples(client, "dead")]
     assert len(set(taken)) == len(taken)
+
+
+async def test_a_bypass_is_measured_once_and_known_after_a_resume(client: SocketClient) -> None:
+    await client.ask(RunCampaign(SMALL, session="bypass", lab="faulty"))
+    async with client.follow("bypass") as feed:
+        watched = Watched(feed)
+        curve = (await watched.fact(BypassMeasured)).fact
+        await watched.fact(SampleTaken)
+        await client.ask(StopRun("bypass", abort=True))
+        await watched.finish()
+        await client.ask(ResumeSession("bypass"))
+        assert (await watched.finish()).outcome == "done"
+    assert isinstance(curve, BypassMeasured)
+    assert curve.lab_s > 0
+    assert len(curve.curve.points) >= 4
+    assert kinds(await stored_events(client, "bypass")).count("BypassMeasured") == 1
+    assert watched.view.bypasses == [curve.curve]
+    most = max(point.throughput_rps for point in curve.curve.points)
+    samples = await stored_samples(client, "bypass")
+    assert {s.bypass.throughput_rps for s in samples if s.bypass} == {most}
+    assert all(s.bypass for s in samples)
+
+
+async def test_a_campaign_goes_on_without_a_bypass_and_says_so(
+    client: SocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        FaultyLab,
+        "failing",
+        staticmethod(lambda attempted, _: "the sink hangs" if attempted == "bypass" else None),
+    )
+    watched, finished = await run(client, "no-bypass")
+    assert finished.outcome == "done"
+    notes = [e.fact.text for e in watched.events if isinstance(e.fact, Noted)]
+    assert len([n for n in notes if "the sink hangs" in n and "not checked" in n]) == 1
+    assert all(s.bypass is None for s in await stored_samples(client, "no-bypass"))
+
+    monkeypatch.setattr(FaultyLab, "failing", staticmethod(lambda attempted, configuration: None))
+    monkeypatch.setattr(FaultyLab, "has_bypass", False)
+    watched, finished = await run(client, "no-path")
+    assert finished.outcome == "done"
+    notes = [e.fact.text for e in watched.events if isinstance(e.fact, Noted)]
+    assert notes.count(NO_BYPASS) == 1
+
+
+async def test_a_bypass_on_a_busy_host_is_measured_again_and_no_sample_is_held_against_it(
+    client: SocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for session, drives in (("busy-once", 1), ("busy", 100)):
+        monkeypatch.setattr(FaultyLab, "busy_bypasses", drives)
+        watched, finished = await run(client, session)
+        assert finished.outcome == "done"
+        (curve,) = watched.view.bypasses
+        notes = [e.fact.text for e in watched.events if isinstance(e.fact, Noted)]
+        told = [note for note in notes if "limited by a busy host twice" in note]
+        samples = await stored_samples(client, session)
+        assert all(s.bypass for s in samples)
+        if drives == 1:
+            assert len(curve.points) >= 4
+            assert not any(point.busy_host for point in curve.points)
+            assert told == []
+        else:  # the lowest rate is all that was seen, far under what samples carry
+            assert [point.busy_host for point in curve.points] == [True]
+            assert len(told) == 1
+            assert "the host was busy with" in told[0]
+            carried = [s.kpis["throughput_rps"].value for s in samples if s.valid]
+            assert max(carried) > 2 * curve.points[0].throughput_rps
+            reasons = {finding.reason for s in samples for finding in s.findings}
+            assert "bypass_limited" not in reasons
 
 
 async def test_another_image_is_refused_on_resume(

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from session_making import campaign
+from session_making import campaign, measurement
 
+from workbench.domain.campaign import SamplingPlan
 from workbench.domain.errors import DataError, EngineError, LabError
-from workbench.domain.parameters import PrimaryWorkload
-from workbench.engine import doctor
+from workbench.domain.lab import BypassPoint
+from workbench.domain.parameters import LoadModel, PrimaryWorkload
+from workbench.domain.samples import Estimate, Finding
+from workbench.engine import bypass, doctor
 from workbench.engine.faults import Faults
 from workbench.engine.host_lock import FileLock, Holder
 from workbench.engine.planning import ladder, make_plan
 from workbench.engine.pool import NICE, Pool
+from workbench.engine.progress import besides_s
 from workbench.labs.base import LabCosts
 from workbench.paths import Workspace
 
+CONFIGURATION = campaign().configurations(campaign().targets[0])[0]
 PLACES = [("t", c) for c in campaign().configurations(campaign().targets[0])]
 ERROR = LabError("it crashed")
 
@@ -26,8 +34,8 @@ def test_a_first_error_is_tried_again_a_second_ends_the_configuration() -> None:
     faults = Faults()
     assert faults.blame(PLACES[0], ERROR) == "once more"
     assert faults.blame(PLACES[0], ERROR) == "configuration"
-    assert [fault.place for fault in faults.sample_taken()] == [PLACES[0]]
-    assert not faults.sample_taken()
+    assert [fault.place for fault in faults.sample_taken(PLACES[1])] == [PLACES[0]]
+    assert not faults.sample_taken(PLACES[1])
 
 
 def test_three_errors_without_a_sample_between_are_the_labs() -> None:
@@ -42,7 +50,8 @@ def test_samples_between_clear_the_lab() -> None:
     faults = Faults()
     for place in PLACES:
         assert faults.blame(place, ERROR) == "once more"
-        faults.sample_taken()
+        faults.sample_taken(place)
+    assert faults.blame(PLACES[0], ERROR) == "once more"
 
 
 async def test_the_worker_is_nice_keeps_errors_whole_and_is_replaced_when_it_dies() -> None:
@@ -83,14 +92,79 @@ def test_the_ladder_spans_the_range_on_its_scale() -> None:
 
 
 def test_a_plan_holds_every_configuration_in_the_block_of_its_target() -> None:
-    plan = make_plan(campaign(), "sim", LabCosts(deploy_s=3, allocate_s=1, drive_overhead_s=0.5))
+    costs = LabCosts(deploy_s=3, allocate_s=1, drive_overhead_s=0.5)
+    plan = make_plan(campaign(), "sim", costs)
     assert [(p.block, p.target) for p in plan.configurations] == [
         (0, "haproxy"),
         (0, "haproxy"),
         (1, "tiny-ha"),
     ]
     assert plan.samples == sum(p.samples for p in plan.configurations) == 30
-    assert plan.lab_s == pytest.approx(6 + sum(p.lab_s for p in plan.configurations))
+    kinds = sum(math.prod(len(p.values) for p in campaign().workload) for _ in campaign().targets)
+    bypasses_s = kinds * bypass.POINTS * (0.5 + bypass.DRIVE_S)
+    assert besides_s(plan) == pytest.approx(2 * 3 + bypasses_s)
+    # A recording offers no load; and every repetition is a deployment of its own.
+    assert besides_s(make_plan(campaign(), "recorded:x", costs)) == pytest.approx(2 * 3)
+    thrice = replace(campaign(), sampling=SamplingPlan(method="uniform", repetitions=3))
+    assert besides_s(make_plan(thrice, "recorded:x", costs)) == pytest.approx(3 * 2 * 3)
+
+
+def test_a_bypass_is_loaded_over_the_range_and_beyond_it_only_by_rates() -> None:
+    def over(load: LoadModel, *ranges: PrimaryWorkload) -> list[float]:
+        plan = campaign().targets[0]
+        targets = tuple(replace(plan, primary=primary) for primary in ranges)
+        return list(bypass.loads(replace(campaign(), targets=targets, load=load)))
+
+    opened = over(LoadModel("open"), PrimaryWorkload("rate", 70, 700))
+    assert len(opened) == bypass.POINTS
+    assert (opened[0], opened[-2], opened[-1]) == (70, 700, pytest.approx(700 * bypass.HEADROOM))
+    assert opened == sorted(opened)
+    clients = PrimaryWorkload("concurrent", 1, 3, integer=True)
+    assert over(LoadModel("closed"), clients) == [1, 2, 3]
+    # Targets share a curve, so that it must reach as far as the widest of them.
+    assert over(LoadModel("closed"), clients, replace(clients, low=2, high=40))[-1] == 40
+    narrow, wide = PrimaryWorkload("rate", 100, 1000), PrimaryWorkload("rate", 500, 8000)
+    both = over(LoadModel("open"), narrow, wide)
+    assert (both[0], both[-1]) == (100, 8000 * bypass.HEADROOM)
+
+
+def test_a_bypass_point_says_what_limited_it() -> None:
+    made = measurement("haproxy", CONFIGURATION, 1000.0).sample
+    figures = {"throughput_rps": 990.0, "mean_ms": 1.0, "p95_ms": 2.0}
+    kpis = {name: Estimate(value, value, value) for name, value in figures.items()}
+    carried = replace(made, kpis=kpis, findings=(), planned=round(1000 * made.measured_s))
+    load = LoadModel("open")
+    assert bypass.point_of(carried, load) == BypassPoint(1000.0, 990.0, 1.0, 2.0)
+    slow = kpis | {"throughput_rps": Estimate(700.0, 700.0, 700.0)}
+    limited = bypass.point_of(replace(carried, kpis=slow), load)
+    assert limited is not None
+    assert limited.limited_by == "700 of 1000 requests/s were carried"
+    found = (Finding("sink_saturated", 0.95, 0.9, "the sink used all it has"),)
+    busy = bypass.point_of(replace(carried, findings=found), load)
+    assert busy is not None
+    assert busy.limited_by == "the sink used all it has"
+    assert bypass.point_of(replace(carried, kpis={}), load) is None
+
+
+async def test_own_cpu_counts_the_worker_and_never_falls_when_one_dies() -> None:
+    pool = Pool()
+    try:
+        await pool.run(abs, -1)
+        before = pool.own_cpu_s()
+        await pool.run(_burn, 0.2)
+        after = pool.own_cpu_s()
+        assert after - before >= 0.2
+        with pytest.raises(EngineError, match="died twice"):
+            await pool.run(os._exit, 1)
+        assert pool.own_cpu_s() >= after
+    finally:
+        await pool.close()
+
+
+def _burn(cpu_s: float) -> None:
+    begin = time.process_time()
+    while time.process_time() - begin < cpu_s:
+        pass
 
 
 async def test_the_doctor_names_what_is_there(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import resource
 import signal
 import subprocess
 from collections.abc import AsyncIterator
@@ -13,9 +14,15 @@ import pytest
 from driving import COMMAND, Workbench
 from engine_watching import SLOW, SMALL, Watched, kinds, same, stored_events, stored_samples
 
-from workbench.domain.errors import EngineError
-from workbench.domain.events import Event, Noted, SampleTaken
-from workbench.domain.messages import ListSessions, ResumeSession, RunCampaign, SessionList
+from workbench.domain.errors import EngineError, SessionError
+from workbench.domain.events import Event, Noted, PointAsked, Progress, SampleTaken, Tick
+from workbench.domain.messages import (
+    ListSessions,
+    ResumeSession,
+    RunCampaign,
+    SessionList,
+    StopRun,
+)
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
 
@@ -43,8 +50,10 @@ async def engine_process(
                 except OSError:
                     assert process.poll() is None, "the engine ended as it started"
                     await asyncio.sleep(0.02)
-        yield process, client
-        await client.close()
+        try:
+            yield process, client
+        finally:
+            await client.close()
     finally:
         process.kill()
         process.wait()
@@ -67,8 +76,12 @@ async def test_killed_at_any_moment_it_loses_nothing_and_measures_nothing_twice(
             await client.ask(RunCampaign(SMALL, session=session, lab="sim", seed=7, pace=4 * SLOW))
             async with client.follow(session) as feed:
                 watched = Watched(feed)
-                last = generator.randint(feed.view.seq + 1, length - 1)
+                latest = length // 2 if number == 0 else length - 1
+                last = generator.randint(feed.view.seq + 1, latest)
                 await watched.until(lambda c: isinstance(c, Event) and c.seq >= last)  # noqa: B023
+                if number == 0:
+                    await watched.fact(PointAsked)
+                    await watched.phase("measuring")  # in mid-sample
                 process.send_signal(signal.SIGKILL)
                 with pytest.raises(EngineError, match="the engine is gone"):
                     await watched.finish()
@@ -86,6 +99,63 @@ async def test_killed_at_any_moment_it_loses_nothing_and_measures_nothing_twice(
             assert same(await stored_samples(client, session), whole)
             fitted = kinds(await stored_events(client, session)).count("ModelFitted")
             assert fitted >= len(whole)
+
+
+def _waits(change: Event | Tick) -> bool:
+    return isinstance(change, Progress) and change.phase == "paused"
+
+
+async def test_on_a_full_disk_a_run_waits_and_goes_on_when_there_is_room(
+    workbench: Workbench, workspace: Workspace
+) -> None:
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    async with engine_process(workbench, workspace) as (process, client):
+
+        def fill(session: str) -> None:
+            """No file of the engine may grow beyond what this session's log holds now."""
+            log = workspace.sessions / f"{session}.duckdb.wal"
+            limit = (log.stat().st_size, resource.RLIM_INFINITY)
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limit)
+
+        await client.ask(RunCampaign(SMALL, session="whole", lab="sim", seed=7))
+        async with client.follow("whole") as feed:
+            await Watched(feed).finish()
+        whole = await stored_samples(client, "whole")
+
+        await client.ask(RunCampaign(SMALL, session="full", lab="sim", seed=7, pace=SLOW))
+        async with client.follow("full") as feed:
+            watched = Watched(feed)
+            await watched.fact(SampleTaken, 2)
+            fill("full")
+            for _ in range(2):  # it tries again, and still there is no room
+                tick = await watched.until(_waits)
+                assert isinstance(tick, Progress)
+                assert "the disk is full" in tick.note
+                assert "nothing is lost" in tick.note
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, unlimited)
+            assert (await watched.finish()).outcome == "done"
+        notes = [e.fact.text for e in watched.events if isinstance(e.fact, Noted)]
+        assert any("the disk is full" in note and "the run waited" in note for note in notes)
+        events = await stored_events(client, "full")
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        assert events[-len(watched.events) :] == watched.events
+        assert same(await stored_samples(client, "full"), whole)
+
+        await client.ask(RunCampaign(SMALL, session="given-up", lab="sim", seed=7, pace=SLOW))
+        async with client.follow("given-up") as feed:
+            watched = Watched(feed)
+            await watched.fact(SampleTaken)
+            fill("given-up")
+            await watched.until(_waits)
+            with pytest.raises(SessionError, match="the disk is full"):
+                await client.ask(StopRun("given-up"))
+            with pytest.raises(SessionError, match="the disk is full"):
+                await watched.finish()
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, unlimited)
+        await client.ask(ResumeSession("given-up"))
+        async with client.follow("given-up") as feed:
+            assert (await Watched(feed).finish()).outcome == "done"
+        assert same(await stored_samples(client, "given-up"), whole)
 
 
 async def test_terminated_it_closes_its_sessions_and_says_so(

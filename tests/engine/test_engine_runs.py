@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import signal
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_watching import SLOW, SMALL, Watched, kinds, same, stored_events, stored_samples
+import pytest_asyncio
+from engine_watching import (
+    LONGEST_S,
+    SLOW,
+    SMALL,
+    Watched,
+    kinds,
+    same,
+    stored_events,
+    stored_samples,
+)
 
 from workbench.domain.errors import (
     EngineError,
@@ -28,9 +40,11 @@ from workbench.domain.events import (
     Noted,
     PointAsked,
     RunContinued,
+    RunFinished,
     RunPaused,
     SampleTaken,
     StopRequested,
+    TargetDeployed,
     UsageTick,
 )
 from workbench.domain.messages import (
@@ -54,7 +68,12 @@ from workbench.domain.messages import (
     ViewSession,
 )
 from workbench.domain.projection import SessionView
+from workbench.domain.samples import Sample
+from workbench.domain.sessions import Plan
 from workbench.engine.core import Engine
+from workbench.engine.progress import besides_s
+from workbench.labs.base import LabSettings
+from workbench.labs.simulated import SimulatedLab
 from workbench.link.local import LocalClient
 from workbench.link.socket import SocketClient
 from workbench.store.session_file import SessionFile
@@ -62,11 +81,33 @@ from workbench.store.session_file import SessionFile
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+@dataclass(frozen=True)
+class Run:
+    """A run and everything that was seen of it."""
+
+    plan: Plan
+    watched: Watched
+    finished: RunFinished
+    samples: list[Sample]
+
+
 async def start(client: SocketClient, session: str, **options: float | int) -> RunAccepted:
     request = RunCampaign(SMALL, session=session, lab="sim", **options)  # type: ignore[arg-type]
     reply = await client.ask(request)
     assert isinstance(reply, RunAccepted)
     return reply
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def whole(client: SocketClient) -> Run:
+    """A campaign that ran from plan to breakpoints undisturbed; the session is called `whole`."""
+    planned = await client.ask(PlanCampaign(SMALL, lab="sim"))
+    assert isinstance(planned, Planned)
+    await start(client, "whole", seed=7)
+    async with client.follow("whole") as feed:
+        watched = Watched(feed)
+        finished = await watched.finish()
+    return Run(planned.plan, watched, finished, await stored_samples(client, "whole"))
 
 
 async def view_of(client: SocketClient, session: str) -> SessionView:
@@ -81,16 +122,11 @@ async def state_of(client: SocketClient, session: str) -> str:
     return next(s.state for s in reply.sessions if s.name == session)
 
 
-async def test_a_campaign_from_plan_to_breakpoints(client: SocketClient) -> None:
-    planned = await client.ask(PlanCampaign(SMALL, lab="sim"))
-    assert isinstance(planned, Planned)
-    await start(client, "whole", seed=7)
-    async with client.follow("whole") as feed:
-        watched = Watched(feed)
-        finished = await watched.finish()
+async def test_a_campaign_from_plan_to_breakpoints(client: SocketClient, whole: Run) -> None:
+    watched, finished = whole.watched, whole.finished
     assert finished.outcome == "done"
     assert finished.samples == watched.view.samples_taken > 6
-    assert finished.measured_s == pytest.approx(planned.plan.lab_s, rel=0.25)
+    assert finished.measured_s == pytest.approx(whole.plan.lab_s, rel=0.25)
     places = {(c.target, c.configuration) for c in watched.view.configurations}
     assert {(b.target, b.configuration) for b in finished.breakpoints} == places
     assert any(isinstance(tick, UsageTick) for tick in watched.ticks)
@@ -103,8 +139,7 @@ async def test_a_campaign_from_plan_to_breakpoints(client: SocketClient) -> None
     assert names[-1] == "RunFinished"
     assert names.count("SampleTaken") == names.count("ModelFitted") == finished.samples
     assert names.count("ConfigurationFinished") == len(places)
-    samples = await stored_samples(client, "whole")
-    assert [e.fact.sample for e in events if isinstance(e.fact, SampleTaken)] == samples
+    assert [e.fact.sample for e in events if isinstance(e.fact, SampleTaken)] == whole.samples
     assert await state_of(client, "whole") == "finished"
 
 
@@ -162,7 +197,9 @@ async def test_pause_holds_between_samples_and_continue_goes_on(client: SocketCl
         await watched.finish()
 
 
-async def test_stop_ends_after_the_sample_and_resume_takes_the_rest(client: SocketClient) -> None:
+async def test_stop_ends_after_the_sample_and_resume_takes_the_rest(
+    client: SocketClient, whole: Run
+) -> None:
     await start(client, "stopped", seed=7, pace=SLOW)
     async with client.follow("stopped") as feed:
         watched = Watched(feed)
@@ -177,8 +214,7 @@ async def test_stop_ends_after_the_sample_and_resume_takes_the_rest(client: Sock
         # The feed is the same one before and after.
         await client.ask(ResumeSession("stopped"))
         assert (await watched.finish()).outcome == "done"
-    whole = await stored_samples(client, "whole")
-    assert same(await stored_samples(client, "stopped"), whole)
+    assert same(await stored_samples(client, "stopped"), whole.samples)
     names = kinds(await stored_events(client, "stopped"))
     assert names.count("RunFinished") == names.count("RunStarted") == 2
     with pytest.raises(UsageError, match="nothing is left"):
@@ -272,7 +308,9 @@ async def test_campaigns_queue_and_a_queued_one_can_be_stopped(client: SocketCli
         assert (await Watched(feed).finish()).outcome == "done"
 
 
-async def test_a_killed_worker_costs_nothing(engine: Engine, client: SocketClient) -> None:
+async def test_a_killed_worker_costs_nothing(
+    engine: Engine, client: SocketClient, whole: Run
+) -> None:
     await start(client, "bereft", seed=7, pace=SLOW)
     async with client.follow("bereft") as feed:
         watched = Watched(feed)
@@ -282,8 +320,7 @@ async def test_a_killed_worker_costs_nothing(engine: Engine, client: SocketClien
         os.kill(pid, signal.SIGKILL)
         assert (await watched.finish()).outcome == "done"
     assert any(isinstance(e.fact, Noted) and "worker" in e.fact.text for e in watched.events)
-    whole = await stored_samples(client, "whole")
-    assert same(await stored_samples(client, "bereft"), whole)
+    assert same(await stored_samples(client, "bereft"), whole.samples)
 
 
 async def test_a_session_that_cannot_be_written_ends_its_feeds_with_a_sentence(
@@ -313,14 +350,13 @@ async def test_a_session_that_cannot_be_written_ends_its_feeds_with_a_sentence(
 
 
 async def test_an_exported_bundle_comes_back_and_answers_as_a_lab(
-    client: SocketClient, tmp_path: Path
+    client: SocketClient, whole: Run, tmp_path: Path
 ) -> None:
     bundle = tmp_path / "again.bundle"
     exported = await client.ask(ExportSession("whole", "bundle", str(bundle)))
     assert isinstance(exported, Exported)
     assert await client.ask(ImportBundle(exported.path)) == RunAccepted("again")
-    whole = await stored_samples(client, "whole")
-    assert await stored_samples(client, "again") == whole
+    assert await stored_samples(client, "again") == whole.samples
     assert await stored_events(client, "again") == [
         replace(event, session="again") for event in await stored_events(client, "whole")
     ]
@@ -328,13 +364,69 @@ async def test_an_exported_bundle_comes_back_and_answers_as_a_lab(
     await client.ask(request)
     async with client.follow("recalled") as feed:
         finished = await Watched(feed).finish()
-    assert same(await stored_samples(client, "recalled"), whole)
-    original = (await view_of(client, "whole")).finished
-    assert original is not None
-    assert finished.breakpoints == original.breakpoints
+    assert same(await stored_samples(client, "recalled"), whole.samples)
+    assert finished.breakpoints == whole.finished.breakpoints
 
 
-async def test_a_view_of_the_past_is_the_fold_up_to_there(client: SocketClient) -> None:
+async def test_a_clock_that_jumps_neither_reorders_events_nor_stretches_durations(
+    client: SocketClient, whole: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true, jumps = time.time, itertools.cycle((0.0, 3 * 3600.0, -5 * 3600.0))
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: true() + next(jumps))
+        await start(client, "jumps", seed=7)
+        async with client.follow("jumps") as feed:
+            finished = await Watched(feed).finish()
+    at = [event.at for event in await stored_events(client, "jumps")]
+    assert at == sorted(at)
+    assert 0 < at[-1] - at[0] < LONGEST_S
+    assert 0 < finished.wall_s < LONGEST_S
+    samples = await stored_samples(client, "jumps")
+    assert all(at[0] <= sample.started_at <= at[-1] for sample in samples)
+    assert same(samples, whole.samples)
+
+
+async def test_every_block_is_a_deployment_of_its_own_also_after_a_resume(
+    client: SocketClient, tmp_path: Path
+) -> None:
+    blocks = tmp_path / "blocks.yaml"
+    method = "sampling: {method: uniform, max_samples: 6, repetitions: 2}"
+    blocks.write_text(Path(SMALL).read_text().replace("sampling: {max_samples: 6}", method))
+    await client.ask(RunCampaign(str(blocks), session="blocks", lab="sim", seed=7))
+    async with client.follow("blocks") as feed:
+        watched = Watched(feed)
+        assert (await watched.finish()).outcome == "done"
+    deployed = [e.fact.block for e in watched.events if isinstance(e.fact, TargetDeployed)]
+    assert deployed == [0, 1]
+    taken = await stored_samples(client, "blocks")
+    assert [s.block for s in taken] == sorted(s.point.repetition for s in taken)
+    assert {s.block for s in taken} == {0, 1}
+    plan = watched.view.plan
+    assert plan is not None
+    costs = SimulatedLab(watched.view.campaign, LabSettings("costs")).costs  # type: ignore[arg-type]
+    assert besides_s(plan) >= 2 * costs.deploy_s
+
+    await client.ask(RunCampaign(str(blocks), session="halves", lab="sim", seed=7, pace=SLOW))
+    async with client.follow("halves") as feed:
+        watched = Watched(feed)
+        await watched.until(
+            lambda c: (
+                isinstance(c, Event)
+                and isinstance(c.fact, SampleTaken)
+                and c.fact.sample.block == 1
+            )
+        )
+        await client.ask(StopRun("halves", abort=True))
+        await watched.finish()
+        await client.ask(ResumeSession("halves"))
+        assert (await watched.finish()).outcome == "done"
+    deployed = [e.fact.block for e in watched.events if isinstance(e.fact, TargetDeployed)]
+    assert deployed == [0, 1, 1]
+    assert same(await stored_samples(client, "halves"), taken)
+
+
+async def test_a_view_of_the_past_is_the_fold_up_to_there(client: SocketClient, whole: Run) -> None:
+    assert whole.watched.view.seq > 9
     folded = SessionView("whole")
     for event in (await stored_events(client, "whole"))[:9]:
         folded.apply(event)
@@ -359,6 +451,7 @@ async def test_a_bug_is_one_sentence_for_the_user_and_a_trace_in_the_log(
     assert any("of nobody's making" in trace and "Traceback" in trace for trace in traces)
 
 
+@pytest.mark.usefixtures("whole")
 async def test_wrong_requests_are_sentences(client: SocketClient) -> None:
     with pytest.raises(SessionTaken, match="resume whole"):
         await start(client, "whole")
@@ -375,6 +468,7 @@ async def test_wrong_requests_are_sentences(client: SocketClient) -> None:
         await client.ask(PauseRun("whole"))
 
 
+@pytest.mark.usefixtures("whole")
 async def test_observers_watch_and_do_not_command(engine: Engine) -> None:
     observer = await SocketClient.connect(engine.workspace.socket, "guest", "observer")
     try:

@@ -12,7 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from workbench.domain.campaign import WindowPlan
+from workbench.domain.lab import BypassCurve, BypassPoint
 from workbench.domain.parameters import Configuration, LoadModel, OperatingPoint, Sla
+from workbench.measuring.floor import VarianceFloor
 from workbench.measuring.judging import Judgement, Terms, judge
 from workbench.measuring.records import ComponentCounters, Counters, Drive, RequestRecords
 
@@ -27,9 +29,26 @@ def point(wl: float, repetition: int = 0) -> OperatingPoint:
 
 
 def terms(
-    load: LoadModel = OPEN, *, sla: Sla | None = None, floor: float = 0.0, **windows: float
+    load: LoadModel = OPEN,
+    *,
+    sla: Sla | None = None,
+    floor: float = 0.0,
+    kpi: str = "p95_ms",
+    bypass: BypassCurve | None = None,
+    **windows: float,
 ) -> Terms:
-    return Terms(load, replace(WindowPlan(), **windows), sla, "p95_ms", floor)
+    plan = replace(WindowPlan(), **windows)
+    return Terms(load, plan, sla, kpi, floor_of(floor), bypass)
+
+
+def bypass_curve(*points: BypassPoint) -> BypassCurve:
+    return BypassCurve("synthetic 1", "open-constant", True, {"filesize_bytes": 1e4}, points)
+
+
+def floor_of(sd: float) -> VarianceFloor:
+    """The proportions of METHOD.md 6: p95 scatters 2.4 times as much as the others."""
+    scatter = {"throughput_rps": sd, "mean_ms": sd, "p95_ms": 2.4 * sd}
+    return VarianceFloor(scatter, scatter, {})
 
 
 def judged(drives: Drive | Sequence[Drive], wl: float, given: Terms) -> Judgement:
@@ -70,8 +89,20 @@ def drive(
     host_cores: float = 0.6,
     connections: int = 64,
     definition: str = "planned",
+    conntrack: Sequence[float] = (),
+    frozen: tuple[float, float] = (0.0, 0.0),
 ) -> Drive:
-    """`cpu` is in cores by component, `threads` in cores by thread, `throttled` a share."""
+    """`cpu` is in cores by component, `threads` in cores by thread, `throttled` a share.
+
+    `conntrack` is the share of the connection table in use at each reading, `frozen` the stretch
+    of time in which nobody burns CPU.
+    """
+
+    def awake(at: float) -> float:
+        """Seconds since the begin in which CPU was burned."""
+        since = at - begin_s
+        return since - min(max(0.0, since - frozen[0]), frozen[1] - frozen[0])
+
     used = {"haproxy": 0.1, "source": 0.1, "sink": 0.05, **(cpu or {})}
     instants = begin_s + np.append(np.arange(0.0, seconds, 1.0), seconds)
     counters = tuple(
@@ -79,7 +110,7 @@ def drive(
             at_s=float(at),
             components={
                 name: ComponentCounters(
-                    cpu_s=5 + cores * (at - begin_s),
+                    cpu_s=5 + cores * awake(float(at)),
                     periods=int(10 * (at - begin_s)) if name == "haproxy" else 0,
                     throttled_periods=(
                         int(throttled * 10 * (at - begin_s)) if name == "haproxy" else 0
@@ -94,9 +125,11 @@ def drive(
                 )
                 for name, cores in used.items()
             },
-            host_busy_s=50 + host_cores * (at - begin_s),
+            host_busy_s=50 + host_cores * awake(float(at)),
+            conntrack_used=int(1000 * conntrack[i]) if conntrack else 0,
+            conntrack_limit=1000 if conntrack else 0,
         )
-        for at in instants
+        for i, at in enumerate(instants)
     )
     shifted = replace(
         rows,

@@ -27,6 +27,8 @@ def test_the_checks_come_in_the_order_of_the_method():
         "source_saturated",
         "sink_saturated",
         "host_saturated",
+        "bypass_limited",
+        "conntrack_full",
         "errors",
         "timeout",
         "too_few",
@@ -57,6 +59,17 @@ def test_little_clients_that_idle():
     assert got.findings[0].figure == pytest.approx(0.875, abs=0.01)
     assert got.findings[0].limit == 0.95
     assert "account for 3.5 clients, 4 were asked for" in got.findings[0].evidence
+
+
+def test_little_is_not_blamed_for_clients_whose_request_was_given_up():
+    """How long a client was held beyond the time-out stands in no record."""
+    rows = closed_loop(4, 0.002, idle_s=0.001)
+    overdue = rows.end_s - rows.start_s > 0.01
+    assert 0.01 < overdue.mean() < 0.2
+    given_up = replace(rows, status=np.where(overdue, 0, rows.status))
+    impatient = {"request_timeout_s": 0.01}
+    assert reasons(sample(rows, 4, CLOSED)) == ["little"]
+    assert sample(given_up, 4, CLOSED, windows=impatient).reason == "timeout"
 
 
 def test_little_latencies_too_long_to_be_true():

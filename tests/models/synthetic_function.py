@@ -41,6 +41,7 @@ def make_sample(
     repetition: int = 0,
     p_sla: float | None = None,
     overloaded: bool = False,
+    block: int = 0,
 ) -> Sample:
     """A sample as the engine would store it, with intervals of log sd 0.05.
 
@@ -80,6 +81,7 @@ def make_sample(
         p_sla=Estimate(p_sla, max(p_sla - 0.01, 0.0), min(p_sla + 0.01, 1.0))
         if p_sla is not None
         else None,
+        block=block,
     )
 
 

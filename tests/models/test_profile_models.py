@@ -1,17 +1,19 @@
 """Gaussian process, interpolation, and the profile that is drawn and stored."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from synthetic_function import CONFIGURATION, RATE, TARGET, make_sample
+from synthetic_function import CONFIGURATION, OPEN, RATE, TARGET, make_sample
 
 from workbench.domain.codec import from_plain, to_plain
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Curve, FittedModel
 from workbench.domain.samples import Estimate
+from workbench.models.breakpoints import find_breakpoints
 from workbench.models.gaussian_process import GaussianProcess
 from workbench.models.interpolation import LogInterpolation
 from workbench.models.profile import fit_profile
@@ -164,6 +166,38 @@ def test_profile_learns_from_nothing_but_valid_figures():
         make_sample(9000, {"p95_ms": 7e5}),
     ]
     assert profile([*SAMPLES, *strangers]) == profile(SAMPLES)
+
+
+@pytest.mark.parametrize(
+    "odd", [{"kpi_definition": "time-weighted"}, {"load_model": "closed"}], ids=str
+)
+def test_samples_of_different_kinds_never_share_a_profile(odd):
+    samples = [make_sample(wl, {"p95_ms": 2.0}) for wl in (100.0, 200.0, 400.0, 800.0)]
+    samples[1] = replace(samples[1], **odd)
+    with pytest.raises(DataError, match="never share a model"):
+        fit_profile(TARGET, CONFIGURATION, samples, RATE, "p95_ms", 1e3, "gp", GaussianProcess)
+    samples[1] = replace(samples[1], valid=False)
+    curve, _ = fit_profile(
+        TARGET, CONFIGURATION, samples, RATE, "p95_ms", 1e3, "gp", GaussianProcess
+    )
+    assert curve is not None
+
+
+def test_breakpoints_refuse_definitions_of_latency_that_differ():
+    samples = [make_sample(wl, {"p95_ms": 2.0}) for wl in (100.0, 200.0, 400.0, 800.0)]
+    samples[1] = replace(samples[1], kpi_definition="time-weighted")
+    with pytest.raises(DataError, match="time-weighted"):
+        find_breakpoints(
+            TARGET,
+            CONFIGURATION,
+            samples,
+            primary=RATE,
+            load=OPEN,
+            kpi="p95_ms",
+            kpi_max=1e3,
+            loss_goal=0.005,
+            sla=None,
+        )
 
 
 def test_profile_needs_three_loads():

@@ -22,7 +22,8 @@ def exponential_network(
     exponential = [ServiceTime(d, 1.0, "gamma").draw(rng, requests) for d in demands_s]
     stations = tuple(Station(f"s{i}", places=places) for i in range(len(demands_s)))
     route = Route(tuple(range(len(demands_s))), (0.0,) * len(demands_s))
-    works = Works(np.array(exponential), np.zeros(requests, int), np.zeros(requests, bool))
+    nothing = np.zeros(requests)
+    works = Works(np.array(exponential), nothing.astype(int), nothing.astype(bool), nothing)
     return pass_through(Network(stations, (route,)), works, offered)
 
 

@@ -10,6 +10,11 @@ from workbench.domain.topology import Series, Target, Vnf, VnfTemplate
 
 VCPU = {"haproxy": ((0.125, 0.25), (0.25,)), "tinyproxy": ((0.25, 0.5), (0.25, 0.5))}
 
+# Round figures; what was measured is in templates/vnfs.
+HAPROXY = {"service_us": 10.0, "per_kb_us": 0.5, "delayed_ack_ms": 44.0}
+TINYPROXY = {"service_us": 240.0, "per_kb_us": 5.0, "closes": 1.0, "split_writes": 1.0}
+SMALL = {"per_kb_us": 0.0, "cv": 0.2}
+
 
 def demo_campaign(load: LoadModel = LoadModel("open")) -> Campaign:  # noqa: B008 - frozen
     def plan(*names: str) -> TargetPlan:
@@ -30,10 +35,10 @@ def demo_campaign(load: LoadModel = LoadModel("open")) -> Campaign:  # noqa: B00
             plan("tinyproxy", "haproxy"),
         ),
         templates=(
-            VnfTemplate("haproxy"),
-            VnfTemplate("tinyproxy"),
-            VnfTemplate("source", role="source"),
-            VnfTemplate("sink", role="sink"),
+            VnfTemplate("haproxy", simulated=HAPROXY),
+            VnfTemplate("tinyproxy", simulated=TINYPROXY),
+            VnfTemplate("source", role="source", simulated={"service_us": 40.0, **SMALL}),
+            VnfTemplate("sink", role="sink", simulated={"service_us": 12.0, **SMALL}),
         ),
         workload=(Parameter("filesize_bytes", (10_000.0,)),),
         load=load,

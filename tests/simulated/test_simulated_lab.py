@@ -254,9 +254,11 @@ async def test_four_threads_under_a_quota_burn_it_faster(make_demo: MakeDemo) ->
     four = replace(
         campaign,
         templates=(
-            VnfTemplate("tinyproxy", simulated={"threads": 4.0}),
+            replace(
+                campaign.template("tinyproxy"),
+                simulated={**campaign.template("tinyproxy").simulated, "threads": 4.0},
+            ),
             *campaign.templates[2:],
-            VnfTemplate("haproxy"),
         ),
     )
     one_thread, four_threads = [await drive(c, "tinyproxy", 8) for c in (campaign, four)]
@@ -306,7 +308,7 @@ async def test_a_small_host_stretches_all_work(make_demo: MakeDemo) -> None:
 
 async def test_the_clock_charges_what_the_costs_say(make_demo: MakeDemo) -> None:
     campaign = make_demo()
-    lab = SimulatedLab(campaign, LabSettings("s"))
+    lab = SimulatedLab(campaign, LabSettings("s"), options=QUIET)
     plan = campaign.target_plan("haproxy")
     chosen = campaign.configurations(plan)[0]
     usages: list[float] = []

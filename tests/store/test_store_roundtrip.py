@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 from workbench.domain.events import Event, SampleTaken
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import (
+    Bypass,
     Estimate,
     Finding,
     KpiDefinition,
+    Label,
     LatencyHistogram,
     Measurement,
+    Purpose,
     Reason,
+    Remark,
     Sample,
     Usage,
     UsageSecond,
@@ -51,6 +55,7 @@ windows = st.builds(
 )
 seconds = st.builds(UsageSecond, numbers, texts, numbers, numbers, numbers, numbers, numbers)
 findings = st.builds(Finding, st.sampled_from(get_args(Reason)), numbers, numbers, texts)
+remarks = st.builds(Remark, st.sampled_from(get_args(Label)), numbers, texts)
 points = st.builds(
     OperatingPoint, texts, st.builds(Configuration, parameters, parameters), numbers, small
 )
@@ -78,6 +83,10 @@ samples = st.builds(
     measured_s=numbers,
     lab_s=numbers,
     p_sla=st.none() | estimates,
+    remarks=many(remarks),
+    bypass=st.none() | st.builds(Bypass, numbers, numbers, numbers),
+    block=small,
+    purpose=st.sampled_from(get_args(Purpose)),
 )
 measurements = st.builds(Measurement, samples, many(windows), many(seconds))
 

@@ -43,7 +43,11 @@ async def test_a_session_of_every_released_schema_opens(
     session = await SessionFile.open(path, read_only=read_only)
     view = await session.view()
     assert (view.state, view.samples_taken) == ("finished", 12)
-    assert len(await session.measurements()) == 12
+    measurements = await session.measurements()
+    assert len(measurements) == 12
+    assert {m.sample.purpose for m in measurements} == {"profile"}
+    kept = {(m.sample.remarks, m.sample.bypass, m.sample.block) for m in measurements}
+    assert (kept == {((), None, 0)}) is (version == 1), "what schema 1 did not know is defaulted"
     await session.close()
 
 
@@ -76,9 +80,9 @@ async def test_an_old_file_is_copied_then_migrated(tmp_path: Path) -> None:
     path = tmp_path / "s.duckdb"
     await (await make_session(path)).close()
     session = open_session(path, steps=newer())
-    backup = tmp_path / "s.duckdb.schema-1"
+    backup = tmp_path / "s.duckdb.schema-3"
     assert session.warnings == (
-        "migrated from schema 1 to 2; the file as it was is s.duckdb.schema-1",
+        "migrated from schema 3 to 4; the file as it was is s.duckdb.schema-3",
     )
     assert (await session.append(RunPaused("me"), at=EPOCH)).seq == len(facts()) + 2
     await session.close()
@@ -86,7 +90,7 @@ async def test_an_old_file_is_copied_then_migrated(tmp_path: Path) -> None:
     with duckdb.connect(path) as connection:
         assert connection.execute("SELECT DISTINCT weather FROM samples").fetchall() == [("fair",)]
         applied = connection.execute("SELECT version FROM schema_migrations").fetchall()
-    assert applied == [(1,), (2,)]
+    assert applied == [(1,), (2,), (3,), (4,)]
     old = await SessionFile.open(backup, read_only=True)
     assert old.last_seq == len(facts()) + 1
     await old.close()
@@ -97,7 +101,7 @@ async def test_reading_an_old_file_leaves_it_alone(tmp_path: Path) -> None:
     await (await make_session(path)).close()
     before = path.read_bytes()
     session = open_session(path, read_only=True, steps=newer())
-    assert "shown as schema 2" in session.warnings[0]
+    assert "shown as schema 4" in session.warnings[0]
     assert (await session.view()).samples_taken == 12
     assert len(await session.measurements()) == 12
     await session.close()

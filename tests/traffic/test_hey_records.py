@@ -27,8 +27,8 @@ def test_argv() -> None:
 
 
 def test_hey_is_no_open_loop() -> None:
-    assert "not an open loop" in str(Hey().unfit(PLAIN, LoadModel("open")))
-    assert Hey().unfit(PLAIN, LoadModel("closed")) is None
+    assert "not an open loop" in str(Hey().unable(LoadModel("open"), (), 1))
+    assert Hey().unable(LoadModel("closed"), (), 1) is None
 
 
 def test_rows_become_records() -> None:

@@ -170,11 +170,11 @@ def test_what_cannot_be_read_is_said(result: bytes, output: str, sentence: str) 
 
 
 def test_what_oha_cannot_measure() -> None:
-    assert Oha().unfit(PLAIN, LoadModel("open")) is None
-    assert Oha().unfit(PLAIN, LoadModel("closed")) is None
-    assert "constant rate" in str(Oha().unfit(PLAIN, LoadModel("open", arrivals="poisson")))
-    assert "think" in str(Oha().unfit(PLAIN, LoadModel("closed", think_time_s=0.1)))
-    assert "redirect" in str(Oha().unfit(replace(PLAIN, redirects=True), LoadModel("closed")))
+    assert Oha().unable(LoadModel("open"), (), 1) is None
+    assert Oha().unable(LoadModel("closed"), (), 1) is None
+    assert "constant rate" in str(Oha().unable(LoadModel("open", arrivals="poisson"), (), 1))
+    assert "think" in str(Oha().unable(LoadModel("closed", think_time_s=0.1), (), 1))
+    assert "redirect" in str(Oha().unfit(replace(PLAIN, redirects=True)))
 
 
 def test_version() -> None:

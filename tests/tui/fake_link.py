@@ -73,6 +73,8 @@ from workbench.tui.app import WorkbenchApp
 from workbench.tui.screens.live import LiveScreen
 
 SESSION = "demo-1"
+LONGEST_S = 60
+"""For anything to come on a machine that is busy with other things."""
 START = 1_790_000_000.0
 WLS = (10.0, 1600.0, 120.0, 440.0, 760.0, 900.0, 1100.0, 830.0)
 
@@ -253,7 +255,9 @@ class FakeClient:
                     )
                 )
             case PlanCampaign(campaign=name, lab=lab):
-                return Planned(Plan(name, lab or "docker", (), 80, 480.0, ("two cores only",)))
+                return Planned(
+                    Plan(name, lab or "docker", (), 80, 480.0, 600.0, ("two cores only",))
+                )
             case ListEvents(after=after, limit=limit):
                 page = [event for event in self.events if event.seq > after][:limit]
                 return EventPage(tuple(page), self.events[-1].seq)
@@ -319,7 +323,7 @@ def screen_text(app: App[Any]) -> str:
 async def until(pilot: Pilot[Any], condition: Callable[[], object], what: str = "") -> None:
     """Let the app work until the condition holds."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + 10
+    deadline = loop.time() + LONGEST_S
     while loop.time() < deadline:
         if condition():
             return

@@ -80,7 +80,8 @@ async def test_a_campaign_is_started_with_its_plan_in_view() -> None:
         await pilot.press("n")
         await until(pilot, lambda: "at most 80 samples" in screen_text(pilot.app), "the plan")
         assert isinstance(pilot.app.screen, LaunchScreen)
-        assert "two cores only" in screen_text(pilot.app)
+        # The dialog grows for a plan's second line, which may take another round of the loop.
+        await until(pilot, lambda: "two cores only" in screen_text(pilot.app), "its warning")
         await pilot.press("j", "l", "l")
         await until(pilot, lambda: "lab  sim" in screen_text(pilot.app), "the lab")
         await until(pilot, lambda: PlanCampaign("demo-closed", "sim") in client.asked, "its plan")

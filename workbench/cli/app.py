@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from workbench import __version__
-from workbench.cli import descriptors, host, run, sessions
+from workbench.cli import (
+    canary,
+    chains,
+    descriptors,
+    host,
+    models,
+    plugins,
+    recommending,
+    run,
+    sessions,
+)
 from workbench.cli.context import settings
 
 app = typer.Typer(
@@ -60,3 +70,8 @@ run.register(app)
 sessions.register(app)
 descriptors.register(app)
 host.register(app)
+models.register(app)
+canary.register(app)
+chains.register(app)
+recommending.register(app)
+plugins.register(app)

@@ -25,6 +25,9 @@ T = TypeVar("T")
 START_TIMEOUT_S = 15.0
 """How long a freshly started engine may take until its socket answers."""
 
+POLL_S = 0.5
+"""How often a terminal is told what a question has come to."""
+
 
 @dataclass
 class Settings:
@@ -256,6 +259,40 @@ def ask(request: Request) -> Reply:
             return await client.ask(request)
 
     return execute(asked())
+
+
+def ask_patiently(request: Request) -> Reply:
+    """The same for questions that take seconds: a terminal shows what is computed."""
+
+    async def asked() -> Reply:
+        async with any_client() as client:
+            telling = asyncio.create_task(_tell_progress(client))
+            try:
+                return await client.ask(request)
+            finally:
+                telling.cancel()
+                await asyncio.gather(telling, return_exceptions=True)
+
+    return execute(asked())
+
+
+async def _tell_progress(client: Client) -> None:
+    """One line on the terminal that is written over, and nothing in a file."""
+    from workbench.domain.messages import EngineStatus, GetStatus
+
+    if not sys.stderr.isatty():
+        return
+    width = 0
+    try:
+        while True:
+            status = await client.ask(GetStatus())
+            assert isinstance(status, EngineStatus)
+            text = harmless(status.scoring)[:79]
+            print(f"\r{text:<{width}}", end="", file=sys.stderr, flush=True)  # noqa: T201
+            width = len(text)
+            await asyncio.sleep(POLL_S)
+    finally:
+        print(f"\r{'':<{width}}\r", end="", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def on_interrupt(action: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.run import LabOption, SeedOption
+from workbench.cli.run import BudgetOption, FitOption, LabOption, SeedOption
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +42,7 @@ def lint(
 
 
 def schema(
-    kind: Annotated[str, typer.Argument(help="vnf, chain, campaign or metrics.")],
+    kind: Annotated[str, typer.Argument(help="vnf, chain, campaign, metrics or prices.")],
 ) -> None:
     """Print the JSON Schema of a kind of descriptor, for editors.
 
@@ -65,19 +65,22 @@ def plan(
     campaign: Annotated[str, typer.Argument(help="A campaign's name or file.")] = "demo",
     lab: LabOption = None,
     seed: SeedOption = 1,
+    budget: BudgetOption = None,
+    fit: FitOption = False,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """Print what a campaign would cost, before anything runs.
 
-    Example: workbench plan demo --lab sim
+    Example: workbench plan table2 --fit --budget 8h
     """
     from workbench.cli.context import ask, put, put_json, say
-    from workbench.cli.run import _absolute
+    from workbench.cli.run import _absolute, seconds
     from workbench.cli.sessions import table
     from workbench.domain.codec import to_plain
+    from workbench.domain.durations import duration
     from workbench.domain.messages import PlanCampaign, Planned
 
-    reply = ask(PlanCampaign(_absolute(campaign), lab, seed))
+    reply = ask(PlanCampaign(_absolute(campaign), lab, seed, seconds(budget), fit, samplers=True))
     assert isinstance(reply, Planned)
     if json:
         put_json(to_plain(reply.plan))
@@ -89,7 +92,19 @@ def plan(
     put(table(["block", "target", "configuration", "samples", "lab s"], rows))
     put(
         f"\n{reply.plan.campaign} on lab {reply.plan.lab}: at most {reply.plan.samples} samples, "
-        f"about {reply.plan.lab_s / 60:.1f} min of lab time"
+        f"about {duration(reply.plan.lab_s)} of lab time, "
+        f"{duration(reply.plan.most_lab_s)} if every point took its whole time-out\n"
     )
+    rows = [
+        [
+            f"{cost.sampler} (chosen)" if cost.chosen else cost.sampler,
+            "-" if cost.figure == "unknown" else str(cost.samples),
+            "-" if cost.figure == "unknown" else duration(cost.lab_s),
+            cost.figure.replace("_", " ") + (f": {cost.note}" if cost.note else ""),
+        ]
+        for cost in reply.plan.samplers
+    ]
+    put(table(["sampler", "samples", "lab time", "figure"], rows))
+    say("played: against a stand-in without noise; a lab may take more samples, never over at most")
     for warning in reply.plan.warnings:
         say(f"warning: {warning}")

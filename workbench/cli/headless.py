@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from workbench.cli.context import (
@@ -22,8 +22,13 @@ from workbench.domain.codec import event_to_plain
 from workbench.domain.errors import FINDING, INTERRUPTED, LAB_FAILURE, EngineError, WorkbenchError
 from workbench.domain.events import Event, Progress, RunFinished, RunStarted, SampleTaken, Tick
 from workbench.domain.messages import (
+    HOST_NOISE,
+    EngineStatus,
     EventPage,
+    GetStatus,
+    HostMeasured,
     ListEvents,
+    MeasureHost,
     ResumeSession,
     RunAccepted,
     RunCampaign,
@@ -36,13 +41,18 @@ if TYPE_CHECKING:
     from workbench.link.client import Client
 
 
+POLL_S = 0.5
+"""How often the progress of a measured host is asked for."""
+
+
 async def run_headless(
     command: RunCampaign | ResumeSession, *, json: bool, http: str | None
 ) -> int:
     """Run to the end and return the exit code.
 
     Takes the workspace and serves its socket, so that screens can attach; where an engine holds
-    it already, the campaign is submitted there and followed.
+    it already, the campaign is submitted there and followed. What others submit here meanwhile is
+    measured to its end.
     """
     async with client_of(lambda: _serving(http)) as client:
         if http is not None:
@@ -74,10 +84,49 @@ async def run_headless(
         )
 
 
-def _serving(http: str | None) -> AbstractAsyncContextManager[Engine]:
+async def measure_host(command: MeasureHost) -> HostMeasured:
+    """Measure the host to the end, its progress on standard error; Ctrl-C ends it at once.
+
+    The engine tears down before it answers, here or where it runs already.
+    """
+    async with client_of(lambda: _serving(None)) as client:
+        stop = _Interrupts(client, HOST_NOISE)
+        on_interrupt(stop.interrupt)
+        telling = asyncio.create_task(_tell_progress(client))
+        try:
+            reply = await client.ask(command)
+        except WorkbenchError:
+            if stop.count:
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            telling.cancel()
+        assert isinstance(reply, HostMeasured)
+        return reply
+
+
+async def _tell_progress(client: Client) -> None:
+    said = ""
+    while True:
+        status = await client.ask(GetStatus())
+        assert isinstance(status, EngineStatus)
+        if status.host_measuring not in ("", said):
+            said = status.host_measuring
+            say(said)
+        await asyncio.sleep(POLL_S)
+
+
+@asynccontextmanager
+async def _serving(http: str | None) -> AsyncIterator[Engine]:
+    """The engine in this process, for as long as the body runs and campaigns of others do."""
     from workbench.engine.process import serving
 
-    return serving(current_workspace(), http=http)
+    async with serving(current_workspace(), http=http) as engine:
+        yield engine
+        if engine.unfinished:
+            say(f"this engine goes on for {', '.join(engine.unfinished)}; Ctrl-C ends it")
+            on_interrupt(engine.stopping.set)
+            await engine.until_finished()
 
 
 async def _last_seq(client: Client, command: RunCampaign | ResumeSession) -> int:
@@ -129,7 +178,7 @@ class _Interrupts:
 
     def interrupt(self) -> None:
         self.count += 1
-        if self.count == 1:
+        if self.count == 1 and self.session != HOST_NOISE:
             say("stopping after this sample; Ctrl-C again stops at once")
         command = StopRun(self.session, abort=self.count > 1, by=identity())
         task: asyncio.Task[object] = asyncio.ensure_future(self._stop(command))
@@ -175,7 +224,10 @@ class _JsonLines:
 
 
 class _Lines:
-    """One line per sample, and what else the event log says."""
+    """One line per sample, what else the event log says, and what a run waits for."""
+
+    def __init__(self) -> None:
+        self._waits_for = ""
 
     def event(self, event: Event, view: SessionView) -> None:
         if view.log and view.log[-1].seq == event.seq:
@@ -185,7 +237,11 @@ class _Lines:
             put(f"{taken}{prefix}{line.text}")
 
     def tick(self, tick: Tick) -> None:
-        """Lines are for logs."""
+        if isinstance(tick, Progress):
+            waits_for = tick.note if tick.phase == "paused" else ""
+            if waits_for and waits_for != self._waits_for:
+                put(f"warning: {waits_for}")
+            self._waits_for = waits_for
 
     def close(self) -> None:
         """Nothing is held back."""
@@ -224,7 +280,7 @@ class _ProgressBar:
         if isinstance(tick, Progress):
             eta = (
                 "" if tick.eta_s is None else f"{tick.phase}, at most {_minutes(tick.eta_s)} to go"
-            )
+            ) + (f" ({tick.note})" if tick.note else "")
             self._bar.update(self._task, eta=eta)
 
     def close(self) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from workbench.domain.lab import Check
+    from workbench.domain.messages import HostMeasured
 
 STOP_TIMEOUT_S = 60.0
 """What an engine gets to remove its containers and close its sessions."""
@@ -25,29 +30,86 @@ def register(app: typer.Typer) -> None:
     app.add_typer(engine, name="engine")
 
 
-def doctor(json: JsonOption = False) -> None:
+def doctor(
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure what this host can tell apart; minutes.")
+    ] = False,
+    lab: Annotated[str | None, typer.Option(help="With --measure: docker or sim.")] = None,
+    pairs: Annotated[
+        int | None, typer.Option(help="With --measure: interleaved pairs, a deployment each.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="With --measure: of the simulated lab.")] = None,
+    json: JsonOption = False,
+) -> None:
     """Say what this host has for a lab, what is missing and how to get it.
 
-    Example: workbench doctor
-    """
-    from workbench.cli.context import ask, put, put_json
-    from workbench.cli.sessions import table
-    from workbench.domain.codec import to_plain
-    from workbench.domain.errors import FINDING
-    from workbench.domain.messages import Examined, RunDoctor
+    With --measure: what generator and bare sink carry, and the smallest difference that two
+    sessions of this host can show. It is kept, and stored with every session made here.
 
+    Example: workbench doctor --measure --lab docker
+    """
+    from workbench.cli.context import ask, execute, put_json
+    from workbench.domain.codec import to_plain
+    from workbench.domain.errors import FINDING, UsageError
+    from workbench.domain.messages import Examined, MeasureHost, RunDoctor
+
+    if measure:
+        from workbench.cli.headless import measure_host
+
+        asked = MeasureHost(lab)
+        if pairs is not None:
+            asked = replace(asked, pairs=pairs)
+        if seed is not None:
+            asked = replace(asked, seed=seed)
+        measured = execute(measure_host(asked))
+        if json:
+            put_json(to_plain(measured))
+        else:
+            _put_noise(measured)
+        return
+    if (lab, pairs, seed) != (None, None, None):
+        raise UsageError(
+            "--lab, --pairs and --seed say how to measure", remedy="Add --measure, or leave them"
+        )
     reply = ask(RunDoctor())
     assert isinstance(reply, Examined)
     if json:
         put_json(to_plain(reply.checks))
     else:
-        put(table(["check", "state", "found"], [[c.name, c.state, c.found] for c in reply.checks]))
-        remedies = [c for c in reply.checks if c.remedy and c.state != "ok"]
-        if remedies:
-            put("\nWhat to do:")
-            put("\n".join(f"  {check.name}: {check.remedy}" for check in remedies))
+        _put_checks(reply.checks)
     if any(check.state == "missing" for check in reply.checks):
         raise typer.Exit(FINDING)
+
+
+def _put_checks(checks: tuple[Check, ...]) -> None:
+    from workbench.cli.context import put
+    from workbench.cli.sessions import table
+
+    put(table(["check", "state", "found"], [[c.name, c.state, c.found] for c in checks]))
+    remedies = [c for c in checks if c.remedy and c.state != "ok"]
+    if remedies:
+        put("\nWhat to do:")
+        put("\n".join(f"  {check.name}: {check.remedy}" for check in remedies))
+
+
+def _put_noise(measured: HostMeasured) -> None:
+    from workbench.cli.context import put
+    from workbench.cli.sessions import table
+
+    noise = measured.noise
+    _put_checks(measured.checks)
+    rows = [
+        [
+            kpi,
+            f"{noise.window_sd[kpi]:.1%}",
+            f"{noise.restart_sd[kpi]:.1%}",
+            f"{noise.drift_sd[kpi]:.1%}",
+            f"{difference:.1%}",
+        ]
+        for kpi, difference in noise.smallest_difference.items()
+    ]
+    put(f"\nLab {noise.lab}, {noise.generator}: {noise.deployments} deployments, two visits each")
+    put(table(["KPI", "window", "restart", "drift", "smallest visible difference"], rows))
 
 
 def reap(json: JsonOption = False) -> None:
@@ -102,9 +164,8 @@ def engine_status(json: JsonOption = False) -> None:
         put_json(to_plain(status))
         return
     put(f"engine {status.version}, process {status.pid}, workspace {status.workspace}")
-    put(
-        f"measuring: {status.running or 'nothing'}; queued: {', '.join(status.queued) or 'nothing'}"
-    )
+    measuring = status.running or status.host_measuring or "nothing"
+    put(f"measuring: {measuring}; queued: {', '.join(status.queued) or 'nothing'}")
     put(f"clients: {status.clients}; loop lag p99 {status.loop_lag_p99_ms:.1f} ms")
     if status.http:
         put(f"http://{status.http}/status and /metrics")

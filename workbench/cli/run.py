@@ -26,6 +26,12 @@ SeedOption = Annotated[int, typer.Option(help="Seed of every random choice.")]
 BudgetOption = Annotated[
     str | None, typer.Option(help="Lab time after which no sample is begun: 30m, 2h, 90s.")
 ]
+FitOption = Annotated[
+    bool,
+    typer.Option(
+        "--fit", help="Only what this host can give; with --budget, thinned until it fits that."
+    ),
+]
 HeadlessOption = Annotated[
     bool, typer.Option(help="No screen; default where there is no terminal.")
 ]
@@ -58,6 +64,7 @@ def run(
     json: JsonOption = False,
     http: HttpOption = None,
     pace: PaceOption = None,
+    fit: FitOption = False,
     oversubscribe: Annotated[
         bool,
         typer.Option(help="Run even if source, sink and functions need more cores than there are."),
@@ -77,6 +84,7 @@ def run(
         seed=seed,
         budget_s=seconds(budget),
         oversubscribe=oversubscribe,
+        fit=fit,
         pace=pace if pace is not None else (DEMO_PACE if screen else None),
     )
     _start(command, screen=screen, json=json, http=http)

@@ -1,4 +1,4 @@
-"""`ls`, `show`, `samples`, `export`, `import`, `replay`, `logs`: what was measured."""
+"""`ls`, `show`, `compare`, `samples`, `export`, `import`, `replay`, `logs`: what was measured."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.cli.chains import (
+    InsistOption,
+    KpiOption,
+    ProfilesOption,
+    RuleOption,
+    compare_with_profiles,
+)
+
 if TYPE_CHECKING:
+    from workbench.domain.messages import Compared
     from workbench.domain.profiles import Breakpoint
-    from workbench.domain.projection import ConfigurationView, SessionView
+    from workbench.domain.projection import ConfigurationView, SessionView, TrialsView
     from workbench.domain.samples import Sample
 
 NameArgument = Annotated[str, typer.Argument(help="A session, a recording, or a bundle's folder.")]
@@ -33,6 +42,7 @@ def register(app: typer.Typer) -> None:
     app.command("ls")(list_sessions)
     app.command("show")(show)
     app.command("samples")(samples)
+    app.command("compare")(compare)
     app.command("export")(export)
     app.command("import")(import_bundle)
     app.command("replay")(replay)
@@ -86,6 +96,58 @@ def show(name: NameArgument, json: JsonOption = False) -> None:
         put_json(to_plain(reply.view))
     else:
         put(explain(reply.view))
+
+
+def compare(
+    first: NameArgument,
+    second: Annotated[
+        str | None, typer.Argument(help="Another session; none of them with --chain.")
+    ] = None,
+    json: JsonOption = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 1 where a difference is visible.")
+    ] = False,
+    chain: Annotated[
+        str | None, typer.Option(help="Compare this chain with its functions' profiles.")
+    ] = None,
+    kpi: KpiOption = None,
+    rule: RuleOption = "",
+    profiles: ProfilesOption = None,
+    insist: InsistOption = False,
+) -> None:
+    """Say where two sessions differ, or a chain from what is predicted of it, by more than chance.
+
+    Of two sessions only equal operating points of one host, generator and kind of load are
+    compared. With --chain, a chain's samples are held against its functions' profiles; where they
+    are better or worse than predicted, beyond both intervals and the host's noise, it exits with 1.
+
+    Example: workbench compare before after
+
+    Example: workbench compare demo-real --chain tinyproxy-haproxy
+    """
+    from workbench.cli.context import ask, put, put_json, session_name
+    from workbench.domain.codec import to_plain
+    from workbench.domain.errors import FINDING, UsageError
+    from workbench.domain.messages import Compared, CompareSessions
+
+    if chain is not None:
+        compare_with_profiles(first, second, chain, kpi, rule, profiles, insist=insist, json=json)
+        return
+    if second is None or kpi or rule or profiles or insist:
+        raise UsageError(
+            "compares two sessions, or a chain with its functions' profiles",
+            where="compare",
+            remedy="Give two sessions and none of --kpi, --rule, --profiles, --insist; or one and "
+            "--chain",
+        )
+    reply = ask(CompareSessions(session_name(first), session_name(second)))
+    assert isinstance(reply, Compared)
+    if json:
+        put_json(to_plain(reply))
+    else:
+        put(_comparison(reply))
+    if exit_code and any(d.verdict in ("lower", "higher") for d in reply.differences):
+        raise typer.Exit(FINDING)
 
 
 def samples(
@@ -159,20 +221,35 @@ async def _pages(client: Any, name: str) -> AsyncIterator[Sample]:
 
 def export(
     name: NameArgument,
-    as_: Annotated[str, typer.Option("--as", help="csv, parquet, bundle, or a plugin's format.")],
+    as_: Annotated[
+        str,
+        typer.Option(
+            "--as",
+            help="csv, parquet, bundle; of a recommendation json, csv, md, html, kustomize, helm, "
+            "compose, tosca; or a plugin's format.",
+        ),
+    ],
+    recommendation: Annotated[
+        str | None, typer.Option(help="A stored recommendation of the session: r1.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Default: the workspace's exports folder.")
     ] = None,
 ) -> None:
-    """Write a session in a format for others; a bundle can be replayed and imported.
+    """Write a session, or a recommendation of it, in a format for others.
 
     Example: workbench export demo-1 --as bundle
     """
     from workbench.cli.context import ask, put, session_name
-    from workbench.domain.messages import Exported, ExportSession
+    from workbench.domain.messages import Exported, ExportRecommendation, ExportSession
 
     destination = str(output.expanduser().absolute()) if output else None
-    reply = ask(ExportSession(session_name(name), as_, destination))
+    session = session_name(name)
+    reply = ask(
+        ExportSession(session, as_, destination)
+        if recommendation is None
+        else ExportRecommendation(session, recommendation, as_, destination)
+    )
     assert isinstance(reply, Exported)
     put(reply.path)
 
@@ -244,6 +321,38 @@ def table(headings: list[str], rows: list[list[str]]) -> str:
     )
 
 
+def _comparison(compared: Compared) -> str:
+    """Figures side by side, visible differences first, then what else is to be known."""
+    order = ("lower", "higher", "no_visible_difference", "not_comparable")
+    rows = [
+        [
+            d.target,
+            d.configuration.key,
+            d.figure if d.wl is None else f"{d.figure} at {d.wl:.4g}",
+            _figure(d.first),
+            _figure(d.second),
+            "-" if d.ratio is None else f"{d.ratio:.3f} [{d.low:.3f}, {d.high:.3f}]",
+            f"{d.floor:.1%}",
+            d.verdict.replace("_", " ") + (f": {d.note}" if d.note else ""),
+        ]
+        for d in sorted(compared.differences, key=lambda d: order.index(d.verdict))
+    ]
+    headings = ["target", "configuration", "figure", compared.first, compared.second]
+    lines = [table([*headings, "ratio", "floor", "verdict"], rows)] if rows else []
+    claimed = sum(d.verdict in ("lower", "higher") for d in compared.differences)
+    judged = sum(d.ratio is not None for d in compared.differences)
+    lines += ["", *(f"Note: {warning}" for warning in compared.warnings)]
+    lines.append(
+        f"{claimed} of {judged} figures differ visibly. A figure whose ratio is within the floor "
+        "is no difference; of figures that are the same one in twenty is claimed at most."
+    )
+    return "\n".join(lines)
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
 def explain(view: SessionView) -> str:
     """A session in words and tables."""
     lines = [_header(view), ""]
@@ -253,6 +362,8 @@ def explain(view: SessionView) -> str:
         lines.append(target)
         lines.append(_configurations_table(own))
         lines.append("")
+    if view.trials:
+        lines += ["Measured after the campaign:", _trials_table(view.trials), ""]
     notes = [line.text for line in view.log if line.level != "info"][-10:]
     if notes:
         lines += ["Warnings and errors (the last ten):", *(f"  {note}" for note in notes), ""]
@@ -278,6 +389,13 @@ def _header(view: SessionView) -> str:
             f"Lab {view.lab}: {host.cores} cores, {host.cpu_model}, kernel {host.kernel}, "
             f"cgroup {host.cgroup}, engine {host.engine}"
         )
+    if view.noise:
+        parts.append(f"Smallest visible difference of this host: {view.noise.in_words()}")
+    elif host and view.lab.partition(":")[0] != "recorded":
+        parts.append(
+            "The noise of this host was not measured (`workbench doctor --measure`): "
+            "`workbench compare` takes general figures"
+        )
     parts.append(f"Lab time {view.lab_s / 60:.1f} min so far")
     return "\n".join(parts)
 
@@ -297,6 +415,21 @@ def _configurations_table(views: list[ConfigurationView]) -> str:
             ]
         )
     return table(["configuration", "state", "samples", *BREAKPOINT_RULES], rows)
+
+
+def _trials_table(trials: list[TrialsView]) -> str:
+    rows = [
+        [
+            one.purpose,
+            ", ".join(dict.fromkeys(taken.target for taken in one.samples)) or "-",
+            str(len(one.samples)) + (f" ({one.invalid} invalid)" if one.invalid else ""),
+            f"{one.lab_s / 60:.1f} min",
+            one.by or "-",
+            one.outcome + (f" ({one.note})" if one.note else ""),
+        ]
+        for one in trials
+    ]
+    return table(["purpose", "target", "samples", "lab time", "by", "outcome"], rows)
 
 
 def allocation(view: ConfigurationView) -> str:
@@ -321,28 +454,38 @@ def breakpoint_text(found: Breakpoint | None) -> str:
 
 
 def _samples_table(taken: list[Sample]) -> str:
+    """What a sample was taken for, its interval beside it, and what else was carried."""
+    from workbench.domain.tables import COMMON
+
+    of_packets = any("throughput_pps" in sample.kpis for sample in taken)
+    kpi, rates = (
+        ("loss_pct", {"throughput_pps": "packets/s", "jitter_ms": "jitter_ms"})
+        if of_packets
+        else ("p95_ms", {"throughput_rps": "requests/s"})
+    )
     rows = []
     for sample in taken:
-        p95, rate = sample.kpis.get("p95_ms"), sample.kpis.get("throughput_rps")
+        stated = sample.kpis.get(kpi)
         rows.append(
             [
                 sample.point.target,
                 sample.point.configuration.key,
                 f"{sample.point.wl:.4g}",
-                f"{p95.value:.3g} [{p95.low:.3g}, {p95.high:.3g}]" if p95 else "-",
-                f"{rate.value:.4g}" if rate else "-",
+                f"{stated.value:.3g} [{stated.low:.3g}, {stated.high:.3g}]" if stated else "-",
+                *(_figure(sample.kpi(name)) for name in rates),
                 " ".join(
                     f"{vnf}={usage.cpu_share:.0%}"
                     for vnf, usage in sample.usage.items()
-                    if vnf not in ("source", "sink", "host")
+                    if vnf not in COMMON
                 ),
                 f"{sample.throttled_share:.0%}",
                 "yes" if sample.valid else sample.reason,
+                sample.purpose,
                 " ".join(sample.labels),
             ]
         )
-    headings = ["target", "configuration", "wl", "p95_ms", "requests/s", "usage", "throttled"]
-    return table([*headings, "valid", "labels"], rows)
+    headings = ["target", "configuration", "wl", kpi, *rates.values(), "usage", "throttled"]
+    return table([*headings, "valid", "purpose", "labels"], rows)
 
 
 def _ending(view: SessionView) -> str:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from workbench.descriptors.composition import Reference, node_of, whole_mistakes
 from workbench.descriptors.fields import (
+    RESOURCE_KEYS,
+    RESOURCES,
     Argv,
+    Bandwidth,
     CpuSet,
     Duration,
     InstanceName,
+    Memory,
     OpenShare,
     PositiveDuration,
     ShareOfOne,
+    ShareOrNone,
     Summary,
     TargetName,
     Url,
@@ -36,32 +41,26 @@ from workbench.descriptors.units import (
     Dimension,
     shown,
 )
-from workbench.domain.parameters import Scale
+from workbench.domain.parameters import Combination, Scale
 from workbench.domain.topology import Node, Role, Vnf
 from workbench.plugins import Group, names
 
 MOST_CONFIGURATIONS = 10_000
 """Of one target; a grid beyond that is a slip of the hand, and would fill the memory."""
 
-_T = TypeVar("_T")
+RESOURCE_DIMENSIONS = tuple(quantity.dimension for quantity in RESOURCES.values())
 
 
-def _plugin(group: Group) -> AfterValidator:
+def _plugin(group: Group, *besides: str) -> AfterValidator:
     def look_up(name: str) -> str:
-        known = names(group)
+        known = (*besides, *names(group))
         if name not in known:
             hint = did_you_mean(name, known)
-            raise ValueError(f"is {shown(name)}, which none of the {group} is called; {hint}")
+            noun = "generators" if group == "traffic" else group
+            raise ValueError(f"is {shown(name)}, which none of the {noun} is called; {hint}")
         return name
 
     return AfterValidator(look_up)
-
-
-def _without_repetition(values: list[_T]) -> list[_T]:
-    for index, value in enumerate(values):
-        if value in values[:index]:
-            raise ValueError(f"holds {value} twice, however it is written")
-    return values
 
 
 Raw = Annotated[
@@ -70,6 +69,12 @@ Raw = Annotated[
 ]
 """A quantity whose dimension another field names."""
 RawWorkload = Annotated[Raw, WithJsonSchema(quantity_schema(BYTES, COUNT))]
+RawResource = Annotated[
+    Any,
+    WithJsonSchema(
+        {"anyOf": [*quantity_schema(*RESOURCE_DIMENSIONS)["anyOf"], {"type": "string"}]}
+    ),
+]
 RawPrimary = Annotated[Raw, WithJsonSchema(quantity_schema(PER_SECOND, COUNT))]
 RawKpi = Annotated[Raw, WithJsonSchema(quantity_schema(*KPI_DIMENSIONS.values()))]
 KpiName = Annotated[str, AfterValidator(kpi_name)]
@@ -90,14 +95,54 @@ class ManagerText(Described):
     cpuset: CpuSet = Field("", description="Cores to pin it to, such as 0-1,3")
 
 
+class FlavorText(Described):
+    """A set of resources that are allotted together."""
+
+    vcpu: Vcpu | None = None
+    memory: Memory | None = None
+    bandwidth: Bandwidth | None = None
+
+    def mistakes(self) -> Iterator[Located]:
+        if not self.allotted:
+            yield (), f"allots nothing; allowed: {', '.join(RESOURCE_KEYS)}"
+
+    @property
+    def allotted(self) -> dict[str, float]:
+        """Amounts by the names that descriptors use."""
+        given = {name: getattr(self, name) for name in RESOURCE_KEYS}
+        return {name: amount for name, amount in given.items() if amount is not None}
+
+
 class ResourceText(Described):
     """A resource parameter of one VNF and the values to profile it at."""
 
     vnf: InstanceName | None = Field(
         None, description="Instance in the target; may be left out where there is but one"
     )
-    name: Literal["vcpu"]
-    values: Annotated[list[Vcpu], Field(min_length=1), AfterValidator(_without_repetition)]
+    name: Literal["vcpu", "memory", "bandwidth", "flavor"]
+    values: Annotated[list[RawResource], Field(min_length=1)] = Field(
+        description="Amounts of the resource, or names of the campaign's flavors"
+    )
+
+    def mistakes(self) -> Iterator[Located]:
+        seen: list[float | str] = []
+        for index, given in enumerate(self.values):
+            try:
+                value = self.read(given)
+            except ValueError as error:
+                yield ("values", index), str(error)
+                continue
+            if value in seen:
+                yield ("values",), f"holds {value} twice, however it is written"
+            seen.append(value)
+
+    def read(self, given: Any) -> float | str:
+        """An amount in the unit of its key, or a flavor's name. Raises `ValueError`."""
+        if self.name == "flavor":
+            if not isinstance(given, str):
+                raise ValueError(f"is {shown(given)}, must be the name of a flavor")
+            return given
+        return RESOURCES[self.name].read(given)
 
 
 class RangeText(Described):
@@ -115,6 +160,10 @@ class TargetText(Reference):
     source: SourceName | None = None
     sink: SinkName | None = None
     resource_parameters: list[ResourceText] = Field(default_factory=list)
+    combine: Combination = Field(
+        default="every",
+        description="Every combination of the values, or values that stand at the same place",
+    )
     primary_workload_parameter: RangeText | None = None
 
     def mistakes(self) -> Iterator[Located]:
@@ -135,8 +184,9 @@ class TargetText(Reference):
             yield from self._resource_mistakes([vnf.name for vnf in functions(node)])
 
     def _resource_mistakes(self, instances: list[str]) -> Iterator[Located]:
-        seen: set[str] = set()
+        seen: set[tuple[str | None, str]] = set()
         configurations = 1
+        places = max((len(p.values) for p in self.resource_parameters), default=1)
         for index, parameter in enumerate(self.resource_parameters):
             here = ("resource_parameters", index)
             vnf = parameter.vnf or (instances[0] if len(instances) == 1 else None)
@@ -148,10 +198,19 @@ class TargetText(Reference):
                     f"is {shown(vnf)}, which is no function of this target; "
                     f"{did_you_mean(vnf, instances)}",
                 )
-            elif vnf in seen:
+            elif (vnf, parameter.name) in seen:
                 yield here, f"gives {parameter.name} of {vnf} for the second time"
-            seen.add(vnf or "")
-            configurations *= len(parameter.values)
+            seen.add((vnf, parameter.name))
+            if self.combine == "places":
+                if len(parameter.values) not in (1, places):
+                    yield (
+                        (*here, "values"),
+                        f"are {len(parameter.values)}, must be one or {places}: "
+                        "values at the same place are combined",
+                    )
+                configurations = places
+            else:
+                configurations *= len(parameter.values)
         if configurations > MOST_CONFIGURATIONS:
             yield (
                 ("resource_parameters",),
@@ -199,7 +258,7 @@ class WorkloadText(Described):
 class PrimaryText(Described):
     """The workload parameter that varies in operation, and the range to sample it in."""
 
-    name: Literal["rate", "concurrent"]
+    name: Literal["rate", "concurrent", "packet_rate"]
     range: Annotated[list[RawPrimary], Field(min_length=2, max_length=2)]
     scale: Scale = "log"
 
@@ -210,6 +269,9 @@ class LoadText(Described):
     kind: Literal["open", "closed"]
     think_time: Duration | None = None
     arrivals: Literal["constant", "poisson"] | None = None
+    generator: Annotated[str, _plugin("traffic")] | None = Field(
+        default=None, description="The program that drives; none: the pre-flight chooses"
+    )
     connections: Annotated[int, Field(ge=1, le=10_000)] | None = None
 
     def mistakes(self) -> Iterator[Located]:
@@ -238,6 +300,10 @@ class WindowsText(Described):
     window: PositiveDuration = 3.0
     timeout: PositiveDuration = 30.0
     request_timeout: PositiveDuration = 20.0
+    interval: ShareOrNone = Field(
+        default=0.0,
+        description="Add windows until the KPI's 95 % interval is this narrow; 0: never",
+    )
 
     def mistakes(self) -> Iterator[Located]:
         if self.timeout < self.warmup + self.window:
@@ -265,6 +331,9 @@ class CampaignText(Descriptor):
     summary: Summary = ""
     agents: dict[VariableName, AgentText] = Field(default_factory=dict)
     managers: dict[str, ManagerText] = Field(default_factory=dict)
+    flavors: dict[TargetName, FlavorText] = Field(
+        default_factory=dict, description="Sets of resources that are allotted together"
+    )
     targets: Annotated[list[TargetText], Field(min_length=1)]
     workload_parameters: list[WorkloadText] = Field(default_factory=list)
     primary_workload_parameter: PrimaryText
@@ -274,6 +343,9 @@ class CampaignText(Descriptor):
     loss_goal: ShareOfOne = 0.005
     sla: str | None = Field(None, description="Such as p95<=200ms @ rate=300/s, filesize=10kB")
     sampling: SamplingText = SamplingText()
+    profile_model: Annotated[str, _plugin("models", "auto")] = Field(
+        "auto", description="Of each target; auto: the best by cross-validation"
+    )
     windows: WindowsText = WindowsText()
     budget: PositiveDuration | None = Field(None, description="Of lab time")
     initialization: list[CommandText] = Field(default_factory=list)

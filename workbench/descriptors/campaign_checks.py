@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from workbench import plugins
 from workbench.descriptors.campaign import (
+    FlavorText,
     LoadText,
     PrimaryText,
+    ResourceText,
     TargetText,
     WorkloadText,
     functions,
@@ -16,12 +19,24 @@ from workbench.descriptors.composition import node_of
 from workbench.descriptors.document import FieldPath
 from workbench.descriptors.reading import Located, Reading, did_you_mean
 from workbench.descriptors.sla_text import parse_sla
-from workbench.descriptors.units import KPI_DIMENSIONS, PRIMARIES, WORKLOADS, shown, workload_key
+from workbench.descriptors.units import (
+    KPI_DIMENSIONS,
+    PACKET_RATE,
+    PRIMARIES,
+    WORKLOADS,
+    shown,
+    workload_key,
+)
 from workbench.domain.errors import UsageError
-from workbench.domain.parameters import PrimaryWorkload, Sla
+from workbench.domain.parameters import LoadModel, PrimaryWorkload, Sla
 from workbench.domain.samples import KPI_UNITS
 
-PRIMARY_OF_LOAD = {"open": "rate", "closed": "concurrent"}
+PRIMARIES_OF_LOAD: Mapping[str, tuple[str, ...]] = {
+    "open": ("rate", PACKET_RATE),
+    "closed": ("concurrent",),
+}
+PACKET_KPIS = ("loss_pct", "throughput_pps", "goodput_mbps", "jitter_ms")
+_ONLY_OF_PACKETS = ("throughput_pps", "jitter_ms")
 _DEFAULT_KPI = "p95_ms"
 
 
@@ -31,9 +46,13 @@ def campaign_mistakes(reading: Reading) -> Iterator[Located]:
     primary: PrimaryText | None = valid.get("primary_workload_parameter")
     yield from _range_mistakes(reading, primary)
     yield from _load_mistakes(valid.get("load"), primary)
+    yield from _generator_mistakes(reading, primary)
     yield from _target_mistakes(reading)
+    yield from _flavor_mistakes(reading)
+    yield from _passage_mistakes(reading, primary)
     yield from _workload_mistakes(reading)
     yield from _kpi_mistakes(reading)
+    yield from _kpi_of_packets_mistakes(reading, primary)
     yield from _sla_mistakes(reading, primary)
     yield from _manager_mistakes(reading)
 
@@ -85,12 +104,90 @@ def _one_range_mistakes(path: FieldPath, name: str, given: list[Any]) -> Iterato
 
 
 def _load_mistakes(load: LoadText | None, primary: PrimaryText | None) -> Iterator[Located]:
-    if load and primary and PRIMARY_OF_LOAD[load.kind] != primary.name:
+    if load and primary and primary.name not in PRIMARIES_OF_LOAD[load.kind]:
         yield (
             ("load", "kind"),
             f"is {load.kind}, but the primary workload parameter is {primary.name}; "
-            f"a load of kind {load.kind} varies {PRIMARY_OF_LOAD[load.kind]}",
+            f"a load of kind {load.kind} varies {PRIMARIES_OF_LOAD[load.kind][0]}",
         )
+    if load and primary and primary.name == PACKET_RATE:
+        for key, given in (
+            ("arrivals", load.arrivals == "poisson"),
+            ("connections", load.connections),
+        ):
+            if given:
+                yield (
+                    ("load", key),
+                    "is of requests; packets are sent at a constant rate in one flow",
+                )
+
+
+def _generator_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
+    """What the campaign's own generator refuses whatever the path; the pre-flight looks again."""
+    load: LoadText | None = reading.valid.get("load")
+    if load is None or load.generator is None or primary is None:
+        return
+    try:
+        ranges = [primary_workload(primary, t) for t in reading.valid.get("targets", ())]
+        sla = parse_sla(reading.valid["sla"], primary.name) if reading.valid.get("sla") else None
+    except (ValueError, UsageError):
+        return
+    kpis = {reading.valid.get("kpi", _DEFAULT_KPI), *((sla.kpi,) if sla else ())}
+    most = max((wl.high for wl in ranges), default=0.0)
+    generator = plugins.load("traffic", load.generator)()
+    reason = generator.unable(load_model(load, primary.name), kpis, most)
+    if reason is not None:
+        yield ("load", "generator"), f"is {load.generator}, which cannot measure this: {reason}"
+
+
+def load_model(text: LoadText, primary_name: str) -> LoadModel:
+    """How the source offers load, in the domain's words."""
+    return LoadModel(
+        text.kind,
+        text.think_time or 0.0,
+        text.arrivals or LoadModel.arrivals,
+        text.connections or LoadModel.connections,
+        "packets" if primary_name == PACKET_RATE else "requests",
+    )
+
+
+def _flavor_mistakes(reading: Reading) -> Iterator[Located]:
+    flavors: dict[str, FlavorText] = reading.valid.get("flavors", {})
+    if "flavors" in reading.document.root and "flavors" not in reading.valid:
+        return
+    for place, target in enumerate(reading.valid.get("targets", ())):
+        node = node_of(target, reading.library)
+        names = [vnf.name for vnf in functions(node)] if node else []
+        for index, parameter in enumerate(target.resource_parameters):
+            here = ("targets", place, "resource_parameters", index)
+            if parameter.name == "flavor":
+                vnf = parameter.vnf or (names[0] if len(names) == 1 else "")
+                of_it = [p for p in target.resource_parameters if (p.vnf or vnf) == vnf]
+                others = {p.name for p in of_it} - {"flavor"}
+                yield from _one_flavor_mistakes(here, parameter, flavors, others)
+
+
+def _one_flavor_mistakes(
+    here: FieldPath, parameter: ResourceText, flavors: Mapping[str, FlavorText], others: set[str]
+) -> Iterator[Located]:
+    """A flavor parameter of a function whose `others` are given by parameters of their own."""
+    first: set[str] | None = None
+    for index, given in enumerate(parameter.values):
+        path = (*here, "values", index)
+        if given not in flavors:
+            known = did_you_mean(str(given), flavors)
+            yield path, f"is {shown(given)}, which no flavor is called; {known}"
+            continue
+        allots = set(flavors[str(given)].allotted)
+        for name in sorted(allots & others):
+            yield path, f"is {shown(given)}, which allots {name}, and {name} is a parameter too"
+        if first is not None and allots != first:
+            yield (
+                path,
+                f"is {shown(given)}, which allots {', '.join(sorted(allots))}, and the flavors "
+                f"before it {', '.join(sorted(first))}; flavors of one function allot the same",
+            )
+        first = allots if first is None else first
 
 
 def _target_mistakes(reading: Reading) -> Iterator[Located]:
@@ -103,6 +200,46 @@ def _target_mistakes(reading: Reading) -> Iterator[Located]:
             )
         if target.title:
             seen.add(target.title)
+
+
+def _passage_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
+    """Packets pass routers alone; requests end at the routers' sink, which answers none."""
+    if primary is None:
+        return
+    packets = primary.name == PACKET_RATE
+    for index, target in enumerate(reading.valid.get("targets", ())):
+        node = node_of(target, reading.library)
+        for vnf in functions(node) if node else ():
+            template = reading.library.vnf(vnf.template)
+            if template and packets and template.passage != "router":
+                yield (
+                    ("targets", index),
+                    f"has {shown(vnf.name)}, which is no router and passes no packets on; "
+                    f"the primary workload parameter is {primary.name}",
+                )
+            elif template and not packets and template.passage == "router":
+                yield (
+                    ("targets", index),
+                    f"has {shown(vnf.name)}, a router, which is measured with packets; "
+                    f"make {PACKET_RATE} the primary workload parameter",
+                )
+
+
+def _kpi_of_packets_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
+    """KPIs that one load has and the other has not, and what is asked of them."""
+    kpi = reading.valid.get("kpi", _DEFAULT_KPI)
+    if primary is None or ("kpi" in reading.document.root and "kpi" not in reading.valid):
+        return
+    if primary.name == PACKET_RATE and kpi not in PACKET_KPIS:
+        yield ("kpi",), f"is {kpi}, which packets have none of; allowed: {', '.join(PACKET_KPIS)}"
+    windows = reading.valid.get("windows")
+    if primary.name == PACKET_RATE and windows and windows.interval:
+        yield (
+            ("windows", "interval"),
+            "is of requests; packets are not sent until an interval is narrow, remove it",
+        )
+    if primary.name != PACKET_RATE and kpi in _ONLY_OF_PACKETS:
+        yield ("kpi",), f"is {kpi}, which is of packets, but {primary.name} is of requests"
 
 
 def _workload_mistakes(reading: Reading) -> Iterator[Located]:

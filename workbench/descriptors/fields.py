@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -18,7 +19,9 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from workbench.descriptors.units import (
+    BYTES,
     CORES,
+    MEGABITS,
     NUMBER,
     SECONDS,
     SHARE,
@@ -34,7 +37,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CPUSET = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*")
 _IMAGE = re.compile(r"[a-z0-9]+([._:/@-]+[A-Za-z0-9]+)*")
-RESERVED_INSTANCES = ("source", "sink", "host")
+RESERVED_INSTANCES = ("source", "sink", "host", "workbench")
 """Names that samples use for what is not a function."""
 
 
@@ -168,12 +171,28 @@ def secret_mistake(key: str, value: str) -> str | None:
 
 URL_SCHEMES = ("unix", "tcp", "http", "https", "ssh")
 
+RESOURCES: Mapping[str, Quantity] = {
+    "vcpu": Quantity(CORES, above=0, most=1024),
+    "memory": Quantity(BYTES, above=0, most=2**50),
+    "bandwidth": Quantity(MEGABITS, above=0, most=1e6),
+}
+"""What a function can be allotted, by the name that descriptors use."""
+RESOURCE_KEYS: Mapping[str, str] = {
+    "vcpu": "vcpu",
+    "memory": "memory_bytes",
+    "bandwidth": "bandwidth_mbps",
+}
+"""The last part of a resource's key in configurations, by that name."""
+
 NonEmptyText = Annotated[str, Field(min_length=1)]
 Summary = Annotated[str, Field(max_length=200)]
-Vcpu = Annotated[float, Quantity(CORES, above=0, most=1024)]
+Vcpu = Annotated[float, RESOURCES["vcpu"]]
+Memory = Annotated[float, RESOURCES["memory"]]
+Bandwidth = Annotated[float, RESOURCES["bandwidth"]]
 Duration = Annotated[float, Quantity(SECONDS, least=0, most=30 * 86400)]
 PositiveDuration = Annotated[float, Quantity(SECONDS, above=0, most=30 * 86400)]
 ShareOfOne = Annotated[float, Quantity(SHARE, above=0, most=1)]
+ShareOrNone = Annotated[float, Quantity(SHARE, least=0, below=1)]
 OpenShare = Annotated[float, Quantity(SHARE, above=0, below=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Argv = Annotated[list[NonEmptyText], Field(min_length=1)]

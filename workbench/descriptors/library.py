@@ -22,13 +22,14 @@ from workbench.domain.errors import DescriptorError, Mistake
 from workbench.domain.sessions import DescriptorText
 from workbench.domain.topology import Node, VnfTemplate
 
-Kind = Literal["vnf", "chain", "campaign", "metrics"]
-KINDS: tuple[Kind, ...] = ("vnf", "chain", "campaign", "metrics")
+Kind = Literal["vnf", "chain", "campaign", "metrics", "prices"]
+KINDS: tuple[Kind, ...] = ("vnf", "chain", "campaign", "metrics", "prices")
 FOLDERS: dict[Kind, str] = {
     "vnf": "vnfs",
     "chain": "chains",
     "campaign": "campaigns",
     "metrics": "metrics",
+    "prices": "prices",
 }
 VNF_FILE = "vnf.yaml"
 _LONGEST_CHAIN_OF_CHAINS = 20
@@ -49,8 +50,8 @@ class Library:
     Parameters
     ----------
     roots : Path
-        Folders that hold `vnfs/`, `chains/`, `campaigns/` and `metrics/`; the first that has a
-        name wins.
+        Folders that hold `vnfs/`, `chains/`, `campaigns/`, `metrics/` and `prices/`; the first
+        that has a name wins.
     """
 
     def __init__(self, *roots: Path) -> None:

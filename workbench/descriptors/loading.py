@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.descriptors.campaign import CampaignText
-from workbench.descriptors.library import Library, library_for
+from workbench.descriptors.library import Chain, Library, library_for
 from workbench.descriptors.reading import did_you_mean
 from workbench.descriptors.resolving import resolved_campaign
 from workbench.domain.campaign import Campaign
@@ -85,3 +85,25 @@ def load_vnf_templates(*, workspace: Workspace) -> tuple[VnfTemplate, ...]:
     if library.mistakes:
         raise DescriptorError(library.mistakes)
     return tuple(template for template in templates if template is not None)
+
+
+def load_chain(name: str, *, workspace: Workspace) -> Chain:
+    """The chain of that name in the workspace, else among the shipped ones.
+
+    Raises
+    ------
+    DescriptorError
+        With all mistakes of its file and of the files that it names.
+    UsageError
+        If there is no chain of that name; it names those that there are.
+    """
+    library = library_for(workspace)
+    if library.path("chain", name) is None:
+        raise UsageError(
+            f"no chain is called {name!r}; {did_you_mean(name, library.names('chain'))}",
+            remedy="Choose one of them",
+        )
+    chain = library.chain(name)
+    if chain is None or library.mistakes:
+        raise DescriptorError(library.mistakes)
+    return chain

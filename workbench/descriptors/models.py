@@ -8,6 +8,7 @@ from workbench.descriptors.campaign import CampaignText
 from workbench.descriptors.chain import ChainText
 from workbench.descriptors.library import Kind
 from workbench.descriptors.metrics import MetricsText
+from workbench.descriptors.prices import PricesText
 from workbench.descriptors.reading import Descriptor
 from workbench.descriptors.vnf import VnfText
 
@@ -16,4 +17,5 @@ MODELS: Mapping[Kind, type[Descriptor]] = {
     "chain": ChainText,
     "campaign": CampaignText,
     "metrics": MetricsText,
+    "prices": PricesText,
 }

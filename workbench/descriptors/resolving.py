@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from workbench.descriptors.campaign import CampaignText, LoadText, TargetText, functions
-from workbench.descriptors.campaign_checks import PRIMARY_OF_LOAD, primary_workload
+from collections.abc import Mapping
+
+from workbench.descriptors.campaign import (
+    CampaignText,
+    FlavorText,
+    LoadText,
+    ResourceText,
+    TargetText,
+    functions,
+)
+from workbench.descriptors.campaign_checks import PRIMARIES_OF_LOAD, load_model, primary_workload
 from workbench.descriptors.composition import node_of
+from workbench.descriptors.fields import RESOURCE_KEYS, RESOURCES
 from workbench.descriptors.library import Library
 from workbench.descriptors.sla_text import parse_sla
 from workbench.descriptors.units import CORES, KPI_DIMENSIONS, workload_key
@@ -17,7 +27,7 @@ from workbench.domain.campaign import (
     TargetPlan,
     WindowPlan,
 )
-from workbench.domain.parameters import LoadKind, LoadModel, Parameter
+from workbench.domain.parameters import LoadKind, Parameter
 from workbench.domain.samples import KPI_UNITS
 from workbench.domain.topology import Target, VnfTemplate
 
@@ -40,7 +50,8 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
             )
             for parameter in text.workload_parameters
         ),
-        load=_load_model(text),
+        load=load_model(_load(text), primary.name),
+        generator=_load(text).generator or "",
         kpi=text.kpi,
         kpi_max=KPI_DIMENSIONS[KPI_UNITS[text.kpi]].read(
             _DEFAULT_KPI_MAX if text.kpi_max is None else text.kpi_max
@@ -60,6 +71,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
             text.windows.window,
             text.windows.timeout,
             text.windows.request_timeout,
+            text.windows.interval,
         ),
         budget_s=text.budget,
         summary=text.summary,
@@ -72,28 +84,45 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
             InitializationCommand(command.manager, tuple(command.command))
             for command in text.initialization
         ),
+        profile_model=text.profile_model,
     )
 
 
 def _target_plan(text: CampaignText, target: TargetText, library: Library) -> TargetPlan:
     node = node_of(target, library)
     assert node is not None
-    given = {
-        parameter.vnf or functions(node)[0].name: parameter
-        for parameter in target.resource_parameters
-    }
+    vnfs = functions(node)
     resources = []
-    for vnf in functions(node):
-        # A function without resource parameters keeps the allocation of its template, which is
-        # a resource of the configuration like any other.
-        default = [_template(vnf.template, library).default_vcpu]
-        values = given[vnf.name].values if vnf.name in given else default
-        resources.append(Parameter(f"{vnf.name}.vcpu", tuple(values), CORES.unit))
+    for vnf in vnfs:
+        own = [p for p in target.resource_parameters if (p.vnf or vnfs[0].name) == vnf.name]
+        parameters = [_resource(vnf.name, parameter, text.flavors) for parameter in own]
+        if not any(
+            p.key.endswith(".vcpu") or any("vcpu" in f for f in p.flavors.values())
+            for p in parameters
+        ):
+            # A function keeps the vCPU of its template where none is given, which is a resource
+            # of the configuration like any other.
+            default = _template(vnf.template, library).default_vcpu
+            parameters.insert(0, Parameter(f"{vnf.name}.vcpu", (default,), CORES.unit))
+        resources.extend(parameters)
     return TargetPlan(
         Target(target.title, node, *target.ends(library)),
         tuple(resources),
         primary_workload(text.primary_workload_parameter, target),
+        target.combine,
     )
+
+
+def _resource(vnf: str, text: ResourceText, flavors: Mapping[str, FlavorText]) -> Parameter:
+    values = tuple(text.read(given) for given in text.values)
+    if text.name != "flavor":
+        key = f"{vnf}.{RESOURCE_KEYS[text.name]}"
+        return Parameter(key, values, RESOURCES[text.name].dimension.unit)
+    allotted = {
+        str(name): {RESOURCE_KEYS[k]: v for k, v in flavors[str(name)].allotted.items()}
+        for name in values
+    }
+    return Parameter(f"{vnf}.flavor", values, "", allotted)
 
 
 def _templates(plans: tuple[TargetPlan, ...], library: Library) -> tuple[VnfTemplate, ...]:
@@ -115,15 +144,10 @@ def _template(name: str, library: Library) -> VnfTemplate:
     return template
 
 
-def _load_model(text: CampaignText) -> LoadModel:
-    load = text.load or LoadText(kind=_kind_of_load(text.primary_workload_parameter.name))
-    return LoadModel(
-        load.kind,
-        load.think_time or 0.0,
-        load.arrivals or LoadModel.arrivals,
-        load.connections or LoadModel.connections,
-    )
+def _load(text: CampaignText) -> LoadText:
+    kind = _kind_of_load(text.primary_workload_parameter.name)
+    return text.load or LoadText(kind=kind)
 
 
 def _kind_of_load(primary_name: str) -> LoadKind:
-    return "open" if primary_name == PRIMARY_OF_LOAD["open"] else "closed"
+    return "open" if primary_name in PRIMARIES_OF_LOAD["open"] else "closed"

@@ -26,6 +26,8 @@ KPI_ALIASES: Mapping[str, str] = {
     "throughput": "throughput_rps",
     "goodput": "goodput_mbps",
     "loss": "loss_pct",
+    "packet_throughput": "throughput_pps",
+    "jitter": "jitter_ms",
     "errors": "error_pct",
 }
 """KPI names without their unit, as people write them."""
@@ -34,7 +36,8 @@ _LIMIT = re.compile(r"\s*([A-Za-z]\w*)\s*(<=|>=|<|>|==|=|≤|≥)\s*(\S.*?)\s*")
 _DIRECTIONS: Mapping[str, Direction] = {"<=": "<=", "≤": "<=", ">=": ">=", "≥": ">="}
 _LONGEST = 300
 _T = TypeVar("_T")
-_EXAMPLE = "p95<=200ms @ rate=300/s, filesize=10kB"
+_POINT = "rate=300/s, filesize=10kB"
+_EXAMPLE = f"p95<=200ms @ {_POINT}"
 
 
 def kpi_name(given: str) -> str:
@@ -59,7 +62,7 @@ def parse_sla(text: str, primary_name: str) -> Sla:
         `KPI<=LIMIT @ NAME=VALUE, ...`: the limit in a unit of the KPI, the values in units of
         their parameters. What stands behind the `@` may be left out.
     primary_name : str
-        Which parameter is `wl`: `rate` or `concurrent`.
+        Which parameter is `wl`: `rate`, `concurrent` or `packet_rate`.
 
     Returns
     -------
@@ -77,6 +80,22 @@ def parse_sla(text: str, primary_name: str) -> Sla:
         raise UsageError(str(error), remedy=f"Write it as {_EXAMPLE}") from None
 
 
+def parse_point(text: str, primary_name: str) -> tuple[float | None, dict[str, ParameterValue]]:
+    """What stands behind the `@` alone: the load, None where it is not said, and the workload.
+
+    Raises
+    ------
+    UsageError
+        With a sentence that names the part that is wrong.
+    """
+    try:
+        if len(text) > _LONGEST:
+            raise ValueError(f"is {shown(text)}, must be an operating point such as {_POINT}")
+        return _workload(text, primary_name, "")
+    except ValueError as error:
+        raise UsageError(str(error), where="at", remedy=f"Write it as {_POINT}") from None
+
+
 def _parsed(text: str, primary_name: str) -> Sla:
     limit_text, _, at_text = text.partition("@")
     match = _LIMIT.fullmatch(limit_text) if len(text) <= _LONGEST else None
@@ -90,7 +109,8 @@ def _parsed(text: str, primary_name: str) -> Sla:
         raise ValueError(f"the limit is {shown(match[3])}, must be over 0")
     if dimension.unit == "%" and limit > 100:
         raise ValueError(f"the limit is {shown(match[3])}, must be at most 100%")
-    wl, workload = _workload(at_text, primary_name) if "@" in text else (None, {})
+    behind = " behind the @"
+    wl, workload = _workload(at_text, primary_name, behind) if "@" in text else (None, {})
     return Sla(kpi, limit, direction, wl, workload, text)
 
 
@@ -103,14 +123,16 @@ def _direction(kpi: str, operator: str) -> Direction:
     return wanted
 
 
-def _workload(text: str, primary_name: str) -> tuple[float | None, dict[str, ParameterValue]]:
+def _workload(
+    text: str, primary_name: str, place: str
+) -> tuple[float | None, dict[str, ParameterValue]]:
     wl: float | None = None
     workload: dict[str, ParameterValue] = {}
     seen: set[str] = set()
     for item in text.split(","):
         name, equals, value_text = (part.strip() for part in item.partition("="))
         if not (name and equals and value_text):
-            raise ValueError(f"has {shown(item.strip())} behind the @, must be NAME=VALUE")
+            raise ValueError(f"has {shown(item.strip())}{place}, must be NAME=VALUE")
         if name in seen:
             raise ValueError(f"gives {shown(name)} twice")
         seen.add(name)
@@ -122,7 +144,7 @@ def _workload(text: str, primary_name: str) -> tuple[float | None, dict[str, Par
             workload[workload_key(name)] = _part(name, WORKLOADS[name].read, value_text)
         else:
             allowed = ", ".join((primary_name, *WORKLOADS))
-            raise ValueError(f"names {shown(name)} behind the @; allowed: {allowed}")
+            raise ValueError(f"names {shown(name)}{place}; allowed: {allowed}")
     return wl, workload
 
 

@@ -114,6 +114,12 @@ PER_SECOND = Dimension(
     {"": 1, "/s": 1, "requests/s": 1, "rps": 1, "k/s": 1e3, "/min": 1 / 60},
     "300/s",
 )
+PACKETS_PER_SECOND = Dimension(
+    "a packet rate",
+    "packets/s",
+    {"": 1, "/s": 1, "packets/s": 1, "pps": 1, "k/s": 1e3, "kpps": 1e3},
+    "5000/s",
+)
 COUNT = Dimension("a number", "", {"": 1}, "16")
 SHARE = Dimension("a share", "", {"": 1, "%": 0.01}, "0.01 or 1%")
 PERCENT = Dimension("a percentage", "%", {"%": 1}, "0.5%")
@@ -127,6 +133,7 @@ MEGABITS = Dimension(
 KPI_DIMENSIONS: Mapping[str, Dimension] = {
     "ms": MILLISECONDS,
     "requests/s": PER_SECOND,
+    "packets/s": PACKETS_PER_SECOND,
     "Mbit/s": MEGABITS,
     "%": PERCENT,
 }
@@ -139,8 +146,15 @@ WORKLOADS: Mapping[str, Dimension] = {
 }
 """Workload parameters by the name that descriptors and SLAs use."""
 
-PRIMARIES: Mapping[str, Dimension] = {"rate": PER_SECOND, "concurrent": COUNT}
-"""Primary workload parameters: requests due per second (open loop), clients (closed loop)."""
+PRIMARIES: Mapping[str, Dimension] = {
+    "rate": PER_SECOND,
+    "concurrent": COUNT,
+    "packet_rate": PACKETS_PER_SECOND,
+}
+"""Primary workload parameters: requests due per second (open loop), clients (closed loop),
+packets due per second (open loop)."""
+PACKET_RATE = "packet_rate"
+"""The primary workload parameter of packets; all others are of requests."""
 
 
 def workload_key(name: str) -> str:

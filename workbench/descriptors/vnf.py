@@ -27,6 +27,7 @@ from workbench.descriptors.reading import Described, Descriptor, Located, Readin
 from workbench.descriptors.units import shown
 from workbench.domain.topology import (
     ConfigurationFile,
+    Passage,
     Placement,
     Readiness,
     ReadinessKind,
@@ -42,12 +43,28 @@ SimulatedKey = Literal[
     "threads",
     "buffer",
     "closes",
+    "connection_us",
     "split_writes",
     "delayed_ack_ms",
     "memory_mb",
+    "blocks",
+    "sheds",
+    "alpha",
+    "serial",
+    "coherence",
+    "stops_at",
+    "steps",
+    "loses_from",
+    "loses_share",
+    "effect_sd",
+    "plateau",
+    "knee_width",
+    "decay",
+    "recovers_below",
+    "cold_factor",
 ]
 """Parameters of a stand-in in the simulated lab (docs/simulated-lab.md)."""
-PLACEHOLDERS = ("upstream_host", "upstream_port", "port", "threads")
+PLACEHOLDERS = ("upstream_host", "upstream_port", "upstream_number", "port", "threads")
 """What a lab fills into `files` besides the descriptor's own `settings`."""
 
 
@@ -90,6 +107,9 @@ class VnfText(Descriptor):
     summary: Summary = ""
     role: Role = "function"
     placement: Placement = "inline"
+    passage: Passage = Field(
+        "proxy", description="A proxy connects upstream, a router forwards packets"
+    )
     build: NonEmptyText | None = Field(
         None, description="Folder with a Dockerfile, relative to this file"
     )
@@ -151,6 +171,7 @@ class VnfText(Descriptor):
             name=name,
             role=self.role,
             placement=self.placement,
+            passage=self.passage,
             summary=self.summary,
             build=portable((folder / self.build).resolve()) if self.build else "",
             image=self.image or "",

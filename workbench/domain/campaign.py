@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from workbench.domain.parameters import (
+    Combination,
     Configuration,
     LoadModel,
     Parameter,
@@ -24,6 +25,7 @@ class TargetPlan:
     target: Target
     resources: tuple[Parameter, ...]
     primary: PrimaryWorkload
+    combine: Combination = "every"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class SamplingPlan:
     """Stop when the change of RMSE falls below this share of the KPI's range (METHOD.md 8)."""
     repetitions: int = 1
     model: str = "gaussian-process"
+    """Behind dRMSE and the curves of single configurations; a target's is `profile_model`."""
     options: Mapping[str, ParameterValue] = field(default_factory=dict)
     """For the sampler; a plugin documents its own."""
 
@@ -51,6 +54,9 @@ class WindowPlan:
     """Lab time after which a point that does not settle is `unsteady`."""
     request_timeout_s: float = 20.0
     """After this a request counts as unfinished, right-censored."""
+    interval: float = 0.0
+    """Windows are added until the KPI's 95 % interval is at most this half width, relative to its
+    value; 0 asks for none. The factor that pays for looking is in `measuring.narrowing`."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,8 @@ class Campaign:
     """Every template that a target names, source and sink included."""
     workload: tuple[Parameter, ...]
     load: LoadModel
+    generator: str = ""
+    """Name of the generator that is to drive; empty: the pre-flight chooses."""
     kpi: str = "p95_ms"
     """The KPI that the sampler models."""
     kpi_max: float = 1000.0
@@ -115,6 +123,8 @@ class Campaign:
     agents: tuple[Agent, ...] = ()
     managers: tuple[Manager, ...] = ()
     initialization: tuple[InitializationCommand, ...] = ()
+    profile_model: str = "auto"
+    """Method of each target's model; `auto`: the best by cross-validation."""
 
     def template(self, name: str) -> VnfTemplate:
         return next(t for t in self.templates if t.name == name)
@@ -123,15 +133,4 @@ class Campaign:
         return next(p for p in self.targets if p.target.name == target)
 
     def configurations(self, plan: TargetPlan) -> tuple[Configuration, ...]:
-        return tuple(grid(plan.resources, self.workload))
-
-    def largest_vcpu_sum(self) -> float:
-        """Cores that the functions of the hungriest configuration are allotted together."""
-        return max(
-            (
-                sum(c.vcpu(vnf.name) for vnf in plan.target.vnfs)
-                for plan in self.targets
-                for c in self.configurations(plan)
-            ),
-            default=0.0,
-        )
+        return tuple(grid(plan.resources, self.workload, plan.combine))

@@ -139,6 +139,18 @@ class WorkspaceHeld(EngineError):
     """Another process owns the workspace."""
 
 
+class Stopped(EngineError):
+    """Somebody asked for the end of what was measured; what was stored is stored."""
+
+    exit_code = INTERRUPTED
+
+
+class BudgetSpent(WorkbenchError):
+    """No more samples may be taken: the lab time that they may cost is spent."""
+
+    title = "Budget"
+
+
 class PluginError(WorkbenchError):
     """A plugin is missing, cannot be loaded or broke its contract."""
 
@@ -152,11 +164,45 @@ class PluginUnknown(PluginError):
     exit_code = WRONG_USE
 
 
-class DataError(WorkbenchError):
-    """Samples that no model can be fitted to; the sentence says what is missing."""
+class DataError(WorkbenchError, ValueError):
+    """Samples that no model can be fitted to; the sentence says what is missing.
+
+    A `ValueError` too: scikit-learn wants that of an estimator.
+    """
 
     title = "Data"
     exit_code = FINDING
+
+
+class SlaError(WorkbenchError):
+    """An SLA that cannot be judged: by what it asks, or by what was profiled."""
+
+    title = "SLA"
+    exit_code = WRONG_USE
+
+
+class SlaIncomplete(SlaError):
+    """It does not say the load, or a workload value that was profiled at several."""
+
+
+class SlaContradiction(SlaError):
+    """No function could hold all limits, or they are asked at different loads."""
+
+
+class KpiUnknown(SlaError):
+    """It limits a KPI that was not profiled, or where that KPI cannot be told apart."""
+
+
+class ConfidenceRefused(SlaError):
+    """A confidence that nothing measured can give, or that a coin gives."""
+
+
+class OutsideProfile(SlaError):
+    """It asks for a load or a workload that lies outside everything profiled."""
+
+
+class NothingAllowed(SlaError):
+    """No allocation is allowed at all."""
 
 
 BY_NAME: dict[str, type[WorkbenchError]] = {
@@ -172,9 +218,18 @@ BY_NAME: dict[str, type[WorkbenchError]] = {
         SessionUnknown,
         EngineError,
         WorkspaceHeld,
+        Stopped,
+        BudgetSpent,
         PluginError,
         PluginUnknown,
         DataError,
+        SlaError,
+        SlaIncomplete,
+        SlaContradiction,
+        KpiUnknown,
+        ConfidenceRefused,
+        OutsideProfile,
+        NothingAllowed,
     )
 }
 """How an error that crossed the link finds its class again (`messages.Failed`)."""

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from workbench.domain.campaign import Campaign
-from workbench.domain.lab import HostFacts
+from workbench.domain.campaign import Campaign, TargetPlan
+from workbench.domain.chains import PartModel
+from workbench.domain.lab import BypassCurve, HostFacts, HostNoise
 from workbench.domain.parameters import Configuration
-from workbench.domain.profiles import Breakpoint, Curve, FittedModel
-from workbench.domain.samples import Sample, Usage
+from workbench.domain.profiles import (
+    Breakpoint,
+    Curve,
+    FittedModel,
+    ModelScore,
+    ParameterInfluence,
+    TargetModel,
+)
+from workbench.domain.recommendations import GreedyRun, Recommendation, Trend, Verification
+from workbench.domain.retraining import CanaryRun, Decision, Proposal, Rollback
+from workbench.domain.samples import Sample, TrialPurpose, Usage
 from workbench.domain.sessions import ConfigurationOutcome, DescriptorText, Outcome, Plan
+from workbench.domain.topology import VnfTemplate
 
 
 @dataclass(frozen=True)
@@ -22,6 +33,8 @@ class SessionCreated:
     seed: int
     host: HostFacts
     tool_version: str
+    noise: HostNoise | None = None
+    """What `doctor --measure` last saw on this lab; None where it was never run."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,14 @@ class TargetDeployed:
     path: str
     """What the pre-flight saw, as a sentence."""
     lab_s: float = 0.0
+    """What it cost."""
+    block: int = 0
+
+
+@dataclass(frozen=True)
+class BypassMeasured:
+    curve: BypassCurve
+    lab_s: float
     """What it cost."""
 
 
@@ -130,11 +151,118 @@ class RunFinished:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class TrialsStarted:
+    """Somebody measures points of his own choice, in a session whose campaign has ended.
+
+    Samples up to `TrialsFinished` are of that purpose. Where the engine died in between there is
+    none: the next `TrialsStarted` or `RunStarted` tells.
+    """
+
+    purpose: TrialPurpose
+    by: str
+    budget_s: float | None
+    """Lab time of these trials after which no new sample is begun."""
+    plans: tuple[TargetPlan, ...] = ()
+    """Targets and allocations that the campaign does not have."""
+    templates: tuple[VnfTemplate, ...] = ()
+    """Of their functions, as far as the campaign has none of that name."""
+    image_digests: Mapping[str, str] = field(default_factory=dict)
+    """Of these templates."""
+
+
+@dataclass(frozen=True)
+class TrialsFinished:
+    outcome: Outcome
+    samples: int
+    invalid: int
+    wall_s: float
+    lab_s: float
+    """Of these trials: deployment, bypass, allocation, warm-up and windows."""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class TargetModelled:
+    """The model of a KPI of a target was chosen and fitted to all its samples: a new version."""
+
+    model: TargetModel
+    scores: tuple[ModelScore, ...]
+    """By which it was chosen, the best first."""
+    fit_cpu_s: float
+    note: str = ""
+    """Why it is not the method that was wanted, as a sentence."""
+
+
+@dataclass(frozen=True)
+class InfluenceMeasured:
+    influence: ParameterInfluence
+
+
+@dataclass(frozen=True)
+class RecommendationIssued:
+    """Somebody asked which allocation carries an SLA, and this was the answer."""
+
+    recommendation: Recommendation
+    templates: Mapping[str, str]
+    """By function, from the source's side; balancers that it may need are among them."""
+    trends: tuple[Trend, ...]
+    """Of the chosen (else the closest) allocation, then of the next cheaper one."""
+
+
+@dataclass(frozen=True)
+class RecommendationVerified:
+    """What was recommended was measured on the lab."""
+
+    recommendation: str
+    """Its id."""
+    verified: Verification
+    by: str
+
+
+@dataclass(frozen=True)
+class GreedyScaled:
+    """Greedy scaling was run on the lab, to be put beside a recommendation."""
+
+    recommendation: str
+    """Its id."""
+    greedy: GreedyRun
+    by: str
+
+
+@dataclass(frozen=True)
+class CanaryEnded:
+    """A real chain was loaded step by step, and there are no more steps."""
+
+    canary: CanaryRun
+    by: str
+
+
+@dataclass(frozen=True)
+class ModelProposed:
+    """The model of a chain was retrained; it is in force once somebody accepts it."""
+
+    proposal: Proposal
+    profiles: tuple[PartModel, ...]
+    """Those of the functions that it rests on."""
+
+
+@dataclass(frozen=True)
+class ProposalDecided:
+    decision: Decision
+
+
+@dataclass(frozen=True)
+class ModelRolledBack:
+    rollback: Rollback
+
+
 Fact = (
     SessionCreated
     | CampaignPlanned
     | RunStarted
     | TargetDeployed
+    | BypassMeasured
     | ConfigurationStarted
     | PointAsked
     | SampleTaken
@@ -145,6 +273,17 @@ Fact = (
     | StopRequested
     | Noted
     | RunFinished
+    | TrialsStarted
+    | TrialsFinished
+    | TargetModelled
+    | InfluenceMeasured
+    | RecommendationIssued
+    | RecommendationVerified
+    | GreedyScaled
+    | CanaryEnded
+    | ModelProposed
+    | ProposalDecided
+    | ModelRolledBack
 )
 
 

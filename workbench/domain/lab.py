@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from workbench.domain.parameters import ParameterValue
+
 
 @dataclass(frozen=True)
 class HostFacts:
@@ -23,6 +25,68 @@ class HostFacts:
     """By template name; a session never mixes two digests (decision 5)."""
     details: Mapping[str, str]
     """Offload settings, governor, conntrack table, seed ... as text."""
+
+
+@dataclass(frozen=True)
+class BypassPoint:
+    """Source to sink without functions, at one load."""
+
+    wl: float
+    throughput_rps: float
+    mean_ms: float
+    p95_ms: float
+    limited_by: str = ""
+    """The finding that says that source, sink or host could not do more; empty below that."""
+    busy_host: bool = False
+    """The host was saturated, and neither source nor sink: they may carry more than this."""
+
+
+@dataclass(frozen=True)
+class BypassCurve:
+    """What source and sink can do on their own (METHOD.md 4), measured once per session and kind.
+
+    A kind is a generator, a load model, whether connections are kept, and the workload parameters.
+    """
+
+    generator: str
+    load_model: str
+    keep_alive: bool
+    workload: Mapping[str, ParameterValue]
+    points: tuple[BypassPoint, ...]
+    """By rising `wl`."""
+
+
+@dataclass(frozen=True)
+class HostNoise:
+    """What one point, measured again and again, showed of a lab's own noise: `doctor --measure`.
+
+    Standard deviations are of log figures. `window_sd` is between samples on one deployment that
+    follow each other, `restart_sd` what a new deployment adds, `drift_sd` what minutes add. The
+    interleaved pairs of the A/A run are what `smallest_difference` rests on.
+    """
+
+    lab: str
+    generator: str
+    measured_at: float
+    """Seconds since the epoch."""
+    samples: int
+    """Per operating point of the run, on all deployments."""
+    deployments: int
+    window_sd: Mapping[str, float]
+    """By KPI (`throughput_rps`, `mean_ms`, `p95_ms`)."""
+    restart_sd: Mapping[str, float]
+    drift_sd: Mapping[str, float]
+    smallest_difference: Mapping[str, float]
+    """By KPI: the relative difference between two sessions under which nothing is claimed."""
+    source_limit_rps: float
+    """What generator and bare sink carried between them; 0 where the lab has no such path."""
+    cpu_model: str = ""
+    cores: int = 0
+    """Of the host that it was measured on, as in `HostFacts`: it says nothing of another one."""
+
+    def in_words(self) -> str:
+        """The smallest visible differences: `6.1% (throughput_rps), 9.0% (mean_ms), ...`."""
+        return ", ".join(f"{d:.1%} ({kpi})" for kpi, d in self.smallest_difference.items())
 
 
 CheckState = Literal["ok", "warning", "missing"]

@@ -12,7 +12,11 @@ ParameterValue = float | str
 
 Scale = Literal["linear", "log"]
 LoadKind = Literal["open", "closed"]
+LoadUnit = Literal["requests", "packets"]
 Direction = Literal["<=", ">="]
+Combination = Literal["every", "places"]
+"""How the values of resource parameters meet: every combination, or the first of each, then the
+second of each (pairs of allocations)."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +24,16 @@ class Parameter:
     """A resource or workload parameter and the values to profile it at.
 
     `key` is `vnf.parameter` for resources (`haproxy.vcpu`) and the plain name with its unit as a
-    suffix for workload parameters (`filesize_bytes`). Resource `vcpu` is in cores.
+    suffix for workload parameters (`filesize_bytes`). Resources are `vcpu` in cores,
+    `memory_bytes`, `bandwidth_mbps`, and `flavor`, which names a set of them.
     """
 
     key: str
     values: tuple[ParameterValue, ...]
     unit: str = ""
+    flavors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Of a flavor parameter: what each of its values allocates, by the last part of the resource
+    key (`vcpu`, `memory_bytes`, `bandwidth_mbps`)."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +69,33 @@ def _plain(value: ParameterValue) -> str:
 
 
 def grid(
-    resources: tuple[Parameter, ...], workload: tuple[Parameter, ...]
+    resources: tuple[Parameter, ...],
+    workload: tuple[Parameter, ...],
+    combine: Combination = "every",
 ) -> Iterator[Configuration]:
-    """Every combination of the parameters' values, the last parameter varying fastest."""
-    for chosen in product(*(p.values for p in (*resources, *workload))):
-        values = dict(zip((p.key for p in (*resources, *workload)), chosen, strict=True))
-        yield Configuration(
-            {p.key: values[p.key] for p in resources}, {p.key: values[p.key] for p in workload}
+    """All combinations of the parameters' values, the last parameter varying fastest.
+
+    A flavor stands in a configuration beside what it allocates: models see numbers. By `places`,
+    a resource with one value has it everywhere.
+    """
+    many = max((len(p.values) for p in resources), default=1)
+    sets = (
+        product(*(p.values for p in resources))
+        if combine == "every"
+        else zip(
+            *(p.values * many if len(p.values) == 1 else p.values for p in resources), strict=True
         )
+    )
+    workloads = tuple(product(*(p.values for p in workload)))
+    for chosen in ((*allotted, *offered) for allotted in sets for offered in workloads):
+        values = dict(zip((p.key for p in (*resources, *workload)), chosen, strict=True))
+        allocated: dict[str, ParameterValue] = {}
+        for parameter in resources:
+            value = allocated[parameter.key] = values[parameter.key]
+            vnf = parameter.key.rpartition(".")[0]
+            for name, amount in parameter.flavors.get(str(value), {}).items():
+                allocated[f"{vnf}.{name}"] = amount
+        yield Configuration(allocated, {p.key: values[p.key] for p in workload})
 
 
 @dataclass(frozen=True)
@@ -94,10 +121,14 @@ class LoadModel:
     connections: int = 64
     """Open loop: the most requests in flight. What is due beyond that waits at the source, is
     counted from its planned time, and is backlog when the load stops."""
+    unit: LoadUnit = "requests"
+    """What is offered. Packets are offered in an open loop only: nothing answers them."""
 
     @property
     def key(self) -> str:
-        """`open-constant`, `closed`, `closed-think-0.1s`: stored with every sample."""
+        """`open-constant`, `packets-constant`, `closed`, `closed-think-0.1s`; in every sample."""
+        if self.unit == "packets":
+            return f"packets-{self.arrivals}"
         if self.kind == "open":
             return f"open-{self.arrivals}"
         return f"closed-think-{self.think_time_s:g}s" if self.think_time_s else "closed"

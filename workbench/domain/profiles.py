@@ -1,4 +1,4 @@
-"""What was concluded from samples: curves and breakpoints."""
+"""What was concluded from samples: curves, breakpoints, models of targets, influence."""
 
 from __future__ import annotations
 
@@ -55,3 +55,139 @@ class FittedModel:
     parameters: Mapping[str, float | str]
     sample_ids: tuple[str, ...]
     coefficients: tuple[float, ...]
+
+
+Verdict = Literal["lower", "higher", "no_visible_difference", "not_comparable"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure of two sessions: a KPI at an operating point, or a breakpoint by a rule.
+
+    `ratio` is second over first with its 95 % interval; `floor` is the smallest relative
+    difference that the hosts' A/A runs can show. A ratio within the floor is no difference,
+    however narrow its interval.
+    """
+
+    target: str
+    configuration: Configuration
+    figure: str
+    """KPI name with `wl`, or `capacity`, `sla`, ..."""
+    wl: float | None
+    first: float | None
+    second: float | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    floor: float
+    verdict: Verdict
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ModelScore:
+    """One method on one KPI of one target, cross-validated, as in paper A's Table 3.
+
+    `rmse`, `mae` and `mad` are in the KPI's unit, `mape` is a share; `log_error` is the median of
+    |log(predicted / true)|, `coverage` the share of samples within their 95 % interval, `width`
+    the median width of these in logs, `fit_s` the mean seconds of a fit. All are None where
+    `trouble` says why the method failed; the two of intervals where it has none.
+    """
+
+    target: str
+    kpi: str
+    method: str
+    samples: int
+    rmse: float | None = None
+    mae: float | None = None
+    mad: float | None = None
+    mape: float | None = None
+    log_error: float | None = None
+    coverage: float | None = None
+    width: float | None = None
+    fit_s: float | None = None
+    best: bool = False
+    trouble: str = ""
+
+
+ModelOrigin = Literal["profile"]
+"""How a version came about: `profile`, fitted to the samples of its own target."""
+
+Setting = bool | int | float | str | None
+"""A constructor parameter of a model, as JSON keeps it."""
+
+
+@dataclass(frozen=True)
+class TargetModel:
+    """The model of one KPI of a target, as stored: fitted again on load (DESIGN.md, decision 4).
+
+    Attributes
+    ----------
+    version : counts from 1 for each target and KPI; a number is never used twice.
+    parameters : what the method was made with; those that the table implies are left out.
+    kpi_max : ceiling of the KPI in its unit, above which every sample counted as it.
+    sample_ids : what it was fitted to, in that order.
+    coefficients : what the fit has learned, to check a later fit by; evenly spread ones of
+        `coefficient_count` where these are too many to be stored.
+    score : its own among those it was chosen by.
+    libraries : packages that the fit rests on, with their versions.
+    """
+
+    target: str
+    kpi: str
+    version: int
+    origin: ModelOrigin
+    method: str
+    parameters: Mapping[str, Setting]
+    kpi_max: float
+    sample_ids: tuple[str, ...]
+    coefficients: tuple[float, ...]
+    coefficient_count: int
+    score: ModelScore
+    libraries: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ModelVersion:
+    """A stored model as a list shows it; `seq` leads to the event that holds the whole of it."""
+
+    target: str
+    kpi: str
+    version: int
+    origin: ModelOrigin
+    method: str
+    samples: int
+    score: ModelScore
+    seq: int
+    at: float
+    """Seconds since the epoch."""
+
+    @classmethod
+    def of(cls, model: TargetModel, seq: int, at: float) -> ModelVersion:
+        return cls(
+            model.target,
+            model.kpi,
+            model.version,
+            model.origin,
+            model.method,
+            len(model.sample_ids),
+            model.score,
+            seq,
+            at,
+        )
+
+
+@dataclass(frozen=True)
+class ParameterInfluence:
+    """The share that every parameter has in what moves each KPI (paper B, 6.3 and Fig. 8).
+
+    `weights` holds, for each of `kpis`, one share for each of `parameters` (resources, workload,
+    then the primary workload); they sum to 1, or are all 0 where the KPI did not vary.
+    """
+
+    target: str
+    parameters: tuple[str, ...]
+    kpis: tuple[str, ...]
+    weights: tuple[tuple[float, ...], ...]
+    samples: int
+    """Valid samples that it rests on."""

@@ -8,17 +8,28 @@ cannot tell the three apart.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from workbench.domain.campaign import Campaign
+from workbench.domain.campaign import Campaign, TargetPlan
+from workbench.domain.durations import duration
 from workbench.domain.events import (
+    BypassMeasured,
     CampaignPlanned,
+    CanaryEnded,
     ConfigurationFinished,
     ConfigurationStarted,
     Event,
+    GreedyScaled,
+    InfluenceMeasured,
     ModelFitted,
+    ModelProposed,
+    ModelRolledBack,
     Noted,
     PointAsked,
+    ProposalDecided,
+    RecommendationIssued,
+    RecommendationVerified,
     RunContinued,
     RunFinished,
     RunPaused,
@@ -27,12 +38,24 @@ from workbench.domain.events import (
     SessionCreated,
     StopRequested,
     TargetDeployed,
+    TargetModelled,
+    TrialsFinished,
+    TrialsStarted,
 )
-from workbench.domain.lab import HostFacts
+from workbench.domain.lab import BypassCurve, HostFacts, HostNoise
 from workbench.domain.parameters import Configuration
-from workbench.domain.profiles import Breakpoint, Curve
-from workbench.domain.samples import Estimate, Sample, Usage
-from workbench.domain.sessions import Outcome, Plan, SessionState
+from workbench.domain.profiles import (
+    Breakpoint,
+    Curve,
+    ModelOrigin,
+    ModelVersion,
+    ParameterInfluence,
+)
+from workbench.domain.recommendations import IssuedRecommendation, Recommendation
+from workbench.domain.retraining import CanaryRun, ChainModels, RetrainingRecord, after
+from workbench.domain.samples import Estimate, Sample, TrialPurpose, Usage
+from workbench.domain.sessions import Outcome, Plan, SessionState, TrialsOutcome
+from workbench.domain.topology import VnfTemplate
 
 _STATE_AFTER: Mapping[Outcome, SessionState] = {
     "done": "finished",
@@ -100,6 +123,37 @@ class ConfigurationView:
 
 
 @dataclass(frozen=True)
+class TrialPoint:
+    """A sample of a trial, with the place that a sample of a configuration has by itself."""
+
+    target: str
+    configuration: Configuration
+    sample: SamplePoint
+
+
+@dataclass
+class TrialsView:
+    """Points that somebody had measured after the campaign, one after the other."""
+
+    purpose: TrialPurpose
+    by: str
+    at: float
+    """When they began, in seconds since the epoch."""
+    budget_s: float | None = None
+    plans: tuple[TargetPlan, ...] = ()
+    """Targets and allocations that the campaign does not have."""
+    templates: tuple[VnfTemplate, ...] = ()
+    samples: list[TrialPoint] = field(default_factory=list)
+    lab_s: float = 0.0
+    outcome: TrialsOutcome = "running"
+    note: str = ""
+
+    @property
+    def invalid(self) -> int:
+        return sum(not taken.sample.valid for taken in self.samples)
+
+
+@dataclass(frozen=True)
 class LogLine:
     """One line of the event log; `seq` leads back to the event, `sample` to its sample."""
 
@@ -122,6 +176,9 @@ class SessionView:
     lab: str = ""
     seed: int = 0
     host: HostFacts | None = None
+    noise: HostNoise | None = None
+    bypasses: list[BypassCurve] = field(default_factory=list)
+    """What source and sink do on their own, one for each kind of load."""
     plan: Plan | None = None
     budget_s: float | None = None
     configurations: list[ConfigurationView] = field(default_factory=list)
@@ -131,16 +188,63 @@ class SessionView:
     started_at: float | None = None
     """When the first run started."""
     lab_s: float = 0.0
-    """Lab seconds spent: samples and deployments, and what a run that ended counted besides."""
+    """Lab seconds spent: samples and deployments, and what a run that ended counted besides; those
+    of trials included."""
     log: list[LogLine] = field(default_factory=list)
     finished: RunFinished | None = None
+    models: list[ModelVersion] = field(default_factory=list)
+    """Every version of every target and KPI, in the order they were made."""
+    influences: list[ParameterInfluence] = field(default_factory=list)
+    """The latest of each target."""
+    recommendations: list[IssuedRecommendation] = field(default_factory=list)
+    """In the order in which they were issued."""
+    trials: list[TrialsView] = field(default_factory=list)
+    """What was measured after the campaign; `configurations` hold the campaign's samples only."""
+
+    canaries: list[CanaryRun] = field(default_factory=list)
+    """In the order in which they ended."""
+    chain_models: list[ChainModels] = field(default_factory=list)
+    """Retrained models by chain and KPI: versions, what is proposed, what was rejected."""
 
     def configuration(self, key: str) -> ConfigurationView | None:
         return next((c for c in self.configurations if c.key == key), None)
 
+    def model(self, target: str, kpi: str, origin: ModelOrigin = "profile") -> ModelVersion | None:
+        """The version in force of those that came about in one way; None where there is none."""
+        own = (target, kpi, origin)
+        return next((m for m in reversed(self.models) if (m.target, m.kpi, m.origin) == own), None)
+
+    def next_version(self, target: str, kpi: str) -> int:
+        """The number that the next model of a KPI gets, however it comes about."""
+        return 1 + max(
+            (m.version for m in self.models if (m.target, m.kpi) == (target, kpi)), default=0
+        )
+
+    def chain_model(self, chain: str, kpi: str) -> ChainModels | None:
+        """What became of a chain's retrained models; None where none was ever proposed."""
+        return next((m for m in self.chain_models if (m.chain, m.kpi) == (chain, kpi)), None)
+
+    def recommendation(self, id: str) -> IssuedRecommendation | None:
+        return next((r for r in self.recommendations if r.recommendation.id == id), None)
+
     @property
     def samples_taken(self) -> int:
+        """The campaign's own."""
         return sum(len(c.samples) for c in self.configurations)
+
+    @property
+    def trial_samples(self) -> int:
+        return sum(len(trials.samples) for trials in self.trials)
+
+    @property
+    def trials_s(self) -> float:
+        """Lab seconds of `lab_s` that trials cost."""
+        return sum(trials.lab_s for trials in self.trials)
+
+    @property
+    def under_trial(self) -> TrialsView | None:
+        """The trials that are under way."""
+        return next((t for t in self.trials[-1:] if t.outcome == "running"), None)
 
     def apply(self, event: Event) -> None:
         """Fold one event. Events that were folded already are ignored, so replays may overlap."""
@@ -149,8 +253,9 @@ class SessionView:
         self.seq, self.at = event.seq, event.at
         level, text, sample = "info", "", ""
         match event.fact:
-            case SessionCreated(campaign=campaign, lab=lab, seed=seed, host=host):
-                self.campaign, self.lab, self.seed, self.host = campaign, lab, seed, host
+            case SessionCreated(campaign=campaign, lab=lab, seed=seed, host=host, noise=noise):
+                self.campaign, self.lab, self.seed = campaign, lab, seed
+                self.host, self.noise = host, noise
                 text = f"session created: campaign {campaign.name} on lab {lab}, seed {seed}"
             case CampaignPlanned(plan=plan):
                 self.plan = plan
@@ -159,15 +264,24 @@ class SessionView:
                 ]
                 text = (
                     f"planned: {len(plan.configurations)} configurations, at most "
-                    f"{plan.samples} samples, about {plan.lab_s / 60:.1f} min of lab time"
+                    f"{plan.samples} samples, about {duration(plan.lab_s)} of lab time"
                 )
             case RunStarted(resumed=resumed, budget_s=budget_s):
+                self.cut_trials_off()
                 self.state, self.budget_s, self.finished = "running", budget_s, None
                 self.started_at = self.started_at or event.at
                 text = "run resumed" if resumed else "run started"
             case TargetDeployed(target=target, path=path, lab_s=lab_s):
-                self.lab_s += lab_s
+                self._spend(lab_s)
                 text = f"{target} deployed: {path}"
+            case BypassMeasured(curve=bypass, lab_s=lab_s):
+                self._spend(lab_s)
+                self.bypasses.append(bypass)
+                most = max((p.throughput_rps for p in bypass.points), default=0.0)
+                text = (
+                    f"bypass measured: {bypass.generator}, {bypass.load_model}, "
+                    f"{'kept' if bypass.keep_alive else 'closing'} connections: {most:.0f}/s"
+                )
             case ConfigurationStarted(target=target, configuration=configuration):
                 view = self._view(target, configuration)
                 view.state = "sampling"
@@ -176,10 +290,14 @@ class SessionView:
                 view = self._view(asked.target, asked.configuration)
                 view.asked, self.current = asked, view.key
             case SampleTaken(sample=taken):
-                view = self._view(taken.point.target, taken.point.configuration)
-                view.samples.append(SamplePoint.of(taken))
-                self.lab_s += taken.lab_s
-                self.current = view.key
+                self._spend(taken.lab_s)
+                place = taken.point.target, taken.point.configuration
+                if (trials := self.under_trial) is not None:
+                    trials.samples.append(TrialPoint(*place, SamplePoint.of(taken)))
+                else:
+                    view = self._view(*place)
+                    view.samples.append(SamplePoint.of(taken))
+                    self.current = view.key
                 level, sample = ("info" if taken.valid else "warning"), taken.id
                 text = _sample_line(taken, self.campaign.kpi if self.campaign else "p95_ms")
             case ModelFitted() as fitted:
@@ -192,9 +310,12 @@ class SessionView:
                 text += f": {finished.note}" if finished.note else ""
                 level = "warning" if finished.outcome == "unusable" else "info"
             case RunPaused(by=by):
-                self.state, text = "paused", f"paused{_by(by)}"
+                # Trials leave the state as the campaign's end made it.
+                self.state = self.state if self.under_trial else "paused"
+                text = f"paused{_by(by)}"
             case RunContinued(by=by):
-                self.state, text = "running", f"continued{_by(by)}"
+                self.state = self.state if self.under_trial else "running"
+                text = f"continued{_by(by)}"
             case StopRequested(by=by, abort=abort):
                 text = f"{'abort' if abort else 'stop after this sample'} requested{_by(by)}"
             case Noted(level=noted_level, text=noted):
@@ -202,15 +323,107 @@ class SessionView:
             case RunFinished() as run:
                 self.finished = run
                 self.state = _STATE_AFTER[run.outcome]
-                self.lab_s = max(self.lab_s, run.measured_s)
+                self.lab_s = max(self.lab_s, run.measured_s + self.trials_s)
                 for view in self.configurations:
                     view.asked = None
                 level = "error" if run.outcome == "failed" else "info"
                 text = f"run {run.outcome}: {run.samples} samples, {run.invalid} invalid"
                 text += f": {run.note}" if run.note else ""
+            case TrialsStarted() as started:
+                self.cut_trials_off()
+                self.trials.append(
+                    TrialsView(
+                        started.purpose,
+                        started.by,
+                        event.at,
+                        started.budget_s,
+                        started.plans,
+                        started.templates,
+                    )
+                )
+                if self.host is not None:
+                    digests = {**started.image_digests, **self.host.image_digests}
+                    self.host = replace(self.host, image_digests=digests)
+                text = f"{started.purpose} started{_by(started.by)}"
+            case TrialsFinished() as ended:
+                if (trials := self.under_trial) is not None:
+                    trials.outcome, trials.note = ended.outcome, ended.note
+                    self.lab_s += max(0.0, ended.lab_s - trials.lab_s)
+                    trials.lab_s = max(trials.lab_s, ended.lab_s)
+                level = "error" if ended.outcome == "failed" else "info"
+                text = f"{trials.purpose if trials else 'trials'} {ended.outcome}: "
+                text += f"{ended.samples} samples, {ended.invalid} invalid"
+                text += f": {ended.note}" if ended.note else ""
+            case TargetModelled(model=model, note=note):
+                self.models.append(ModelVersion.of(model, event.seq, event.at))
+                level = "warning" if note else "info"
+                text = (
+                    f"{model.target}: model {model.version} of {model.kpi} is {model.method}, "
+                    f"fitted to {len(model.sample_ids)} samples"
+                )
+                text += f"; {note}" if note else ""
+            case InfluenceMeasured(influence=measured):
+                others = [i for i in self.influences if i.target != measured.target]
+                self.influences = [*others, measured]
+                text = f"{measured.target}: influence of {', '.join(measured.parameters)} measured"
+            case RecommendationIssued(recommendation=issued):
+                self.recommendations.append(IssuedRecommendation(issued, event.seq))
+                text = _recommendation_line(issued)
+            case RecommendationVerified(recommendation=id, verified=verified, by=by):
+                self._amend(id, verified=verified, lab_iterations=1, lab_s=verified.lab_s)
+                level = "info" if verified.met else "warning"
+                verdict = "holds" if verified.met else "does not hold"
+                text = f"recommendation {id} {verdict} on the lab{_by(by)}"
+                text += f": {verified.note}" if verified.note else ""
+            case GreedyScaled(recommendation=id, greedy=greedy, by=by):
+                self._amend(id, greedy=greedy)
+                text = f"greedy scaling beside recommendation {id}{_by(by)}: "
+                text += f"{greedy.lab_iterations} allocations on the lab"
+                text += f"; {greedy.note}" if greedy.note else ""
+            case CanaryEnded(canary=canary, by=by):
+                self.canaries.append(canary)
+                tripped = canary.ending.state in ("guard", "foreseen")
+                level = "warning" if tripped else "info"
+                text = f"{canary.plan.chain}: canary ended{_by(by)}: {canary.ending.note}"
+            case ModelProposed(proposal=proposed):
+                self._retrain(proposed)
+                text = f"{proposed.chain}: proposal {proposed.id} for {proposed.kpi}: "
+                text += proposed.statement
+            case ProposalDecided(decision=decision):
+                self._retrain(decision)
+                verb = "accepted" if decision.accepted else "rejected"
+                text = f"proposal {decision.proposal} {verb}{_by(decision.by)}"
+                text += f": {decision.why}" if decision.why else ""
+            case ModelRolledBack(rollback=rollback):
+                self._retrain(rollback)
+                text = f"{rollback.chain}: back to model {rollback.version} of {rollback.kpi}"
+                text += _by(rollback.by) + (f": {rollback.why}" if rollback.why else "")
         if text:
             self.log.append(LogLine(event.seq, event.at, level, text, sample))
             del self.log[:-LOG_LINES]
+
+    def _amend(self, id: str, **figures: Any) -> None:
+        """A stored recommendation with what the lab said of it; it keeps its place."""
+        self.recommendations = [
+            replace(issued, recommendation=replace(issued.recommendation, **figures))
+            if issued.recommendation.id == id
+            else issued
+            for issued in self.recommendations
+        ]
+
+    def _retrain(self, record: RetrainingRecord) -> None:
+        state = {(models.chain, models.kpi): models for models in self.chain_models}
+        self.chain_models = list(after(state, record).values())
+
+    def cut_trials_off(self) -> None:
+        """Trials without an end: their engine died."""
+        if (trials := self.under_trial) is not None:
+            trials.outcome = "interrupted"
+
+    def _spend(self, lab_s: float) -> None:
+        self.lab_s += lab_s
+        if (trials := self.under_trial) is not None:
+            trials.lab_s += lab_s
 
     def _view(self, target: str, configuration: Configuration) -> ConfigurationView:
         key = f"{target}/{configuration.key}"
@@ -231,3 +444,10 @@ def _sample_line(sample: Sample, kpi: str) -> str:
     estimate = sample.kpis.get(kpi)
     figure = f"{kpi}={estimate.value:.3g}" if estimate else f"{kpi} not stated"
     return f"{where}: {figure}" + ("" if sample.valid else f", not valid: {sample.reason}")
+
+
+def _recommendation_line(issued: Recommendation) -> str:
+    asked = "; ".join(sla.text or f"{sla.kpi}{sla.direction}{sla.limit:g}" for sla in issued.slas)
+    chosen = issued.chosen
+    found = "nothing meets it" if chosen is None else f"{chosen.cost:.4g} {chosen.cost_unit}"
+    return f"{issued.chain}: recommendation {issued.id} for {asked}: {found}"

@@ -25,6 +25,32 @@ Reason = Literal[
 ]
 """Why a sample is not valid (METHOD.md 4), in the order in which they are reported."""
 
+Label = Literal[
+    "throttled",
+    "quota_jump",
+    "stall_200ms",
+    "bypass_share",
+    "not_cpu_limited",
+    "backlog",
+    "overloaded",
+    "censored",
+    "uncharged_cpu",
+]
+"""What is worth knowing of a sample and does not invalidate it (METHOD.md 4 and 5):
+
+`throttled`: quota periods in which the function stood still; `quota_jump`: so many requests meet a
+quota gap that p95 lies on it or beside it; `stall_200ms`: retransmission time-outs show as a mode
+near 200 ms; `bypass_share`: what the path without the function takes of the response time;
+`not_cpu_limited`: saturated at usage under 90 % of the allocation; `backlog`, `overloaded`: what
+waits for a connection, and what grows; `censored`: a response time is only known from below;
+`uncharged_cpu`: CPU time of forwarding that the quota of a router does not catch, as a share.
+"""
+
+TrialPurpose = Literal["canary", "verification", "greedy"]
+Purpose = Literal["profile", TrialPurpose]
+"""What a sample was taken for: by a campaign's sampler (`profile`), or as a trial that somebody
+asked for after the campaign. Stand-alone profiles learn from the first only."""
+
 KPI_UNITS: Mapping[str, str] = {
     "p50_ms": "ms",
     "p95_ms": "ms",
@@ -32,11 +58,14 @@ KPI_UNITS: Mapping[str, str] = {
     "mean_ms": "ms",
     "throughput_rps": "requests/s",
     "goodput_mbps": "Mbit/s",
+    "throughput_pps": "packets/s",
+    "jitter_ms": "ms",
     "loss_pct": "%",
     "error_pct": "%",
 }
-"""KPIs that every HTTP sample carries. `loss_pct` is the share of planned requests that were not
-answered in time (open loop), `error_pct` the share of answers that were errors."""
+"""`*_pps` and `jitter_ms` are of packet samples, `*_rps` of request samples. `loss_pct` is the
+share of planned requests that were not answered in time (open loop), or of sent packets that did
+not arrive; `error_pct` is the share of answers that were errors."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +105,26 @@ class Finding:
     limit: float
     evidence: str
     """A sentence: which thread, which counter."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A label with the figure that earned it and where that was read."""
+
+    label: Label
+    figure: float
+    evidence: str
+    """A sentence: which component, which counter."""
+
+
+@dataclass(frozen=True)
+class Bypass:
+    """The same load from source to sink without the functions, read off the bypass curve."""
+
+    throughput_rps: float
+    """The most that source and sink carried between them."""
+    mean_ms: float
+    p95_ms: float
 
 
 @dataclass(frozen=True)
@@ -129,7 +178,8 @@ class Sample:
     """KPIs and usage at one operating point, with validity, repetition and interval."""
 
     id: str
-    """`<target>/<configuration hash>/<wl>/<repetition>`: content key, unique in a session."""
+    """`<target>/<configuration hash>/<wl>/<repetition>`: content key, unique in a session; that of
+    a trial ends in `/<purpose>`."""
     point: OperatingPoint
     kpis: Mapping[str, Estimate]
     """By KPI name (`KPI_UNITS`); a KPI that cannot be stated is absent, never zero."""
@@ -138,8 +188,8 @@ class Sample:
     valid: bool
     findings: tuple[Finding, ...]
     labels: tuple[str, ...]
-    """Remarks that do not invalidate: `throttled`, `not_cpu_limited`, `censored`, `interpolated`
-    (recorded lab: not measured at this point), `without_windows` ..."""
+    """Names of the `remarks`, and what the recorded lab says of a point that was not measured:
+    `interpolated`, `without_windows`, ..."""
     load_model: str
     kpi_definition: KpiDefinition
     generator: str
@@ -162,6 +212,13 @@ class Sample:
     """Everything that the visit cost on the lab's clock: allocation, warm-up, windows."""
     p_sla: Estimate | None = None
     """P(R <= the campaign's SLA limit), where it names one on a response time."""
+    remarks: tuple[Remark, ...] = ()
+    bypass: Bypass | None = None
+    """None where the lab has no path past the functions, or none was measured."""
+    block: int = 0
+    """Which deployment of its target it was taken on (METHOD.md 1): samples of one block share
+    that start's luck."""
+    purpose: Purpose = "profile"
 
     @property
     def reason(self) -> str:

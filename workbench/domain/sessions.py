@@ -15,6 +15,9 @@ SessionState = Literal[
 Outcome = Literal["done", "stopped", "aborted", "budget", "failed"]
 """How a run ended."""
 
+TrialsOutcome = Literal[Outcome, "running", "interrupted"]
+"""How trials ended; `interrupted`: their engine died, what they took is stored."""
+
 ConfigurationOutcome = Literal[
     "converged", "max_samples", "skipped", "budget", "unusable", "stopped"
 ]
@@ -51,6 +54,22 @@ class PlannedConfiguration:
 
 
 @dataclass(frozen=True)
+class SamplerCost:
+    """What a campaign would cost with one of the registered samplers."""
+
+    sampler: str
+    samples: int
+    lab_s: float
+    """Deployments and bypass curves included."""
+    figure: Literal["played", "at_most", "unknown"]
+    """`played`: against a stand-in of the functions; `at_most`: all that the plan allows;
+    `unknown`: it cannot be made or breaks its contract (`note`)."""
+    chosen: bool = False
+    """It is the one that the campaign names."""
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a campaign will cost, shown before it starts."""
 
@@ -61,7 +80,11 @@ class Plan:
     """At most."""
     lab_s: float
     """Estimated, deployments included."""
+    most_lab_s: float = 0.0
+    """If every point took its whole time-out, as the papers' fixed protocols do."""
     warnings: tuple[str, ...] = ()
+    samplers: tuple[SamplerCost, ...] = ()
+    """Of every registered sampler, cheapest in lab time first; only where they were asked for."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from workbench.domain.samples import KPI_UNITS, Sample, Usage
 LABEL_SEPARATOR = ";"
 USAGE_PREFIX = "usage."
 USAGE_FIELDS = tuple(field.name for field in fields(Usage))
-COMMON = ("source", "sink", "host")
+COMMON = ("source", "sink", "host", "workbench")
 """Components besides the functions."""
 
 POINT = ("wl", "repetition")
@@ -46,10 +46,15 @@ FACTS = (
     "unfinished",
     "windows",
     "batches",
+    "block",
+    "purpose",
     "straddle_share",
     "p_sla",
     "p_sla_low",
     "p_sla_high",
+    "bypass_throughput_rps",
+    "bypass_mean_ms",
+    "bypass_p95_ms",
     "id",
 )
 """Columns behind the usage, in their order."""
@@ -87,12 +92,15 @@ def _row(
     for component in components:
         used = sample.usage.get(component)
         row += [getattr(used, field) if used else None for field in USAGE_FIELDS]
-    p_sla = sample.p_sla
+    p_sla, bypass = sample.p_sla, sample.bypass
     special: dict[str, object] = {
         "labels": LABEL_SEPARATOR.join(sample.labels),
         "p_sla": p_sla.value if p_sla else None,
         "p_sla_low": p_sla.low if p_sla else None,
         "p_sla_high": p_sla.high if p_sla else None,
+        "bypass_throughput_rps": bypass.throughput_rps if bypass else None,
+        "bypass_mean_ms": bypass.mean_ms if bypass else None,
+        "bypass_p95_ms": bypass.p95_ms if bypass else None,
     }
     row += [special[name] if name in special else getattr(sample, name) for name in FACTS]
     return row

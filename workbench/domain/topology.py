@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from string import Template
 from typing import Literal
 
 from msgspec import Struct
@@ -15,6 +16,13 @@ from msgspec import Struct
 Placement = Literal["inline", "passive"]
 Role = Literal["function", "source", "sink"]
 ReadinessKind = Literal["http", "tcp", "command"]
+Passage = Literal["proxy", "router"]
+"""How traffic passes: a proxy ends connections and makes its own upstream, a router forwards
+packets from one network to the next."""
+
+
+UPSTREAM_NUMBER = "upstream_number"
+"""Placeholder that counts upstreams from 1; the line that it stands in is there for each."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,7 @@ class VnfTemplate:
     name: str
     role: Role = "function"
     placement: Placement = "inline"
+    passage: Passage = "proxy"
     summary: str = ""
     build: str = ""
     """As `paths.located` finds it, so that it holds on another installation."""
@@ -66,6 +75,11 @@ class VnfTemplate:
     """Workload parameters that a source can offer, by the name descriptors use (`filesize`)."""
     simulated: Mapping[str, float] = field(default_factory=dict)
     """Parameters of the function's stand-in in the simulated lab (docs/simulated-lab.md)."""
+
+    @property
+    def balances(self) -> bool:
+        """Whether it can split its traffic: its configuration has a line for each upstream."""
+        return any(UPSTREAM_NUMBER in Template(f.text).get_identifiers() for f in self.files)
 
 
 class Vnf(Struct, frozen=True, tag_field="kind", tag="vnf"):
@@ -117,12 +131,3 @@ def _walk(node: Node) -> Iterator[Vnf]:
         case Parallel(branches):
             for branch in branches:
                 yield from _walk(branch)
-
-
-def series_of(target: Target) -> tuple[Vnf, ...] | None:
-    """The functions in their order if the target is a plain series, else None."""
-    if isinstance(target.graph, Vnf):
-        return (target.graph,)
-    if isinstance(target.graph, Series) and all(isinstance(p, Vnf) for p in target.graph.parts):
-        return target.vnfs
-    return None

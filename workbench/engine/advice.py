@@ -7,7 +7,6 @@ it has lost (it may be killed at any time) it rebuilds from the stored samples.
 from __future__ import annotations
 
 import importlib
-import inspect
 import math
 import time
 from collections import OrderedDict
@@ -17,12 +16,15 @@ from typing import TYPE_CHECKING
 
 from workbench import plugins
 from workbench.domain.campaign import Campaign
-from workbench.domain.errors import PluginError, WorkbenchError
+from workbench.domain.errors import PluginError
+from workbench.domain.lab import BypassCurve, HostNoise
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint, Curve, FittedModel
 from workbench.domain.samples import Measurement, Sample
+from workbench.engine.guarded import MODEL, GuardedSampler
+from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor, variance_floor
 from workbench.measuring.records import Drive
-from workbench.sampling.base import Ask, Ending, Sampler, Space
+from workbench.sampling.base import Ask, Ending, Space
 
 if TYPE_CHECKING:  # its imports take seconds, and the engine only hands these values on
     from workbench.measuring.judging import Terms
@@ -54,6 +56,11 @@ class Question:
     skipped: tuple[Configuration, ...]
     fit: tuple[Configuration, ...]
     """Configurations whose curve and breakpoints are to be found anew."""
+    others: tuple[Sample, ...] = ()
+    """Of the session's other targets, for the variance floor; with `known` 0, else kept."""
+    noise: HostNoise | None = None
+    distrusted: bool = False
+    """The campaign's sampler or model has hung: what ships serves in their place."""
 
 
 @dataclass(frozen=True)
@@ -67,22 +74,29 @@ class Fit:
     cpu_s: float
     trouble: str = ""
     """Why no curve or no breakpoints could be found, where that was not foreseen."""
+    set_aside: str = ""
+    """Why another model than the campaign's was fitted, as a sentence."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What to measure next and for how long at first, who has ended, what was fitted."""
+    """What to measure next, for how long at first and by which floor, who has ended, what was
+    fitted."""
 
     ask: Ask | None
     first_s: float
     endings: Mapping[Configuration, Ending]
     fits: tuple[Fit, ...]
+    floor: VarianceFloor
     cpu_s: float
+    set_aside: str = ""
+    """Why another sampler than the campaign's asks, as a sentence."""
 
 
 @dataclass
 class _State:
-    sampler: Sampler
+    sampler: GuardedSampler
+    others: tuple[Sample, ...]
     samples: list[Sample] = field(default_factory=list)
     skipped: set[Configuration] = field(default_factory=set)
 
@@ -101,7 +115,9 @@ def advise(question: Question) -> Advice | None:
     begin = time.process_time()
     state = _states.get(question.key)
     if question.known == 0:
-        state = _states[question.key] = _State(_sampler(question))
+        space = space_of(question.campaign, question.target, question.seed)
+        sampler = GuardedSampler(question.campaign, space, distrusted=question.distrusted)
+        state = _states[question.key] = _State(sampler, question.others)
     elif state is None or len(state.samples) != question.known:
         return None
     _states.move_to_end(question.key)
@@ -122,7 +138,9 @@ def advise(question: Question) -> Advice | None:
         _first_s(question, state.samples, ask) if ask else 0.0,
         dict(state.sampler.endings),
         fits,
+        variance_floor((*state.others, *state.samples), question.noise),
         time.process_time() - begin,
+        state.sampler.set_aside,
     )
 
 
@@ -132,19 +150,41 @@ def judge_drives(
     point: OperatingPoint,
     started_at: float,
     lab_s: float,
+    *,
+    bypass: BypassCurve | None = None,
+    floor: VarianceFloor = METHOD_FLOOR,
+    block: int = 0,
 ) -> tuple[Measurement, bool, float]:
-    """What was measured so far, whether that settles the point, and else how long to go on."""
+    """What was measured so far, whether that settles the point, and else how long to go on.
+
+    `floor` is `measuring.floor.variance_floor(samples of the session, noise of the lab)`.
+    """
     from workbench.measuring.judging import judge
 
-    judgement = judge(drives, point, terms(campaign), started_at=started_at, lab_s=lab_s)
+    given = terms(campaign, bypass=bypass, floor=floor, block=block)
+    judgement = judge(drives, point, given, started_at=started_at, lab_s=lab_s)
     return judgement.measurement, judgement.settled, judgement.next_s
 
 
-def terms(campaign: Campaign) -> Terms:
-    """What `measuring` needs to know of a campaign."""
+def terms(
+    campaign: Campaign,
+    *,
+    bypass: BypassCurve | None = None,
+    floor: VarianceFloor = METHOD_FLOOR,
+    block: int = 0,
+) -> Terms:
+    """What `measuring` needs to know of a campaign, and of what its session has seen so far."""
     from workbench.measuring.judging import Terms
 
-    return Terms(load=campaign.load, windows=campaign.windows, sla=campaign.sla, kpi=campaign.kpi)
+    return Terms(
+        load=campaign.load,
+        windows=campaign.windows,
+        sla=campaign.sla,
+        kpi=campaign.kpi,
+        variance_floor=floor,
+        bypass=bypass,
+        block=block,
+    )
 
 
 def space_of(campaign: Campaign, target: str, seed: int) -> Space:
@@ -162,37 +202,15 @@ def space_of(campaign: Campaign, target: str, seed: int) -> Space:
     )
 
 
-def _sampler(question: Question) -> Sampler:
-    plan = question.campaign.sampling
-    kind = plugins.load("samplers", plan.method)
-    try:
-        space = space_of(question.campaign, question.target, question.seed)
-        if "model_factory" in inspect.signature(kind).parameters:
-            # The science rooms know the built-in models only; a plugin's is handed in.
-            factory = plugins.load("models", plan.model)
-            sampler: Sampler = kind(space, plan, model_factory=factory)
-        else:
-            sampler = kind(space, plan)
-    except WorkbenchError:
-        raise
-    except Exception as error:  # a plugin may fail in any way
-        raise PluginError(
-            f"the sampler {plan.method!r} cannot be made: {type(error).__name__}: {error}",
-            where=question.target,
-        ) from error
-    return sampler
-
-
 def _fit(question: Question, samples: Sequence[Sample], configuration: Configuration) -> Fit:
     from workbench.models.breakpoints import find_breakpoints
-    from workbench.models.profile import fit_profile
 
     campaign, target = question.campaign, question.target
     space = space_of(campaign, target, question.seed)
     begin = time.process_time()
     curve = model = None
     breakpoints: tuple[Breakpoint, ...] = ()
-    trouble = ""
+    trouble = set_aside = ""
     try:
         breakpoints = find_breakpoints(
             target,
@@ -204,50 +222,80 @@ def _fit(question: Question, samples: Sequence[Sample], configuration: Configura
             kpi_max=space.kpi_max,
             loss_goal=space.loss_goal,
             sla=space.sla,
+            noise=question.noise,
         )
-        curve, model = fit_profile(
-            target,
-            configuration,
-            samples,
-            space.primary,
-            space.kpi,
-            space.kpi_max,
-            campaign.sampling.model,
-            plugins.load("models", campaign.sampling.model),
-        )
+        method = MODEL if question.distrusted else campaign.sampling.model
+        try:
+            curve, model = _curve(question, samples, configuration, method)
+        except Exception as error:
+            if method == MODEL:
+                raise
+            curve, model = _curve(question, samples, configuration, MODEL)
+            what = error.what if isinstance(error, PluginError) else _raised(error)
+            set_aside = f"the model {method!r} {what}; {MODEL!r} takes over"
     except Exception as error:  # noqa: BLE001 - samples are kept whatever a model makes of them
         trouble = f"{type(error).__name__}: {error}"
-    return Fit(configuration, curve, model, breakpoints, time.process_time() - begin, trouble)
+    cpu_s = time.process_time() - begin
+    return Fit(configuration, curve, model, breakpoints, cpu_s, trouble, set_aside)
+
+
+def _curve(
+    question: Question, samples: Sequence[Sample], configuration: Configuration, method: str
+) -> tuple[Curve | None, FittedModel | None]:
+    from workbench.models.profile import fit_profile
+
+    campaign, target = question.campaign, question.target
+    curve, model = fit_profile(
+        target,
+        configuration,
+        samples,
+        campaign.target_plan(target).primary,
+        campaign.kpi,
+        campaign.kpi_max,
+        method,
+        plugins.load("models", method),
+    )
+    if curve and not all(map(math.isfinite, (*curve.mean, *curve.low, *curve.high))):
+        raise PluginError("predicts what is not finite")
+    return curve, model
+
+
+def _raised(error: Exception) -> str:
+    return f"raises {type(error).__name__}: {error}"
 
 
 def _first_s(question: Question, samples: Sequence[Sample], ask: Ask) -> float:
-    """Seconds of the first drive at the point asked for, from what was seen near it."""
+    point = OperatingPoint(question.target, ask.configuration, ask.wl, ask.repetition)
+    return first_s(question.campaign, samples, point)
+
+
+def first_s(campaign: Campaign, samples: Sequence[Sample], point: OperatingPoint) -> float:
+    """Seconds of the first drive at a point, from what was seen near it: samples of its target."""
     from workbench.measuring.judging import first_drive_s
     from workbench.models.selection import BOUND_LABELS
 
-    point = OperatingPoint(question.target, ask.configuration, ask.wl, ask.repetition)
     near = min(
         (
             s
             for s in samples
             if s.valid
-            and s.point.configuration == ask.configuration
+            and s.point.configuration == point.configuration
             # Times in overload grow for as long as one watches: they say nothing of a response.
             and BOUND_LABELS.isdisjoint(s.labels)
         ),
-        key=lambda s: abs(math.log(s.point.wl / ask.wl)),
+        key=lambda s: abs(math.log(s.point.wl / point.wl)),
         default=None,
     )
     rate = near.kpi("throughput_rps") if near else None
     response_ms = near.kpi("mean_ms") if near else None
-    if near and rate and question.campaign.load.kind == "open":
+    if near and rate and campaign.load.kind == "open":
         if rate < SATURATED * near.point.wl:
-            rate, response_ms = min(ask.wl, rate), None  # a growing backlog has no mean
+            rate, response_ms = min(point.wl, rate), None  # a growing backlog has no mean
         else:
-            rate = ask.wl
+            rate = point.wl
     return first_drive_s(
         point,
-        terms(question.campaign),
+        terms(campaign),
         expected_rate=rate,
         expected_response_s=response_ms / 1000 if response_ms else None,
     )

@@ -8,7 +8,6 @@ costs no memory and misses no event.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from dataclasses import replace
 from typing import Protocol
@@ -17,6 +16,7 @@ from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import Event, Fact, SampleTaken, Tick
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Measurement, Sample
+from workbench.engine.clock import now
 from workbench.store.session_file import SessionFile
 
 QUEUE = 256
@@ -26,7 +26,13 @@ QUEUE = 256
 class Publisher(Protocol):
     """What a run needs of a channel."""
 
-    view: SessionView
+    @property
+    def view(self) -> SessionView: ...
+
+    @property
+    def broken(self) -> bool: ...
+
+    async def mend(self) -> tuple[Event, ...]: ...
 
     async def record(self, fact: Fact, measurement: Measurement | None = None) -> Event: ...
 
@@ -53,6 +59,10 @@ class Channel:
     def followed(self) -> bool:
         return bool(self._followers)
 
+    @property
+    def followers(self) -> int:
+        return len(self._followers)
+
     async def record(self, fact: Fact, measurement: Measurement | None = None) -> Event:
         """Commit a fact, then show it to everybody.
 
@@ -67,13 +77,34 @@ class Channel:
 
     async def _record(self, fact: Fact, measurement: Measurement | None) -> Event:
         async with self._recording:  # events are seen in the order of their numbers
-            event = await self.file.append(fact, at=time.time(), measurement=measurement)
-            self.view.apply(event)
-            if isinstance(fact, SampleTaken):
-                self.last_samples[fact.sample.point.target] = fact.sample
-            for follower in self._followers:
-                follower.offer(event)
+            event = await self.file.append(fact, at=now(), measurement=measurement)
+            self._show(event)
         return event
+
+    @property
+    def broken(self) -> bool:
+        """A write failed: nothing can be recorded until the file is opened anew."""
+        return self.file.broken
+
+    async def mend(self) -> tuple[Event, ...]:
+        """Open the file anew after a failed write; the events that are in it all the same.
+
+        Raises `SessionError` as long as it cannot be opened.
+        """
+        async with self._recording:
+            await self.file.close()
+            self.file = await SessionFile.open(self.file.path)
+            stored = await self.file.events(self.view.seq)
+            for event in stored:
+                self._show(event)
+        return stored
+
+    def _show(self, event: Event) -> None:
+        self.view.apply(event)
+        if isinstance(event.fact, SampleTaken):
+            self.last_samples[event.fact.sample.point.target] = event.fact.sample
+        for follower in self._followers:
+            follower.offer(event)
 
     def tick(self, tick: Tick) -> None:
         """Show something fleeting."""
@@ -95,8 +126,15 @@ class Channel:
         view = replace(
             self.view,
             configurations=[replace(c, samples=list(c.samples)) for c in self.view.configurations],
+            bypasses=list(self.view.bypasses),
             log=list(self.view.log),
+            models=list(self.view.models),
+            influences=list(self.view.influences),
+            recommendations=list(self.view.recommendations),
+            trials=[replace(t, samples=list(t.samples)) for t in self.view.trials],
         )
+        if not self.live:
+            view.cut_trials_off()
         if not self.live and view.state in ("planned", "running", "paused"):
             view.state = "interrupted"
         return view

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from workbench import __version__
 from workbench.domain import codec, messages
+from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import (
     EngineError,
     SessionError,
@@ -19,21 +20,27 @@ from workbench.domain.errors import (
     WorkspaceHeld,
 )
 from workbench.domain.messages import Hello, Reply, Request
+from workbench.domain.samples import TrialPurpose
 from workbench.engine import queries
 from workbench.engine.channel import Channel, Following
 from workbench.engine.host_lock import FileLock, own
+from workbench.engine.host_measuring import HostMeasuring
 from workbench.engine.lag import LagMonitor
 from workbench.engine.library import Library
 from workbench.engine.pool import Pool
+from workbench.engine.profiling import Order
 from workbench.engine.run import Run
 from workbench.engine.starting import Ready, Starting
 from workbench.engine.strays import reap_strays
+from workbench.engine.trials import Trials
+from workbench.engine.turn import Turn
 from workbench.log import logger, open_log
 from workbench.paths import Workspace, measuring_lock
 
 if TYPE_CHECKING:
     from workbench.engine.http import HttpDoor
 
+FINISHED_TICK_S = 0.2
 PATIENCE_S = 3.0
 """How long a start waits for another command that holds the workspace for a moment."""
 
@@ -63,11 +70,16 @@ class Engine:
         self._http: HttpDoor | None = None
         self._lock = FileLock(workspace.engine_lock)
         self._pool = Pool()
+        self._science = Pool()
+        """For questions that take minutes: a campaign's sampler must not wait behind them."""
         self._starting = Starting(self.library, self._pool)
         self._slot = asyncio.Lock()
         """One campaign of this engine measures at a time."""
-        self._runs: dict[str, Run] = {}
+        self._host = HostMeasuring(self.library, self._pool, self._slot, self.host_lock)
+        self._runs: dict[str, Turn] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._scoring = ""
+        """Which model is being compared, as a sentence."""
         self._started_at = 0.0
         self._background: set[asyncio.Task[None]] = set()
         self._ending = False
@@ -114,6 +126,7 @@ class Engine:
     async def interrupt_runs(self) -> None:
         """End all runs where they stand, their labs torn down; their feeds end. No new ones."""
         self._ending = True
+        await self._host.stop()
         for run in self._runs.values():
             run.interrupt()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -132,6 +145,7 @@ class Engine:
             self._http = None
         await self.library.close()
         await self._pool.close()
+        await self._science.close()
         await self.lag.stop()
         if self._lock.held:
             log.info("engine ended", pid=os.getpid())
@@ -140,12 +154,23 @@ class Engine:
             self._close_log()
             self._close_log = None
 
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """Sessions whose campaign runs or waits for its turn."""
+        return tuple(name for name, run in self._runs.items() if not run.concluded)
+
+    async def until_finished(self) -> None:
+        """Return when no campaign runs or waits, or when asked to stop."""
+        while self.unfinished and not self.stopping.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.stopping.wait(), FINISHED_TICK_S)
+
     async def until_idle(self, linger_s: float) -> None:
         """Return when asked to stop, or after `linger_s` without campaign and client."""
         loop = asyncio.get_running_loop()
         idle_since = loop.time()
         while not self.stopping.is_set():
-            if self._runs or self.clients:
+            if self._runs or self._host.busy or self.clients:
                 idle_since = loop.time()
             elif loop.time() - idle_since >= linger_s:
                 log.info("nobody needs the engine", linger_s=linger_s)
@@ -199,7 +224,9 @@ class Engine:
 
     async def _answer(self, request: Request, who: Hello) -> Reply:
         match request:
-            case messages.RunCampaign() | messages.ResumeSession() if self._ending:
+            case messages.RunCampaign() | messages.ResumeSession() | messages.MeasureHost() if (
+                self._ending
+            ):
                 raise EngineError("is ending", remedy="Try again in a moment")
             case messages.RunCampaign():
                 return self._launch(await self._starting.new(request))
@@ -210,6 +237,13 @@ class Engine:
                 return self._pause(self._run(session), by or who.identity)
             case messages.ContinueRun(session=session, by=by):
                 return self._continue(self._run(session), by or who.identity)
+            case messages.MeasureHost():
+                return await self._host.measure(request)
+            case messages.StopRun(session=session) if (
+                session == messages.HOST_NOISE and self._host.busy
+            ):
+                await self._host.stop()
+                return messages.Done("the host is not measured any more")
             case messages.StopRun(session=session, abort=abort, by=by):
                 return await self._stop(self._run(session), abort, by or who.identity)
             case messages.SkipConfiguration():
@@ -222,6 +256,18 @@ class Engine:
                 self.stopping.set()
                 self._do_in_background(self.interrupt_runs())
                 return messages.Done("the engine ends")
+            case messages.ScoreModels():
+                return await self._score(request, who)
+            case messages.PredictChain() | messages.CompareChain():
+                return await self._foresee(request, who)
+            case messages.Recommend():
+                return await self._recommend(request, who)
+            case messages.RetrainChain():
+                return await self._retrain(request, who)
+            case messages.RollBackModel(by=by):
+                from workbench.engine.retraining import roll_back
+
+                return await roll_back(self.library, request, by=by or who.identity)
             case messages.GetStatus():
                 return self.status()
             case messages.PlanCampaign():
@@ -230,6 +276,75 @@ class Engine:
                 return messages.Done()
             case _:
                 return await queries.answer(self.library, request)
+
+    async def _score(self, request: messages.ScoreModels, who: Hello) -> Reply:
+        from workbench.engine.modelling import score
+
+        def say(text: str) -> None:
+            self._scoring = text
+
+        try:
+            return await score(
+                self.library, self._science, request, store=who.role != "observer", say=say
+            )
+        finally:
+            say("")
+
+    async def _foresee(
+        self, request: messages.PredictChain | messages.CompareChain, who: Hello
+    ) -> Reply:
+        from workbench.engine.chain_comparing import compare_chain
+        from workbench.engine.predicting import predict_chain
+
+        def say(text: str) -> None:
+            self._scoring = text
+
+        store = who.role != "observer"
+        try:
+            if isinstance(request, messages.PredictChain):
+                return await predict_chain(
+                    self.library, self._science, request, store=store, say=say
+                )
+            return await compare_chain(self.library, self._science, request, store=store, say=say)
+        finally:
+            say("")
+
+    async def _recommend(self, request: messages.Recommend, who: Hello) -> Reply:
+        from workbench.engine.recommending import recommend
+
+        def say(text: str) -> None:
+            self._scoring = text
+
+        try:
+            return await recommend(
+                self.library,
+                self._science,
+                self.trials,
+                request,
+                store=who.role != "observer",
+                by=request.by or who.identity,
+                say=say,
+            )
+        finally:
+            say("")
+
+    async def _retrain(self, request: messages.RetrainChain, who: Hello) -> Reply:
+        from workbench.engine.retraining import retrain
+
+        def say(text: str) -> None:
+            self._scoring = text
+
+        try:
+            return await retrain(
+                self.library,
+                self._science,
+                self.trials,
+                request,
+                by=request.by or who.identity,
+                say=say,
+            )
+        finally:
+            say("")
 
     def status(self) -> messages.EngineStatus:
         return messages.EngineStatus(
@@ -242,6 +357,8 @@ class Engine:
             clients=self.clients,
             http=self._http.address if self._http else "",
             loop_lag_p99_ms=self.lag.p99_ms,
+            host_measuring=self._host.doing,
+            scoring=self._scoring,
         )
 
     @asynccontextmanager
@@ -260,12 +377,8 @@ class Engine:
 
     # ------------------------------------------------------------------ runs
 
-    def _launch(self, ready: Ready) -> messages.RunAccepted:
-        session = ready.channel.view.session
-        behind = self.running
-        holder = self.host_lock.holder() if ready.uses_host else None
-        if not behind and holder is not None:
-            behind = f"{holder.session} ({holder.workspace}, process {holder.pid})"
+    def _launch(self, ready: Ready[Order]) -> messages.RunAccepted:
+        session, behind = ready.channel.view.session, self._behind(ready.uses_host)
         run = Run(
             ready.order,
             ready.lab,
@@ -275,13 +388,95 @@ class Engine:
             self.host_lock if ready.uses_host else None,
             own(self.workspace.root, session),
         )
-        self._runs[session] = run
-        self._tasks[session] = asyncio.create_task(
-            self._see_through(run, ready.channel), name=f"session {session}"
-        )
+        self._take_on(run, ready.channel)
         return messages.RunAccepted(session, behind)
 
-    async def _see_through(self, run: Run, channel: Channel) -> None:
+    def _behind(self, uses_host: bool) -> str:
+        """Who has the lab now; empty if nobody."""
+        behind = self.running or (messages.HOST_NOISE if self._host.busy else "")
+        holder = self.host_lock.holder() if uses_host else None
+        if not behind and holder is not None:
+            behind = f"{holder.session} ({holder.workspace}, process {holder.pid})"
+        return behind
+
+    def _take_on(self, turn: Turn, channel: Channel) -> None:
+        self._runs[turn.session] = turn
+        self._tasks[turn.session] = asyncio.create_task(
+            self._see_through(turn, channel), name=f"session {turn.session}"
+        )
+
+    @asynccontextmanager
+    async def trials(
+        self,
+        session: str,
+        purpose: TrialPurpose,
+        *,
+        plans: Sequence[TargetPlan] = (),
+        budget_s: float | None = None,
+        points: int = 0,
+        by: str = "",
+        pace: float | None = None,
+        oversubscribe: bool = False,
+    ) -> AsyncIterator[Trials]:
+        """The lab of a session whose campaign has ended, for whoever asks it point by point.
+
+        They take their turn like a campaign: `measure` waits for it. With the body they end, are
+        torn down and summed up; a body that is cancelled aborts them. Pause, stop and abort reach
+        them by the session's name. Who opens them holds nothing of the session borrowed.
+
+        Parameters
+        ----------
+        purpose : kept with every sample.
+        plans : targets that the campaign does not have, such as replicas behind a balancer, and
+            targets of it that are asked beyond its range or allocations. Templates come with the
+            campaign, earlier trials or the library.
+        budget_s : lab time of these trials after which no new sample is begun.
+        points : how many will be asked for, for those who watch; 0: nobody knows.
+        oversubscribe : `plans` may need more cores than there are.
+
+        Raises
+        ------
+        SessionError, UsageError
+            If there is no such session here, its campaign has not ended, or it is being measured.
+        LabError
+            If the lab cannot be opened, or host or images are others than the session's.
+        """
+        if self._ending:
+            raise EngineError("is ending", remedy="Try again in a moment")
+        await self._let_go(session)
+        ready = await self._starting.trials(
+            session,
+            purpose,
+            plans=plans,
+            budget_s=budget_s,
+            points=points,
+            by=by,
+            pace=pace,
+            oversubscribe=oversubscribe,
+        )
+        trials = Trials(
+            ready.order,
+            ready.lab,
+            ready.channel,
+            self._pool,
+            self._slot,
+            self.host_lock if ready.uses_host else None,
+            own(self.workspace.root, session),
+            self._behind(ready.uses_host),
+        )
+        self._take_on(trials, ready.channel)
+        task = self._tasks[session]
+        try:
+            yield trials
+        except BaseException as error:
+            await trials.leave(abort=not isinstance(error, Exception))
+            raise
+        else:
+            await trials.leave()
+        finally:
+            await asyncio.wait([task])
+
+    async def _see_through(self, run: Turn, channel: Channel) -> None:
         try:
             await run.execute()
         finally:
@@ -298,7 +493,7 @@ class Engine:
             raise UsageError("is running already", where=session)
         await asyncio.wait([self._tasks[session]])
 
-    def _run(self, session: str) -> Run:
+    def _run(self, session: str) -> Turn:
         run = self._runs.get(session)
         if run is None or run.concluded:
             raise EngineError(
@@ -308,25 +503,25 @@ class Engine:
             )
         return run
 
-    def _pause(self, run: Run, by: str) -> Reply:
+    def _pause(self, run: Turn, by: str) -> Reply:
         run.control.paused_by = by
         run.control.ring()
         return messages.Done("it pauses after the sample that is being measured")
 
-    def _continue(self, run: Run, by: str) -> Reply:
+    def _continue(self, run: Turn, by: str) -> Reply:
         if run.control.paused_by is None:
             return messages.Done("it is not paused")
         run.control.paused_by, run.control.continued_by = None, by
         run.control.ring()
         return messages.Done("it goes on")
 
-    async def _stop(self, run: Run, abort: bool, by: str) -> Reply:
+    async def _stop(self, run: Turn, abort: bool, by: str) -> Reply:
         await run.stop(by, abort=abort)
         if abort:
             return messages.Done("it ends now; what was announced is stored")
         return messages.Done("it ends after the sample that is being measured")
 
-    def _skip(self, run: Run, request: messages.SkipConfiguration) -> Reply:
+    def _skip(self, run: Turn, request: messages.SkipConfiguration) -> Reply:
         if request.configuration is None or request.target is None:
             place = run.control.measuring
             if place is None:

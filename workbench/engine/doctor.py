@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 from workbench import plugins
-from workbench.domain.errors import WorkbenchError
-from workbench.domain.lab import Check
+from workbench.domain.errors import LabError, WorkbenchError
+from workbench.domain.lab import Check, HostNoise
+from workbench.engine import noises
 from workbench.engine.host_lock import FileLock
+from workbench.engine.starting import SIMULATED
 from workbench.log import logger
 from workbench.paths import Workspace, measuring_lock, shipped
 
@@ -21,6 +24,8 @@ LEAST_DISK_BYTES = 2_000_000_000
 FULL_CONNTRACK = 0.8
 GOOD_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
 """Clock sources that user space reads without a system call."""
+OLD_NOISE_S = 30 * 86400.0
+"""Kernels and engines are updated about once a month."""
 TOOLS = {"debootstrap": "makes the base image where no registry answers: apt install debootstrap"}
 
 log = logger("engine.doctor")
@@ -46,6 +51,7 @@ async def examine(workspace: Workspace) -> tuple[Check, ...]:
         if group == "labs":
             for name, lab in parts.items():
                 checks += await _lab(name, lab)
+            checks += await asyncio.to_thread(_noises, tuple(parts))
     by_name = {check.name: check for check in (*checks, *_paths(workspace))}
     return tuple(by_name.values())
 
@@ -62,6 +68,50 @@ async def _lab(name: str, lab: Any) -> tuple[Check, ...]:
         text = f"{type(error).__name__}: {error}"
         return (Check(f"lab {name}", "missing", text, "See `workbench logs`"),)
     return found
+
+
+def _noises(labs: tuple[str, ...]) -> list[Check]:
+    """What `doctor --measure` left, and the labs that load this host and were never measured."""
+    checks = []
+    for path in noises.files():
+        try:
+            noise = noises.read(path)
+        except LabError as error:
+            checks.append(Check(f"noise {path.stem}", "warning", str(error), error.remedy or ""))
+        else:
+            checks.append(_noise(noise))
+    seen = {check.name for check in checks}
+    checks += [
+        Check(
+            f"noise {lab}",
+            "warning",
+            "never measured: comparisons rest on general figures",
+            f"workbench doctor --measure --lab {lab} (some minutes)",
+        )
+        for lab in labs
+        if lab not in SIMULATED and f"noise {lab}" not in seen
+    ]
+    return checks
+
+
+def _noise(noise: HostNoise) -> Check:
+    age_s = max(0.0, time.time() - noise.measured_at)
+    text = f"measured {_age(age_s)} ago with {noise.generator}, {noise.deployments} deployments: "
+    text += f"smallest visible difference {noise.in_words()}"
+    if noise.source_limit_rps:
+        text += f"; source and sink carry {noise.source_limit_rps:.0f} requests/s"
+    name = f"noise {noise.lab}"
+    if age_s > OLD_NOISE_S:
+        return Check(name, "warning", text, f"workbench doctor --measure --lab {noise.lab}")
+    return Check(name, "ok", text)
+
+
+def _age(seconds: float) -> str:
+    """`40 s`, `12 min`, `5 h`, `3 days`."""
+    for unit, length, least in (("days", 86400, 172800), ("h", 3600, 7200), ("min", 60, 120)):
+        if seconds >= least:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _cores() -> Check:

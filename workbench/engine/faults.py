@@ -9,7 +9,7 @@ from workbench.domain.errors import LabError
 from workbench.engine.control import Place
 
 STRIKES = 2
-"""Lab errors after which a configuration is given up."""
+"""Lab errors, without a sample of it between them, after which a configuration is given up."""
 GIVE_UP_AFTER = 3
 """Lab errors in a row, without one sample between them, after which the lab itself is blamed."""
 
@@ -47,9 +47,10 @@ class Faults:
         self.given_up[place] = GivenUp(place, str(error))
         return "configuration"
 
-    def sample_taken(self) -> tuple[GivenUp, ...]:
-        """The lab works: the configurations whose fault it was after all."""
+    def sample_taken(self, place: Place) -> tuple[GivenUp, ...]:
+        """The lab works, and so does `place`: the configurations whose fault it was after all."""
         self._in_a_row = 0
+        self._strikes.pop(place, None)  # accidents that lie apart do not add up
         proven = tuple(self.given_up.values())
         self.given_up.clear()
         return proven

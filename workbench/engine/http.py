@@ -114,17 +114,18 @@ def _run_metrics(channel: Channel) -> Iterator[Metric]:
     view = channel.view
     session = view.session
     samples = CounterMetricFamily("workbench_samples", "Samples taken.", labels=("session",))
-    samples.add_metric((session,), view.samples_taken)
+    samples.add_metric((session,), view.samples_taken + view.trial_samples)
     yield samples
 
     invalid = CounterMetricFamily(
         "workbench_invalid_samples", "Samples that are not valid.", labels=("session", "reason")
     )
     reasons: dict[str, int] = {}
-    for configuration in view.configurations:
-        for sample in configuration.samples:
-            if not sample.valid:
-                reasons[sample.reason] = reasons.get(sample.reason, 0) + 1
+    points = [point for c in view.configurations for point in c.samples]
+    points += [trial.sample for trials in view.trials for trial in trials.samples]
+    for point in points:
+        if not point.valid:
+            reasons[point.reason] = reasons.get(point.reason, 0) + 1
     for reason, count in sorted(reasons.items()):
         invalid.add_metric((session, reason), count)
     yield invalid

@@ -33,6 +33,10 @@ class Library:
         self._channels: OrderedDict[str, Channel] = OrderedDict()
         self._users: dict[str, int] = defaultdict(int)
         self._opening: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._returned: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        """Set when somebody gives a borrowed channel back."""
+        self.modelling: dict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By session and target: one at a time decides on the next version of a model."""
 
     # ------------------------------------------------------------------ names
 
@@ -48,8 +52,9 @@ class Library:
             return replace(
                 summary,
                 state=view.state,
-                samples=view.samples_taken,
-                invalid=sum(c.invalid for c in view.configurations),
+                samples=view.samples_taken + view.trial_samples,
+                invalid=sum(c.invalid for c in view.configurations)
+                + sum(t.invalid for t in view.trials),
                 changed_at=view.at,
             )
         if summary.state in ("planned", "running", "paused"):
@@ -91,7 +96,60 @@ class Library:
             yield channel
         finally:
             self._users[name] -= 1
+            self._returned[name].set()
             await self._close_some()
+
+    @asynccontextmanager
+    async def writing(self, name: str) -> AsyncIterator[Channel]:
+        """The channel of a session, open for writing for as long as the body runs.
+
+        That of a run under way is shared with it. Who asks holds nothing borrowed, and is quick:
+        nobody else is given the session meanwhile.
+
+        Raises
+        ------
+        SessionError, UsageError
+            If it is a bundle or another workspace's, or its file cannot be written.
+        """
+        path = await self.resumable(name)
+        async with self._opening[name]:
+            channel = self._channels.get(name)
+            if channel is None or (channel.file.broken and not channel.live):
+                channel = await self._open_for_writing(name, path)
+            self._users[name] += 1
+            try:
+                yield channel
+                if not channel.live:
+                    await self._sum_up(channel)
+            finally:
+                self._users[name] -= 1
+        await self._close_some()
+
+    async def _open_for_writing(self, name: str, path: Path) -> Channel:
+        """Under the name's lock: those who still read are waited for, followers stay."""
+        channel = self._channels.get(name)
+        if channel is None:
+            file = await SessionFile.open(path)
+            channel = self._channels[name] = Channel(file, await file.view())
+            return channel
+        while self._users[name] > channel.followers:
+            self._returned[name].clear()
+            await self._returned[name].wait()
+        await channel.file.close()
+        try:
+            channel.file = await SessionFile.open(path)
+        except SessionError:
+            await self._open_again(name, path, channel)
+            raise
+        return channel
+
+    async def _open_again(self, name: str, path: Path, channel: Channel) -> None:
+        """What cannot be written can perhaps be read as before."""
+        try:
+            channel.file = await SessionFile.open(path, read_only=True)
+        except SessionError as error:  # its file is closed: who follows it must not wait
+            channel.end(error)
+            del self._channels[name]
 
     async def create(self, name: str, created: SessionCreated, at: float) -> Channel:
         """A new session, open for writing until `release`."""
@@ -151,13 +209,16 @@ class Library:
     async def release(self, channel: Channel) -> None:
         """A run is over: its session is summed up and may be closed."""
         channel.rest()
+        await self._sum_up(channel)
+        self._users[channel.view.session] -= 1
+        await self._close_some()
+
+    async def _sum_up(self, channel: Channel) -> None:
         try:
             await channel.file.checkpoint()
             await self.note(channel)
         except (SessionError, OSError) as error:
             log.error("session was not summed up", session=channel.view.session, error=str(error))
-        self._users[channel.view.session] -= 1
-        await self._close_some()
 
     async def note(self, channel: Channel) -> None:
         """Bring the catalogue up to date."""

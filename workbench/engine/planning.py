@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from workbench.domain.campaign import Campaign
+from workbench import plugins
+from workbench.domain.campaign import Campaign, SamplingPlan
 from workbench.domain.parameters import OperatingPoint, PrimaryWorkload
 from workbench.domain.sessions import Plan, PlannedConfiguration
+from workbench.engine import bypass
 from workbench.engine.advice import terms
 from workbench.labs.base import LabCosts
+
+RECORDED = "recorded"
+"""The lab that offers no load: its samples were judged where they were measured."""
 
 
 def make_plan(
@@ -17,8 +22,9 @@ def make_plan(
 ) -> Plan:
     """Blocks, configurations, samples and lab seconds (METHOD.md 1).
 
-    A block is one deployment of one target. In it the sampler is free to interleave
-    configurations, since in-place changes cost less than a window. Runs in the worker process.
+    A plan lists configurations by target; the sampler is free to interleave them, since in-place
+    changes cost less than a window, and to deploy a target anew for every block of samples. Each
+    target also costs the bypass curves of its kinds of load. Runs in the worker process.
     """
     planned: list[PlannedConfiguration] = []
     for block, target_plan in enumerate(campaign.targets):
@@ -28,16 +34,36 @@ def make_plan(
                 OperatingPoint(target, configuration, wl)
                 for wl in ladder(target_plan.primary, campaign.sampling.max_samples)
             ]
-            seconds = sum(_visit_s(campaign, point, costs) for point in points)
+            seconds = sum(visit_s(campaign, point, costs) for point in points)
             planned.append(PlannedConfiguration(block, target, configuration, len(points), seconds))
+    samples = sum(p.samples for p in planned)
+    deployments_s = len(campaign.targets) * blocks(campaign.sampling) * costs.deploy_s
+    bypasses = len(campaign.targets) * bypasses_s(campaign, lab, costs)
+    most_s = costs.allocate_s + costs.drive_overhead_s + campaign.windows.timeout_s
     return Plan(
         campaign=campaign.name,
         lab=lab,
         configurations=tuple(planned),
-        samples=sum(p.samples for p in planned),
-        lab_s=len(campaign.targets) * costs.deploy_s + sum(p.lab_s for p in planned),
+        samples=samples,
+        lab_s=deployments_s + bypasses + sum(p.lab_s for p in planned),
+        most_lab_s=deployments_s + bypasses + samples * most_s,
         warnings=warnings,
     )
+
+
+def blocks(sampling: SamplingPlan) -> int:
+    """Deployments of each target: as many as its sampler says, else one for each repetition."""
+    said = getattr(plugins.load("samplers", sampling.method), "blocks", None)
+    return int(said(sampling)) if said is not None else max(1, sampling.repetitions)
+
+
+def bypasses_s(campaign: Campaign, lab: str, costs: LabCosts) -> float:
+    """Bypass curves of a target, at most: those with the same generator and load share them."""
+    if lab.partition(":")[0] == RECORDED:
+        return 0.0
+    kinds = math.prod(len(parameter.values) for parameter in campaign.workload)
+    points = len(tuple(bypass.loads(campaign)))
+    return kinds * points * (costs.drive_overhead_s + bypass.DRIVE_S)
 
 
 def ladder(primary: PrimaryWorkload, count: int) -> Iterator[float]:
@@ -56,7 +82,8 @@ def ladder(primary: PrimaryWorkload, count: int) -> Iterator[float]:
         yield float(round(wl)) if primary.integer else wl
 
 
-def _visit_s(campaign: Campaign, point: OperatingPoint, costs: LabCosts) -> float:
+def visit_s(campaign: Campaign, point: OperatingPoint, costs: LabCosts) -> float:
+    """Lab seconds of a sample: start and stop of the generator, warm-up and one window."""
     from workbench.measuring.judging import first_drive_s
 
     return costs.drive_overhead_s + first_drive_s(point, terms(campaign))

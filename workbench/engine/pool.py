@@ -10,15 +10,18 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import ParamSpec, TypeVar
 
 from workbench.domain.errors import EngineError
 from workbench.engine.advice import Advice, Question, advise, warm
 from workbench.log import logger
+from workbench.probes.process import PROC, parse_stat_cpu_s
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,6 +40,8 @@ class Pool:
         self._warming: asyncio.Future[None] | None = None
         self.losses = 0
         """How often a worker died and was replaced."""
+        self._worker_cpu_s: dict[int, float] = {}
+        """By process, dead ones included: what they burned does not un-burn."""
 
     def warm(self) -> None:
         """Start the worker and its imports; returns at once."""
@@ -69,6 +74,14 @@ class Pool:
             raise EngineError("the worker process does not take a question in full")
         return advice
 
+    def kill(self) -> None:
+        """End a worker that does not answer; the next call gets another."""
+        executor = self._executor
+        if executor is not None:
+            for process in list(getattr(executor, "_processes", {}).values()):
+                process.kill()
+            self._discard(executor)
+
     async def close(self) -> None:
         """End the worker; what it was doing is of no use any more."""
         executor, self._executor = self._executor, None
@@ -83,6 +96,15 @@ class Pool:
         """Of the running worker, for tests and the doctor."""
         processes = getattr(self._executor, "_processes", None) or {}
         return next(iter(processes), None)
+
+    def own_cpu_s(self) -> float:
+        """CPU seconds of this process and of its workers so far; it only ever grows."""
+        pid = self.worker_pid()
+        if pid is not None:
+            with suppress(OSError):  # it died just now
+                stat = (PROC / str(pid) / "stat").read_text()
+                self._worker_cpu_s[pid] = parse_stat_cpu_s(stat)
+        return time.process_time() + sum(self._worker_cpu_s.values())
 
     def _worker(self) -> ProcessPoolExecutor:
         if self._executor is None:

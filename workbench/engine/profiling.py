@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import Literal
 
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.errors import LabError, PluginError
@@ -13,31 +13,19 @@ from workbench.domain.events import (
     ModelFitted,
     Noted,
     PointAsked,
-    RunContinued,
-    RunPaused,
-    SampleTaken,
-    TargetDeployed,
 )
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Sample
-from workbench.domain.sessions import ConfigurationOutcome, Outcome
+from workbench.domain.sessions import ConfigurationOutcome
 from workbench.engine.advice import Advice
 from workbench.engine.advisor import Advisor
 from workbench.engine.channel import Publisher
 from workbench.engine.control import Control, Place
-from workbench.engine.faults import Faults
 from workbench.engine.measurement import Bench
 from workbench.engine.pool import Pool
 from workbench.engine.progress import ProgressReport
-from workbench.log import logger
+from workbench.engine.visits import Ending, Visits
 from workbench.sampling.base import Ask
-
-PAUSE_TICK_S = 1.0
-
-Ending = tuple[Outcome, str]
-"""How a run ends, and why."""
-
-log = logger("engine.run")
 
 
 @dataclass(frozen=True)
@@ -47,13 +35,16 @@ class Order:
     campaign: Campaign
     seed: int
     samples: tuple[Sample, ...]
-    """Stored already, in the order they were taken; empty for a new session."""
+    """The campaign's own that are stored already, in the order they were taken; empty for a new
+    session."""
     resumed: bool
     budget_s: float | None
     """Lab time of the session after which no new sample is begun."""
     spent_s: float
-    """Lab time of the session so far."""
+    """Lab time of the session so far, without its trials."""
     notes: tuple[Noted, ...] = ()
+    trials_s: float = 0.0
+    """Lab time of its trials."""
 
 
 class Profiler:
@@ -68,7 +59,11 @@ class Profiler:
         control: Control,
         progress: ProgressReport,
     ) -> None:
-        self.faults = Faults()
+        self._visits = Visits(
+            out, pool, bench, control, progress, spent_s=order.spent_s, budget_s=order.budget_s
+        )
+        self.faults = self._visits.faults
+        self._note = self._visits.note
         self._order = order
         self._campaign = order.campaign
         self._out = out
@@ -77,9 +72,15 @@ class Profiler:
         self._control = control
         self._progress = progress
         self._taken = {sample.point for sample in order.samples}
+        self._samples: dict[str, list[Sample]] = defaultdict(list)
+        """Of the whole session, by target."""
+        for sample in order.samples:
+            self._samples[sample.point.target].append(sample)
         self._begun: set[Place] = set()
         """Configurations that were announced in this run."""
         self._worker_losses = pool.losses
+        self._asides: set[str] = set()
+        """What was said already of plugins that were set aside."""
 
     async def profile(self, plan: TargetPlan) -> Ending | None:
         """Sample a target until all its configurations have ended; how the run ends, if it does.
@@ -92,12 +93,14 @@ class Profiler:
             self._campaign,
             target,
             self._order.seed,
-            (s for s in self._order.samples if s.point.target == target),
+            self._samples[target],
             (*self._skipped_before(target), *self._control.skipped(target)),
+            (s for other, samples in self._samples.items() if other != target for s in samples),
+            self._out.view.noise,
         )
         advice = await self._advise(advisor, self._fitted_perhaps(target))
         while (ask := advice.ask) is not None:
-            ending = await self._between_samples()
+            ending = await self._visits.hold()
             if ending is not None:
                 return ending
             advisor.skip(self._control.skipped(target))
@@ -107,13 +110,14 @@ class Profiler:
             point = OperatingPoint(target, ask.configuration, ask.wl, ask.repetition)
             await self._announce(point, ask)
             try:
-                sample = await self._measure(plan, point, advice.first_s)
+                sample = await self._measure(plan, point, ask.block, advice)
             except LabError as error:
-                if await self._gives_up(point, error):
+                if await self._visits.gives_up(point, error):
                     advisor.skip((point.configuration,))
                     advice = await self._advise(advisor)
                 continue
             advisor.samples.append(sample)
+            self._samples[target].append(sample)
             advisor.skip(self._control.skipped(target))
             self._progress.phase("fitting", point)
             advice = await self._advise(advisor, (point.configuration,))
@@ -129,6 +133,11 @@ class Profiler:
         if self._pool.losses > self._worker_losses:
             self._worker_losses = self._pool.losses
             await self._note("warning", "the worker process died and was replaced; nothing is lost")
+        asides = (advisor.distrusted, advice.set_aside, *(f.set_aside for f in advice.fits))
+        for aside in asides:
+            if aside and aside not in self._asides:
+                self._asides.add(aside)
+                await self._note("warning", f"{advisor.target}: {aside}")
         for fitted in advice.fits:
             await self._out.record(
                 ModelFitted(
@@ -179,71 +188,14 @@ class Profiler:
 
     # ------------------------------------------------------------------ measure
 
-    async def _measure(self, plan: TargetPlan, point: OperatingPoint, first_s: float) -> Sample:
-        if self._bench.target != point.target:
-            self._pool.warm()  # what the first fit needs is imported while the lab deploys
-            before_s = self._bench.lab_s
-            deployment = await self._bench.deploy(plan.target, point.configuration)
-            await self._out.record(
-                TargetDeployed(
-                    point.target,
-                    deployment.generator,
-                    deployment.keep_alive,
-                    deployment.path,
-                    self._bench.lab_s - before_s,
-                )
-            )
-            for warning in deployment.warnings:
-                await self._note("warning", warning)
-        measurement = await self._bench.measure(point, first_s)
-        self._progress.spent_s = self._order.spent_s + self._bench.lab_s
-        await self._out.record(SampleTaken(measurement.sample), measurement)
+    async def _measure(
+        self, plan: TargetPlan, point: OperatingPoint, block: int, advice: Advice
+    ) -> Sample:
+        sample = await self._visits.take(plan.target, point, block, advice.first_s, advice.floor)
         self._taken.add(point)
-        for fault in self.faults.sample_taken():
+        for fault in self.faults.sample_taken((point.target, point.configuration)):
             await self._end(fault.place, "unusable", fault.note)
-        return measurement.sample
-
-    async def _gives_up(self, point: OperatingPoint, error: LabError) -> bool:
-        """Note a lab error. True if the configuration is given up; raises if the lab is."""
-        place = (point.target, point.configuration)
-        where = f"{point.target} {point.configuration.key}"
-        log.warning("lab error", session=self._out.view.session, point=where, exc_info=error)
-        verdict = self.faults.blame(place, error)
-        if verdict == "lab":
-            raise error
-        try:
-            await self._bench.undeploy()
-        except LabError as stuck:
-            log.warning("target was not removed", point=where, exc_info=stuck)
-        if verdict == "once more":
-            await self._note(
-                "warning", f"{error} {where} is deployed again and wl={point.wl:g} tried once more."
-            )
-            return False
-        await self._note("error", f"{error} {where} is given up.")
-        return True
-
-    # ------------------------------------------------------------------ what users want
-
-    async def _between_samples(self) -> Ending | None:
-        """Hold while paused; say whether the run must end before the next sample."""
-        control = self._control
-        if control.on_hold():
-            await self._out.record(RunPaused(control.paused_by or ""))
-            while control.on_hold():
-                self._progress.phase("paused", None)
-                await control.rung(PAUSE_TICK_S)
-            if not control.ending:
-                await self._out.record(RunContinued(control.continued_by))
-        if control.stop:
-            return "stopped", ""
-        spent, budget = self._order.spent_s + self._bench.lab_s, self._order.budget_s
-        if budget is not None and spent >= budget:
-            return "budget", f"{spent:.0f} s of lab time spent of {budget:.0f} s"
-        return None
-
-    async def _note(self, level: Literal["info", "warning", "error"], text: str) -> None:
-        await self._out.record(Noted(level, text))
+        return sample
 
     # ------------------------------------------------------------------ what is stored already
 

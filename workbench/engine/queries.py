@@ -48,6 +48,14 @@ async def answer(library: Library, request: Request) -> Reply:
             from workbench.engine.doctor import examine
 
             return messages.Examined(await examine(library.workspace))
+        case messages.CompareSessions(first=first, second=second):
+            from workbench.engine.comparing import compare
+
+            return await compare(library, first, second)
+        case messages.ExportRecommendation():
+            from workbench.engine.recommending import export_recommendation
+
+            return await export_recommendation(library, request)
         case _:
             raise EngineError(f"does not know the request {type(request).__name__}")
 

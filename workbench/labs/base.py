@@ -36,6 +36,9 @@ class LabSettings:
     pace: float | None = None
     argument: str = ""
     oversubscribe: bool = False
+    own_cpu_s: Callable[[], float] | None = None
+    """CPU seconds that the workbench's own processes burned so far. A lab that shares the host
+    with them reads it with its counters, as component `measuring.usage.OWN`."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,13 @@ class Lab(Protocol):
         """Check that the campaign can run here; build or find images; deploy nothing yet."""
         ...
 
-    async def deploy(self, target: Target, configuration: Configuration) -> Deployment:
-        """Bring up the target, wait until it is ready, run the pre-flight."""
+    async def deploy(
+        self, target: Target, configuration: Configuration, block: int = 0
+    ) -> Deployment:
+        """Bring up the target anew, wait until it is ready, run the pre-flight.
+
+        `block` counts the deployments of a target in a campaign (`sampling.base.Ask.block`).
+        """
         ...
 
     async def allocate(self, configuration: Configuration) -> None:
@@ -104,6 +112,13 @@ class DrivingLab(Lab, Protocol):
 
     async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
         """Offer load at `point` for `seconds` and hand over what was seen."""
+        ...
+
+    async def drive_bypass(
+        self, point: OperatingPoint, seconds: float, on_usage: OnUsage
+    ) -> Drive | None:
+        """The same load from the source straight to the sink of the deployed target, with the
+        same generator; None where there is no path past the functions."""
         ...
 
 

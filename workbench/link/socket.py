@@ -123,6 +123,9 @@ class SocketClient:
             await self._writer.drain()
             reply = await future
         except (ConnectionError, BrokenPipeError):
+            future.cancel()
+            if not future.cancelled():
+                future.exception()  # `_listen` was told first; nobody else asks for it
             raise self._gone() from None
         finally:
             self._waiting.pop(number, None)

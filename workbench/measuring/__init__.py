@@ -11,8 +11,13 @@ module         what it decides
 `pool`         the windows of one sample taken together
 `kpis`         every KPI with its interval, or as a lower bound, or absent
 `validity`     the findings, in the order of METHOD.md 4
+`remarks`      the labels, each with the figure that earned it
+`stalls`       whether the whole host stood still in a window
+`bypass`       what source and sink do on their own at the same load
 `lag`          whether the source or the function kept planned requests waiting
 `censoring`    percentiles where some requests never ended
+`floor`        what a visit scatters by, pooled over the session's repetitions
+`narrowing`    whether another window is worth it for the interval
 `intervals`    t over batches; Wilson for shares; Poisson for few events
 `histograms`   log buckets of one per cent: build, merge
 `flow`         how many requests are due and in flight over time

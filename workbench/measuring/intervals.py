@@ -14,10 +14,6 @@ import numpy as np
 from workbench.domain.samples import Estimate
 from workbench.measuring.records import Floats
 
-DEFAULT_FLOOR = 0.05
-"""Log-sd of one 2-3 s window, for throughput and mean response (METHOD.md 6)."""
-TAIL_FACTOR = 2.4
-"""How much wider it is for p95 and p99: 0.12 / 0.05 (METHOD.md 6)."""
 RESOLUTION = 0.005
 """Half a histogram bucket: no log interval is narrower on either side."""
 NORMAL = 1.959964
@@ -32,17 +28,21 @@ def t_quantile(degrees: int, level: float = _LEVEL) -> float:
     return float(stdtrit(degrees, level))
 
 
-def log_interval(value: float, batches: Floats, floor: float, windows: int) -> Estimate | None:
+def log_interval(
+    value: float, batches: Floats, least: float, factor: float = 1.0
+) -> Estimate | None:
     """Interval of a positive figure whose errors are relative.
 
     Parameters
     ----------
     value : float, from the pooled requests
     batches : array of shape (k,), the figure of each batch; NaN where it has none
-    floor : float
-        Log-sd that one window has at least: what six batches of one window cannot see of the
-        difference between windows, and a guard against batches that agree by chance.
-    windows : int, steady windows in the sample
+    least : float
+        Half width, in logs, that the interval has at least (`VarianceFloor.half`): what the batches
+        of one visit cannot see of the difference between visits, and a guard against batches that
+        agree by chance.
+    factor : float
+        On what the batches say: 1, or `narrowing.FACTOR` where they were looked at repeatedly.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def log_interval(value: float, batches: Floats, floor: float, windows: int) -> E
     # Around the pooled value, not around the batches' mean: that also pays for the bias which a
     # percentile of few requests has.
     error = float(np.sqrt(deviation @ deviation / (k - 1) / k))
-    half = max(t_quantile(k - 1) * error, NORMAL * floor / np.sqrt(windows), RESOLUTION)
+    half = max(factor * t_quantile(k - 1) * error, least, RESOLUTION)
     return Estimate(value, value * float(np.exp(-half)), value * float(np.exp(half)))
 
 

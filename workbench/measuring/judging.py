@@ -12,43 +12,64 @@ from hashlib import sha256
 
 from workbench.domain.campaign import WindowPlan
 from workbench.domain.errors import DataError
+from workbench.domain.lab import BypassCurve
 from workbench.domain.parameters import LoadModel, OperatingPoint, Sla
 from workbench.domain.samples import Measurement, Sample
+from workbench.measuring import packets
+from workbench.measuring.bypass import bypass_at, tells_the_most
+from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor
 from workbench.measuring.flow import PERIOD_S
-from workbench.measuring.intervals import DEFAULT_FLOOR
 from workbench.measuring.kpis import Statement, probability_within, state
+from workbench.measuring.narrowing import FACTOR, more_helps
 from workbench.measuring.pool import Pool
 from workbench.measuring.records import Drive
+from workbench.measuring.remarks import Look, percentiles, remark
 from workbench.measuring.stretches import Stretch, cut
 from workbench.measuring.validity import Case, examine
 from workbench.measuring.warmup import MIN_WARMUP_S, completions_needed, warmup_s, window_s
 
 SPARE_S = 0.5
 """Added to a drive: what MSER-5 may take beyond the warm-up, and the start of the generator."""
-THROTTLED_LABEL = 0.05
-"""Share of throttled periods from which a sample is labelled `throttled`."""
-BACKLOG_LABEL = 0.01
-"""Share of requests that waited for a free connection, from which `backlog` is a label."""
 OPTIMISM = 1.5
 """How much faster than so far answers may come before too few of them is called hopeless."""
-CAUSES = frozenset({"source_saturated", "sink_saturated", "host_saturated", "errors", "timeout"})
+CAUSES = frozenset(
+    {
+        "source_saturated",
+        "sink_saturated",
+        "host_saturated",
+        "bypass_limited",
+        "conntrack_full",
+        "errors",
+        "timeout",
+    }
+)
 """Findings that another drive at the same point does not cure."""
+NOT_THE_FUNCTION = CAUSES - {"errors", "timeout"} | {"little"}
+"""Findings that say that somebody else than the functions set the pace."""
 
 
 @dataclass(frozen=True)
 class Terms:
     """What a point is judged by.
 
-    `variance_floor` is the log-sd that throughput and mean response of one window have at least
-    (METHOD.md 6: 0.05 where nothing is known, `intervals.DEFAULT_FLOOR`; pooled over the campaign
-    later); p95 and p99 are taken to have 2.4 times that.
+    Attributes
+    ----------
+    variance_floor : what the session's samples so far and the host's noise say of the scatter
+        between visits (`floor.variance_floor`); METHOD.md 6 where nothing is known.
+    bypass : the curve of the same generator, load model, keep-alive and workload, if there is one.
+    block : which deployment of its target the point is measured on.
+    factor : on the batches' intervals where windows are added until they are narrow enough
+        (`WindowPlan.interval`), since a visit then ends when they happen to be (`narrowing`).
     """
 
     load: LoadModel
     windows: WindowPlan
     sla: Sla | None
     kpi: str
-    variance_floor: float = DEFAULT_FLOOR
+    variance_floor: VarianceFloor = METHOD_FLOOR
+    bypass: BypassCurve | None = None
+    block: int = 0
+    factor: float = FACTOR
 
 
 @dataclass(frozen=True)
@@ -127,15 +148,22 @@ def judge(
             "drives of different generators or latency definitions never make one sample",
             remedy="Measure the point again with one generator",
         )
+    if terms.load.unit == "packets":
+        return _judge_packets(drives, point, terms, started_at, lab_s)
     stretches = [cut(drive, terms.load, terms.windows) for drive in drives]
     steady = [stretch for stretch in stretches if stretch.steady]
     pool = Pool(point, terms.load, steady or stretches[-1:])
     driven_s = sum(drive.stop_s - drive.begin_s for drive in drives)
-    findings = examine(Case(pool, terms.windows, driven_s))
-    statement = state(pool, terms.windows, terms.variance_floor)
+    bypass = bypass_at(terms.bypass, terms.load, point.wl)
+    most = bypass if tells_the_most(terms.bypass, terms.load, point.wl) else None
+    findings = examine(Case(pool, terms.windows, driven_s, most))
+    factor = terms.factor if terms.windows.interval else 1.0
+    statement = state(pool, terms.windows, terms.variance_floor, factor)
     origin_s, first = drives[0].begin_s, drives[0]
     reasons = {finding.reason for finding in findings}
-    blamed = bool(reasons & {"little", "source_saturated"})
+    blamed = bool(reasons & NOT_THE_FUNCTION)
+    kpis = percentiles(terms.kpi, terms.sla.kpi if terms.sla else "")
+    remarks = remark(Look(pool, statement, bypass, kpis, blamed))
     sample = Sample(
         id=sample_id(point),
         point=point,
@@ -143,7 +171,7 @@ def judge(
         usage=pool.usage,
         valid=not findings,
         findings=findings,
-        labels=_labels(pool, statement, blamed),
+        labels=tuple(earned.label for earned in remarks),
         load_model=terms.load.key,
         kpi_definition=first.kpi_definition,
         generator=first.generator,
@@ -159,10 +187,57 @@ def judge(
         measured_s=pool.duration_s,
         lab_s=lab_s,
         p_sla=probability_within(pool, terms.sla),
+        remarks=remarks,
+        bypass=bypass,
+        block=terms.block,
     )
     series = tuple(second for s in stretches for second in s.meter.seconds(origin_s))
     measurement = Measurement(sample, tuple(s.window(origin_s) for s in pool.stretches), series)
-    next_s = 0.0 if reasons & CAUSES else _next_drive_s(pool, terms, stretches[-1], driven_s)
+    next_s = 0.0
+    if not reasons & CAUSES:
+        next_s = _next_drive_s(pool, terms, stretches[-1], driven_s)
+        if not next_s and sample.valid:
+            next_s = _narrowing_s(pool, terms, statement, driven_s)
+    return Judgement(measurement, settled=not next_s, next_s=next_s)
+
+
+def _judge_packets(
+    drives: Sequence[Drive], point: OperatingPoint, terms: Terms, started_at: float, lab_s: float
+) -> Judgement:
+    """The same of packets (`measuring.packets`): no bypass, no response times, no p_sla."""
+    pool, stretches = packets.pool_of(drives, terms.windows)
+    findings = packets.examine(pool)
+    reasons = {finding.reason for finding in findings}
+    remarks = packets.remark(pool, "source_saturated" in reasons)
+    origin_s, first = drives[0].begin_s, drives[0]
+    sample = Sample(
+        id=sample_id(point),
+        point=point,
+        kpis=packets.state(pool, terms.variance_floor),
+        usage=pool.usage,
+        valid=not findings,
+        findings=findings,
+        labels=tuple(earned.label for earned in remarks),
+        load_model=terms.load.key,
+        kpi_definition=first.kpi_definition,
+        generator=first.generator,
+        planned=round(pool.total("planned")),
+        completed=round(pool.total("received")),
+        errors=0,
+        unfinished=round(pool.total("lost")),
+        windows=len(pool.stretches),
+        batches=pool.seconds.size,
+        throttled_share=pool.throttled_share,
+        straddle_share=0.0,
+        started_at=started_at,
+        measured_s=pool.duration_s,
+        lab_s=lab_s,
+        remarks=remarks,
+        block=terms.block,
+    )
+    series = tuple(second for s in stretches for second in s.meter.seconds(origin_s))
+    measurement = Measurement(sample, tuple(s.window(origin_s) for s in pool.stretches), series)
+    next_s = 0.0 if reasons & CAUSES else packets.next_drive_s(pool, stretches[-1])
     return Judgement(measurement, settled=not next_s, next_s=next_s)
 
 
@@ -188,13 +263,14 @@ def _next_drive_s(pool: Pool, terms: Terms, last: Stretch, driven_s: float) -> f
     return min(warmup + wanted + SPARE_S, left)
 
 
-def _labels(pool: Pool, statement: Statement, source_blamed: bool) -> tuple[str, ...]:
-    """Remarks; what the source did is never put down to the function."""
-    waited = sum(s.lag.waited_for_connection for s in pool.stretches)
-    labels = (
-        ("throttled", pool.throttled_share > THROTTLED_LABEL),
-        ("backlog", waited > BACKLOG_LABEL * pool.planned and not source_blamed),
-        ("overloaded", pool.overloaded and not source_blamed),
-        ("censored", bool(statement.bounded) and (source_blamed or not pool.overloaded)),
-    )
-    return tuple(name for name, applies in labels if applies)
+def _narrowing_s(pool: Pool, terms: Terms, statement: Statement, driven_s: float) -> float:
+    """Seconds of a further drive towards the interval that the campaign asks for; 0 for none."""
+    plan, estimate = terms.windows, statement.kpis.get(terms.kpi)
+    if not plan.interval or estimate is None or terms.kpi in statement.bounded:
+        return 0.0
+    response_s = pool.stretches[-1].response_s
+    drive_s = warmup_s(plan, response_s) + window_s(plan, response_s) + SPARE_S
+    affordable = int((plan.timeout_s - driven_s) / drive_s + 1e-9)
+    floor = terms.variance_floor
+    hopes = more_helps(terms.kpi, estimate, plan.interval, len(pool.stretches), affordable, floor)
+    return drive_s if hopes else 0.0

@@ -10,8 +10,8 @@ from workbench.domain.campaign import WindowPlan
 from workbench.domain.parameters import Sla
 from workbench.domain.samples import Estimate
 from workbench.measuring.censoring import Distribution
+from workbench.measuring.floor import VarianceFloor
 from workbench.measuring.intervals import (
-    TAIL_FACTOR,
     count_interval,
     log_interval,
     share_interval,
@@ -33,24 +33,26 @@ class Statement:
     bounded: frozenset[str]
 
 
-def state(pool: Pool, plan: WindowPlan, floor: float) -> Statement:
+def state(pool: Pool, plan: WindowPlan, floor: VarianceFloor, factor: float = 1.0) -> Statement:
     """All KPIs of a sample.
 
     A response time that is only known from below, since its percentile lies among requests that
     never ended or since the point is overloaded and its backlog grows for as long as one watches,
     is stated as that lower bound: `value` and `low` are the bound, `high` is the request time-out
     (beyond which a request is not answered at all), or twice the bound if that is more.
+    `factor` widens what the batches say (`narrowing`).
     """
     kpis: dict[str, Estimate] = {}
     bounded: set[str] = set()
     for name in LATENCIES if pool.stretches[0].drive.kpi_definition != "none" else ():
-        latency, is_bound = _latency(name, pool, plan, floor)
+        latency, is_bound = _latency(name, pool, plan, floor, factor)
         if latency is not None:
             kpis[name] = latency
             if is_bound:
                 bounded.add(name)
-    kpis["throughput_rps"] = _rate(pool, "succeeded", 1.0, floor)
-    kpis["goodput_mbps"] = _rate(pool, "body_bytes", _MEGABIT, floor)
+    least = floor.half("throughput_rps", len(pool.stretches))
+    kpis["throughput_rps"] = _rate(pool, "succeeded", 1.0, least, factor)
+    kpis["goodput_mbps"] = _rate(pool, "body_bytes", _MEGABIT, least, factor)
     if pool.load.kind == "open" and pool.planned:
         kpis["loss_pct"] = _loss(pool)
     answers = pool.completed + pool.errors
@@ -71,14 +73,16 @@ def probability_within(pool: Pool, sla: Sla | None) -> Estimate | None:
     requests = np.array([d.requests for d in pool.responses], dtype=float)
     total = requests + pool.batches("errors_of_planned")
     within = np.array([d.share_within(sla.limit / 1e3) or 0.0 for d in pool.responses])
-    share = pool.response.share_within(sla.limit / 1e3)
-    if share is None or not total.sum():
+    if not total.sum():
         return None
+    share = pool.response.share_within(sla.limit / 1e3) or 0.0  # nothing but errors: none within
     answered = float(requests.sum() / total.sum())
     return share_interval(share * answered, int(total.sum()), within * _ratio(requests, total))
 
 
-def _latency(name: str, pool: Pool, plan: WindowPlan, floor: float) -> tuple[Estimate | None, bool]:
+def _latency(
+    name: str, pool: Pool, plan: WindowPlan, floor: VarianceFloor, factor: float
+) -> tuple[Estimate | None, bool]:
     value = None if pool.overloaded else _figure(name, pool.response)
     if value is None:
         bound = _figure_floor(name, pool.response)
@@ -87,8 +91,8 @@ def _latency(name: str, pool: Pool, plan: WindowPlan, floor: float) -> tuple[Est
         high = max(plan.request_timeout_s, 2 * bound)
         return Estimate(bound * 1e3, bound * 1e3, high * 1e3), True
     batches = np.array([_figure(name, d) or np.nan for d in pool.responses])
-    wide = floor * (TAIL_FACTOR if name in ("p95_ms", "p99_ms") else 1.0)
-    return log_interval(value * 1e3, batches * 1e3, wide, len(pool.stretches)), False
+    least = floor.half(name, len(pool.stretches))
+    return log_interval(value * 1e3, batches * 1e3, least, factor), False
 
 
 def _figure(name: str, latencies: Distribution) -> float | None:
@@ -101,13 +105,13 @@ def _figure_floor(name: str, latencies: Distribution) -> float | None:
     return latencies.quantile_floor(QUANTILES[name])
 
 
-def _rate(pool: Pool, field: str, unit: float, floor: float) -> Estimate:
+def _rate(pool: Pool, field: str, unit: float, least: float, factor: float) -> Estimate:
     """Throughput or goodput; the floor applies where the function sets it, not the plan."""
     total, batches = float(pool.batches(field).sum()) / unit, pool.rates(field) / unit
     rate = total / pool.duration_s
     free = pool.load.kind == "closed" or pool.overloaded
     if rate > 0 and pool.k >= MIN_BATCHES and (batches > 0).all():
-        interval = log_interval(rate, batches, floor if free else 0.0, len(pool.stretches))
+        interval = log_interval(rate, batches, least if free else 0.0, factor)
         if interval is not None:
             return interval
     per_event = total / pool.completed if pool.completed else 1.0

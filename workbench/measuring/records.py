@@ -85,6 +85,39 @@ class Counters:
     """CPU seconds that all cores of the host spent not idle."""
     conntrack_used: int = 0
     conntrack_limit: int = 0
+    softirq_s: float = 0.0
+    """CPU seconds that all cores spent on deferred kernel work, in whoever's time: 0 where nobody
+    counted them."""
+
+
+@dataclass(frozen=True)
+class PacketCounts:
+    """What source and sink counted of a flow of packets; columns of shape (k,), one per interval.
+
+    Attributes
+    ----------
+    start_s, end_s : of the interval, on the lab's clock.
+    planned, sent : packets that were due, and those that left the source.
+    numbered : packets that the sink knows were sent, by their sequence numbers.
+    received, lost : of these, which arrived and which did not.
+    jitter_s : smoothed variation of the delay as it stood at the interval's end (RFC 1889, A.8).
+    out_of_order : packets of the whole drive that arrived after a later one.
+    size_bytes : payload of each.
+    dropped_by_sink : packets of the whole drive that had arrived and that the sink's kernel threw
+        away, its socket being full; None where nobody counted them.
+    """
+
+    start_s: Floats
+    end_s: Floats
+    planned: Floats
+    sent: Floats
+    numbered: Floats
+    received: Floats
+    lost: Floats
+    jitter_s: Floats
+    out_of_order: int
+    size_bytes: int
+    dropped_by_sink: int | None = None
 
 
 @dataclass(frozen=True)
@@ -109,3 +142,7 @@ class Drive:
     """Worker threads that each function was configured with."""
     notes: tuple[str, ...] = ()
     """What the lab saw while it drove, for the event log."""
+    packets: PacketCounts | None = None
+    """Of a load of packets, whose `records` are empty."""
+    routers: tuple[str, ...] = ()
+    """Functions in which the kernel forwards, in whose name it may or may not be charged."""

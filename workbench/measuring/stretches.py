@@ -18,6 +18,7 @@ from workbench.measuring.histograms import add_up, bucket_of, build, count, from
 from workbench.measuring.intervals import t_quantile
 from workbench.measuring.lag import SendLag, send_lag
 from workbench.measuring.records import NO_STATUS, Drive, Floats, Integers, RequestRecords
+from workbench.measuring.stalls import Stall, find_stall
 from workbench.measuring.steadiness import IN_FLIGHT_TREND, THROUGHPUT_TREND, growth, trend
 from workbench.measuring.usage import Meter
 from workbench.measuring.warmup import steady_from, warmup_s
@@ -70,6 +71,8 @@ class Stretch:
     backlog_error_rps: float
     lag: SendLag
     trends: tuple[str, ...]
+    stall: Stall | None
+    """A pause of the whole host."""
 
     @property
     def duration_s(self) -> float:
@@ -81,7 +84,7 @@ class Stretch:
 
     @property
     def steady(self) -> bool:
-        return self.warmed and not self.trends
+        return self.warmed and not self.trends and self.stall is None
 
     @cached_property
     def ended(self) -> int:
@@ -190,6 +193,7 @@ def cut(drive: Drive, load: LoadModel, plan: WindowPlan) -> Stretch:
             else SendLag(int(planned.sum()), 0, 0, 0)
         ),
         trends=_trends(succeeded, in_flight, growing, draining),
+        stall=find_stall(flow, meter, start, end),
     )
 
 

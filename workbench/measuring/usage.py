@@ -13,7 +13,9 @@ from workbench.measuring.records import ComponentCounters, Drive, Floats
 HOST = "host"
 SOURCE = "source"
 SINK = "sink"
-NOT_FUNCTIONS = frozenset({SOURCE, SINK, HOST})
+OWN = "workbench"
+"""The workbench's own processes, where they run on the host that is measured."""
+NOT_FUNCTIONS = frozenset({SOURCE, SINK, HOST, OWN})
 
 _FIELDS = ("cpu_s", "periods", "throttled_periods", "throttled_s", "rx_bytes", "tx_bytes")
 _MEGABIT = 1e6 / 8
@@ -21,6 +23,11 @@ _MEGABIT = 1e6 / 8
 
 class Meter:
     """The counters of one drive as columns, checked to only ever grow.
+
+    Attributes
+    ----------
+    at_s : instants of reading, shape (instants,), seconds on the lab's clock.
+    components : names of what was counted, the host apart.
 
     Raises
     ------
@@ -37,8 +44,8 @@ class Meter:
                 remedy="Report this as a fault of the lab",
             )
         self._drive = drive
-        self._at_s = np.array([c.at_s for c in counters])
-        _must_grow(self._at_s, "clock", self._at_s, "at_s")
+        self.at_s = np.array([c.at_s for c in counters])
+        _must_grow(self.at_s, "clock", self.at_s, "at_s")
         self.components = tuple(counters[0].components)
         self._columns: dict[str, Floats] = {}
         self._memory: dict[str, Floats] = {}
@@ -52,11 +59,11 @@ class Meter:
             rows = [c.components[name] for c in counters]
             self._columns[name] = np.array([[getattr(row, f) for f in _FIELDS] for row in rows])
             for field, column in zip(_FIELDS, self._columns[name].T, strict=True):
-                _must_grow(column, name, self._at_s, field)
+                _must_grow(column, name, self.at_s, field)
             self._memory[name] = np.array([row.memory_bytes for row in rows])
             self._threads[name] = _thread_columns(rows)
         self._host = np.array([c.host_busy_s for c in counters])
-        _must_grow(self._host, HOST, self._at_s, "host_busy_s")
+        _must_grow(self._host, HOST, self.at_s, "host_busy_s")
 
     def usage(self, start_s: float, end_s: float) -> dict[str, Usage]:
         """Usage of every component and the host between two instants of the drive.
@@ -65,9 +72,14 @@ class Meter:
         """
         duration = end_s - start_s
         usage = {name: self._component(name, start_s, end_s) for name in self.components}
-        busy = float(np.diff(np.interp((start_s, end_s), self._at_s, self._host))[0]) / duration
+        busy = float(np.diff(np.interp((start_s, end_s), self.at_s, self._host))[0]) / duration
         usage[HOST] = Usage(busy, self._share(HOST, busy))
         return usage
+
+    def cpu_s(self, name: str) -> Floats:
+        """CPU seconds of a component at each instant of `at_s`, shape (instants,)."""
+        column: Floats = self._columns[name][:, _FIELDS.index("cpu_s")]
+        return column
 
     def busiest_thread(self, name: str, start_s: float, end_s: float) -> tuple[int, float] | None:
         """Number (from 1) and cores of a component's busiest thread; None where none is counted."""
@@ -75,7 +87,7 @@ class Meter:
         if threads is None or not threads.shape[1]:
             return None
         spent = [
-            float(np.diff(np.interp((start_s, end_s), self._at_s, column))[0])
+            float(np.diff(np.interp((start_s, end_s), self.at_s, column))[0])
             for column in threads.T
         ]
         busiest = int(np.argmax(spent))
@@ -84,7 +96,7 @@ class Meter:
     def seconds(self, origin_s: float) -> list[UsageSecond]:
         """Usage between each two readings; `second` counts from `origin_s`."""
         series: list[UsageSecond] = []
-        for begin, end in zip(self._at_s[:-1], self._at_s[1:], strict=True):
+        for begin, end in zip(self.at_s[:-1], self.at_s[1:], strict=True):
             if end > begin:
                 second = round(float(begin) - origin_s, 3)
                 series.extend(
@@ -104,11 +116,11 @@ class Meter:
     def _component(self, name: str, start_s: float, end_s: float) -> Usage:
         duration = end_s - start_s
         spent = [
-            float(np.diff(np.interp((start_s, end_s), self._at_s, column))[0])
+            float(np.diff(np.interp((start_s, end_s), self.at_s, column))[0])
             for column in self._columns[name].T
         ]
         cpu, periods, throttled_periods, throttled, received, sent = spent
-        within = (self._at_s >= start_s) & (self._at_s <= end_s)
+        within = (self.at_s >= start_s) & (self.at_s <= end_s)
         memory = self._memory[name][within] if within.any() else self._memory[name][-1:]
         return Usage(
             cpu_cores=cpu / duration,

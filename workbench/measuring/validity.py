@@ -1,7 +1,6 @@
 """A sample is valid or says why not: the checks of METHOD.md 4, in its order.
 
-Each check is a small function from the pooled windows to a `Finding` or None. `bypass_limited`
-and `conntrack_full` need a bypass curve and a connection table; they join the list with those.
+Each check is a small function from the pooled windows to a `Finding` or None.
 
 Who is blamed in an open loop
     Only the source's own lateness invalidates. A request that was late although a connection was
@@ -11,7 +10,10 @@ One cause, one name
     A source that runs out of CPU sends too little and breaks Little's law in the same breath.
     Where counters or send lag show that cause, the shortfall is reported as `source_saturated`
     alone; `little` is for a shortfall that nothing explains, and for latencies that are too long
-    to be true (ratio above 1.05), which no shortage at the source explains.
+    to be true (ratio above 1.05), which no shortage at the source explains. A request that was
+    given up held its client for at least its time-out, and nobody knows for how much longer: a
+    shortfall beside `timeout` is explained by it. Where the whole host stood still (`stalls`)
+    nobody is late but the host: the sample is `unsteady`.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workbench.domain.campaign import WindowPlan
-from workbench.domain.samples import Finding, Reason
+from workbench.domain.samples import Bypass, Finding, Reason
+from workbench.measuring.flow import PERIOD_S
 from workbench.measuring.pool import Pool
+from workbench.measuring.stretches import BATCH_PERIODS, MIN_BATCHES
 from workbench.measuring.usage import HOST, SINK, SOURCE
 from workbench.measuring.warmup import completions_needed
 
@@ -32,6 +36,8 @@ THREAD_LIMIT = 0.80
 ALLOCATION_LIMIT = 0.90
 THROTTLED_LIMIT = 0.50
 HOST_LIMIT = 0.85
+BYPASS_LIMIT = 0.70
+CONNTRACK_LIMIT = 0.80
 ERROR_LIMIT = 0.01
 TIMEOUT_LIMIT = 0.01
 
@@ -44,6 +50,12 @@ class Case:
     plan: WindowPlan
     driven_s: float
     """Lab time spent on driving load, warm-up included."""
+    bypass: Bypass | None = None
+
+    @property
+    def stalled(self) -> bool:
+        """The whole host stood still in one of the windows."""
+        return any(s.stall is not None for s in self.pool.stretches)
 
 
 Check = Callable[[Case], Finding | None]
@@ -68,9 +80,11 @@ def _little_closed(case: Case) -> Finding | None:
     rate = pool.ended / pool.duration_s
     cycle = pool.service_s + pool.load.think_time_s
     ratio = rate * cycle / clients
-    if LITTLE_LOW <= ratio <= LITTLE_HIGH:
+    # Clients that think in step end a request more or less each, by where the window begins.
+    step = cycle / pool.duration_s if pool.load.think_time_s else 0.0
+    if LITTLE_LOW - step <= ratio <= LITTLE_HIGH + step:
         return None
-    if ratio < LITTLE_LOW and _source_busy(case) is not None:
+    if ratio < LITTLE_LOW and (_source_busy(case) is not None or timeout(case) is not None):
         return None
     thinks = " with think time" if pool.load.think_time_s else ""
     return Finding(
@@ -85,6 +99,8 @@ def _little_closed(case: Case) -> Finding | None:
 def _little_open(case: Case) -> Finding | None:
     lag = [s.lag for s in case.pool.stretches]
     unsent, planned = sum(part.unsent_by_source for part in lag), case.pool.planned
+    if case.stalled:
+        return None
     if unsent <= UNSENT_LIMIT * planned or source_saturated(case) is not None:
         return None
     return Finding(
@@ -101,7 +117,7 @@ def source_saturated(case: Case) -> Finding | None:
     if busy is not None:
         return busy
     late = sum(s.lag.late_by_source for s in case.pool.stretches)
-    if late <= LATE_LIMIT * case.pool.planned:
+    if case.stalled or late <= LATE_LIMIT * case.pool.planned:
         return None
     return Finding(
         "source_saturated",
@@ -116,14 +132,58 @@ def sink_saturated(case: Case) -> Finding | None:
 
 
 def host_saturated(case: Case) -> Finding | None:
-    host = case.pool.usage[HOST]
-    if host.cpu_share <= HOST_LIMIT:
+    # A neighbour comes and goes; and time in which the whole host stood still is nobody's CPU.
+    awake = [s for s in case.pool.stretches if s.stall is None]
+    windows = (s.meter.usage(s.start_s, s.end_s)[HOST] for s in awake)
+    host = max(windows, key=lambda used: used.cpu_share, default=None)
+    if host is None or host.cpu_share <= HOST_LIMIT:
         return None
     return Finding(
         "host_saturated",
         host.cpu_share,
         HOST_LIMIT,
         f"the host was busy with {host.cpu_cores:.2f} cores, {host.cpu_share:.0%} of what it has",
+    )
+
+
+def bypass_limited(case: Case) -> Finding | None:
+    """Source and sink could not do much more than this without the functions either.
+
+    Clients that think ask for no more than n / Z on either path: that says nothing of what source
+    and sink could do, and their own checks stand alone.
+    """
+    if case.bypass is None or case.pool.load.think_time_s:
+        return None
+    rate, most = case.pool.throughput_rps, case.bypass.throughput_rps
+    if rate <= BYPASS_LIMIT * most:
+        return None
+    clients = f" with {case.pool.point.wl:g} clients" if case.pool.load.kind == "closed" else ""
+    return Finding(
+        "bypass_limited",
+        rate / most,
+        BYPASS_LIMIT,
+        f"{rate:.0f} requests/s are {rate / most:.0%} of the {most:.0f} that source and sink "
+        f"carried{clients} without the functions",
+    )
+
+
+def conntrack_full(case: Case) -> Finding | None:
+    """The host's table of connections filled up: what it drops looks like the function's loss."""
+    seen = [
+        (c.conntrack_used / c.conntrack_limit, c.at_s - drive.begin_s, c)
+        for drive in (s.drive for s in case.pool.stretches)
+        for c in drive.counters
+        if c.conntrack_limit
+    ]
+    share, at_s, counters = max(seen, key=lambda entry: entry[0], default=(0.0, 0.0, None))
+    if counters is None or share <= CONNTRACK_LIMIT:
+        return None
+    return Finding(
+        "conntrack_full",
+        share,
+        CONNTRACK_LIMIT,
+        f"the connection table held {counters.conntrack_used} of {counters.conntrack_limit} "
+        f"entries, {share:.0%}, {at_s:.1f} s after the load began",
     )
 
 
@@ -156,16 +216,26 @@ def timeout(case: Case) -> Finding | None:
 
 
 def too_few(case: Case) -> Finding | None:
+    """Too few answers, or a window too short for six batches of whole quota periods."""
     pool = case.pool
     needed = completions_needed(pool.load, pool.point.wl)
-    if pool.completed >= needed:
+    if pool.completed < needed:
+        return Finding(
+            "too_few",
+            pool.completed,
+            needed,
+            f"{pool.completed} requests were answered in {pool.duration_s:.1f} s of steady load, "
+            f"{needed} are needed",
+        )
+    if pool.k >= MIN_BATCHES or not pool.stretches[-1].steady:
         return None
+    shortest = MIN_BATCHES * BATCH_PERIODS * PERIOD_S
     return Finding(
         "too_few",
-        pool.completed,
-        needed,
-        f"{pool.completed} requests were answered in {pool.duration_s:.1f} s of steady load, "
-        f"{needed} are needed",
+        pool.duration_s,
+        shortest,
+        f"{pool.duration_s:.1f} s of steady load make {pool.k} batches, {MIN_BATCHES} are needed: "
+        f"{shortest:g} s",
     )
 
 
@@ -173,7 +243,8 @@ def unsteady(case: Case) -> Finding | None:
     last = case.pool.stretches[-1]
     if last.steady:
         return None
-    why = "; ".join(last.trends) or (
+    stall = [last.stall.evidence] if last.stall else []
+    why = "; ".join([*stall, *last.trends]) or (
         f"three response times of {last.response_s or 0:.1f} s did not fit into its warm-up"
     )
     return Finding(
@@ -189,6 +260,8 @@ CHECKS: tuple[Check, ...] = (
     source_saturated,
     sink_saturated,
     host_saturated,
+    bypass_limited,
+    conntrack_full,
     errors,
     timeout,
     too_few,

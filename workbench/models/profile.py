@@ -12,7 +12,12 @@ from workbench.domain.profiles import Curve, FittedModel
 from workbench.domain.samples import Sample
 from workbench.models.base import ProfileModel
 from workbench.models.scales import log_kpi, log_sd, log_wl
-from workbench.models.selection import capped_log_kpi, of_configuration, stated
+from workbench.models.selection import (
+    capped_log_kpi,
+    must_be_alike,
+    of_configuration,
+    stated,
+)
 
 MOST_POINTS = 200
 """Points of a curve (DESIGN.md: at most 200 travel over the link)."""
@@ -50,12 +55,18 @@ def fit_profile(
         The curve between the lowest and the highest load that was used, and what is needed to fit
         it again; both None under three distinct loads. A fit of the stored samples with the
         stored parameters gives the stored coefficients again.
+
+    Raises
+    ------
+    DataError
+        If the samples are of different load models or definitions of latency.
     """
     used = [
         s
         for s in of_configuration(target, configuration, samples)
         if stated(s, kpi) and primary.low <= s.point.wl <= primary.high
     ]
+    must_be_alike(used)
     if len({s.point.wl for s in used}) < FEWEST_LOADS:
         return None, None
     ceiling = log_kpi(kpi, kpi_max)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from workbench.domain.errors import DataError
 from workbench.domain.samples import Estimate
 
-KPI_FLOORS: Mapping[str, float] = {"loss_pct": 0.1, "error_pct": 0.1}
+KPI_FLOORS: Mapping[str, float] = {"loss_pct": 0.1, "error_pct": 0.1, "lag_pct": 0.1}
 """Smallest figure that a model tells apart from zero, in per cent (METHOD.md 8)."""
 
 SMALLEST_KPI = 1e-3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Estimate, Sample
 from workbench.models.scales import log_kpi
@@ -36,6 +37,19 @@ def stated(sample: Sample, kpi: str) -> Estimate | None:
     return None if is_bound else estimate
 
 
+def must_be_alike(samples: Sequence[Sample]) -> None:
+    """Raises `DataError` unless one load model and one definition of latency made them all.
+
+    Figures of different definitions never meet in a model (METHOD.md 2 and 3).
+    """
+    kinds = sorted({f"{s.load_model} load, latency by {s.kpi_definition}" for s in samples})
+    if len(kinds) > 1:
+        raise DataError(
+            f"samples of different kinds never share a model: {'; '.join(kinds)}",
+            remedy="Measure all of them with one load model and one generator",
+        )
+
+
 def capped_log_kpi(sample: Sample, kpi: str, ceiling: float) -> float:
     """Log KPI of a valid sample, at `ceiling` (a log) where it is above or only bounded below."""
     estimate = stated(sample, kpi)
@@ -46,3 +60,11 @@ def limited_by_source(samples: Sequence[Sample]) -> float | None:
     """The lowest load at which the source, not the function, was the limit; None if nowhere."""
     loads = [s.point.wl for s in samples if not s.valid and s.reason == "source_saturated"]
     return min(loads, default=None)
+
+
+RATE_KPIS = ("throughput_rps", "throughput_pps")
+
+
+def rate_kpi(sample: Sample) -> str | None:
+    """The name of what a sample carried: requests or packets per second; None if it has neither."""
+    return next((name for name in RATE_KPIS if sample.kpi(name)), None)

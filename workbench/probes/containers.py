@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from workbench.measuring.records import ComponentCounters
@@ -101,11 +100,3 @@ class ThreadLedger:
     def columns(self) -> Sequence[tuple[float, ...]]:
         """One tuple per instant noted, all of the same length."""
         return [tuple(at.get(t, 0.0) for t in self._order) for at in self._instants]
-
-
-def cgroup_version_here() -> cgroup.CgroupVersion | None:
-    """The version that accounts for CPU on this host."""
-    mounts = cgroup.parse_mounts(Path("/proc/self/mountinfo").read_text())
-    if "cpuacct" in mounts:
-        return "v1"
-    return "v2" if cgroup.UNIFIED in mounts else None

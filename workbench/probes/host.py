@@ -18,6 +18,8 @@ ETHTOOL_COMMANDS = {"tx_checksum": 0x16, "tso": 0x1E, "gso": 0x23, "gro": 0x2B}
 """Numbers of the kernel's interface (linux/sockios.h, linux/ethtool.h)."""
 
 NETFILTER = Path("/proc/sys/net/netfilter")
+SOFTIRQ_FIELD = 7
+"""Word of the `cpu` line of `/proc/stat`."""
 IDLE_FIELDS = (4, 5)
 """Words of idle and iowait in the `cpu` line of `/proc/stat`."""
 
@@ -33,6 +35,19 @@ def parse_busy_s(proc_stat: str, uptime_s: float) -> float:
     total = lines[0].split()
     cores = sum(1 for line in lines if line.startswith("cpu")) - 1
     return cores * uptime_s - sum(int(total[place]) for place in IDLE_FIELDS) * TICK_S
+
+
+def parse_softirq_s(proc_stat: str) -> float:
+    """CPU seconds that all cores together spent on deferred kernel work, mostly the network's.
+
+    Counted at the kernel's ticks, in whoever's time it ran; a kernel without `IRQ_TIME_ACCOUNTING`
+    charges it to whoever that was.
+    """
+    return int(proc_stat.splitlines()[0].split()[SOFTIRQ_FIELD]) * TICK_S
+
+
+def read_softirq_s() -> float:
+    return parse_softirq_s(Path("/proc/stat").read_text())
 
 
 def read_busy_s() -> float:

@@ -36,12 +36,16 @@ class Network:
     """A source, functions, a sink, and the ways between them.
 
     `hop_s` is the pure delay of each hop, there and back; a request and its answer are one piece
-    of work at every station.
+    of work at every station. What a response takes beyond `usual_s` counts `stretch` times, and
+    the whole of it then `lengthen` times: delay that nobody works in.
     """
 
     stations: tuple[Station, ...]
     routes: tuple[Route, ...]
     hop_s: float = 0.0
+    usual_s: float = 0.0
+    stretch: float = 1.0
+    lengthen: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -54,11 +58,15 @@ class Works:
         requests than that begins again at the first.
     route : index of each request's route, shape (requests,).
     held : whether its route's holds apply to it, shape (requests,).
+    delay_s : pure delay of its answer, shape (requests,).
+    kept : how many requests get an answer; the ones after them are lost on their way.
     """
 
     seconds: Floats
     route: Integers
     held: Booleans
+    delay_s: Floats
+    kept: float = float("inf")
 
 
 @dataclass(frozen=True)
@@ -92,11 +100,13 @@ class Passage:
         response time; so does every client of a closed loop. A request that falls due while a
         connection is free is sent when the source's CPU gets to it, which may be late.
     end_s : when it was answered or had failed, which may be after the stop, shape (sent,).
-    failed : refused by a full buffer or timed out, shape (sent,).
+    failed : refused by a full buffer, lost or timed out, shape (sent,).
+    refused_by : index of the station that refused it, -1 for none, shape (sent,).
     consumption : by station.
     """
 
     start_s: Floats
     end_s: Floats
     failed: Booleans
+    refused_by: Integers
     consumption: tuple[Consumption, ...]

@@ -23,7 +23,7 @@ def fifo_ends(arrivals_s: Floats, works_s: Floats) -> Floats:
     arrivals_s : non-decreasing, shape (n,).
     works_s : service times, shape (n,).
     """
-    done = np.cumsum(works_s)
+    done = works_s.cumsum()
     return np.asarray(done + np.maximum.accumulate(arrivals_s - (done - works_s)))
 
 
@@ -44,6 +44,9 @@ def throttled_ends(
     consumption : what each period used.
     """
     quota, phase = station.quota_s, station.phase_s
+    if quota == np.inf:
+        ends = fifo_ends(arrivals_s, works_s)
+        return ends, _unlimited(phase, ends, works_s)
     count = arrivals_s.size
     ends = np.empty(count)
     total = np.concatenate(([0.0], np.cumsum(works_s)))
@@ -56,19 +59,17 @@ def throttled_ends(
         begin, boundary = phase + period * PERIOD_S, phase + (period + 1) * PERIOD_S
         # No more can be served in this period than has arrived and than a whole period carries.
         most = total[first] + done_of_first + min(quota, PERIOD_S)
-        last = min(
-            int(np.searchsorted(arrivals_s, boundary)), int(np.searchsorted(total, most)) + 1
-        )
+        last = min(int(arrivals_s.searchsorted(boundary)), int(total.searchsorted(most)) + 1)
         works = works_s[first:last].copy()
         if works.size == 0:
             period += 1
             continue
         works[0] -= done_of_first
-        served = np.cumsum(works)
+        served = works.cumsum()
         finish = fifo_ends(np.maximum(arrivals_s[first:last], begin), works)
         complete = min(
-            int(np.searchsorted(served, quota + ROUNDING_S, side="right")),
-            int(np.searchsorted(finish, boundary + ROUNDING_S, side="right")),
+            int(served.searchsorted(quota + ROUNDING_S, side="right")),
+            int(finish.searchsorted(boundary + ROUNDING_S, side="right")),
         )
         ends[first : first + complete] = finish[:complete]
         consumed = float(served[complete - 1]) if complete else 0.0
@@ -84,6 +85,17 @@ def throttled_ends(
         first += complete
         period += 1
     return ends, _consumption(phase, used, throttled)
+
+
+def _unlimited(phase_s: float, ends_s: Floats, works_s: Floats) -> Consumption:
+    """What each period used without a quota: CPU time grows along each request's service."""
+    periods = int((ends_s[-1] - phase_s) // PERIOD_S) + 1 if ends_s.size else 1
+    edges = phase_s + PERIOD_S * np.arange(periods + 1)
+    done = np.cumsum(works_s)
+    instants = np.stack((ends_s - works_s, ends_s), axis=1).ravel()
+    spent = np.stack((done - works_s, done), axis=1).ravel()
+    used = np.diff(np.interp(edges, instants, spent)) if ends_s.size else np.zeros(1)
+    return Consumption(phase_s, used, np.zeros(periods))
 
 
 def _consumption(

@@ -9,6 +9,7 @@ the kernel hands out slices ahead of their use; with one thread this is exact.
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
@@ -37,6 +38,9 @@ class Station:
     threads : worker threads, each serving one request at a time.
     phase_s : when period 0 began, in (-T, 0].
     places : most requests in the station, those in service included; None for no limit.
+    blocks : what finds it full waits and keeps its place in the station before (back-pressure,
+        "blocking after service": Perros 1994, section 1.2) instead of being refused. That station
+        works on meanwhile, as a proxy does, if it has places left.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Station:
     threads: int = 1
     phase_s: float = 0.0
     places: int | None = None
+    blocks: bool = False
 
     @property
     def quota_s(self) -> float:
@@ -86,6 +91,10 @@ class Consumption:
         return np.floor(active + 1e-6), np.floor(throttled + 1e-6)
 
 
+def _no_place(until_s: float) -> None:
+    """Places without a limit need not be kept."""
+
+
 @dataclass(frozen=True)
 class Server:
     """A station at work.
@@ -95,11 +104,30 @@ class Server:
     serve : (arrival, work) to the end of service; arrivals must not decrease.
     free_s : heap of the instants at which each thread is free.
     consumption : what was used so far.
+    keep : hold one of its places until that instant.
     """
 
     serve: Callable[[float, float], float]
     free_s: list[float]
     consumption: Callable[[], Consumption]
+    keep: Callable[[float], None] = _no_place
+
+
+def behind(server: Server, station: Station, before: Server) -> Callable[[float, float], float]:
+    """`server.serve` of a station that blocks: who waits for a place keeps one in `before`."""
+    assert station.places is not None
+    places, serve, keep = station.places, server.serve, before.keep
+    inside: list[float] = []
+
+    def serve_or_hold(at: float, work: float) -> float:
+        del inside[: bisect_right(inside, at)]
+        if len(inside) >= places:
+            keep(inside[len(inside) - places])
+        end = serve(at, work)
+        insort(inside, end)
+        return end
+
+    return serve_or_hold
 
 
 def open_server(station: Station) -> Server:
@@ -151,7 +179,7 @@ def open_server(station: Station) -> Server:
     def consumption() -> Consumption:
         return Consumption(phase, np.array(used), np.array(throttled))
 
-    if station.places is None:
+    if station.places is None or station.blocks:
         return Server(serve, free, consumption)
     places = station.places
     inside: list[float] = []
@@ -165,4 +193,4 @@ def open_server(station: Station) -> Server:
         heappush(inside, end)
         return end
 
-    return Server(serve_or_refuse, free, consumption)
+    return Server(serve_or_refuse, free, consumption, lambda until: heappush(inside, until))

@@ -8,7 +8,7 @@ in the same order, give the same asks.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from workbench.domain.campaign import SamplingPlan
@@ -16,6 +16,18 @@ from workbench.domain.parameters import Configuration, LoadModel, PrimaryWorkloa
 from workbench.domain.samples import Sample
 from workbench.domain.sessions import ConfigurationOutcome
 from workbench.models.base import ProfileModel
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What asking costs in lab seconds, for samplers that weigh it."""
+
+    change_s: float = 1.0
+    """Another configuration is set: resources changed, functions started anew where they must."""
+    deploy_s: float = 3.0
+    """A new block: the target is deployed anew."""
+    sample_s: float = 5.0
+    """Warm-up and windows of one sample."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,10 @@ class Space:
     loss_goal: float
     sla: Sla | None
     seed: int
+    costs: Costs = Costs()
+    loads: Mapping[Configuration, tuple[float, ...]] = field(default_factory=dict)
+    """Of a recorded data set: the loads that there are, rising; empty where any can be measured.
+    A sampler that asks for another load is told a sample of the nearest one."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +59,9 @@ class Ask:
     low: float
     high: float
     why: str
+    block: int = 0
+    """Samples of one block share a deployment; with a new block the target is deployed anew, so
+    that repetitions do not share one start's luck (METHOD.md 1). Blocks never decrease."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +75,9 @@ class Ending:
 class Sampler(Protocol):
     """Registered under `workbench.samplers`; never asks outside the space nor twice for a point.
 
-    `model_factory` makes the model that the plan names, unfitted; a sampler may ignore it.
+    `model_factory` makes the model that the plan names, unfitted; a sampler may ignore it. A
+    class may offer a static `blocks(plan) -> int`: how many deployments of a target a plan should
+    count on; else it is one for each repetition.
     """
 
     def __init__(

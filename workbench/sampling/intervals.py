@@ -43,16 +43,16 @@ class Interval:
         return self.high / self.low
 
 
-def ends(primary: PrimaryWorkload) -> tuple[float, ...]:
-    """The two boundary loads; one where they coincide.
+def ends(primary: PrimaryWorkload, recorded: Sequence[float] = ()) -> tuple[float, ...]:
+    """The two boundary loads, of the range or of what was recorded; one where they coincide.
 
     Raises
     ------
     DataError
         If the range starts at or below zero, or holds no whole number where it must.
     """
-    low, high = primary.low, primary.high
-    if primary.integer:
+    low, high = (recorded[0], recorded[-1]) if recorded else (primary.low, primary.high)
+    if primary.integer and not recorded:
         low, high = float(math.ceil(low)), float(math.floor(high))
     if not 0.0 < low <= high:
         raise DataError(
@@ -64,7 +64,12 @@ def ends(primary: PrimaryWorkload) -> tuple[float, ...]:
     return (low, high) if low < high else (low,)
 
 
-def intervals(nodes: Sequence[Node], primary: PrimaryWorkload, ceiling: float) -> list[Interval]:
+def intervals(
+    nodes: Sequence[Node],
+    primary: PrimaryWorkload,
+    ceiling: float,
+    recorded: Sequence[float] = (),
+) -> list[Interval]:
     """Gaps that may be bisected, the largest dx·dy first.
 
     Parameters
@@ -73,6 +78,8 @@ def intervals(nodes: Sequence[Node], primary: PrimaryWorkload, ceiling: float) -
         Distinct loads by rising `wl`.
     ceiling : float
         Log of KPI_max; every y is at most that.
+    recorded : sequence of float
+        The loads that there are, where only some can be measured.
 
     Returns
     -------
@@ -88,14 +95,14 @@ def intervals(nodes: Sequence[Node], primary: PrimaryWorkload, ceiling: float) -
     a floor, if that is at the ceiling already) below them; the line between its neighbours else.
     """
     levels = _levels(nodes, ceiling)
-    span = _axis(nodes[-1].wl, primary) - _axis(nodes[0].wl, primary) if nodes else 0.0
+    span = axis(nodes[-1].wl, primary) - axis(nodes[0].wl, primary) if nodes else 0.0
     full = max(ceiling - min(levels, default=ceiling), math.log(2.0))
     found = []
     for i, (low, high) in enumerate(pairwise(nodes)):
-        middle = _middle(low.wl, high.wl, primary)
+        middle = middle_of(low.wl, high.wl, primary, recorded)
         if middle is None or levels[i] >= ceiling:
             continue
-        width = (_axis(high.wl, primary) - _axis(low.wl, primary)) / span
+        width = (axis(high.wl, primary) - axis(low.wl, primary)) / span
         rise = abs(levels[i + 1] - levels[i]) / full
         score = width * max(rise, SMALLEST_RISE)
         found.append(Interval(low.wl, high.wl, middle, width, rise, score))
@@ -128,17 +135,30 @@ def _levels(nodes: Sequence[Node], ceiling: float) -> list[float]:
     return levels
 
 
-def _axis(wl: float, primary: PrimaryWorkload) -> float:
+def axis(wl: float, primary: PrimaryWorkload) -> float:
+    """A load on the scale of its range."""
     return math.log(wl) if primary.scale == "log" else wl
 
 
-def _middle(low: float, high: float, primary: PrimaryWorkload) -> float | None:
+def middle_of(
+    low: float, high: float, primary: PrimaryWorkload, recorded: Sequence[float] = ()
+) -> float | None:
     """The load half-way between two, None where there is none strictly between them."""
+    if recorded:
+        between = [wl for wl in recorded if low < wl < high]
+        half = 0.5 * (axis(low, primary) + axis(high, primary))
+        return min(between, key=lambda wl: abs(axis(wl, primary) - half), default=None)
     centre = math.sqrt(low * high) if primary.scale == "log" else 0.5 * (low + high)
     if primary.integer:
         whole = min(max(round(centre), math.floor(low) + 1), math.ceil(high) - 1)
         return float(whole) if low < whole < high else None
     if high < low * (1.0 + SMALLEST_GAP):
         return None
-    centre = float(f"{centre:.{_DIGITS}g}")
+    centre = rounded(centre, low, high, primary)
     return centre if low < centre < high else None
+
+
+def rounded(wl: float, low: float, high: float, primary: PrimaryWorkload) -> float:
+    """A load as a person reads it and a generator keeps it, not beyond `low`-`high`."""
+    read = float(round(wl)) if primary.integer else float(f"{wl:.{_DIGITS}g}")
+    return min(max(read, low), high)

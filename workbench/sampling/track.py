@@ -47,7 +47,8 @@ class Track:
         self._model_factory = model_factory
         self._ceiling = log_kpi(space.kpi, space.kpi_max)
         self._order = random.Random(f"{space.seed}/{space.target}/{configuration.key}")
-        self._ends = list(ends(space.primary))
+        self._recorded = space.loads.get(configuration, ())
+        self._ends = list(ends(space.primary, self._recorded))
         self._order.shuffle(self._ends)
         self._visits: dict[float, list[Sample]] = {}
         self._first_valid: list[Sample] = []
@@ -61,6 +62,20 @@ class Track:
     def ending(self) -> Ending | None:
         """How it ended, None while there is more to ask."""
         return self._sampled if self._sampled and self._repetition() is None else None
+
+    @property
+    def any_valid(self) -> bool:
+        """Whether some sample is valid."""
+        return bool(self._first_valid)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether its bisection has ended; repetitions may still be due."""
+        return self._sampled is not None
+
+    def has_visited(self, wl: float) -> bool:
+        """Whether a sample was taken at this load, valid or not."""
+        return wl in self._visits
 
     def observe(self, sample: Sample) -> None:
         """A sample of this configuration, valid or not."""
@@ -103,7 +118,7 @@ class Track:
     def _gaps(self) -> list[Interval]:
         valid = {s.point.wl: self._y(s) for s in self._first_valid}
         nodes = [Node(wl, valid.get(wl)) for wl in sorted(self._visits)]
-        return intervals(nodes, self._space.primary, self._ceiling)
+        return intervals(nodes, self._space.primary, self._ceiling, self._recorded)
 
     def _second_try(self) -> float | None:
         """A load whose only sample failed for a reason that may pass."""

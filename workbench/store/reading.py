@@ -13,10 +13,12 @@ from workbench.domain.events import Event
 from workbench.domain.parameters import Configuration, OperatingPoint, ParameterValue
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import (
+    Bypass,
     Estimate,
     Finding,
     LatencyHistogram,
     Measurement,
+    Remark,
     Sample,
     Usage,
     UsageSecond,
@@ -24,12 +26,13 @@ from workbench.domain.samples import (
 )
 from workbench.domain.sessions import DescriptorText, SessionState, SessionSummary
 from workbench.store.database import Cursor
-from workbench.store.rows import COLUMNS, SAMPLE_SCALARS, WINDOW_SCALARS, identity
+from workbench.store.rows import BYPASS, COLUMNS, SAMPLE_SCALARS, WINDOW_SCALARS, identity
 
 ALL = 2**62
 """A limit that limits nothing."""
 
 _Record = tuple[Any, ...]
+_ESTIMATED = ("p_sla", "p_sla_low", "p_sla_high")
 
 
 def last_seq(cursor: Cursor) -> tuple[int, int]:
@@ -103,14 +106,17 @@ def summary(cursor: Cursor, name: str, path: Path, *, live: bool) -> SessionSumm
 
 def _state(cursor: Cursor, live: bool) -> SessionState:
     """The state that the last event of a run left; without an engine it cannot be running."""
-    row = cursor.execute(
-        "SELECT seq, type, happened_at, payload FROM events WHERE type IN"
-        " ('RunStarted', 'RunPaused', 'RunContinued', 'RunFinished') ORDER BY seq DESC LIMIT 1"
-    ).fetchone()
-    if row is None:
+    # Trials pause, too, and that says nothing of the campaign.
+    rows = cursor.execute(
+        "SELECT seq, type, happened_at, payload FROM events WHERE type IN ('RunStarted',"
+        " 'RunPaused', 'RunContinued', 'RunFinished', 'TrialsStarted', 'TrialsFinished')"
+        " ORDER BY seq"
+    ).fetchall()
+    if not rows:
         return "planned"
     folded = SessionView("")
-    folded.apply(_event("", *row))
+    for row in rows:
+        folded.apply(_event("", *row))
     return folded.state if live or folded.finished else "interrupted"
 
 
@@ -149,10 +155,10 @@ def measurements(cursor: Cursor, offset: int, limit: int) -> tuple[Measurement, 
 
 
 def _numbered_samples(cursor: Cursor, offset: int, limit: int) -> list[tuple[int, Sample]]:
-    scalars = ", ".join(f"s.{name}" for name in SAMPLE_SCALARS)
+    columns = ", ".join(f"s.{name}" for name in (*_ESTIMATED, *BYPASS, *SAMPLE_SCALARS))
     rows = cursor.execute(
         f"SELECT s.seq, s.id, s.target, c.resources, c.workload, s.wl, s.repetition, s.labels,"  # noqa: S608 - own names
-        f" s.p_sla, s.p_sla_low, s.p_sla_high, {scalars}"
+        f" {columns}"
         " FROM samples s JOIN configurations c USING (configuration)"
         " ORDER BY s.seq LIMIT ? OFFSET ?",
         [limit, offset],
@@ -161,14 +167,23 @@ def _numbered_samples(cursor: Cursor, offset: int, limit: int) -> list[tuple[int
     kpis = _children(cursor, "sample_kpis", span)
     usage = _children(cursor, "sample_usage", span)
     findings = _children(cursor, "findings", span)
-    return [(row[0], _sample(row, kpis[row[0]], usage[row[0]], findings[row[0]])) for row in rows]
+    remarks = _children(cursor, "remarks", span)
+    return [
+        (seq, _sample(row, kpis[seq], usage[seq], findings[seq], remarks[seq]))
+        for seq, *row in rows
+    ]
 
 
 def _sample(
-    row: _Record, kpis: list[_Record], usage: list[_Record], findings: list[_Record]
+    row: Sequence[Any],
+    kpis: list[_Record],
+    usage: list[_Record],
+    findings: list[_Record],
+    remarks: list[_Record],
 ) -> Sample:
-    _, id, target, resources, workload, wl, repetition, labels, *rest = row
-    p_sla, scalars = rest[:3], dict(zip(SAMPLE_SCALARS, rest[3:], strict=True))
+    id, target, resources, workload, wl, repetition, labels, *rest = row
+    p_sla, rest = rest[: len(_ESTIMATED)], rest[len(_ESTIMATED) :]
+    bypass, scalars = rest[: len(BYPASS)], rest[len(BYPASS) :]
     configuration = Configuration(_values(resources), _values(workload))
     return Sample(
         id=id,
@@ -178,7 +193,9 @@ def _sample(
         findings=tuple(Finding(*finding) for finding in findings),
         labels=tuple(labels),
         p_sla=None if p_sla[0] is None else Estimate(*p_sla),
-        **scalars,
+        remarks=tuple(Remark(*remark) for remark in remarks),
+        bypass=None if bypass[0] is None else Bypass(*bypass),
+        **dict(zip(SAMPLE_SCALARS, scalars, strict=True)),
     )
 
 

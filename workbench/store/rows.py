@@ -19,9 +19,11 @@ from workbench.domain.events import (
 )
 from workbench.domain.parameters import Configuration, ParameterValue
 from workbench.domain.samples import (
+    Bypass,
     Finding,
     LatencyHistogram,
     Measurement,
+    Remark,
     Sample,
     Usage,
     UsageSecond,
@@ -46,11 +48,18 @@ SAMPLE_SCALARS = (
     "started_at",
     "measured_s",
     "lab_s",
+    "block",
+    "purpose",
 )
 """Fields of a sample that are columns of the same name, in the same type."""
 
 WINDOW_SCALARS = ("start_s", "duration_s", "planned", "completed", "errors", "unfinished")
+_second = attrgetter(*(field.name for field in fields(UsageSecond)))
+"""A second as a row; `astuple` would copy every value, and there are many seconds."""
 _HISTOGRAM = tuple(field.name for field in fields(LatencyHistogram))
+
+BYPASS = tuple(f"bypass_{field.name}" for field in fields(Bypass))
+"""Columns of a sample's `Bypass`, all null where it has none."""
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "meta": ("key", "value"),
@@ -94,10 +103,12 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "p_sla",
         "p_sla_low",
         "p_sla_high",
+        *BYPASS,
     ),
     "sample_kpis": ("seq", "position", "kpi", "value", "low", "high"),
     "sample_usage": ("seq", "position", "component", *(field.name for field in fields(Usage))),
     "findings": ("seq", "position", *(field.name for field in fields(Finding))),
+    "remarks": ("seq", "position", *(field.name for field in fields(Remark))),
     "windows": (
         "seq",
         "position",
@@ -227,7 +238,7 @@ class Rows:
         return number
 
     def _sample(self, seq: int, sample: Sample) -> None:
-        point, p_sla = sample.point, sample.p_sla
+        point, p_sla, bypass = sample.point, sample.p_sla, sample.bypass
         self.samples.add(sample.id)
         self._put(
             "samples",
@@ -241,6 +252,7 @@ class Rows:
                 list(sample.labels),
                 *attrgetter(*SAMPLE_SCALARS)(sample),
                 *(astuple(p_sla) if p_sla else (None, None, None)),
+                *(astuple(bypass) if bypass else (None,) * len(BYPASS)),
             ),
         )
         kpis = ((name, *astuple(estimate)) for name, estimate in sample.kpis.items())
@@ -248,10 +260,11 @@ class Rows:
         self._put("sample_kpis", *numbered(kpis, seq))
         self._put("sample_usage", *numbered(usage, seq))
         self._put("findings", *numbered(map(astuple, sample.findings), seq))
+        self._put("remarks", *numbered(map(astuple, sample.remarks), seq))
 
     def _measurement(self, seq: int, measurement: Measurement) -> None:
         self._put("windows", *numbered(map(_window, measurement.windows), seq))
-        self._put("series", *numbered(map(astuple, measurement.series), seq))
+        self._put("series", *numbered(map(_second, measurement.series), seq))
 
     def _model(self, seq: int, fact: ModelFitted) -> None:
         where = (fact.target, self._configuration(fact.configuration))

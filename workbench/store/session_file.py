@@ -76,6 +76,11 @@ class SessionFile:
         """Number of the last committed event."""
         return self._writer.last_seq if self._writer else self._last_seq
 
+    @property
+    def broken(self) -> bool:
+        """A write failed, or it was closed: only opening it anew helps."""
+        return self._writer is None or self._writer.broken
+
     async def append(
         self, fact: Fact, *, at: float, measurement: Measurement | None = None
     ) -> Event:

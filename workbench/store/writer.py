@@ -104,6 +104,11 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name=f"store {name}", daemon=True)
         self._thread.start()
 
+    @property
+    def broken(self) -> bool:
+        """A write failed, and nothing more is written."""
+        return self._failure is not None
+
     def put(self, job: Append | Checkpoint) -> None:
         """Queue a job; its future tells how it went."""
         if not self._thread.is_alive():

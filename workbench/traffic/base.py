@@ -7,6 +7,7 @@ generator serves containers, namespaces and remote hosts.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,8 +49,15 @@ class Generator(Protocol):
     name: str
     kpi_definition: KpiDefinition
 
-    def unfit(self, path: PathFacts, load: LoadModel) -> str | None:
-        """A sentence why it cannot measure this, or None."""
+    def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
+        """A sentence why it cannot offer this load or state these KPIs on any path, or None.
+
+        `most` is the largest `wl` that it will be asked for.
+        """
+        ...
+
+    def unfit(self, path: PathFacts) -> str | None:
+        """A sentence why it cannot measure this path, or None."""
         ...
 
     def version_argv(self) -> tuple[str, ...]: ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Collection
 
 import numpy as np
 
@@ -30,7 +31,8 @@ class Hey:
     name = "hey"
     kpi_definition: KpiDefinition = "request"
 
-    def unfit(self, path: PathFacts, load: LoadModel) -> str | None:
+    def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
+        del kpis, most  # its records answer every question about requests, at any rate it can send
         if load.kind == "open":
             return (
                 "hey limits the rate of each client and skips what a busy client misses, "
@@ -38,6 +40,9 @@ class Hey:
             )
         if load.think_time_s:
             return "hey's clients do not think between requests"
+        return None
+
+    def unfit(self, path: PathFacts) -> str | None:
         if path.redirects:
             return "the path redirects, and hey would measure the redirection"
         return None

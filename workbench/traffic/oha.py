@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Collection
 
 import numpy as np
 
@@ -49,11 +50,17 @@ class Oha:
     name = "oha"
     kpi_definition: KpiDefinition = "request"
 
-    def unfit(self, path: PathFacts, load: LoadModel) -> str | None:
+    def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
+        del kpis, most  # its records answer every question about requests, at any rate it can send
+        if load.unit != "requests":
+            return f"oha sends requests, not {load.unit}"
         if load.kind == "open" and load.arrivals != "constant":
             return f"oha sends at a constant rate, not with {load.arrivals} arrivals"
         if load.think_time_s:
             return "oha's clients do not think between requests"
+        return None
+
+    def unfit(self, path: PathFacts) -> str | None:
         if path.redirects:
             return "the path redirects, and oha would measure the redirection"
         return None

@@ -62,6 +62,7 @@ class Shown:
             self.view,
             configurations=[replace(c, samples=list(c.samples)) for c in self.view.configurations],
             log=list(self.view.log),
+            trials=[replace(t, samples=list(t.samples)) for t in self.view.trials],
         )
         return Shown(view, self.usage, self.progress)
 
@@ -351,16 +352,18 @@ def _usage(shown: Shown, choice: Choice) -> tuple[list[tuple[str, Usage]], str]:
     return [(name, usage[name]) for name in order if name in usage], when
 
 
-_OTHERS = ("source", "sink", "host")
+_OTHERS = ("source", "sink", "host", "workbench")
 
 
 def progress(shown: Shown, width: int) -> Row:
-    view, tick = shown.view, shown.progress
-    taken = max(view.samples_taken, tick.samples if tick else 0)
+    view, trials = shown.view, shown.view.under_trial
+    tick = shown.progress if trials or not view.finished else None
+    taken = len(trials.samples) if trials else view.samples_taken
+    taken = max(taken, tick.samples if tick else 0)
     planned = tick.samples_planned if tick else (view.plan.samples if view.plan else 0)
     spent = max(view.lab_s, tick.lab_s if tick else 0.0)
     share = min(1.0, taken / planned) if planned else 0.0
-    if view.finished:
+    if view.finished and not trials:
         share = 1.0 if view.state == "finished" else share
     spans: list[Span] = [(f" {_phase(shown)}  ", "strong")]
     if width >= 78:
@@ -368,7 +371,7 @@ def progress(shown: Shown, width: int) -> Row:
         full = round(share * bar)
         spans += [("█" * full, "accent"), ("·" * (bar - full), "dim"), ("  ", "")]
     spans.append((f"{taken}/{planned or '?'}{' samples' if width >= 78 else ''}", ""))
-    invalid = sum(c.invalid for c in view.configurations)
+    invalid = trials.invalid if trials else sum(c.invalid for c in view.configurations)
     if invalid:
         spans.append((f" ({invalid} ×)" if width < 120 else f" ({invalid} not valid)", "bad"))
     budget = f" of {text.duration(view.budget_s)}" if view.budget_s else ""
@@ -381,6 +384,8 @@ def progress(shown: Shown, width: int) -> Row:
 
 def _phase(shown: Shown) -> str:
     view, tick = shown.view, shown.progress
+    if trials := view.under_trial:
+        return f"{trials.purpose}: {_doing(tick)}" if tick else trials.purpose
     if view.finished:
         return {"done": "done", "budget": "budget spent"}.get(
             view.finished.outcome, view.finished.outcome
@@ -391,6 +396,10 @@ def _phase(shown: Shown) -> str:
         return view.state
     if tick is None:
         return "running" if view.state == "running" else "planned"
+    return _doing(tick)
+
+
+def _doing(tick: Progress) -> str:
     at = f" at {text.number(tick.wl)}" if tick.wl is not None else ""
-    note = f" {text.plain(tick.note)}" if tick.note and tick.phase == "queued" else ""
+    note = f" {text.plain(tick.note)}" if tick.note else ""
     return PHASES[tick.phase] + at + note

@@ -31,6 +31,7 @@ SYSCTLS = {
     # with both ends idle, 0.05 % with Reno. Reno is the one that every namespace may choose.
     "net.ipv4.tcp_congestion_control": "reno",
 }
+FORWARDING = {"net.ipv4.ip_forward": "1"}
 LOG_LINES = 5
 
 STDOUT = 1
@@ -59,6 +60,8 @@ class Component:
     """VNF instance name, `source` or `sink`."""
     template: VnfTemplate
     container: DockerContainer
+    network: str = ""
+    """Id of the network towards the source: its address there is the one that is spoken to."""
     address: str = ""
     pid: int = 0
     """Of its first process, on the engine's host."""
@@ -69,6 +72,10 @@ class Component:
     threads: int = 0
     cores: float = 0.0
     """Its quota in cores; 0 without one."""
+    memory_bytes: int = 0
+    """The most that it may hold; 0 without a limit."""
+    bandwidth_mbps: float = 0.0
+    """The most that each of its interfaces sends; 0 without a limit."""
     pinned: tuple[int, ...] = ()
 
     @property
@@ -107,7 +114,10 @@ class Component:
             await self.container.start()
         found = await self.container.show()
         networks = found["NetworkSettings"]["Networks"].values()
-        self.address = next(network["IPAddress"] for network in networks)
+        # It has none where its network was taken from it meanwhile; `death` says so.
+        self.address = next(
+            (n["IPAddress"] for n in networks if n["NetworkID"] == self.network), ""
+        )
         self.pid = found["State"]["Pid"]
         self.probe = ContainerProbe.find(self.container.id, self.pid)
 
@@ -122,22 +132,25 @@ class Component:
         program = await self.begin(argv)
         return await program.finish()
 
-    async def state(self) -> Mapping[str, Any]:
-        found = await self.container.show()
-        state: Mapping[str, Any] = found["State"]
-        return state
-
     async def log(self) -> str:
         """Its last lines."""
         lines = await self.container.log(stdout=True, stderr=True, tail=LOG_LINES)
         return "".join(lines).strip()
 
     async def death(self) -> LabError | None:
-        """Why it does not run any more, or None if it does."""
+        """Why it cannot be spoken to any more, or None if it can."""
+        where = f"container {self.name} ({self.template.name})"
         try:
-            state = await self.state()
-            if state["Running"]:
+            found = await self.container.show()
+            state: Mapping[str, Any] = found["State"]
+            if state["Running"] and found["NetworkSettings"]["Networks"]:
                 return None
+            if state["Running"]:
+                return LabError(
+                    "its network was taken from it",
+                    where=where,
+                    remedy="Leave the networks of a running session alone",
+                )
             log = await self.log()
         except aiodocker.DockerError as error:
             if error.status != 404:
@@ -149,7 +162,7 @@ class Component:
             what = f"it ended with exit code {state['ExitCode']}"
         return LabError(
             f"{what}; the end of its log: {log or 'empty'}",
-            where=f"container {self.name} ({self.template.name})",
+            where=where,
             remedy="Try its configuration by hand, or lower the load",
         )
 
@@ -228,18 +241,27 @@ class Workshop:
         )
         return str(made.id)
 
+    async def networks_left(self, networks: Sequence[str]) -> list[str]:
+        """Those that nobody has removed meanwhile."""
+        there = {network["Id"] for network in await self.docker.networks.list()}
+        return [network for network in networks if network in there]
+
     async def container(
         self,
         name: str,
         template: VnfTemplate,
         image: str,
-        network: str,
+        networks: Sequence[str],
         settings: Mapping[str, int | str],
         environment: Mapping[str, str],
         shared_memory_bytes: int,
     ) -> Component:
-        """A new container, not started."""
+        """A new container, not started, on the networks from the source's side to the sink's.
+
+        A router may set the rules of its own network, and forward; nobody else may.
+        """
         where = f"template {template.name}"
+        forwards = template.passage == "router"
         given = {key: expand(value, where) for key, value in template.environment.items()}
         config: dict[str, Any] = {
             "Image": image,
@@ -248,15 +270,18 @@ class Workshop:
             "Labels": self.labels(name),
             "HostConfig": {
                 **settings,
-                "NetworkMode": network,
+                "NetworkMode": networks[0],
                 "RestartPolicy": {"Name": "no"},
                 "ShmSize": shared_memory_bytes,
                 "Ulimits": [{"Name": "nofile", "Soft": NOFILE, "Hard": NOFILE}],
-                "Sysctls": SYSCTLS,
+                "Sysctls": {**SYSCTLS, **FORWARDING} if forwards else SYSCTLS,
+                **({"CapAdd": ["NET_ADMIN"]} if forwards else {}),
             },
-            "NetworkingConfig": {"EndpointsConfig": {network: {}}},
+            "NetworkingConfig": {"EndpointsConfig": {networks[0]: {}}},
         }
         if template.command:
             config["Cmd"] = list(template.command)
         container = await self.docker.containers.create(config, name=self._name(name))
-        return Component(name, template, container)
+        for further in networks[1:]:
+            await (await self.docker.networks.get(further)).connect({"Container": container.id})
+        return Component(name, template, container, networks[0])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import aiodocker
 
-from workbench.domain.errors import TrafficError
+from workbench.domain.errors import DataError, TrafficError
 from workbench.labs.base import OnUsage
 from workbench.labs.docker.containers import Component, Outcome, Program
 from workbench.labs.docker.preflight import Choice
@@ -32,37 +32,22 @@ async def drive(
     allotted: Mapping[str, float],
     threads: Mapping[str, int],
     on_usage: OnUsage,
+    own_cpu_s: Callable[[], float] | None = None,
 ) -> Drive:
-    """Offer load and hand over what was seen. Raises `LabError` where a container ends.
-
-    The generator is not left running, whichever way this ends.
-    """
+    """Offer load and hand over what was seen. Raises `LabError` where a container ends."""
     source = next(c for c in components if c.name == SOURCE)
-    watch = Watch(components, allotted, threads)
+    watch = Watch(components, allotted, threads, own_cpu_s)
     # An empty file is an empty database; what the last drive left must not be read again.
     await source.put({offer.result_path: b""})
-    await watch.read()
-    program = await source.begin(choice.generator.argv(offer))
-    finishing = asyncio.create_task(program.finish())
-    done = False
-    try:
-        begin_s = await _began(program, watch, finishing)
-        stop_s = begin_s + offer.seconds
-        await _watch(watch, finishing, stop_s, on_usage)
-        outcome = await _finished(finishing, stop_s + offer.request_timeout_s + GRACE_S)
-        done = True
-        if outcome.exit_code != 0:
-            raise TrafficError(
-                f"{choice.title} ended with exit code {outcome.exit_code}: {outcome.said}",
-                where="source",
-                remedy="Run it by hand in the source's container",
-            )
-        await _all_alive(components)
-    except Ended as ended:
-        raise (await ended.component.death() or ended) from ended
-    finally:
-        if not done:
-            await _halt(source, finishing)
+    argv = choice.generator.argv(offer)
+    begin_s, outcome = await send(watch, argv, offer.seconds, offer.request_timeout_s, on_usage)
+    if outcome.exit_code != 0:
+        raise TrafficError(
+            f"{choice.title} ended with exit code {outcome.exit_code}: {outcome.said}",
+            where="source",
+            remedy="Run it by hand in the source's container",
+        )
+    stop_s = begin_s + offer.seconds
     result = await source.get(offer.result_path)
     records = await asyncio.to_thread(
         choice.generator.parse, offer, result, outcome.stdout, begin_s, stop_s
@@ -79,6 +64,41 @@ async def drive(
         allotted,
         threads,
     )
+
+
+async def send(
+    watch: Watch, argv: Sequence[str], seconds: float, finishing_s: float, on_usage: OnUsage
+) -> tuple[float, Outcome]:
+    """Run a generator in the source and watch; when it began to send, and what it left.
+
+    It is not left running, whichever way this ends.
+
+    Parameters
+    ----------
+    seconds : for how long it sends.
+    finishing_s : how long it may wait for answers after that.
+    """
+    source = next(c for c in watch.components if c.name == SOURCE)
+    await watch.read()
+    program = await source.begin(argv)
+    finishing = asyncio.create_task(program.finish())
+    done = False
+    try:
+        begin_s = await _began(program, watch, finishing)
+        stop_s = begin_s + seconds
+        await _watch(watch, finishing, stop_s, on_usage)
+        outcome = await _finished(finishing, stop_s + finishing_s + GRACE_S)
+        done = True
+        await _all_alive(watch.components)
+    except Ended as ended:
+        raise (await ended.component.death() or ended) from ended
+    except DataError:  # a counter went back: somebody was cut off, or started anew
+        await _all_alive(watch.components)
+        raise
+    finally:
+        if not done:
+            await _halt(source, finishing)
+    return begin_s, outcome
 
 
 async def _began(program: Program, watch: Watch, finishing: asyncio.Task[Outcome]) -> float:

@@ -19,6 +19,10 @@ UNREACHABLE = 900
 """Status that aiodocker gives to connections that cannot be made."""
 
 NO_ENGINE = "Start one, set DOCKER_HOST, or use `--lab sim`"
+NO_SSH = (
+    "Try `ssh HOST docker version`: the key, the known host and the docker command must be there"
+)
+NO_HOST_KEY = "Connect once with ssh, so that the host is known"
 
 
 def agent_url(campaign: Campaign) -> str | None:
@@ -54,25 +58,41 @@ async def dial(url: str | None = None) -> aiodocker.Docker:
     """As `connect`, for a caller that closes it.
 
     Without `url` it is the Docker context's engine, `DOCKER_HOST` or the local socket; TLS as
-    `DOCKER_TLS_VERIFY` and `DOCKER_CERT_PATH` say.
+    `DOCKER_TLS_VERIFY` and `DOCKER_CERT_PATH` say. `ssh://` goes by the user's keys and known
+    hosts, and needs the docker command over there.
     """
     timeout = aiohttp.ClientTimeout(connect=CONNECT_TIMEOUT_S)
     try:
         docker = aiodocker.Docker(url, timeout=timeout)
-    except (AssertionError, ValueError, OSError) as error:
-        # aiodocker asserts that it found a socket.
-        reason = str(error) or "no socket of one is on this host"
-        raise LabError(f"there is no Docker engine: {reason}", remedy=NO_ENGINE) from error
+    except (AssertionError, ValueError, OSError, aiodocker.DockerError) as error:
+        # aiodocker asserts that it found a socket, and wants certificates or known hosts to exist.
+        reason = reason_of(error) or "no socket of one is on this host"
+        raise LabError(
+            f"there is no Docker engine: {reason}",
+            where=_asked(url),
+            remedy=NO_HOST_KEY if _by_ssh(url) else NO_ENGINE,
+        ) from error
+    if hasattr(docker.connector, "_clean_environment"):  # by ssh, whose import takes its time
+        # aiodocker would offer the whole environment to the other host, secrets included.
+        docker.connector._clean_environment = dict
     try:
         await docker.version()
     except (aiodocker.DockerError, aiohttp.ClientError, OSError, TimeoutError) as error:
         await docker.close()
         raise LabError(
             f"the Docker engine does not answer: {reason_of(error)}",
-            where=url or os.environ.get("DOCKER_HOST"),
-            remedy=NO_ENGINE,
+            where=_asked(url),
+            remedy=NO_SSH if _by_ssh(url) else NO_ENGINE,
         ) from error
     return docker
+
+
+def _asked(url: str | None) -> str | None:
+    return url or os.environ.get("DOCKER_HOST")
+
+
+def _by_ssh(url: str | None) -> bool:
+    return (_asked(url) or "").startswith("ssh://")
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from workbench.domain.lab import Check, HostFacts
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
-from workbench.labs.docker import doctor, driving, preflight, strays, wiring
-from workbench.labs.docker.containers import Workshop
+from workbench.labs.docker import allotments, doctor, driving, packets, preflight, strays, wiring
+from workbench.labs.docker.containers import Component, Workshop
 from workbench.labs.docker.engine import agent_url, connect, dial, speaking_to
 from workbench.labs.docker.facts import facts
 from workbench.labs.docker.images import build_images
@@ -50,8 +50,9 @@ class DockerLab:
         self._docker: aiodocker.Docker | None = None
         self._images: dict[str, str] = {}
         self._cores = 0
-        self._network = ""
+        self._networks: list[str] = []
         self._deployed: Deployed | None = None
+        self._packets: packets.Sender | None = None
         self._choice: Choice | None = None
         self._path: PathFacts | None = None
 
@@ -70,14 +71,16 @@ class DockerLab:
         self._cores = int(info["NCPU"])
         if not self._settings.oversubscribe:
             check_fits_host(self._campaign, self._cores)
+        templates = {t.name: t for t in self._campaign.templates}
         for plan in self._campaign.targets:
-            wiring.chain(plan.target)
+            wiring.stages(plan.target, templates)
         if not info.get("CpuCfsQuota", True):
             raise LabError(
                 "its kernel has no CPU quota",
                 where="the Docker engine",
                 remedy="Boot a kernel with CONFIG_CFS_BANDWIDTH",
             )
+        await allotments.check(self._campaign, info, doctor.is_local(docker))
         needed = {
             name
             for plan in self._campaign.targets
@@ -98,32 +101,42 @@ class DockerLab:
         details = {"shared_cores": self._shared_cores(shared)} if shared else {}
         return facts(version, info, self._images, details, doctor.is_local(docker))
 
-    async def deploy(self, target: Target, configuration: Configuration) -> Deployment:
+    async def deploy(
+        self, target: Target, configuration: Configuration, block: int = 0
+    ) -> Deployment:
+        del block  # every deployment is a new start here
         docker = self._engine()
         await self.undeploy()
         pins = self._pins(target)
         with speaking_to(f"target {target.name}"):
             workshop = Workshop(docker, self._settings.session, strays.Owner.this_process())
-            if not self._network:
-                self._network = await workshop.network()
+            self._networks = await workshop.networks_left(self._networks)
+            while len(self._networks) < len(wiring.networks(target, self._campaign.templates)):
+                self._networks.append(await workshop.network())
             self._deployed = deployed = Deployed(
                 self._campaign,
                 target,
                 workshop,
-                self._network,
+                self._networks,
                 self._images,
                 self._cores,
                 pins,
             )
             await deployed.bring_up(configuration)
+            if self._campaign.load.unit == "packets":
+                self._packets = await packets.prepare(deployed, configuration)
+                return self._packets.deployment(
+                    () if pins else (self._shared_cores([target.name]),)
+                )
             source = deployed.component(SOURCE)
             self._path = path = await preflight.look(
                 source,
-                deployed.url(configuration),
+                deployed.url(deployed.entry, configuration),
                 self._campaign.windows.request_timeout_s,
                 target.name,
             )
-            self._choice = await preflight.choose(source, path, self._campaign.load)
+            most = self._campaign.target_plan(target.name).primary.high
+            self._choice = await preflight.choose(source, path, self._campaign, most)
         warnings = list(self._choice.passed_over)
         if not pins:
             warnings.append(self._shared_cores([target.name]))
@@ -145,34 +158,57 @@ class DockerLab:
 
     async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
         async with self._on_target() as deployed:
-            assert self._choice is not None
-            assert self._path is not None
-            offer = Offer(
-                deployed.url(point.configuration),
-                self._campaign.load,
-                point.wl,
-                seconds,
-                self._path.keep_alive,
-                self._campaign.windows.request_timeout_s,
-                size_of(point.configuration),
-                driving.RESULT_PATH,
-                deployed.component(SOURCE).threads,
-            )
-            return await driving.drive(
-                deployed.components,
-                self._choice,
-                offer,
-                deployed.allotted(),
-                deployed.threads(),
-                on_usage,
-            )
+            if self._packets is not None:
+                return await self._packets.drive(point, seconds, on_usage, self._settings.own_cpu_s)
+            return await self._offer(deployed, deployed.entry, point, seconds, on_usage)
+
+    async def drive_bypass(
+        self, point: OperatingPoint, seconds: float, on_usage: OnUsage
+    ) -> Drive | None:
+        async with self._on_target() as deployed:
+            if self._packets is not None:
+                return None  # source and sink are on networks that only the routers join
+            sink = deployed.component(SINK)
+            return await self._offer(deployed, sink, point, seconds, on_usage)
+
+    async def _offer(
+        self,
+        deployed: Deployed,
+        entry: Component,
+        point: OperatingPoint,
+        seconds: float,
+        on_usage: OnUsage,
+    ) -> Drive:
+        """Drive load from the source to `entry`."""
+        assert self._choice is not None
+        assert self._path is not None
+        offer = Offer(
+            deployed.url(entry, point.configuration),
+            self._campaign.load,
+            point.wl,
+            seconds,
+            self._path.keep_alive,
+            self._campaign.windows.request_timeout_s,
+            size_of(point.configuration),
+            driving.RESULT_PATH,
+            deployed.component(SOURCE).threads,
+        )
+        return await driving.drive(
+            deployed.components,
+            self._choice,
+            offer,
+            deployed.allotted(),
+            deployed.threads(),
+            on_usage,
+            self._settings.own_cpu_s,
+        )
 
     async def undeploy(self) -> None:
         if self._deployed is not None and self._docker is not None:
             with speaking_to(f"target {self._deployed.target.name}"):
                 await self._deployed.remove()
         self._deployed = None
-        self._choice = self._path = None
+        self._choice = self._path = self._packets = None
 
     async def close(self) -> None:
         docker, self._docker = self._docker, None
@@ -186,7 +222,7 @@ class DockerLab:
             log.warning("containers are left behind", error=str(error))
         finally:
             self._deployed = None
-            self._network = ""
+            self._networks = []
             await docker.close()
 
     @staticmethod
@@ -207,7 +243,7 @@ class DockerLab:
     @asynccontextmanager
     async def _on_target(self) -> AsyncIterator[Deployed]:
         self._engine()
-        if self._deployed is None or self._choice is None:
+        if self._deployed is None or (self._choice is None and self._packets is None):
             raise LabError("no target is deployed")
         with speaking_to(f"target {self._deployed.target.name}"):
             yield self._deployed

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, TrafficError
-from workbench.domain.parameters import LoadModel
 from workbench.labs.docker.containers import Component
 from workbench.plugins import load
 from workbench.traffic.base import Generator, PathFacts
 
-GENERATORS = ("oha", "hey")
-"""By preference; the first that fits drives."""
+GENERATORS = ("oha", "hey", "locust")
+"""By preference, where a campaign names none; the first that fits drives."""
 
 REPORT = "%{http_code} %{size_download} %{num_connects} %header{content-encoding} %{redirect_url}"
 SEPARATOR = "\n"
@@ -84,14 +83,16 @@ async def look(source: Component, url: str, timeout_s: float, target: str) -> Pa
     return facts
 
 
-async def choose(
-    source: Component, facts: PathFacts, model: LoadModel, names: Sequence[str] = GENERATORS
-) -> Choice:
-    """The first generator that is there and fits. Raises `TrafficError` with every reason."""
+async def choose(source: Component, facts: PathFacts, campaign: Campaign, most: float) -> Choice:
+    """The generator that the campaign names, or the first that is there and fits.
+
+    `most` is the largest `wl` of the target. Raises `TrafficError` with every reason.
+    """
     passed_over: list[str] = []
-    for name in names:
+    for name in (campaign.generator,) if campaign.generator else GENERATORS:
         generator: Generator = load("traffic", name)()
-        reason = generator.unfit(facts, model)
+        reason = generator.unable(campaign.load, wanted_kpis(campaign), most)
+        reason = reason or generator.unfit(facts)
         if reason is None:
             outcome = await source.run(generator.version_argv())
             if outcome.exit_code == 0:
@@ -99,7 +100,17 @@ async def choose(
                 return Choice(generator, version, tuple(passed_over))
             reason = f"{name} is not in the source's image"
         passed_over.append(reason)
+    if campaign.generator:
+        raise TrafficError(
+            f"{campaign.generator} cannot measure this: {passed_over[0]}",
+            remedy="Name another `generator` in `load`, or none: the pre-flight chooses then",
+        )
     raise TrafficError(
-        f"no generator can offer {model.key} load here: {'; '.join(passed_over)}",
+        f"no generator can offer {campaign.load.key} load here: {'; '.join(passed_over)}",
         remedy="Change `load`, or build the images again where cargo can make oha",
     )
+
+
+def wanted_kpis(campaign: Campaign) -> tuple[str, ...]:
+    """The KPIs that a campaign cannot do without."""
+    return (campaign.kpi, *((campaign.sla.kpi,) if campaign.sla else ()))

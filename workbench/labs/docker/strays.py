@@ -13,7 +13,7 @@ from typing import Any
 
 import aiodocker
 
-from workbench.probes import process
+from workbench.probes import network_threads, process
 
 SESSION_LABEL = "vnf-workbench.session"
 COMPONENT_LABEL = "vnf-workbench.component"
@@ -112,6 +112,7 @@ async def _remove_container(docker: aiodocker.Docker, container: Mapping[str, An
 
 async def remove_container(docker: aiodocker.Docker, container_id: str) -> None:
     """End and remove a container; gone already is no error."""
+    await asyncio.to_thread(network_threads.release, container_id)
     try:
         await docker.containers.container(container_id).delete(force=True, v=True)
     except aiodocker.DockerError as error:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError
 from workbench.domain.parameters import Configuration
 from workbench.domain.topology import Readiness, Target, VnfTemplate
-from workbench.labs.docker import wiring
+from workbench.labs.docker import allotments, forwarding, wiring
 from workbench.labs.docker.containers import Component, Workshop
 from workbench.labs.docker.strays import remove_container
 from workbench.labs.docker.wiring import SINK, SOURCE
@@ -25,18 +25,28 @@ READY_POLL_S = 0.05
 
 @dataclass
 class Deployed:
-    """The containers of one target on a session's network."""
+    """The containers of one target on a session's networks."""
 
     campaign: Campaign
     target: Target
     workshop: Workshop
-    network: str
+    networks: Sequence[str]
+    """From the source's side to the sink's; one more than there are routers."""
     images: Mapping[str, str]
     host_cores: int
     pins: Mapping[str, tuple[int, ...]]
     """Cores by component; empty where the host has too few to keep them apart."""
-    components: list[Component] = field(default_factory=list)
-    """From the sink back to the source, the order in which they are started."""
+    stages: list[list[Component]] = field(default_factory=list)
+    """From the sink back to the source, the order in which they are started; instances that the
+    next stage balances over stand side by side."""
+    uncharged: dict[str, str] = field(default_factory=dict)
+    """By router: a sentence why its quota does not hold for what it forwards; empty where it does.
+    """
+
+    @property
+    def components(self) -> list[Component]:
+        """All of them, from the sink back to the source."""
+        return [component for stage in self.stages for component in stage]
 
     def component(self, name: str) -> Component:
         return next(c for c in self.components if c.name == name)
@@ -44,10 +54,10 @@ class Deployed:
     @property
     def entry(self) -> Component:
         """The component that the source speaks to."""
-        return self.components[-2]
+        return self.stages[-2][0]
 
-    def url(self, configuration: Configuration) -> str:
-        host, port = self.entry.endpoint
+    def url(self, entry: Component, configuration: Configuration) -> str:
+        host, port = entry.endpoint
         return f"http://{host}:{port}/bytes/{size_of(configuration)}"
 
     def allotted(self) -> dict[str, float]:
@@ -61,65 +71,93 @@ class Deployed:
 
     async def bring_up(self, configuration: Configuration) -> None:
         """Make, configure and start every container, sink first; each is ready in the end."""
-        functions = wiring.chain(self.target)
+        templates = {t.name: t for t in self.campaign.templates}
+        stages = wiring.stages(self.target, templates)
         sizes = [DEFAULT_SIZE, *_sizes(self.campaign)]
-        names = [(SINK, self.target.sink)]
-        names += [(vnf.name, vnf.template) for vnf in reversed(functions)]
-        names += [(SOURCE, self.target.source)]
-        self.components = list(
+        rows = [[(SINK, self.target.sink)]]
+        rows += [[(vnf.name, vnf.template) for vnf in stage] for stage in reversed(stages)]
+        rows += [[(SOURCE, self.target.source)]]
+        places = reversed(wiring.segments(stages, templates))
+        made = iter(
             await asyncio.gather(
-                *(self._make(name, template, configuration, sizes) for name, template in names)
+                *(
+                    self._make(*named, [self.networks[place] for place in on], configuration, sizes)
+                    for row, on in zip(rows, places, strict=True)
+                    for named in row
+                )
             )
         )
-        upstream: tuple[str, int] | None = None
-        for component in self.components:
-            component.files = wiring.render(component.template, upstream, component.threads)
+        self.stages = [[next(made) for _ in row] for row in rows]
+        for component, upstreams in self._with_upstreams():
+            component.files = wiring.render(component.template, upstreams, component.threads)
             if component.files:
                 await component.put(component.files)
-            await component.start()
-            upstream = component.endpoint
+            await self._start(component)
         await self._all_ready(self.components)
         await self._initialize()
 
     async def allocate(self, configuration: Configuration) -> None:
         """Change quotas in place; a function starts again only if its files change by that."""
         changed: list[Component] = []
-        upstream: tuple[str, int] | None = None
-        for component in self.components:
+        for component, upstreams in self._with_upstreams():
             await self._limit(component, configuration)
-            files = wiring.render(component.template, upstream, component.threads)
+            files = wiring.render(component.template, upstreams, component.threads)
             if files != component.files:
                 component.files = files
                 await component.put(files)
-                await component.start(again=True)
+                await self._start(component, again=True)
                 changed.append(component)
-            upstream = component.endpoint
         await self._all_ready(changed)
         await self._initialize()
+
+    def _with_upstreams(self) -> Iterator[tuple[Component, list[tuple[str, int]]]]:
+        """Every component, sink first, with the endpoints behind it.
+
+        These are read when it is the component's turn: what lies behind it has started by then.
+        """
+        behind: list[Component] = []
+        for stage in self.stages:
+            for component in stage:
+                yield component, [c.endpoint for c in behind]
+            behind = stage
 
     async def remove(self) -> None:
         docker = self.workshop.docker
         await asyncio.gather(*(remove_container(docker, c.container.id) for c in self.components))
-        self.components = []
+        self.stages = []
 
     async def _make(
-        self, name: str, template_name: str, configuration: Configuration, sizes: Sequence[int]
+        self,
+        name: str,
+        template_name: str,
+        networks: Sequence[str],
+        configuration: Configuration,
+        sizes: Sequence[int],
     ) -> Component:
         template = self.campaign.template(template_name)
         cores = wiring.vcpu(configuration, name, template)
         pinned = self._pinned(name, template, cores)
+        memory_bytes = allotments.memory(configuration, name)
         component = await self.workshop.container(
             name,
             template,
             self.images[template.name],
-            self.network,
-            wiring.limits(cores, pinned),
+            networks,
+            {**wiring.limits(cores, pinned), **allotments.memory_limits(memory_bytes)},
             {"FILESIZES": " ".join(map(str, sorted(set(sizes))))} if name == SINK else {},
             SHARED_MEMORY + 2 * sum(sizes),
         )
         component.cores, component.pinned = cores, pinned
+        component.memory_bytes = memory_bytes
+        component.bandwidth_mbps = allotments.bandwidth(configuration, name)
         component.threads = self._threads(component)
         return component
+
+    async def _start(self, component: Component, *, again: bool = False) -> None:
+        await component.start(again=again)
+        await allotments.shape(component)
+        if component.template.passage == "router":
+            self.uncharged[component.name] = await forwarding.charge(component)
 
     async def _limit(self, component: Component, configuration: Configuration) -> None:
         cores = wiring.vcpu(configuration, component.name, component.template)
@@ -128,6 +166,7 @@ class Deployed:
             await component.update(wiring.limits(cores, pinned))
             component.cores, component.pinned = cores, pinned
             component.threads = self._threads(component)
+        await allotments.change(component, configuration)
 
     def _pinned(self, name: str, template: VnfTemplate, cores: float) -> tuple[int, ...]:
         pinned = tuple(self.pins.get(name, ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import aiodocker
@@ -15,7 +15,7 @@ from workbench.domain.samples import Usage
 from workbench.labs.docker.containers import Component
 from workbench.labs.docker.wiring import SINK, SOURCE
 from workbench.measuring.records import ComponentCounters, Counters, Drive, RequestRecords
-from workbench.measuring.usage import Meter
+from workbench.measuring.usage import OWN, Meter
 from workbench.probes import host
 from workbench.probes.containers import ThreadLedger, from_engine
 
@@ -31,6 +31,8 @@ class Watch:
     components: Sequence[Component]
     allotted: Mapping[str, float]
     threads: Mapping[str, int]
+    own_cpu_s: Callable[[], float] | None = None
+    """What the workbench's own processes burned; counted where they share the host."""
     instants: list[Counters] = field(default_factory=list)
     ledgers: dict[str, ThreadLedger] = field(
         default_factory=lambda: {name: ThreadLedger() for name in THREADED}
@@ -92,7 +94,11 @@ class Watch:
                     self.ledgers[component.name].note(component.probe.read_threads())
             except OSError as error:
                 raise Ended(component) from error
-        return self._counters(at_s, counted, host.read_busy_s(), host.read_conntrack())
+        if self.own_cpu_s is not None:
+            counted[OWN] = ComponentCounters(self.own_cpu_s())
+        return self._counters(
+            at_s, counted, host.read_busy_s(), host.read_softirq_s(), host.read_conntrack()
+        )
 
     async def _ask_engine(self) -> Counters:
         at_s = time.monotonic()
@@ -103,18 +109,24 @@ class Watch:
         uptime, _, stat = (await sink.run(("cat", "/proc/uptime", "/proc/stat"))).stdout.partition(
             "\n"
         )
-        return self._counters(at_s, counted, host.parse_busy_s(stat, float(uptime.split()[0])))
+        return self._counters(
+            at_s,
+            counted,
+            host.parse_busy_s(stat, float(uptime.split()[0])),
+            host.parse_softirq_s(stat),
+        )
 
     def _counters(
         self,
         at_s: float,
         counted: Mapping[str, ComponentCounters],
         busy_s: float,
+        softirq_s: float,
         conntrack: tuple[int, int] = (0, 0),
     ) -> Counters:
         # Uptime and idle time come in steps of their own; an idle host would seem to go back.
         least_s = self.instants[-1].host_busy_s if self.instants else busy_s
-        return Counters(at_s, counted, max(busy_s, least_s), *conntrack)
+        return Counters(at_s, counted, max(busy_s, least_s), *conntrack, softirq_s)
 
 
 class Ended(LabError):

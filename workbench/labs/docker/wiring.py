@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from string import Template
 
 from workbench.domain.errors import LabError, UsageError
 from workbench.domain.parameters import Configuration
-from workbench.domain.topology import Target, Vnf, VnfTemplate, series_of
+from workbench.domain.topology import (
+    UPSTREAM_NUMBER,
+    ConfigurationFile,
+    Node,
+    Parallel,
+    Series,
+    Target,
+    Vnf,
+    VnfTemplate,
+)
 
 SOURCE, SINK = "source", "sink"
 
@@ -16,20 +25,105 @@ PERIOD_US = 100_000
 """CFS period, the kernel's and Docker's default (METHOD.md 5)."""
 UNLIMITED = -1
 
+_UNEQUAL = 1e-6
+"""Shares of branches that differ by more are no plain balancing."""
+
 TRAFFIC_CORES = 2
 """Cores that source and sink each get at most; oha and nginx run two threads then."""
 
 
-def chain(target: Target) -> tuple[Vnf, ...]:
-    """The functions from the source's side. Raises `UsageError` for what is not a series."""
-    functions = series_of(target)
-    if functions is None:
+Stage = tuple[Vnf, ...]
+"""A function, or its instances that the stage before it balances the load over."""
+
+
+def stages(target: Target, templates: Mapping[str, VnfTemplate]) -> tuple[Stage, ...]:
+    """The functions from the source's side, instances of one function side by side.
+
+    Raises
+    ------
+    UsageError
+        For what is neither a series nor instances of one function with equal shares behind a
+        function that can balance: one whose template repeats a line for each upstream.
+    """
+    graph = target.graph
+    found: list[Stage] = []
+    for part in graph.parts if isinstance(graph, Series) else (graph,):
+        stage = _instances(part)
+        if stage is None:
+            raise UsageError(
+                "the Docker lab connects functions in series, and instances of one function with "
+                "equal shares behind a balancer; this target has other parallel parts",
+                where=f"target {target.name}",
+                remedy="Profile its branches as targets of their own, or use `--lab sim`",
+            )
+        if len(stage) > 1:
+            _must_balance(target, found[-1] if found else (), stage, templates)
+        found.append(stage)
+    return tuple(found)
+
+
+def _instances(part: Node) -> Stage | None:
+    if isinstance(part, Vnf):
+        return (part,)
+    if not isinstance(part, Parallel) or max(part.shares) - min(part.shares) > _UNEQUAL:
+        return None
+    instances = tuple(branch for branch in part.branches if isinstance(branch, Vnf))
+    alike = len({vnf.template for vnf in instances}) == 1
+    return instances if alike and len(instances) == len(part.branches) else None
+
+
+def _must_balance(
+    target: Target, before: Stage, stage: Stage, templates: Mapping[str, VnfTemplate]
+) -> None:
+    named = f"{len(stage)} instances of {stage[0].template}"
+    remedy = "Put a function in front of them that can, such as haproxy or nginx"
+    if templates[stage[0].template].passage == "router":
         raise UsageError(
-            "the Docker lab connects functions in series only, and this target has parallel parts",
+            f"has {named}, a router: no balancer of the Docker lab passes packets",
             where=f"target {target.name}",
-            remedy="Profile its branches as targets of their own, or use `--lab sim`",
+            remedy="Replicate functions that are proxies",
         )
-    return functions
+    if not before:
+        raise UsageError(
+            f"begins with {named}, and the source speaks to one",
+            where=f"target {target.name}",
+            remedy=remedy,
+        )
+    if not can_balance(templates[before[0].template]):
+        raise UsageError(
+            f"has {named} behind {before[0].template}, which cannot balance",
+            where=f"target {target.name}",
+            remedy=remedy,
+        )
+
+
+def can_balance(template: VnfTemplate) -> bool:
+    """Whether its configuration has a line for each upstream (`$upstream_number`)."""
+    return template.balances
+
+
+def segments(
+    staged: Sequence[Stage], templates: Mapping[str, VnfTemplate]
+) -> tuple[tuple[int, ...], ...]:
+    """Numbers of the networks that source, stages and sink are on, in that order.
+
+    Each router ends one network and begins the next; everything else is on one.
+    """
+    here = 0
+    places: list[tuple[int, ...]] = [(0,)]
+    for stage in staged:
+        if templates[stage[0].template].passage == "router":
+            places.append((here, here + 1))
+            here += 1
+        else:
+            places.append((here,))
+    return (*places, (here,))
+
+
+def networks(target: Target, templates: Iterable[VnfTemplate]) -> tuple[int, ...]:
+    """Numbers of the networks that a target needs."""
+    known = {template.name: template for template in templates}
+    return tuple(range(segments(stages(target, known), known)[-1][0] + 1))
 
 
 def vcpu(configuration: Configuration, name: str, template: VnfTemplate) -> float:
@@ -50,25 +144,45 @@ def uses_threads(template: VnfTemplate) -> bool:
     return any("threads" in Template(file.text).get_identifiers() for file in template.files)
 
 
-def render(template: VnfTemplate, upstream: tuple[str, int] | None, threads: int) -> dict[str, str]:
+def render(
+    template: VnfTemplate, upstreams: Sequence[tuple[str, int]], threads: int
+) -> dict[str, str]:
     """Text by path of a component's configuration files.
 
-    `upstream` is host and port of the next component towards the sink; the sink has none.
+    `upstreams` are host and port of the next components towards the sink; the sink has none. A
+    line with `$upstream_number` is repeated for each of them.
     """
     values = {**template.settings, "port": str(template.port), "threads": str(threads)}
-    if upstream:
-        values |= {"upstream_host": upstream[0], "upstream_port": str(upstream[1])}
-    files = {}
-    for file in template.files:
-        try:
-            files[file.path] = Template(file.text).substitute(values)
-        except (KeyError, ValueError) as error:
-            raise LabError(
-                f"its text cannot be filled in: {error}",
-                where=f"template {template.name}, file {file.path}",
-                remedy=f"Use only {', '.join(f'${name}' for name in sorted(values))}",
-            ) from None
-    return files
+    each = [
+        {"upstream_host": host, "upstream_port": str(port), UPSTREAM_NUMBER: str(number)}
+        for number, (host, port) in enumerate(upstreams, start=1)
+    ]
+    return {file.path: _filled(template, file, values, each) for file in template.files}
+
+
+def _filled(
+    template: VnfTemplate,
+    file: ConfigurationFile,
+    values: Mapping[str, str],
+    upstreams: Sequence[Mapping[str, str]],
+) -> str:
+    known = {**values, **(upstreams[0] if upstreams else {})}
+    lines = []
+    try:
+        for line in file.text.splitlines(keepends=True):
+            text = Template(line)
+            repeated = UPSTREAM_NUMBER in text.get_identifiers()
+            lines += [
+                text.substitute({**known, **upstream})
+                for upstream in (upstreams if repeated else ({},))
+            ]
+    except (KeyError, ValueError) as error:
+        raise LabError(
+            f"its text cannot be filled in: {error}",
+            where=f"template {template.name}, file {file.path}",
+            remedy=f"Use only {', '.join(f'${name}' for name in sorted(known))}",
+        ) from None
+    return "".join(lines)
 
 
 def pin(cores: int, wanted: Mapping[str, int]) -> dict[str, tuple[int, ...]] | None:

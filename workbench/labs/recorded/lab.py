@@ -88,7 +88,12 @@ class RecordedLab:
             details["not_recorded"] = names
         return replace(recording.host, details=details)
 
-    async def deploy(self, target: Target, configuration: Configuration) -> Deployment:  # noqa: ARG002 - Lab
+    async def deploy(
+        self,
+        target: Target,
+        configuration: Configuration,  # noqa: ARG002 - Lab
+        block: int = 0,  # noqa: ARG002 - Lab
+    ) -> Deployment:
         """Charge what the deployment cost then, and say what its pre-flight saw."""
         self._clock += self._recording.deploy_s
         seen = self._recording.deployments.get(target.name)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError
-from workbench.domain.events import RunFinished, SessionCreated, TargetDeployed
+from workbench.domain.events import (
+    Fact,
+    RunFinished,
+    RunStarted,
+    SessionCreated,
+    TargetDeployed,
+    TrialsFinished,
+    TrialsStarted,
+)
 from workbench.domain.lab import HostFacts
 from workbench.domain.samples import Measurement
 
@@ -45,15 +53,27 @@ def _session(path: Path) -> Recording:
     if created is None:
         raise LabError("holds no events", where=str(path), remedy="Choose another recording")
     deployed = [fact for fact in facts if isinstance(fact, TargetDeployed)]
+    of_campaign = sum(isinstance(fact, TargetDeployed) for fact in _of_the_campaign(facts))
     runs = [fact for fact in facts if isinstance(fact, RunFinished)]
-    visits_s = sum(m.sample.lab_s for m in measurements)
+    visits_s = sum(m.sample.lab_s for m in measurements if m.sample.purpose == "profile")
     beyond_s = runs[-1].measured_s - visits_s if runs else 0.0
     return Recording(
         measurements,
         created.host,
         {fact.target: fact for fact in deployed},
-        max(0.0, beyond_s / len(deployed)) if deployed else 0.0,
+        max(0.0, beyond_s / of_campaign) if of_campaign else 0.0,
     )
+
+
+def _of_the_campaign(facts: Sequence[Fact]) -> Iterator[Fact]:
+    """Without what was measured after it: that is not in what its run says it cost."""
+    on_trial = False
+    for fact in facts:
+        on_trial = isinstance(fact, TrialsStarted) or (
+            on_trial and not isinstance(fact, TrialsFinished | RunStarted)
+        )
+        if not on_trial:
+            yield fact
 
 
 def _table(path: Path, campaign: Campaign) -> Recording:

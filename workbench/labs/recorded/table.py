@@ -19,6 +19,7 @@ from workbench.domain.errors import DescriptorError, LabError, Mistake
 from workbench.domain.parameters import Configuration, OperatingPoint, Parameter
 from workbench.domain.samples import (
     KPI_UNITS,
+    Bypass,
     Estimate,
     Finding,
     KpiDefinition,
@@ -228,6 +229,8 @@ class _Table:
             measured_s=measured_s,
             lab_s=cells.number("lab_s", measured_s + windows.warmup_s),
             p_sla=p_sla,
+            bypass=_bypass(cells),
+            block=cells.whole("block", 0),
         )
 
 
@@ -240,6 +243,14 @@ def _estimate(cells: Cells, name: str) -> Estimate:
     if not low <= high:
         cells.complain(f"{name}_low", f"is above {name}_high")
     return Estimate(value, low, high)
+
+
+def _bypass(cells: Cells) -> Bypass | None:
+    """What source and sink do on their own, where the table states all three figures."""
+    names = ("bypass_throughput_rps", "bypass_mean_ms", "bypass_p95_ms")
+    if not all(cells.has(name) for name in names):
+        return None
+    return Bypass(*(cells.number(name, 0.0) for name in names))
 
 
 def _usage(cells: Cells, component: str) -> Usage | None:

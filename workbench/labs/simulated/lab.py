@@ -16,15 +16,39 @@ from workbench.domain.lab import Check, HostFacts
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
-from workbench.labs.simulated.noise import drift, restart
+from workbench.labs.simulated.noise import Drift, pass_step, restart, stream
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.records import counters, request_records, to_ticks, usage_between
-from workbench.labs.simulated.scene import Chance, Scene, Stretch, run, set_scene
+from workbench.labs.simulated.scene import Scene, set_scene
 from workbench.labs.simulated.stand_ins import describe, stand_in
+from workbench.labs.simulated.stretch import Chance, Stretch, run
 from workbench.measuring.records import Drive
 
-GENERATOR = "simulated 1"
+GENERATOR = "simulated 2"
 """The number counts changes of the simulation that change its samples."""
+
+
+class Schedule:
+    """The nominal instants of a campaign's samples, which drift follows instead of the clock.
+
+    Blocks of all targets lie one after the other, each as long as the longest target takes. Within
+    its block a point has a place of its own, drawn from the seed and the point, not the place at
+    which it was asked for: only so does a resumed campaign drift like an uninterrupted one.
+    """
+
+    def __init__(self, campaign: Campaign, options: SimulationOptions) -> None:
+        windows = campaign.windows
+        self._visit_s = options.drive_overhead_s + windows.warmup_s + windows.window_s
+        self._targets = {plan.target.name: index for index, plan in enumerate(campaign.targets)}
+        most = max((len(campaign.configurations(plan)) for plan in campaign.targets), default=1)
+        self._block_s = options.deploy_s + most * (
+            options.allocate_s + campaign.sampling.max_samples * self._visit_s
+        )
+
+    def at(self, target: str, block: int, place: float, visit: int) -> float:
+        """Nominal lab seconds of a drive; `place` in [0, 1) is that of its point in the block."""
+        blocks = block * len(self._targets) + self._targets.get(target, 0)
+        return (blocks + place) * self._block_s + visit * self._visit_s
 
 
 class SimulatedLab:
@@ -53,12 +77,11 @@ class SimulatedLab:
         self._scene: Scene | None = None
         self._point: OperatingPoint | None = None
         self._visit = 0
-        keys = (
-            (plan.target.name, configuration.key)
-            for plan in campaign.targets
-            for configuration in campaign.configurations(plan)
-        )
-        self._blocks = {key: block for block, key in enumerate(keys)}
+        self._block = 0
+        self._degraded = False
+        self._bypasses: dict[OperatingPoint, int] = {}
+        self._drift = Drift(self.options, settings.seed)
+        self._schedule = Schedule(campaign, self.options)
 
     @property
     def costs(self) -> LabCosts:
@@ -92,9 +115,12 @@ class SimulatedLab:
             details={"seed": str(self._settings.seed), "options": options},
         )
 
-    async def deploy(self, target: Target, configuration: Configuration) -> Deployment:
+    async def deploy(
+        self, target: Target, configuration: Configuration, block: int = 0
+    ) -> Deployment:
         scene = set_scene(self._campaign, target, configuration, self.options)
-        self._scene, self._point = scene, None
+        self._scene, self._point, self._block = scene, None, block
+        self._degraded = False
         await self._spend(self.options.deploy_s)
         closes = any(function.part.closes for function in scene.functions)
         return Deployment(
@@ -137,6 +163,26 @@ class SimulatedLab:
         # A further drive at the same point must not repeat the first one's luck.
         self._visit = self._visit + 1 if point == self._point else 0
         self._point = point
+        chance = self._chance(scene, point, "load", self._visit)
+        self._degraded = self._stays_degraded(scene, point.wl)
+        return await self._drive(scene, point.wl, seconds, chance, on_usage)
+
+    def _stays_degraded(self, scene: Scene, wl: float) -> bool:
+        """Whether a function that decays under overload will be down from this drive on."""
+        remembering = [
+            (offered, component.part.recovers_below)
+            for offered, component in zip(
+                scene.loads(self._campaign.load, wl), scene.components, strict=True
+            )
+            if component.part.recovers_below
+        ]
+        if any(offered > 1.0 for offered, _ in remembering):
+            return True
+        return self._degraded and any(offered >= below for offered, below in remembering)
+
+    async def _drive(
+        self, scene: Scene, wl: float, seconds: float, chance: Chance, on_usage: OnUsage
+    ) -> Drive:
         seconds = float(to_ticks(np.float64(seconds)))
         loop = asyncio.get_running_loop()
         asked_at = loop.time()
@@ -144,10 +190,10 @@ class SimulatedLab:
             run,
             scene,
             self._campaign.load,
-            point.wl,
+            wl,
             seconds,
             self._campaign.windows.request_timeout_s,
-            self._chance(scene, point),
+            chance,
         )
         await self._spend(self.options.drive_overhead_s, loop.time() - asked_at)
         return await self._play(scene, stretch, seconds, on_usage)
@@ -176,7 +222,17 @@ class SimulatedLab:
             threads=threads,
         )
 
+    async def drive_bypass(
+        self, point: OperatingPoint, seconds: float, on_usage: OnUsage
+    ) -> Drive | None:
+        scene = self._deployed().bypass
+        self._bypasses[point] = visit = self._bypasses.get(point, -1) + 1
+        chance = self._chance(scene, point, "bypass", visit)
+        return await self._drive(scene, point.wl, seconds, chance, on_usage)
+
     async def undeploy(self) -> None:
+        if self._scene is not None:
+            await self._spend(self.options.undeploy_s)
         self._scene = self._point = None
 
     async def close(self) -> None:
@@ -197,31 +253,30 @@ class SimulatedLab:
             raise LabError("no target is deployed", where="sim", remedy="Deploy one first")
         return self._scene
 
-    def _chance(self, scene: Scene, point: OperatingPoint) -> Chance:
-        """Randomness as a function of seed, point and visit alone: a resumed campaign takes the
-        samples that an uninterrupted one takes."""
-        seed, options = self._settings.seed, self.options
-        sampling, windows = self._campaign.sampling, self._campaign.windows
-        visit_s = options.drive_overhead_s + windows.warmup_s + windows.window_s
-        block = self._blocks.get((point.target, point.configuration.key), len(self._blocks))
-        block += point.repetition * (len(self._blocks) + 1)
-        drifted = drift(options, seed, block, visit_s * sampling.max_samples)
-        started = {
-            function.name: restart(
-                options, seed, point.target, function.name, function.threads, point.repetition
-            )
-            for function in scene.functions
-        }
+    def _chance(self, scene: Scene, point: OperatingPoint, what: str, visit: int) -> Chance:
+        """Randomness as a function of seed, block, point and visit alone: a resumed campaign takes
+        the samples that an uninterrupted one takes."""
+        seed, options, block = self._settings.seed, self.options, self._block
+        words = (
+            point.target,
+            point.configuration.key,
+            f"{point.wl:.12g}",
+            point.repetition,
+            block,
+        )
+        place = float(stream(seed, "schedule", *words).random())
+        slow = self._drift.at(self._schedule.at(point.target, block, place, visit))
+        slow += pass_step(options, seed, block)
         return Chance(
             seed,
-            (
-                point.target,
-                point.configuration.key,
-                f"{point.wl:.12g}",
-                point.repetition,
-                self._visit,
-            ),
-            {name: drifted + factor for name, factor in started.items()},
+            (what, *words, visit),
+            {
+                function.name: slow
+                + restart(options, seed, point.target, function.name, function.threads, block)
+                for function in scene.functions
+            },
+            cold=visit == 0,
+            degraded=self._degraded,
         )
 
     async def _spend(self, seconds: float, passed_s: float = 0.0) -> None:

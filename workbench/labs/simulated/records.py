@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.domain.samples import Usage
-from workbench.labs.simulated.scene import Scene, Stretch
+from workbench.labs.simulated.scene import HEADER_BYTES, Scene
+from workbench.labs.simulated.stretch import (
+    CONNTRACK_LIMIT,
+    Stretch,
+    connections_per_request,
+)
 from workbench.measuring.records import (
     NO_STATUS,
     ComponentCounters,
@@ -23,15 +28,15 @@ TICK_S = 2.0**-30
 """Resolution of the lab's clock, about a nanosecond: sums and differences of such times are exact,
 so a record does not depend on how late on the clock it was taken."""
 
-REQUEST_BYTES, HEADER_BYTES = 120, 250
+REQUEST_BYTES = 120
 SEGMENT_BYTES = 1448
 """Ethernet's 1500 less the headers of IP and TCP with time stamps."""
 HANDSHAKE_PACKETS = 6
 """To open and to close a connection, both directions."""
 CONNECTION_BYTES = 16_384
 """Memory that a request in flight holds."""
-CONNTRACK_LIMIT = 262_144
-"""DESIGN.md."""
+UNAVAILABLE = 503
+"""HTTP status of what a function sheds."""
 HOST_IDLE_CORES = 0.02
 """What the host burns for itself: a choice."""
 
@@ -54,12 +59,16 @@ def request_records(
     end[end > stop_s] = np.nan
     answered = np.isfinite(end)
     answered[:sent] &= ~passage.failed
+    status = np.where(answered, 200, NO_STATUS).astype(np.int64)
+    sheds = [component.part.sheds > 0.0 for component in scene.components]
+    shed = np.append(sheds, False)[passage.refused_by]
+    status[:sent][shed & np.isfinite(end[:sent])] = UNAVAILABLE
     return RequestRecords(
         planned_s=begin_s + to_ticks(planned),
         start_s=start,
         first_byte_s=np.full(planned.size, np.nan),
         end_s=end,
-        status=np.where(answered, 200, NO_STATUS).astype(np.int64),
+        status=status,
         bytes=np.where(answered, scene.answer_bytes, 0).astype(np.int64),
     )
 
@@ -67,18 +76,27 @@ def request_records(
 def counters(
     scene: Scene, stretch: Stretch, begin_s: float, seconds: float
 ) -> tuple[Counters, ...]:
-    """All counters at the begin, each second after it and the stop; they count from the begin."""
+    """All counters at the begin, each second after it and the stop; they count from the begin.
+
+    Nobody reads them while the host stands still: such an instant comes when that is over. The
+    host counts that time as busy, as the kernel of a guest does whose cores were taken away.
+    """
+    hang = stretch.hang
     at = np.append(np.arange(0.0, seconds, 1.0), seconds)
+    at = np.unique(np.where((at > hang.begin_s) & (at < hang.end_s), min(hang.end_s, seconds), at))
     passage = stretch.passage
     by_component = [
         _component_counters(scene, stretch, i, at) for i in range(len(scene.components))
     ]
-    busy = (
-        sum(np.array([c.cpu_s for c in column]) for column in by_component) + HOST_IDLE_CORES * at
-    )
+    busy = sum(np.array([c.cpu_s for c in column]) for column in by_component) + (
+        HOST_IDLE_CORES + stretch.neighbour_cores
+    ) * hang.machine(at)
+    cores = scene.options.host_cores
+    busy = np.minimum(busy, cores * hang.machine(at)) + cores * (at - hang.machine(at))
     answered = np.searchsorted(np.sort(passage.end_s), at, side="right")
     in_flight = np.searchsorted(passage.start_s, at, side="right") - answered
-    closing = sum(component.part.closes * component.share for component in scene.functions)
+    others = scene.options.conntrack_share * CONNTRACK_LIMIT
+    closed = connections_per_request(scene)
     return tuple(
         Counters(
             at_s=begin_s + float(at[row]),
@@ -87,7 +105,7 @@ def counters(
             },
             host_busy_s=float(busy[row]),
             conntrack_used=min(
-                int((in_flight[row] + closing * answered[row]) * (len(scene.functions) + 1)),
+                int(others + in_flight[row] * (len(scene.functions) + 1) + closed * answered[row]),
                 CONNTRACK_LIMIT,
             ),
             conntrack_limit=CONNTRACK_LIMIT,
@@ -107,7 +125,8 @@ def _component_counters(
     ended = np.sort(stretch.passage.end_s[through & ~stretch.passage.failed])
     requests = np.searchsorted(started, at, side="right")
     answers = np.searchsorted(ended, at, side="right")
-    cpu = consumption.cpu_until(at) / stretch.crowding
+    at = stretch.hang.machine(at)
+    cpu = consumption.cpu_until(at) * stretch.burnt[index]
     limited = component.cores < component.threads
     periods, throttled_periods = consumption.periods_until(at)
     throttled_s = consumption.throttled_until(at)

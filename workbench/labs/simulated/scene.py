@@ -1,10 +1,10 @@
-"""A target under load as a queueing network, and what a stretch of load through it yields."""
+"""A target at one configuration as a queueing network, before any load."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -13,19 +13,24 @@ from numpy.typing import NDArray
 from workbench.domain.campaign import Campaign
 from workbench.domain.parameters import Configuration, LoadModel
 from workbench.domain.topology import Node, Parallel, Series, Target, Vnf
-from workbench.labs.simulated import noise
+from workbench.labs.simulated.capacity import efficiency, under_load, usable_cores
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.stand_ins import StandIn, stand_in
 from workbench.queues.laws import saturated_throughput, throughput_bound
-from workbench.queues.network import Network, Offered, Passage, Route, Works
-from workbench.queues.passage import pass_through
+from workbench.queues.network import Route
 from workbench.queues.service import ServiceTime
-from workbench.queues.stations import PERIOD_S, Station
 
 Floats = NDArray[np.float64]
 
+Ways = Sequence[tuple[float, tuple[Vnf, ...]]]
+"""Every way through a target's functions with its share of the traffic."""
+
 FILE_BYTES = 10_000.0
 """Answer size where the campaign has no `filesize_bytes`."""
+HEADER_BYTES = 250
+"""Of an answer, on the wire."""
+CLIENT_CORES = 2.0
+"""Least allotment of a source of one thread that shall not be short of its allotment."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,12 @@ class Component:
     Attributes
     ----------
     name : VNF instance name, `source` or `sink`.
-    cores : CPU allotment.
+    cores, threads : CPU allotment and worker threads, as configured.
     service : CPU time per request.
+    usable_cores, servers : of them, what can be used: a quota binds where it is less than the
+        servers, which work on one request each.
+    held : seconds for which a CPU second occupies a server; more than 1 where something else
+        than CPU limits.
     share : of all requests that pass through it.
     """
 
@@ -45,12 +54,15 @@ class Component:
     cores: float
     threads: int
     service: ServiceTime
+    usable_cores: float
+    servers: int
+    held: float = 1.0
     share: float = 1.0
 
     @property
     def demand_s(self) -> float:
         """Seconds of its time that one request of the target takes, on average."""
-        return self.share * self.service.mean_s / min(self.cores, self.threads)
+        return self.share * self.service.mean_s * self.held / min(self.usable_cores, self.servers)
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,9 @@ class Scene:
     components : source first, sink last.
     routes : by indices into `components`.
     answer_bytes : body of every answer.
+    path_s : pure delay of the path without the functions, beside its hops.
+    ends : source and sink as they are without caps. Caps are shares of what the functions carry
+        at this configuration, and the path without functions knows neither.
     """
 
     target: Target
@@ -70,6 +85,8 @@ class Scene:
     routes: tuple[Route, ...]
     answer_bytes: float
     options: SimulationOptions
+    ends: tuple[Component, Component]
+    path_s: float = 0.0
 
     @property
     def functions(self) -> tuple[Component, ...]:
@@ -82,11 +99,34 @@ class Scene:
     @property
     def idle_s(self) -> float:
         """Pure delay of a request: its hops, and the delayed acknowledgements of its route."""
-        return sum(
+        return self.path_s + sum(
             route.share * (self.options.hop_us * 1e-6 * (len(route.stations) - 1))
             + route.share * sum(route.holds_s) * self.options.delayed_ack_share
             for route in self.routes
         )
+
+    @property
+    def usual_s(self) -> float:
+        """Response time at idle."""
+        return self.idle_s + sum(c.share * c.service.mean_s * c.held for c in self.components)
+
+    @property
+    def bypass(self) -> Scene:
+        """Source and sink without what lies between them."""
+        return replace(self, components=self.ends, routes=(Route((0, 1), (0.0, 0.0)),))
+
+    def loads(self, load: LoadModel, wl: float) -> list[float]:
+        """Offered load over nominal capacity at each component (closed loop: n/N*)."""
+        cycle_s = sum(self.demands_s) + self.idle_s + load.think_time_s
+        rate = wl if load.kind == "open" else wl / cycle_s
+        return [rate * demand_s for demand_s in self.demands_s]
+
+    def slowness(self, load: LoadModel, wl: float, degraded: bool = False) -> list[float]:
+        """How much longer each component needs under that load than at idle."""
+        return [
+            1.0 / under_load(component.part, offered, degraded)
+            for component, offered in zip(self.components, self.loads(load, wl), strict=True)
+        ]
 
     def expected_rps(self, load: LoadModel, wl: float) -> float:
         """Requests/s that will come through, by the operational bounds."""
@@ -94,18 +134,32 @@ class Scene:
             return min(wl, saturated_throughput(self.demands_s))
         return throughput_bound(wl, self.demands_s, self.idle_s + load.think_time_s)
 
-    def crowding(self, load: LoadModel, wl: float) -> float:
-        """How much longer all CPU work takes because the components want more cores than the
-        host has; 1 where they do not.
+    def crowding(self, load: LoadModel, wl: float, neighbour_cores: float = 0.0) -> float:
+        """How much longer all CPU work takes because the components and a neighbour want more
+        cores than the host has; 1 where they do not.
 
         A mean over the stretch, not a scheduler: it is such that the components together burn
-        what the host has, and no more.
+        what the host has, or what their share of it is beside the neighbour.
         """
         burnt_s = sum(c.share * c.service.mean_s for c in self.components)
-        most_rps = self.options.host_cores / burnt_s
-        if self.expected_rps(load, wl) <= most_rps:
+        wanted = self.expected_rps(load, wl) * burnt_s
+        cores = float(self.options.host_cores)
+        if wanted + neighbour_cores <= cores:
             return 1.0
+        most_rps = cores * wanted / (wanted + neighbour_cores) / burnt_s
         return saturated_throughput(self.demands_s) / most_rps
+
+    def cold_s(self, load: LoadModel, wl: float) -> float:
+        """Delay of the answers of a target that is slow while it has little to do."""
+        factor = max((c.part.cold_factor for c in self.functions), default=1.0)
+        if factor <= 1.0:
+            return 0.0
+        if load.kind == "open":
+            used = max(self.loads(load, wl))
+            return (factor - 1.0) * self.usual_s * max(0.0, 1.0 - used / 0.25)
+        four_s = max(self.usual_s, 4.0 * max(self.demands_s) - load.think_time_s)
+        away = 1.0 - math.log(max(wl, 1.0)) / math.log(4.0)
+        return (factor * four_s - self.usual_s) * max(0.0, away)
 
 
 def set_scene(
@@ -115,21 +169,43 @@ def set_scene(
     answer_bytes = configuration.parameter("filesize_bytes", FILE_BYTES)
     ways = list(_ways(target.graph))
     functions = [
-        _function(campaign, vnf, configuration, answer_bytes, _share_of(vnf, ways))
+        _function(
+            campaign,
+            vnf,
+            configuration,
+            options,
+            answer_bytes,
+            ways,
+        )
         for vnf in target.vnfs
     ]
     source = stand_in(campaign.template(target.source))
     sink = stand_in(campaign.template(target.sink))
+    closing = {f.name for f in functions if f.part.closes}
+    opened = {
+        "source": sum(share for share, way in ways if way[0].name in closing),
+        "sink": sum(share for share, way in ways if way[-1].name in closing),
+    }
     carried = saturated_throughput([f.demand_s for f in functions])
 
     def at_the_end(name: str, part: StandIn, cores: float, cap: float) -> Component:
-        service = part.service(answer_bytes)
+        service = part.service(answer_bytes, opened[name])
         if cap:
             cores = cap * carried * service.mean_s
-        return Component(name, part, cores, part.threads_at(cores), service)
+        threads = part.threads_at(cores)
+        return Component(name, part, cores, threads, service, cores, threads)
 
+    ends = (
+        at_the_end("source", source, options.source_cores, 0.0),
+        at_the_end("sink", sink, options.sink_cores, 0.0),
+    )
+    first = at_the_end("source", source, options.source_cores, options.source_cap)
+    if options.client_cap:
+        busy = ServiceTime(1.0 / (options.client_cap * carried), source.cv)
+        cores = max(options.source_cores, CLIENT_CORES)
+        first = Component("source", source, cores, 1, busy, 1.0, 1)
     components = (
-        at_the_end("source", source, options.source_cores, options.source_cap),
+        first,
         *functions,
         at_the_end("sink", sink, options.sink_cores, options.sink_cap),
     )
@@ -137,17 +213,55 @@ def set_scene(
     routes = tuple(
         _route([index[vnf.name] for vnf in way], share, components, options) for share, way in ways
     )
-    return Scene(target, configuration, components, routes, answer_bytes, options)
+    scene = Scene(target, configuration, components, routes, answer_bytes, options, ends)
+    if options.bypass_share:
+        path_s = scene.bypass.usual_s
+        rest_s = scene.usual_s - path_s
+        missing_s = options.bypass_share / (1.0 - options.bypass_share) * rest_s - path_s
+        scene = replace(scene, path_s=max(0.0, missing_s))
+    return scene
 
 
 def _function(
-    campaign: Campaign, vnf: Vnf, configuration: Configuration, answer_bytes: float, share: float
+    campaign: Campaign,
+    vnf: Vnf,
+    configuration: Configuration,
+    options: SimulationOptions,
+    answer_bytes: float,
+    ways: Ways,
 ) -> Component:
     template = campaign.template(vnf.template)
-    part = stand_in(template)
+    part = stand_in(template, options.functions)
+    share = _share_of(vnf, ways)
+    beside = [
+        (of_all, other)
+        for of_all, way in ways
+        for pair in pairwise(way)
+        if vnf in pair
+        for other in pair
+        if other != vnf
+    ]
+    connections = sum(
+        of_all / share
+        for of_all, other in beside
+        if stand_in(campaign.template(other.template), options.functions).closes
+    )
     cores = configuration.vcpu(vnf.name) or template.default_vcpu
-    service = part.service(answer_bytes)
-    return Component(vnf.name, part, cores, part.threads_at(cores), service, share)
+    service = part.service(answer_bytes, connections)
+    factor = efficiency(options, part, vnf.name, configuration.key, cores)
+    if any(vnf in way[1:] for _, way in ways):
+        factor *= options.coalescing
+    service = replace(service, mean_s=service.mean_s / factor)
+    usable, threads = usable_cores(part, cores), part.threads_at(cores)
+    servers = threads if usable == cores else min(threads, max(1, math.ceil(usable)))
+    held = 1.0
+    if part.plateau < 1.0:
+        held, usable = servers / (part.plateau * usable), float(servers)
+    mbps = configuration.resource(f"{vnf.name}.bandwidth_mbps")
+    wire_s = (answer_bytes + HEADER_BYTES) * 8e-6 / mbps if mbps else 0.0
+    if wire_s > service.mean_s * held / min(usable, servers):
+        held, usable, servers = wire_s / service.mean_s, 1.0, 1
+    return Component(vnf.name, part, cores, threads, service, usable, servers, held, share)
 
 
 def _ways(node: Node) -> Iterator[tuple[float, tuple[Vnf, ...]]]:
@@ -165,7 +279,7 @@ def _ways(node: Node) -> Iterator[tuple[float, tuple[Vnf, ...]]]:
                     yield of_all * share, way
 
 
-def _share_of(vnf: Vnf, ways: Sequence[tuple[float, tuple[Vnf, ...]]]) -> float:
+def _share_of(vnf: Vnf, ways: Ways) -> float:
     return sum(share for share, way in ways if vnf in way)
 
 
@@ -183,100 +297,3 @@ def _route(
         if options.delayed_ack and components[one].part.split_writes:
             holds[position] = components[other].part.delayed_ack_ms * 1e-3
     return Route(stations, tuple(holds), share)
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """A stretch of load from time 0 on, as it went.
-
-    Attributes
-    ----------
-    due_s : planned times, shape (due,); None in a closed loop.
-    connections : most requests in flight.
-    route : of each request that was sent, shape (sent,).
-    crowding : see `Scene.crowding`; work counts as that much longer than the CPU it burns.
-    """
-
-    due_s: Floats | None
-    connections: int
-    passage: Passage
-    route: NDArray[np.int64]
-    crowding: float
-
-
-@dataclass(frozen=True)
-class Chance:
-    """Where the randomness of one drive comes from.
-
-    Attributes
-    ----------
-    words : name the drive, for `noise.stream`.
-    log_factors : slow factors on each function's service time, by name.
-    """
-
-    seed: int
-    words: tuple[str | int, ...]
-    log_factors: Mapping[str, float]
-
-    def stream(self, what: str) -> np.random.Generator:
-        return noise.stream(self.seed, what, *self.words)
-
-
-def run(
-    scene: Scene,
-    load: LoadModel,
-    wl: float,
-    seconds: float,
-    timeout_s: float,
-    chance: Chance,
-) -> Stretch:
-    """Drive load through a scene, from an idle target on.
-
-    Parameters
-    ----------
-    wl : requests/s (open loop) or clients (closed loop).
-    """
-    due = _due(load, wl, seconds, chance) if load.kind == "open" else None
-    clients = load.connections if due is not None else max(1, round(wl))
-    rate = scene.expected_rps(load, wl)
-    # More than can be served in that time even if every noise goes the right way.
-    most = int(rate * (seconds + PERIOD_S) * 1.5) + clients + 100
-    rows = most if due is None else min(due.size, most)
-    factors = np.exp(noise.window(scene.options, chance.stream("window"), rows, rate))
-    crowding = scene.crowding(load, wl)
-    in_phase = chance.stream("phase").uniform(-PERIOD_S, 0.0)
-    works, stations = np.empty((len(scene.components), rows)), []
-    for index, component in enumerate(scene.components):
-        draws = component.service.draw(chance.stream(f"works {component.name}"), rows)
-        if 0 < index < len(scene.components) - 1:
-            draws *= factors * np.exp(chance.log_factors.get(component.name, 0.0))
-        works[index] = draws * crowding
-        own = chance.stream(f"phase {component.name}").uniform(-PERIOD_S, 0.0)
-        stations.append(
-            Station(
-                component.name,
-                component.cores,
-                component.threads,
-                float(in_phase if scene.options.in_phase else own),
-                int(component.part.buffer) or None,
-            )
-        )
-    shares = np.array([route.share for route in scene.routes])
-    route = chance.stream("route").choice(len(shares), size=rows, p=shares / shares.sum())
-    delay = noise.delay(scene.options, chance.stream("delay"))
-    hop_s = scene.options.hop_us * 1e-6 * math.exp(delay)
-    held = chance.stream("held").random(rows) < scene.options.delayed_ack_share
-    passage = pass_through(
-        Network(tuple(stations), scene.routes, hop_s),
-        Works(works, route, held),
-        Offered(due, clients, seconds, load.think_time_s, timeout_s),
-    )
-    return Stretch(due, clients, passage, np.resize(route, passage.start_s.size), crowding)
-
-
-def _due(load: LoadModel, wl: float, seconds: float, chance: Chance) -> Floats:
-    """Planned times: a grid from 0 on, or a Poisson process."""
-    if load.arrivals == "constant":
-        return np.asarray(np.arange(int(np.ceil(wl * seconds))) / wl)
-    count = chance.stream("arrivals").poisson(wl * seconds)
-    return np.sort(chance.stream("arrivals times").uniform(0.0, seconds, count))

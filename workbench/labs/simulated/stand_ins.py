@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 
 from workbench.domain.errors import LabError
-from workbench.domain.topology import Role, VnfTemplate
+from workbench.domain.topology import VnfTemplate
 from workbench.queues.service import ServiceTime
 
 
 @dataclass(frozen=True)
 class StandIn:
     """Parameters of a simulated component: the keys of `VnfTemplate.simulated`.
+
+    The defaults stand in for a function that nobody measured; what was measured is in the
+    templates, and only there (`benchmarks/calibrate_simulation.py`).
 
     Attributes
     ----------
@@ -23,10 +26,30 @@ class StandIn:
     buffer : requests that may be inside, those in service included; 0 for no limit. A request
         that finds it full is refused at once.
     closes : 1 if it closes every connection after an answer.
+    connection_us : CPU that it costs this component, µs per request, when what lies before or
+        behind it closes every connection.
     split_writes : 1 if it writes a request in two small pieces, so that the second waits for the
         acknowledgement of the first (Nagle's algorithm).
     delayed_ack_ms : how long it holds back the acknowledgement of such a piece.
     memory_mb : resident memory, MB (10^6 bytes).
+
+    blocks : 1 if what finds the buffer full waits, and meanwhile keeps its place in the function
+        before (back-pressure), instead of being refused.
+    sheds : 1 if what finds the buffer full is answered at once with status 503.
+    alpha : capacity grows with v^alpha (option `capacity_law` `power`).
+    serial, coherence : of Gunther's law (`capacity_law` `scalability`).
+    stops_at : vCPUs from which on more are of no use; 0 for none.
+    steps : 1 if above one vCPU only whole ones are of use.
+    loses_from, loses_share : with that many vCPUs and more, this share of capacity is lost.
+    effect_sd : log-sd of a factor on capacity per configuration, which follows no law.
+    plateau : share of its allotment that it can use at most, as something else than CPU limits it.
+    knee_width : w: from 1-2w times its capacity on it slows down, so that throughput bends from
+        the offered load at 1-w to its plateau at 1+w.
+    decay : share of capacity lost at twice the load that it carries.
+    recovers_below : 0, or the share of capacity under which load must fall before a function that
+        was overloaded carries more than 1-decay again. It remembers the drives of a deployment.
+    cold_factor : response time at the least load over the one at four clients (open loop: at a
+        quarter of capacity).
     """
 
     service_us: float = 50.0
@@ -35,49 +58,72 @@ class StandIn:
     threads: float = 0.0
     buffer: float = 0.0
     closes: float = 0.0
+    connection_us: float = 0.0
     split_writes: float = 0.0
     delayed_ack_ms: float = 0.0
     memory_mb: float = 20.0
+    blocks: float = 0.0
+    sheds: float = 0.0
+    alpha: float = 1.0
+    serial: float = 0.05
+    coherence: float = 0.01
+    stops_at: float = 0.0
+    steps: float = 0.0
+    loses_from: float = 4.0
+    loses_share: float = 0.0
+    effect_sd: float = 0.0
+    plateau: float = 1.0
+    knee_width: float = 0.0
+    decay: float = 0.0
+    recovers_below: float = 0.0
+    cold_factor: float = 1.0
 
-    def service(self, answer_bytes: float) -> ServiceTime:
-        """CPU time of a request whose answer has that many bytes."""
-        return ServiceTime((self.service_us + self.per_kb_us * answer_bytes / 1e3) * 1e-6, self.cv)
+    def service(self, answer_bytes: float, connections: float = 0.0) -> ServiceTime:
+        """CPU time of a request whose answer has that many bytes and which opens that many
+        connections that are not kept."""
+        cpu_us = self.service_us + self.per_kb_us * answer_bytes / 1e3
+        return ServiceTime((cpu_us + self.connection_us * connections) * 1e-6, self.cv)
 
     def threads_at(self, vcpu: float) -> int:
         return int(self.threads) or max(1, math.ceil(vcpu))
 
 
-MEASURED: Mapping[str, StandIn] = {
-    # 15 µs per 10 kB answer; acknowledges a lone small segment after 40 ms and a little.
-    "haproxy": StandIn(service_us=10.0, per_kb_us=0.5, delayed_ack_ms=44.0, memory_mb=70.0),
-    # About 850 requests/s of 10 kB at 25 %: 290 µs each.
-    "tinyproxy": StandIn(
-        service_us=240.0, per_kb_us=5.0, closes=1.0, split_writes=1.0, memory_mb=5.0
-    ),
-}
-"""By template name, from DESIGN.md ("The lab, as found ...") and METHOD.md 2; a template's own
-`simulated` goes over these."""
-
-BY_ROLE: Mapping[Role, StandIn] = {
-    "function": StandIn(),
-    "source": StandIn(service_us=40.0, per_kb_us=0.0, cv=0.2, memory_mb=30.0),
-    "sink": StandIn(service_us=12.0, per_kb_us=0.0, cv=0.2, memory_mb=10.0),
-}
-"""For templates without a measured stand-in: oha as source, a static web server as sink."""
+STAND_IN_KEYS = tuple(field.name for field in fields(StandIn))
 
 
-def stand_in(template: VnfTemplate) -> StandIn:
-    """The stand-in of a template. Raises `LabError` for keys that it does not have."""
-    known = [field.name for field in fields(StandIn)]
-    unknown = sorted(set(template.simulated) - set(known))
+def stand_in(template: VnfTemplate, over: Mapping[str, float] | None = None) -> StandIn:
+    """The stand-in of a template, with the keys of `over` instead of its own.
+
+    Raises `LabError` for keys that it does not have, and for routers: requests are what queues up
+    here, and packets that nobody answers would be another model.
+    """
+    if template.passage == "router":
+        raise LabError(
+            "the simulated lab has no packets",
+            where=f"template {template.name}",
+            remedy="Run it on the Docker lab (`--lab docker`)",
+        )
+    unknown = sorted(set(template.simulated) - set(STAND_IN_KEYS))
     if unknown:
         raise LabError(
             f"the simulated lab knows no {', '.join(unknown)}",
             where=f"template {template.name}, simulated",
-            remedy=f"Choose from: {', '.join(known)}",
+            remedy=f"Choose from: {', '.join(STAND_IN_KEYS)}",
         )
-    base = MEASURED.get(template.name, BY_ROLE[template.role])
-    return replace(base, **dict(template.simulated))
+    part = StandIn(**{**template.simulated, **(over or {})})
+    for key, holds, remedy in (
+        ("decay", part.decay < 1.0, "a share below 1"),
+        ("knee_width", part.knee_width <= 0.5, "at most 0.5"),
+        ("plateau", 0.0 < part.plateau <= 1.0, "a share above 0, at most 1"),
+        ("loses_share", part.loses_share < 1.0, "a share below 1"),
+    ):
+        if not holds:
+            raise LabError(
+                f"{key} is {getattr(part, key):g}",
+                where=f"template {template.name}, simulated",
+                remedy=f"Give {remedy}",
+            )
+    return part
 
 
 def describe(part: StandIn) -> str:

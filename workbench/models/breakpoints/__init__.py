@@ -4,6 +4,7 @@
 module         what
 =============  =========================================================================
 `case`         what the rules are given, and how they answer
+`scatter`      what a function carries, from repeated readings; how far they scatter
 `threshold`    a load at which something flips, seen through noise; for `capacity`, `sla`
 `capacity`     the largest load that is carried
 `knee`         where the KPI's trend breaks
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration, LoadModel, PrimaryWorkload, Sla
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
@@ -26,6 +28,7 @@ from workbench.models.breakpoints.covariance import covariance
 from workbench.models.breakpoints.cpu import cpu
 from workbench.models.breakpoints.knee import knee
 from workbench.models.breakpoints.sla import sla as sla_crossing
+from workbench.models.selection import must_be_alike, of_configuration
 
 
 def find_breakpoints(
@@ -39,6 +42,7 @@ def find_breakpoints(
     kpi_max: float,
     loss_goal: float,
     sla: Sla | None,
+    noise: HostNoise | None = None,
 ) -> tuple[Breakpoint, ...]:
     """The breakpoint of one configuration by every rule of METHOD.md 7 that applies.
 
@@ -46,21 +50,34 @@ def find_breakpoints(
     ----------
     samples : sequence of Sample
         Any samples. Valid ones of this target, configuration and load model count as values;
-        invalid ones only bound the range that was searched.
+        invalid ones only bound the range that was searched. How far samples scatter is pooled
+        over all configurations of the target.
     kpi, kpi_max
         The KPI of the rules `knee` and `covariance`, and its ceiling in its unit.
     loss_goal : float
         Long-run share of unserved requests that `capacity` tolerates.
     sla : Sla or None
         Its limit; without one there is no rule `sla`.
+    noise : HostNoise or None
+        What `doctor --measure` found of the host's noise: prior for what one session cannot see,
+        above all drift slower than itself. Without it the priors of `scatter` stand.
 
     Returns
     -------
     tuple of Breakpoint
         One per rule, in the order of `BREAKPOINT_RULES`, each with a 95 % interval or a state
         that says why it has none.
+
+    Raises
+    ------
+    DataError
+        If those that count as values are of different definitions of latency.
     """
-    case = Case.of(target, configuration, samples, primary, load, kpi, kpi_max, loss_goal, sla)
+    own = of_configuration(target, configuration, samples)
+    must_be_alike([s for s in own if s.valid and s.load_model == load.key])
+    case = Case.of(
+        target, configuration, samples, primary, load, kpi, kpi_max, loss_goal, sla, noise
+    )
     answers = [capacity(case), knee(case), cpu(case)]
     if sla is not None:
         answers.append(sla_crossing(case, sla))

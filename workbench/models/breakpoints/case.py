@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration, LoadModel, PrimaryWorkload, Sla
 from workbench.domain.profiles import Breakpoint, BreakpointRule, BreakpointState
 from workbench.domain.samples import Sample
+from workbench.models.breakpoints.overload import EDGE, FULL, PLAIN, SHAPES, Shape
+from workbench.models.breakpoints.scatter import (
+    BELIEVED,
+    COMPONENTS,
+    Posterior,
+    Reading,
+    busiest,
+    centre,
+    evenly,
+    plateau,
+    read,
+    saturated,
+    unseen_sd,
+)
 from workbench.models.scales import figure, log_kpi
-from workbench.models.selection import capped_log_kpi, limited_by_source, of_configuration
+from workbench.models.selection import (
+    RATE_KPIS,
+    capped_log_kpi,
+    limited_by_source,
+    of_configuration,
+    rate_kpi,
+)
 
-SAMPLE_LOG_SD = 0.05
-"""Log standard deviation from sample to sample of what a function carries (METHOD.md 6: 0.05 in
-windows of 2-3 s, and drift between the samples)."""
-
-SHARED_LOG_SD = 0.04
-"""Log standard deviation that all samples of one deployment share, a restart's or slow drift's
-(METHOD.md 6, 11): more samples do not average it away, so every interval contains it."""
-
-LOAD_LOG_SD = math.hypot(SAMPLE_LOG_SD, SHARED_LOG_SD)
-"""How far one sample's break may lie from the long-run one, in log `wl`."""
-
-COMPONENTS = frozenset({"source", "sink", "host"})
-"""Keys of `Sample.usage` that are not functions."""
+_MOST_READINGS = 60
+"""Readings that are pooled: more tell little more of the scatter, and cost their number cubed."""
+_CLOSE = math.log(3.0)
+"""How far below capacity, in log load, usage is compared with it."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +59,9 @@ class Case:
     kpi_max: float
     loss_goal: float
     sla: Sla | None
+    noise: HostNoise | None = None
+    log_capacity: Posterior | None = None
+    """Of an open loop, where a sample of this configuration reads it."""
 
     @classmethod
     def of(
@@ -58,6 +75,7 @@ class Case:
         kpi_max: float,
         loss_goal: float,
         sla: Sla | None,
+        noise: HostNoise | None = None,
     ) -> Case:
         every = tuple(
             s
@@ -65,7 +83,99 @@ class Case:
             if s.load_model == load.key and s.point.wl > 0.0
         )
         valid = tuple(s for s in every if s.valid)
-        return cls(target, configuration, valid, every, primary, load, kpi, kpi_max, loss_goal, sla)
+        pooled = [
+            s for s in samples if s.valid and s.point.target == target and s.load_model == load.key
+        ]
+        log_capacity = None
+        if load.kind == "open":
+            readings = sorted(read(pooled, loss_goal), key=lambda r: (r.block, r.log_wl))
+            found = _centred(_pool(readings, configuration), noise, loss_goal)
+            if configuration in found:
+                about = [evenly(*shape.about_goal(loss_goal)) for shape in SHAPES]
+                log_capacity = found[configuration].moved(about)
+        return cls(
+            target, configuration, valid, every, primary, load, kpi, kpi_max, loss_goal, sla,
+            noise, log_capacity,
+        )  # fmt: skip
+
+    @property
+    def rate(self) -> str:
+        """The KPI that says what was carried: requests or packets per second."""
+        return next(filter(None, map(rate_kpi, self.valid)), RATE_KPIS[0])
+
+    @property
+    def sample_sd(self) -> float:
+        """Log standard deviation from sample to sample of what a function carries."""
+        return self.log_capacity.sd if self.log_capacity else unseen_sd(self.noise)
+
+    @property
+    def shared_sd(self) -> float:
+        """Log standard deviation that all samples of a session are thought to share."""
+        return unseen_sd(self.noise, drift_only=True)
+
+    def functions(self, sample: Sample) -> list[str]:
+        """Names of the functions whose usage was seen."""
+        return sorted(set(sample.usage) - COMPONENTS)
+
+    def busiest(self) -> str | None:
+        """The function with the highest share of its allocation in any valid sample."""
+        return busiest(self.valid)
+
+    def plateau(self, name: str) -> float:
+        """Usage of a function at its plateau."""
+        return plateau(name, self.valid)
+
+    def overloads(self, shape: Shape = PLAIN[0]) -> list[float | None]:
+        """Log load over log capacity that has the outcome of each valid sample in the long run,
+        None where nobody can say.
+
+        How far a saturated sample was over says its loss, under a shape of overload. One that
+        carried its load used the share λ/C of what the bottleneck uses at saturation (utilisation
+        law U = X·D, Denning & Buzen 1978), which is believed where usage follows throughput up to
+        saturation; where usage is full already, it is what little was lost that says the place.
+        """
+        name = self.busiest()
+        top = self.plateau(name) if name else 0.0
+        at = shape.goal(self.loss_goal)
+        places: list[float | None] = []
+        for s, broken in zip(self.valid, self.broken, strict=True):
+            used = s.usage.get(name) if name else None
+            share = used.cpu_share / top if used and top > 0.0 else 0.0
+            short = 1.0 - (s.kpi(self.rate) or 0.0) / s.point.wl
+            if broken:
+                places.append(float(shape.overload(np.array([short]))[0]) - at)
+            elif share >= FULL:
+                lost = np.array([min(max(short, 0.0), EDGE)])
+                places.append(float(shape.overload(lost)[0]) - at)
+            elif share > 0.0:
+                places.append(float(shape.usage_place(np.array([share]))[0]) - at)
+            else:
+                places.append(None)
+        if self.log_capacity is not None:
+            follows = self._proportional(places)
+            places = [
+                p if broken or follows else None
+                for p, broken in zip(places, self.broken, strict=True)
+            ]
+        return places
+
+    @property
+    def broken(self) -> list[bool]:
+        """Whether each valid sample of an open loop is saturated."""
+        return [
+            bool(s.kpi(self.rate)) and saturated(s, self.loss_goal, self.rate) for s in self.valid
+        ]
+
+    def _proportional(self, places: Sequence[float | None]) -> bool:
+        """Whether loads over usage point to the capacity that saturated samples read."""
+        assert self.log_capacity is not None
+        at = float(self.log_capacity.quantiles((0.5,))[0])
+        apart = [
+            math.log(s.point.wl) - place - at
+            for s, place, broken in zip(self.valid, places, self.broken, strict=True)
+            if place is not None and not broken and math.log(s.point.wl) > at - _CLOSE
+        ]
+        return not apart or abs(float(np.median(apart))) <= max(BELIEVED, 2.0 * self.sample_sd)
 
     @property
     def bottom(self) -> float:
@@ -132,3 +242,27 @@ class Case:
         else:
             return self.answer(rule, "none_in_range", note, kpi)
         return self.answer(rule, "unresolved", note, kpi)
+
+
+def _centred(
+    readings: list[Reading], noise: HostNoise | None, goal: float
+) -> Mapping[Configuration, Posterior]:
+    """`centre`, once for configurations of a target that are asked one after the other."""
+    key = (tuple(readings), repr(noise), goal)
+    if key not in _LAST:
+        _LAST.clear()
+        _LAST[key] = centre(readings, noise, goal=goal)
+    return _LAST[key]
+
+
+_LAST: dict[object, Mapping[Configuration, Posterior]] = {}
+
+
+def _pool(readings: Sequence[Reading], configuration: Configuration) -> list[Reading]:
+    """The readings of a configuration, and of others until there are `_MOST_READINGS`."""
+    names = sorted({r.configuration for r in readings}, key=lambda c: (c != configuration, c.key))
+    chosen: list[Reading] = []
+    for name in names:
+        if len(chosen) < _MOST_READINGS:
+            chosen += [r for r in readings if r.configuration == name]
+    return sorted(chosen, key=lambda r: (r.block, r.log_wl))

@@ -8,7 +8,8 @@ import numpy as np
 
 from workbench.domain.profiles import Breakpoint
 from workbench.models.base import Floats
-from workbench.models.breakpoints.case import COMPONENTS, Case
+from workbench.models.breakpoints.case import Case
+from workbench.models.breakpoints.scatter import COMPONENTS
 
 WINDOW = 3
 """Neighbouring samples over which covariances are taken."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from workbench.domain.parameters import Sla
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
 from workbench.models.breakpoints.case import Case
+from workbench.models.breakpoints.overload import Shape
+from workbench.models.breakpoints.scatter import evenly
 from workbench.models.breakpoints.threshold import Evidence, Located, locate
 from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, figure, log_kpi, log_sd
 from workbench.models.selection import stated
@@ -22,6 +26,8 @@ _LOGIT_RANGE = 3.0
 _GENTLE = 2.0
 """Slope of log KPI on log load up to which a line between two samples is believed."""
 _SURE = 1e-4
+_USAGE_ERROR = 0.03
+"""Log error of a place read from usage: a few per cent of requests straddle a window's edges."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +45,10 @@ def sla(case: Case, limit: Sla) -> Breakpoint:
     """The load at which the KPI crosses the limit upwards.
 
     P(R <= limit) is compared on the logit where samples carry it, because p95 itself is bimodal
-    near a quota jump; else log KPI with the log limit. Where the two samples around the crossing
-    grade it (a gentle slope), the line through both measures it once. Where the KPI jumps,
-    samples are only verdicts: the interval holds the whole gap between the last one under and the
-    first one over, and the scatter of the jump itself.
+    near a quota jump; else log KPI with the log limit. Each sample stands at the overload that it
+    met (`Case.overloads`), which takes the scatter of capacity out of the curve: the crossing is
+    found there, and added to the posterior of capacity. Where capacity was never read, samples are
+    verdicts at their loads.
     """
     verdicts = [_verdict(s, limit) for s in case.valid]
     if len(verdicts) < 2:
@@ -56,11 +62,76 @@ def sla(case: Case, limit: Sla) -> Breakpoint:
             return case.answer("sla", "unresolved", note, limit.kpi)
         note = f"over {limit.limit:g} at the lowest load already"
         return case.answer("sla", "below_range", note, limit.kpi)
-    located, note = _locate(verdicts)
+    located = _relative(case, verdicts)
+    note = "beside capacity"
+    if located is None:
+        located, note = _locate(verdicts, case.sample_sd, case.shared_sd)
+    if located.centre > math.log(case.primary.high):
+        return case.answer(
+            "sla", "none_in_range", f"crosses about {figure(math.exp(located.centre))}", limit.kpi
+        )
+    if case.primary.integer:
+        # No load lies between n and n + 1 clients, and what is there says the definition alone.
+        located = replace(
+            located,
+            low=math.log(max(math.floor(math.exp(located.low) + 1e-9), case.primary.low)),
+            high=math.log(math.ceil(math.exp(located.high) - 1e-9)),
+        )
     return case.found("sla", located.centre, located.low, located.high, note, limit.kpi)
 
 
-def _locate(verdicts: Sequence[_Verdict]) -> tuple[Located, str]:
+def _relative(case: Case, verdicts: Sequence[_Verdict]) -> Located | None:
+    """Capacity and the crossing's place beside it; None where samples have no such places."""
+    if case.log_capacity is None:
+        return None
+    gaps = [_gap_of(case, verdicts, shape) for shape in case.log_capacity.shapes]
+    likeliest = gaps[int(np.argmax(case.log_capacity.odds))]
+    if likeliest is None:
+        return None
+    moved = case.log_capacity.moved([evenly(*(gap or likeliest)) for gap in gaps])
+    low, middle, high = (float(q) for q in moved.quantiles((0.025, 0.5, 0.975)))
+    return Located(middle, low, high)
+
+
+def _gap_of(case: Case, verdicts: Sequence[_Verdict], shape: Shape) -> tuple[float, float] | None:
+    placed = [
+        replace(v, x=place)
+        for v, place in zip(verdicts, case.overloads(shape), strict=True)
+        if place is not None
+    ]
+    if not any(v.over for v in placed) or all(v.over for v in placed):
+        return None
+    return _gap(placed)
+
+
+def _gap(placed: Sequence[_Verdict]) -> tuple[float, float]:
+    """Between which places the verdict changes; where they mix, at the step that fits most."""
+    ordered = sorted(placed, key=lambda v: v.x)
+    wrong = [
+        sum(v.over for v in ordered[:k]) + sum(not v.over for v in ordered[k:])
+        for k in range(1, len(ordered))
+    ]
+    least = min(wrong)
+    first = wrong.index(least) + 1
+    last = len(wrong) - wrong[::-1].index(least)
+    under, over = ordered[first - 1], ordered[last]
+    graded = _graded(under, over) if under.x < over.x and first == last else ()
+    if graded:
+        _, crossing, sd, _ = graded[0]
+        half = sd * math.sqrt(3.0)  # an even distribution of that standard deviation
+        return crossing - half, crossing + half
+    return under.x - _place_error(under.x), over.x + _place_error(over.x)
+
+
+def _place_error(place: float) -> float:
+    """Below saturation a place is read from usage, which a window of a few dozen quota periods
+    states to some per cent; above it from throughput."""
+    return _USAGE_ERROR if place < 0.0 else 0.0
+
+
+def _locate(
+    verdicts: Sequence[_Verdict], sample_sd: float, shared_sd: float
+) -> tuple[Located, str]:
     under = max((v for v in verdicts if not v.over), key=lambda v: v.x)
     over = min((v for v in verdicts if v.over), key=lambda v: v.x)
     clean = under.x < over.x
@@ -70,7 +141,9 @@ def _locate(verdicts: Sequence[_Verdict]) -> tuple[Located, str]:
             above=[v.x for v in verdicts if not v.over and not (graded and v is under)],
             below=[v.x for v in verdicts if v.over and not (graded and v is over)],
             exact=graded,
-        )
+        ),
+        sample_sd,
+        shared_sd,
     )
     span = f"{figure(math.exp(min(under.x, over.x)))} and {figure(math.exp(max(under.x, over.x)))}"
     if graded:

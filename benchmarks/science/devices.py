@@ -1,0 +1,165 @@
+"""Simulated devices for breakpoint search: the same black box for everybody (research/peers.md 4).
+
+A trial offers a load for some seconds and counts what was sent and what came back. The truth is
+the load at which the long-run share of what is lost crosses the goal, under the device's own noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import brentq
+
+from science.families import Floats
+
+Kind = Literal["hard knee", "soft knee", "collapse", "drift", "quota"]
+KINDS: tuple[Kind, ...] = ("hard knee", "soft knee", "collapse", "drift", "quota")
+Fault = Literal["", "generator cap", "sink cap", "stall"]
+FAULTS: tuple[Fault, ...] = ("generator cap", "sink cap", "stall")
+
+GOAL = 0.005
+"""Share that may be lost in the long run."""
+LOW, HIGH = 137.0, 91_000.0
+"""The range that every search is given, in requests per second."""
+CAPACITIES = (2_000.0, 40_000.0)
+"""Drawn log-uniform between these, so that no grid meets them."""
+SOFT = 0.08
+"""Log standard deviation of a soft knee."""
+PER_MINUTE = 0.01
+"""Drift of the capacity, up or down."""
+PERIOD_S, CARRIED = 0.1, 0.2
+"""A quota's period, and the share of one period's work that may wait for the next."""
+BURSTS_PER_S, BURST = 0.02, 5.0
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Capacity of a second scatters by `sd`; bursts lose a few requests at any load."""
+
+    name: str
+    sd: float
+    bursts: bool = False
+
+
+NOISES = (Noise("none", 0.0), Noise("1 %", 0.01), Noise("3 % and bursts", 0.03, True))
+
+
+@dataclass
+class Device:
+    """A black box with a clock of its own; every trial costs `overhead_s` before it.
+
+    Attributes
+    ----------
+    trials, load_s, wall_s : what was spent so far.
+    """
+
+    kind: Kind
+    noise: Noise
+    capacity: float
+    seed: int
+    overhead_s: float = 0.0
+    fault: Fault = ""
+    trials: int = 0
+    load_s: float = 0.0
+    wall_s: float = 0.0
+    _rng: np.random.Generator = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng([self.seed, KINDS.index(self.kind)])
+        self._rising = 1.0 if self._rng.random() < 0.5 else -1.0
+        self._stall_at = float(self._rng.uniform(2.0, 20.0))
+
+    def trial(self, load: float, seconds: float) -> tuple[int, int]:
+        """What was sent and what was answered."""
+        self.trials += 1
+        self.wall_s += self.overhead_s
+        begin = self.load_s
+        self.load_s += seconds
+        offered = load
+        if self.fault == "generator cap":
+            offered = min(load, 0.7 * self.capacity)
+        sent = offered * seconds
+        answered = self._answered(offered, seconds)
+        self.wall_s += seconds
+        if self.noise.bursts:
+            answered -= BURST * self._rng.poisson(BURSTS_PER_S * seconds)
+        if self.fault == "stall" and begin <= self._stall_at < begin + seconds:
+            answered -= offered * min(2.0, seconds)
+        if self.fault == "sink cap":
+            answered = min(answered, 0.8 * self.capacity * seconds)
+        return round(sent), max(min(round(answered), round(sent)), 0)
+
+    def _answered(self, load: float, seconds: float) -> float:
+        if self.kind == "quota":
+            count = max(round(seconds / PERIOD_S), 1)
+            luck = self._rng.standard_normal(count)
+            return _through_quota(load / self.capacity, self.noise.sd, luck) * load * seconds
+        lengths = np.full(math.ceil(seconds), 1.0)
+        lengths[-1] = seconds - (lengths.size - 1)
+        luck = self._rng.standard_normal(lengths.size) / np.sqrt(lengths)
+        x = load / self.capacity
+        if self.kind == "drift":
+            x /= math.exp(self._rising * PER_MINUTE * self.wall_s / 60.0)
+        lost = _lost(self.kind, x, self.noise.sd, luck)
+        return float(np.sum((1.0 - lost) * lengths) * load)
+
+    @property
+    def truth(self) -> float:
+        """The load that the goal allows; of a device that drifts, the mean over the search."""
+        ratio = truth_ratio(self.kind, self.noise.sd)
+        if self.noise.bursts:
+            ratio *= 1.0 - BURST * BURSTS_PER_S / (GOAL * self.capacity)
+        if self.kind == "drift":
+            ratio *= math.exp(self._rising * PER_MINUTE * self.wall_s / 120.0)
+        return self.capacity * ratio
+
+
+def device(
+    kind: Kind, noise: Noise, seed: int, overhead_s: float = 0.0, fault: Fault = ""
+) -> Device:
+    """A device whose capacity only its seed knows."""
+    low, high = CAPACITIES
+    capacity = low * (high / low) ** float(np.random.default_rng([seed, 7]).random())
+    return Device(kind, noise, capacity, seed, overhead_s, fault)
+
+
+def _lost(kind: Kind, x: float, sd: float, luck: Floats) -> Floats:
+    """Shares that are lost at `x` times the nominal capacity, of shape (n,)."""
+    factor = np.maximum(1.0 + sd * luck, 0.01) / x
+    if kind == "soft knee":
+        from science.families import excess
+
+        return excess(-np.log(factor), SOFT) / 100.0
+    carried = factor**2 if kind == "collapse" else factor
+    return np.asarray(np.clip(1.0 - np.where(factor < 1.0, carried, 1.0), 0.0, 1.0), dtype=float)
+
+
+def _through_quota(x: float, sd: float, luck: Floats) -> float:
+    """Share that is answered: each period serves what it can, little waits for the next."""
+    can = np.maximum(1.0 + sd * luck / math.sqrt(PERIOD_S), 0.0)
+    waiting = served = 0.0
+    for most in can:
+        due = x + waiting
+        done = min(due, most)
+        waiting = min(due - done, CARRIED)
+        served += done
+    return float(min((served + waiting) / (x * can.size), 1.0))
+
+
+@cache
+def truth_ratio(kind: Kind, sd: float) -> float:
+    """Load over nominal capacity at which the long-run loss is the goal."""
+    if kind == "quota":
+        luck = np.random.default_rng(1).standard_normal(200_000)
+        return float(
+            brentq(lambda x: 1.0 - _through_quota(x, sd, luck) - GOAL, 0.5, 1.5, xtol=1e-4)
+        )
+    nodes, weights = np.polynomial.hermite_e.hermegauss(201)
+    weights = weights / weights.sum()
+    return float(
+        brentq(lambda x: float(weights @ _lost(kind, x, sd, nodes)) - GOAL, 0.5, 1.5, xtol=1e-6)
+    )

@@ -1,0 +1,333 @@
+"""Breakpoint searches on the devices of `devices`: MLRsearch, bisection and ours, one protocol.
+
+Every search is given the same range and goal, and returns a bracket; its error is that of the
+bracket's geometric middle, which favours those that state bounds only. A method has a time score
+only where 90 % of its errors are within the width and its bracket holds the truth in 90 % of all
+searches (research/peers.md 4, 5).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from MLRsearch import (
+    AbstractMeasurer,
+    Config,
+    MeasurementResult,
+    MultipleLossRatioSearch,
+    SearchGoal,
+)
+
+from science.devices import GOAL, HIGH, LOW, NOISES, Device, Fault, Kind, Noise, device
+from workbench.sampling.search import BreakpointSearch
+
+Bracket = tuple[float, float] | None
+"""Bounds of the breakpoint; None where the search refuses to answer."""
+Search = Callable[[Device, float], Bracket]
+"""Of a device at a relative width."""
+WITHIN, COVERED = 0.9, 0.9
+OVERHEADS_S = (0.0, 0.5, 3.0, 15.0)
+WIDTHS = (0.05, 0.005)
+
+
+class _Measurer(AbstractMeasurer):  # type: ignore[misc]  # no types
+    """Lets MLRsearch drive a device. Overheads are charged to it and not told to it: it would
+    count them as evidence. What could not be sent is told: it counts as lost."""
+
+    def __init__(self, driven: Device) -> None:
+        self.driven = driven
+
+    def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
+        sent, answered = self.driven.trial(intended_load, intended_duration)
+        return MeasurementResult(
+            intended_duration=intended_duration,
+            intended_load=intended_load,
+            offered_count=sent,
+            forwarding_count=answered,
+            intended_count=round(intended_load * intended_duration),
+        )
+
+
+def mlrsearch(
+    first_s: float, last_s: float, sum_s: float, exceed: float, low: float = LOW, high: float = HIGH
+) -> Search:
+    """The package with one goal; the trial that it ignores as a warm-up is not run."""
+
+    def search(driven: Device, width: float) -> Bracket:
+        goal = SearchGoal(
+            loss_ratio=GOAL,
+            exceed_ratio=exceed,
+            relative_width=width,
+            initial_trial_duration=first_s,
+            final_trial_duration=last_s,
+            duration_sum=sum_s,
+            fail_fast=False,
+        )
+        config = Config()
+        config.goals = (goal,)
+        config.max_load, config.min_load = high, low
+        config.warmup_duration = 0.0
+        config.search_duration_max = 1200.0
+        try:
+            found = MultipleLossRatioSearch(config).search(_Measurer(driven), lambda _: None)[goal]
+        except RuntimeError:
+            return None
+        bounds = found.relevant_lower_bound, found.relevant_upper_bound
+        if bounds[0] is None or bounds[1] is None:
+            return None
+        return float(bounds[0]), float(bounds[1])
+
+    return search
+
+
+def bisection(seconds: float) -> Search:
+    """One trial per load, halves in logs; a failed bound is never looked at again."""
+
+    def search(driven: Device, width: float) -> Bracket:
+        low, high = LOW, HIGH
+        while high / low > 1.0 + width:
+            middle = math.sqrt(low * high)
+            sent, answered = driven.trial(middle, seconds)
+            intended = middle * seconds
+            if (intended - answered) / max(intended, 1.0) <= GOAL and sent > 0:
+                low = middle
+            else:
+                high = middle
+        return low, high
+
+    return search
+
+
+def ours(driven: Device, width: float) -> Bracket:
+    """Without anything known beforehand."""
+    return drive(
+        BreakpointSearch(LOW, HIGH, width=width, goal=GOAL, overhead_s=driven.overhead_s), driven
+    )
+
+
+MLR_A, MLR_E = mlrsearch(1.0, 1.0, 21.0, 0.5), mlrsearch(1.0, 30.0, 30.0, 0.0)
+SEARCHES: dict[str, Search] = {
+    "MLRsearch A": MLR_A,
+    "MLRsearch E": MLR_E,
+    "RFC 2544": mlrsearch(1.0, 60.0, 60.0, 0.0),
+    "bisection 1 s": bisection(1.0),
+    "bisection 30 s": bisection(30.0),
+    "ours": ours,
+}
+
+
+def drive(search: BreakpointSearch, driven: Device) -> Bracket:
+    """Ask and tell until there is nothing more to ask; what is not "found" is refused."""
+    while (asked := search.ask()) is not None:
+        load, seconds = asked
+        sent, answered = driven.trial(load, seconds)
+        search.tell(load, seconds, sent, answered)
+    found = search.found
+    return (found.low, found.high) if found and found.outcome == "found" else None
+
+
+class Searched(msgspec.Struct, frozen=True):
+    """One search: what it stated and what it spent."""
+
+    error: float
+    """|log(middle / truth)|; infinite where it refused."""
+    covered: bool
+    trials: int
+    load_s: float
+    wall_s: float
+
+
+def searched(search: Search, driven: Device, width: float) -> Searched:
+    """Run it and hold its bracket against the truth of the device as it was meanwhile."""
+    bracket = search(driven, width)
+    if bracket is None or bracket[0] <= 0.0:
+        return Searched(math.inf, False, driven.trials, driven.load_s, driven.wall_s)
+    low, high = bracket
+    error = abs(math.log(math.sqrt(low * high) / driven.truth))
+    # A thousandth of the width: brackets and truth are rounded differently.
+    slack = 1.0 + width * 1e-3
+    covered = low / slack <= driven.truth <= high * slack
+    return Searched(error, covered, driven.trials, driven.load_s, driven.wall_s)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Searches of one method under one condition."""
+
+    width: float
+    found: Sequence[Searched]
+
+    @property
+    def error(self) -> float:
+        """The 90th percentile."""
+        errors = [one.error for one in self.found]
+        return float(np.quantile(errors, WITHIN, method="inverted_cdf"))
+
+    @property
+    def coverage(self) -> float:
+        return sum(one.covered for one in self.found) / len(self.found)
+
+    @property
+    def fair(self) -> bool:
+        """Good enough to have a time."""
+        return self.error <= math.log1p(self.width) and self.coverage >= COVERED
+
+    def spent(self, what: str = "load_s", share: float = 0.5) -> float:
+        values = [getattr(one, what) for one in self.found]
+        return float(np.quantile(values, share, method="inverted_cdf"))
+
+
+def cell(
+    name: str, kind: Kind, noise: Noise, width: float, devices: int, overhead_s: float = 0.0
+) -> Cell:
+    """One method on `devices` devices of a kind."""
+    found = [
+        searched(SEARCHES[name], device(kind, noise, seed, overhead_s), width)
+        for seed in range(devices)
+    ]
+    return Cell(width, found)
+
+
+def faulty(name: str, fault: Fault, devices: int, width: float = 0.05) -> tuple[int, int, int]:
+    """Searches that were right, that refused and that were silently wrong under a fault."""
+    right = refused = 0
+    for seed in range(devices):
+        driven = device("hard knee", NOISES[1], seed, fault=fault)
+        bracket = SEARCHES[name](driven, width)
+        if bracket is None:
+            refused += 1
+        elif bracket[0] / (1.0 + width) <= driven.truth <= bracket[1] * (1.0 + width):
+            right += 1
+    return right, refused, devices - right - refused
+
+
+# ------------------------------------------------------------------- with a neighbour's result
+
+VCPUS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
+"""A grid of one parameter: capacities follow a power of it, with 10 % of luck each."""
+
+
+def neighbours(seed: int, noise: Noise, overhead_s: float = 0.0) -> list[Device]:
+    """A grid of devices, by rising allocation."""
+    rng = np.random.default_rng([seed, 11])
+    base = 6_000.0 * math.exp(rng.uniform(-0.7, 0.7))
+    power = rng.uniform(0.7, 1.1)
+    return [
+        Device(
+            "hard knee",
+            noise,
+            base * vcpu**power * math.exp(0.1 * rng.standard_normal()),
+            seed * 100 + place,
+            overhead_s,
+        )
+        for place, vcpu in enumerate(VCPUS)
+    ]
+
+
+def cold(search: Search) -> Callable[[list[Device], float], list[Bracket]]:
+    """Every configuration from scratch."""
+    return lambda devices, width: [search(one, width) for one in devices]
+
+
+def warm_mlrsearch(devices: list[Device], width: float) -> list[Bracket]:
+    """MLRsearch with the neighbour's result: a range of half to twice what the ratio of the
+    allocations predicts, and the whole range where that does not hold the breakpoint."""
+    found: list[Bracket] = []
+    for place, one in enumerate(devices):
+        bracket: Bracket = None
+        if found and (before := found[-1]) is not None:
+            guess = math.sqrt(before[0] * before[1]) * VCPUS[place] / VCPUS[place - 1]
+            low, high = max(guess / 2.0, LOW), min(guess * 2.0, HIGH)
+            bracket = mlrsearch(1.0, 1.0, 21.0, 0.5, low, high)(one, width)
+        found.append(bracket or MLR_A(one, width))
+    return found
+
+
+def warm_ours(devices: list[Device], width: float) -> list[Bracket]:
+    """Ours with what the neighbours' results predict, the first from scratch."""
+    found: list[Bracket] = []
+    for place, one in enumerate(devices):
+        prior = _predicted(found, place)
+        search = BreakpointSearch(
+            LOW, HIGH, width=width, goal=GOAL, overhead_s=one.overhead_s, prior=prior
+        )
+        found.append(drive(search, one))
+    return found
+
+
+def _predicted(found: Sequence[Bracket], place: int) -> tuple[float, float] | None:
+    """Middle and log standard deviation: a line through the logs of the last two."""
+    known = [(math.log(VCPUS[i]), 0.5 * math.log(b[0] * b[1])) for i, b in enumerate(found) if b]
+    if not known:
+        return None
+    (x1, y1) = known[-1]
+    slope, sd = 1.0, 0.3
+    if len(known) > 1:
+        xs, ys = (np.array(v) for v in zip(*known, strict=True))
+        slope, sd = float(np.polyfit(xs, ys, 1)[0]), 0.2
+    return math.exp(y1 + slope * (math.log(VCPUS[place]) - x1)), sd
+
+
+GRIDS: dict[str, Callable[[list[Device], float], list[Bracket]]] = {
+    "MLRsearch A, each from scratch": cold(MLR_A),
+    "MLRsearch A, neighbour's range": warm_mlrsearch,
+    "ours, each from scratch": cold(ours),
+    "ours, neighbours' prediction": warm_ours,
+}
+
+
+def grid_cell(name: str, noise: Noise, width: float, grids: int, overhead_s: float = 0.0) -> Cell:
+    """A way to search grids; every configuration counts, the neighbour that paid included."""
+    found: list[Searched] = []
+    for seed in range(grids):
+        devices = neighbours(seed, noise, overhead_s)
+        brackets = GRIDS[name](devices, width)
+        for one, bracket in zip(devices, brackets, strict=True):
+            found.append(searched(_already(bracket), one, width))
+    return Cell(width, found)
+
+
+def _already(bracket: Bracket) -> Search:
+    return lambda driven, width: bracket  # noqa: ARG005
+
+
+SWEPT: dict[str, tuple[tuple[Search, float], ...]] = {
+    "MLRsearch, 1 s trials": tuple(
+        (mlrsearch(1.0, 1.0, total, 0.5), 0.005) for total in (1.0, 3.0, 5.0, 11.0, 21.0, 60.0)
+    ),
+    "bisection": tuple((bisection(seconds), 0.005) for seconds in (1.0, 3.0, 10.0, 30.0)),
+    "ours": tuple((ours, width) for width in (0.1, 0.05, 0.02, 0.01)),
+}
+"""Each method swept by what it offers: sum of durations, seconds of a trial, width."""
+
+
+def time_and_error(name: str, devices: int, noise: Noise) -> list[tuple[float, float]]:
+    """Median seconds of load and the 90th percentile of the error in per cent, per setting."""
+    points = []
+    for search, width in SWEPT[name]:
+        found = [
+            searched(search, device("hard knee", noise, seed), width) for seed in range(devices)
+        ]
+        whole = Cell(width, found)
+        points.append((whole.spent(), 100.0 * whole.error))
+    return points
+
+
+def table_rows(
+    cells: Iterable[tuple[str, str, Sequence[Cell]]],
+) -> list[list[str]]:
+    """Rows of kind, noise and per method: seconds (p90), p90 error, coverage; no seconds where
+    the quality is not met."""
+    rows = []
+    for kind, noise, own in cells:
+        row = [kind, noise]
+        for one in own:
+            time = f"{one.spent():.0f} s ({one.spent(share=0.9):.0f})" if one.fair else "-"
+            error = "refused" if math.isinf(one.error) else f"{100 * one.error:.2g} %"
+            row.append(f"{time} · {error} · {100 * one.coverage:.0f} %")
+        rows.append(row)
+    return rows

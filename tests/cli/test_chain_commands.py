@@ -1,0 +1,90 @@
+"""`predict` and `compare --chain` by the installed command: tables, JSON, refusals, exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from chain_session import RIGHT, SESSION, UNMEASURED, WRONG, write_chain_session
+from driving import Workbench
+
+AT = "rate=300/s, filesize=10kB"
+PREDICTED = {
+    "chain", "kpi", "unit", "rule", "configuration", "wl", "value", "functions", "limiting",
+    "takeovers", "curve", "next_step", "extrapolates", "warnings", "note", "models",
+    "model_version",
+}  # fmt: skip
+COMPARED = {
+    "chain", "kpi", "rule", "buckets", "ab_floor", "mae", "mad", "rmse", "mape", "log_error",
+    "baseline_rmse", "configurations", "outliers", "model_version",
+}  # fmt: skip
+
+
+def test_a_chain_of_the_recording_is_predicted_within_80_columns(workbench: Workbench) -> None:
+    workbench.variables = {"COLUMNS": "80", "NO_COLOR": "1"}
+    done = workbench.run("predict", "demo-real", "--chain", "tinyproxy-haproxy", "--at", AT)
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "\x1b" not in done.stdout
+    assert lines[3].split()[:3] == ["tinyproxy", "haproxy", "p95_ms"], "in the chain's order"
+    assert "rate=300 is outside 500 to" in done.stdout
+    assert "bundles are not changed" in done.stderr
+
+
+def test_the_recorded_chain_that_waits_for_acknowledgements_is_a_finding(
+    workbench: Workbench,
+) -> None:
+    done = workbench.run(
+        "compare", "demo-real", "--chain", "tinyproxy-haproxy", "--kpi", "mean", "--json", expect=1
+    )
+    found = json.loads(done.stdout)
+    assert found.keys() == COMPARED
+    assert (found["chain"], found["kpi"], found["rule"]) == (
+        "tinyproxy-haproxy", "mean_ms", "added-means",
+    )  # fmt: skip
+    assert {outlier["verdict"] for outlier in found["outliers"]} == {"worse"}
+    assert max(outlier["ratio"] for outlier in found["outliers"]) > 20.0
+    assert found["baseline_rmse"] < found["rmse"]
+    assert sum(row["samples"] for row in found["buckets"]) == sum(
+        row["samples"] for row in found["configurations"]
+    )
+    errors = [row["mape"] for row in found["configurations"]]
+    assert errors == sorted(errors, reverse=True)
+
+
+def test_a_session_answers_in_tables_and_json_and_keeps_the_models(workbench: Workbench) -> None:
+    asyncio.run(write_chain_session(workbench.root / "sessions" / f"{SESSION}.duckdb"))
+    asked = ("predict", SESSION, "--chain", RIGHT, "--at", AT, "--kpi", "mean")
+    predictions = workbench.json(*asked, "--json")
+    assert [frozenset(p) for p in predictions] == [frozenset(PREDICTED)] * 2
+    for prediction in predictions:
+        assert len(prediction["curve"]["wl"]) == len(prediction["curve"]["mean"]) <= 200
+        assert {model["version"] for model in prediction["models"]} == {1}
+
+    agrees = workbench.run("compare", SESSION, "--chain", RIGHT, "--kpi", "mean")
+    assert "In no configuration is the chain better or worse" in agrees.stdout
+    assert "trained directly" in agrees.stdout
+    assert "weakest-link" in agrees.stdout
+    deviates = workbench.run("compare", SESSION, "--chain", WRONG, "--kpi", "mean", expect=1)
+    assert "worse" in deviates.stdout.partition("predicted by")[0], "outliers come first"
+    assert max(map(len, deviates.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (("predict", SESSION, "--chain", RIGHT, "--at", "rate=300 ms"), "not a unit of a rate"),
+        (("predict", SESSION, "--chain", "nobody", "--at", AT), "has a chain 'nobody'"),
+        (("predict", SESSION, "--chain", RIGHT, "--at", "rate=90000/s"), "outside everything"),
+        (("compare", SESSION, "--chain", UNMEASURED), "has no valid samples of"),
+        (("compare", SESSION, SESSION, "--chain", RIGHT), "--profiles"),
+        (("compare", SESSION), "Give two sessions"),
+        (("compare", SESSION, SESSION, "--kpi", "mean"), "Give two sessions"),
+    ],
+)
+def test_wrong_use_is_a_sentence_and_exits_with_2(
+    workbench: Workbench, asked: tuple[str, ...], sentence: str
+) -> None:
+    asyncio.run(write_chain_session(workbench.root / "sessions" / f"{SESSION}.duckdb"))
+    assert sentence in workbench.run(*asked, expect=2).stderr

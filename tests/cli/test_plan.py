@@ -1,0 +1,30 @@
+"""What a campaign would cost with each sampler, before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from driving import Workbench
+
+from workbench import plugins
+
+
+def test_plan_tells_what_each_sampler_would_cost(
+    workbench: Workbench, small_campaign: Path
+) -> None:
+    plan = workbench.json("plan", str(small_campaign), "--lab", "sim", "--json")
+    costs = plan["samplers"]
+    assert {c["sampler"] for c in costs} == set(plugins.names("samplers"))
+    assert [c["sampler"] for c in costs if c["chosen"]] == ["bisection"]
+    assert [c["lab_s"] for c in costs] == sorted(c["lab_s"] for c in costs)
+    assert not [c["note"] for c in costs if c["figure"] == "unknown"]
+    for cost in costs:
+        assert 0 < cost["samples"] <= plan["samples"] == 12
+        assert cost["lab_s"] > 0.0
+
+    done = workbench.run("plan", str(small_campaign), "--lab", "sim")
+    shown = done.stdout.splitlines()
+    assert any(line.split()[:3] == ["bisection", "(chosen)", "12"] for line in shown)
+    assert any(line.split()[:1] == ["heuristic"] for line in shown)
+    assert "against a stand-in" in done.stderr
+    assert not list((workbench.root / "sessions").iterdir()), "nothing is stored"

@@ -1,0 +1,238 @@
+"""Faults provoked on the real lab: each is blamed by its name (docs/validity.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from docker_targets import (
+    OpenLab,
+    configuration,
+    container,
+    docker,
+    ignore,
+    point,
+    prefer,
+    target,
+    until_valid,
+)
+
+from workbench.domain.campaign import WindowPlan
+from workbench.domain.lab import BypassCurve
+from workbench.domain.parameters import LoadModel, OperatingPoint
+from workbench.domain.samples import Sample
+from workbench.domain.topology import VnfTemplate
+from workbench.engine.bypass import point_of
+from workbench.measuring.judging import Terms, judge
+from workbench.measuring.records import Drive
+
+pytestmark = pytest.mark.docker
+
+CLOSED = LoadModel("closed")
+OPEN = LoadModel("open", connections=64)
+HAPROXY, TINYPROXY = target("haproxy"), target("tinyproxy")
+WINDOWS = WindowPlan(timeout_s=6.0)
+SHED = "http-request deny deny_status 503 if { fe_req_rate gt 100 }"
+
+
+def judged(
+    drive: Drive,
+    at: OperatingPoint,
+    load: LoadModel,
+    bypass: BypassCurve | None = None,
+    windows: WindowPlan = WINDOWS,
+) -> Sample:
+    terms = Terms(load=load, windows=windows, sla=None, kpi="p95_ms", bypass=bypass)
+    lab_s = drive.stop_s - drive.begin_s
+    return judge([drive], at, terms, started_at=0.0, lab_s=lab_s).measurement.sample
+
+
+def evidence(sample: Sample, reason: str) -> str:
+    found = [finding.evidence for finding in sample.findings if finding.reason == reason]
+    assert found, sample.findings
+    return found[0]
+
+
+async def test_a_starved_sink(open_lab: OpenLab) -> None:
+    """Past the function no more is answered either."""
+    chosen = configuration(haproxy=0.5, sink=0.03)
+    lab = await open_lab(CLOSED, HAPROXY)
+    deployed = await lab.deploy(HAPROXY, chosen)
+    at = point(HAPROXY, chosen, 8)
+    drive = await lab.drive_bypass(at, 4.5, ignore)
+    assert drive is not None
+    seen = point_of(judged(drive, at, CLOSED), CLOSED)
+    assert seen is not None
+    assert "sink" in seen.limited_by
+    curve = BypassCurve(deployed.generator, CLOSED.key, True, chosen.workload, (seen,))
+    sample = judged(await lab.drive(at, 4.5, ignore), at, CLOSED, curve)
+    assert sample.reason == "sink_saturated"
+    assert "sink" in evidence(sample, "sink_saturated")
+    assert "without the functions" in evidence(sample, "bypass_limited")
+    assert "bypass_share" in sample.labels
+
+
+async def test_a_client_of_one_thread_at_its_limit(open_lab: OpenLab, session: str) -> None:
+    """The load goes past the function, and the sink answers ten times as fast as Locust asks."""
+    load = LoadModel("closed", think_time_s=0.01)
+    chosen = configuration(haproxy=0.25)
+    lab = await open_lab(load, HAPROXY, generator="locust", most=20)
+    await lab.deploy(HAPROXY, chosen)
+    prefer(session, "source", "sink")
+    at = point(HAPROXY, chosen, 200)  # ten times what a campaign may ask of it
+    # Whoever takes a core of a shared host takes it from the client's thread, which then waits
+    # where it would have run: the shortfall is seen, its cause is not.
+    for _ in range(3):
+        drive = await lab.drive_bypass(at, 4.5, ignore)
+        assert drive is not None
+        sample = judged(drive, at, load)
+        assert not sample.valid
+        if sample.reason == "source_saturated":
+            break
+    assert sample.reason == "source_saturated", sample.findings
+    assert evidence(sample, "source_saturated").startswith("thread")
+
+
+async def test_a_noisy_neighbour(open_lab: OpenLab) -> None:
+    chosen = configuration(haproxy=0.25)
+    lab = await open_lab(CLOSED, HAPROXY)
+    await lab.deploy(HAPROXY, chosen)
+    at = point(HAPROXY, chosen, 2)
+    with neighbours(os.cpu_count() or 1):
+        drive = await lab.drive(at, 4.5, ignore)
+    sample = judged(drive, at, CLOSED)
+    assert not sample.valid
+    assert "the host was busy" in evidence(sample, "host_saturated")
+
+
+@contextmanager
+def neighbours(count: int) -> Iterator[None]:
+    """Processes that burn a core each."""
+    burn = [sys.executable, "-c", "while True: pass"]
+    running = [subprocess.Popen(burn) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+async def test_a_stall_of_two_seconds(open_lab: OpenLab, session: str) -> None:
+    """Everything of the target stands still, as on a host that is suspended."""
+    chosen = configuration(haproxy=0.25)
+    lab = await open_lab(CLOSED, HAPROXY)
+    await lab.deploy(HAPROXY, chosen)
+    names = [container(session, name) for name in ("source", "haproxy", "sink")]
+    at = point(HAPROXY, chosen, 2)
+    driving = asyncio.create_task(lab.drive(at, 5.5, ignore))
+    await asyncio.sleep(2.5)
+    await asyncio.to_thread(docker, "pause", *names)
+    await asyncio.sleep(2.0)
+    await asyncio.to_thread(docker, "unpause", *names)
+    sample = judged(await driving, at, CLOSED)
+    assert not sample.valid
+    assert sample.reason == "unsteady", sample.findings
+
+
+async def test_a_connection_table_that_is_nearly_full(open_lab: OpenLab) -> None:
+    chosen = configuration(tinyproxy=0.25)
+    lab = await open_lab(OPEN, TINYPROXY)
+    await lab.deploy(TINYPROXY, chosen)
+    at = point(TINYPROXY, chosen, 300)
+    with connection_table(room=2_000):
+        drive = await lab.drive(at, 4.5, ignore)
+    sample = judged(drive, at, OPEN)
+    assert not sample.valid
+    assert "the connection table held" in evidence(sample, "conntrack_full")
+
+
+PERIODS_A_SECOND = 10
+
+
+@contextmanager
+def connection_table(room: int) -> Iterator[None]:
+    """The host's connection table with room for so many more; its own limit comes back."""
+    folder = Path("/proc/sys/net/netfilter")
+    limit = folder / "nf_conntrack_max"
+    before = limit.read_text()
+    limit.write_text(str(int((folder / "nf_conntrack_count").read_text()) + room))
+    try:
+        yield
+    finally:
+        limit.write_text(before)
+
+
+async def test_fast_503s(open_lab: OpenLab, known: tuple[VnfTemplate, ...]) -> None:
+    """A function that sheds load answers fast: the median falls, and the sample is no answer."""
+    haproxy = next(template for template in known if template.name == "haproxy")
+    shedding = replace(
+        haproxy,
+        files=tuple(
+            replace(file, text=file.text.replace("backlog 4096\n", f"backlog 4096\n    {SHED}\n"))
+            for file in haproxy.files
+        ),
+    )
+    chosen = configuration(haproxy=0.25)
+    lab = await open_lab(CLOSED, HAPROXY, changed=shedding)
+    await lab.deploy(HAPROXY, chosen)
+    at = point(HAPROXY, chosen, 4)
+    sample = judged(await lab.drive(at, 4.5, ignore), at, CLOSED)
+    assert sample.reason == "errors"
+    assert "answered with an error" in evidence(sample, "errors")
+
+
+async def test_answers_that_do_not_come_in_time(open_lab: OpenLab, session: str) -> None:
+    """The gaps of the quota, 94 ms of each 100, are longer than a client waits."""
+    chosen = configuration(haproxy=0.0625)
+    impatient = replace(WINDOWS, request_timeout_s=0.08)
+    lab = await open_lab(CLOSED, HAPROXY, request_timeout_s=impatient.request_timeout_s)
+    await lab.deploy(HAPROXY, chosen)
+    prefer(session, "source", "sink")
+    at = point(HAPROXY, chosen, 8)
+    sample = judged(await lab.drive(at, 4.5, ignore), at, CLOSED, windows=impatient)
+    assert sample.reason == "timeout", sample.findings
+
+
+async def test_overload_of_what_is_no_cpu_is_valid_and_named(open_lab: OpenLab) -> None:
+    """40 Mbit/s carry five hundred answers of 10 kB, and a quarter of a core far more."""
+    chosen = configuration(haproxy=0.25)
+    chosen = replace(chosen, resources={**chosen.resources, "haproxy.bandwidth_mbps": 40.0})
+    lab = await open_lab(OPEN, HAPROXY)
+    await lab.deploy(HAPROXY, chosen)
+    at = point(HAPROXY, chosen, 900)
+
+    async def measured() -> Sample:
+        return judged(await lab.drive(at, 5.5, ignore), at, OPEN)
+
+    sample = await until_valid(measured)
+    assert {"backlog", "overloaded", "not_cpu_limited"} <= set(sample.labels), sample.remarks
+
+
+async def test_a_window_too_short_for_its_load(open_lab: OpenLab) -> None:
+    chosen = configuration(haproxy=0.25)
+    lab = await open_lab(OPEN, HAPROXY)
+    await lab.deploy(HAPROXY, chosen)
+    at = point(HAPROXY, chosen, 20)
+    sample = judged(await lab.drive(at, 4.5, ignore), at, OPEN)
+    assert sample.reason == "too_few"
+
+
+async def test_gaps_of_the_quota_are_named(open_lab: OpenLab) -> None:
+    chosen = configuration(haproxy=0.125)
+    lab = await open_lab(CLOSED, HAPROXY)
+    await lab.deploy(HAPROXY, chosen)
+    at = point(HAPROXY, chosen, 16)
+    sample = judged(await lab.drive(at, 4.5, ignore), at, CLOSED)
+    assert {"throttled", "quota_jump"} <= set(sample.labels), sample.remarks
+    rate = sample.kpi("throughput_rps")
+    assert rate is not None
+    met = 16 * PERIODS_A_SECOND * sample.usage["haproxy"].throttled_share
+    assert sample.straddle_share == pytest.approx(met / rate, rel=0.5), "each client meets each gap"

@@ -1,0 +1,60 @@
+"""Networks of a chain of routers, and the kernel's figures that packets are judged by."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.domain.topology import Vnf, VnfTemplate
+from workbench.labs.docker.packets import parse_dropped
+from workbench.labs.docker.wiring import segments
+from workbench.probes import network_threads
+from workbench.probes.host import parse_softirq_s
+from workbench.probes.process import TICK_S
+
+TEMPLATES = {
+    "proxy": VnfTemplate("proxy"),
+    "router": VnfTemplate("router", passage="router"),
+}
+SNMP = """\
+Ip: Forwarding DefaultTTL
+Ip: 1 64
+Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors
+Udp: 1000 0 37 0 37 0
+UdpLite: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors
+UdpLite: 0 0 0 0 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("functions", "places"),
+    [
+        (("proxy",), ((0,), (0,), (0,))),
+        (("router",), ((0,), (0, 1), (1,))),
+        (("router", "router"), ((0,), (0, 1), (1, 2), (2,))),
+    ],
+)
+def test_each_router_begins_another_network(
+    functions: tuple[str, ...], places: tuple[tuple[int, ...], ...]
+) -> None:
+    chain = [(Vnf(f"{name}{i}", name),) for i, name in enumerate(functions)]
+    assert segments(chain, TEMPLATES) == places
+
+
+def test_what_a_full_socket_threw_away_is_read_by_its_name() -> None:
+    assert parse_dropped(SNMP) == 37
+    assert parse_dropped("") == 0
+
+
+def test_softirq_time_is_the_seventh_figure() -> None:
+    stat = "cpu  1 2 3 4 5 6 700 8 0 0\ncpu0 1 2 3 4 5 6 700 8 0 0\n"
+    assert parse_softirq_s(stat) == pytest.approx(700 * TICK_S)
+
+
+def test_a_container_without_threads_has_none_to_give_back() -> None:
+    network_threads.release("0" * 64)
+
+
+def test_a_process_that_is_gone_has_no_interfaces_to_serve() -> None:
+    folders = network_threads.cgroup.CgroupFolders("v1", *[network_threads.PROC] * 3)
+    with pytest.raises(OSError, match=r"No such file|Operation not permitted"):
+        network_threads.charge(2**22 + 1, folders)

@@ -1,0 +1,518 @@
+"""Models of targets: chosen, stored, fitted again, checked; and what survives a kill."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from modelling_session import SESSION, TARGET, InlinePool, first, make_workspace
+from session_making import campaign, facts, measurement
+
+from workbench import plugins
+from workbench.domain.errors import DataError, SessionBusy, UsageError
+from workbench.domain.events import Event, InfluenceMeasured, Noted, SampleTaken, TargetModelled
+from workbench.domain.messages import ScoreModels
+from workbench.domain.profiles import ModelScore, TargetModel
+from workbench.domain.projection import SessionView
+from workbench.engine import modelling, scoring
+from workbench.engine.library import Library
+from workbench.engine.modelling import model_of, score
+from workbench.engine.refitting import StoredModel, fit_to_all, load
+from workbench.engine.scoring import all_methods, row_of, short_list, table_for
+from workbench.models.forecast import Points
+from workbench.paths import Workspace
+from workbench.store.session_file import SessionFile
+
+SMALL, LARGE = campaign().configurations(campaign().targets[0])
+POINTS: Points = [(SMALL, 150.0), (LARGE, 300.0), (LARGE, 5000.0)]
+CHEAP = ("interpolation", "curve-fit")
+
+
+@pytest.fixture(autouse=True)
+def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two cheapest, of which one is the campaign's own: how well they do is not the point."""
+    monkeypatch.setattr(scoring, "SHORT_LIST", CHEAP)
+    monkeypatch.setattr(scoring, "FEW_CONFIGURATIONS", 0)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return make_workspace(tmp_path_factory.mktemp("made"), first())
+
+
+@pytest.fixture
+def workspace(made: Workspace, tmp_path: Path) -> Workspace:
+    own = Workspace(tmp_path / "workspace")
+    shutil.copytree(made.sessions, own.sessions)
+    return own
+
+
+@pytest_asyncio.fixture
+async def library(workspace: Workspace) -> AsyncIterator[Library]:
+    library = Library(workspace)
+    yield library
+    await library.close()
+
+
+@pytest.fixture
+def pool() -> InlinePool:
+    return InlinePool()
+
+
+async def stored_view(workspace: Workspace, until: int | None = None) -> SessionView:
+    """What another engine would find in the file."""
+    file = await SessionFile.open(workspace.sessions / f"{SESSION}.duckdb", read_only=True)
+    try:
+        return await file.view(until)
+    finally:
+        await file.close()
+
+
+async def measure_more(library: Library, wl: float) -> None:
+    async with library.writing(SESSION) as channel:
+        taken = measurement(TARGET, LARGE, wl)
+        await channel.record(SampleTaken(taken.sample), taken)
+
+
+def said(stored: StoredModel) -> tuple[np.ndarray, ...]:
+    forecast = load(stored).forecaster.forecast(POINTS)
+    return forecast.mean, forecast.low, forecast.high, forecast.extrapolates
+
+
+async def test_the_best_is_fitted_to_all_samples_and_stored_once(
+    workspace: Workspace, library: Library, pool: InlinePool
+) -> None:
+    first = await model_of(library, pool, SESSION, TARGET)
+    model = first.model
+    assert first.unstored == ""
+    assert (model.version, model.origin, model.kpi) == (1, "profile", "p95_ms")
+    assert model.method in CHEAP
+    assert model.sample_ids == tuple(sample.id for sample in first.samples)
+    assert len(model.sample_ids) == 8
+    assert model.score.best
+    assert model.score.log_error is not None
+    assert {"scikit-learn", "numpy", "vnf-workbench"} <= model.libraries.keys()
+    asked = len(pool.asked)
+    again = await model_of(library, pool, SESSION, TARGET, "p95")
+    assert again == first
+    assert len(pool.asked) == asked, "nothing is compared or fitted where nothing is new"
+    await library.close()
+
+    view = await stored_view(workspace)
+    assert view.seq == len(facts()) + 2
+    assert [(m.version, m.method, m.samples) for m in view.models] == [(1, model.method, 8)]
+    assert view.state == "finished"
+    assert view.log[-1].text == f"haproxy: model 1 of p95_ms is {model.method}, fitted to 8 samples"
+    assert (await stored_view(workspace, view.seq - 1)).models == []
+
+
+async def test_stored_and_fitted_again_it_says_the_same(
+    workspace: Workspace, library: Library, pool: InlinePool
+) -> None:
+    made = await model_of(library, pool, SESSION, TARGET)
+    direct = said(made)
+    await library.close()
+    other = Library(workspace)
+    found = await model_of(other, pool, SESSION, TARGET, version=1)
+    await other.close()
+    assert found.model == made.model
+    assert load(found).warning == ""
+    for one, again in zip(direct, said(found), strict=True):
+        np.testing.assert_array_equal(one, again)
+    assert direct[3].tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["interpolation", "pooled", "gaussian-process-a", "curve-fit", "catalogue", "multi-lasso"],
+)
+async def test_methods_of_every_make_are_data_that_can_be_fitted_again(
+    library: Library, method: str
+) -> None:
+    given = await scoring.material(library, SESSION, None)
+    table = table_for(given.campaign, TARGET, given.of(TARGET), "p95_ms")
+    fit = fit_to_all(table, method)
+    assert not {"categorical", "ceiling"} & fit.parameters.keys()
+    assert all(math.isfinite(value) for value in fit.coefficients)
+    model = TargetModel(
+        TARGET, "p95_ms", 1, "profile", method, fit.parameters, given.campaign.kpi_max,
+        table.sample_ids, fit.coefficients, fit.coefficient_count,
+        ModelScore(TARGET, "p95_ms", method, 8), fit.libraries,
+    )  # fmt: skip
+    assert load(StoredModel(given.campaign, model, given.of(TARGET))).warning == ""
+
+
+async def test_what_was_changed_is_noticed_and_what_is_to_blame_is_named(
+    library: Library, pool: InlinePool
+) -> None:
+    stored = await model_of(library, pool, SESSION, TARGET)
+    model, direct = stored.model, said(stored)
+
+    def warned(**changed: object) -> str:
+        loaded = load(replace(stored, model=replace(model, **changed)))  # type: ignore[arg-type]
+        np.testing.assert_array_equal(loaded.forecaster.forecast(POINTS).mean, direct[0])
+        return loaded.warning
+
+    last = model.coefficients[-1]
+    tampered = (*model.coefficients[:-1], last * 1.01)
+    text = warned(coefficients=tampered)
+    assert f"model 1 of haproxy, p95_ms ({model.method})" in text
+    assert f"coefficient {len(tampered)} of {len(tampered)}" in text
+    assert "no library has changed" in text
+    older = {**model.libraries, "scikit-learn": "0.1"}
+    text = warned(coefficients=tampered, libraries=older)
+    assert f"scikit-learn is {model.libraries['scikit-learn']} and was 0.1" in text
+    assert "coefficients are stored" in warned(coefficients=model.coefficients[:-1])
+    assert "has no parameter gone" in warned(parameters={**model.parameters, "gone": 1})
+    assert warned(libraries=older) == "", "another version that fits the same is no matter"
+    assert warned(coefficients=(*model.coefficients[:-1], last * (1 + 1e-7))) == ""
+
+    fewer = load(replace(stored, samples=stored.samples[1:]))
+    assert "1 of its 8 samples cannot be used" in fewer.warning
+
+
+async def test_samples_that_came_since_make_a_new_version(
+    library: Library, pool: InlinePool
+) -> None:
+    first = await model_of(library, pool, SESSION, TARGET)
+    await measure_more(library, 600.0)
+    second = await model_of(library, pool, SESSION, TARGET)
+    assert (second.model.version, len(second.model.sample_ids)) == (2, 9)
+    assert first.model.method in {s.method for s in await scores_of_last(library)}
+    old = await model_of(library, pool, SESSION, TARGET, version=1)
+    assert old.model == first.model
+    assert load(old).warning == ""
+    with pytest.raises(UsageError, match=r"no version 7.*Stored are: 1, 2"):
+        await model_of(library, pool, SESSION, TARGET, version=7)
+    throughput = await model_of(library, pool, SESSION, TARGET, "throughput")
+    assert (throughput.model.version, throughput.model.kpi) == (1, "throughput_rps")
+    assert throughput.model.kpi_max == 800.0, "of another KPI every figure counts"
+
+
+async def scores_of_last(library: Library) -> tuple[ModelScore, ...]:
+    async with library.borrow(SESSION) as channel:
+        (event,) = await channel.file.events(channel.view.seq - 1, 1)
+    assert isinstance(event.fact, TargetModelled)
+    return event.fact.scores
+
+
+async def test_two_who_ask_at_once_make_one_version(
+    workspace: Workspace, library: Library, pool: InlinePool
+) -> None:
+    asked = [model_of(library, pool, SESSION, TARGET) for _ in range(2)]
+    tables = [score(library, pool, ScoreModels(SESSION, TARGET, methods=("short",)))]
+    one, other, _ = await asyncio.gather(*asked, *tables)
+    assert one == other
+    await library.close()
+    assert len((await stored_view(workspace)).models) == 1
+
+
+async def test_a_bundle_is_computed_and_said_not_to_be_stored(
+    workspace: Workspace, library: Library, pool: InlinePool, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "shipped.bundle"
+    async with library.borrow(SESSION) as channel:
+        await channel.file.write_tables(bundle)
+    found = await model_of(library, pool, str(bundle), TARGET)
+    assert found.model.version == 0
+    assert "is a bundle, and bundles are not changed" in found.unstored
+    assert said(found)[0].shape == (3,)
+    reply = await score(library, pool, ScoreModels(str(bundle), TARGET, methods=("short",)))
+    assert reply.models == ()
+    assert [s.best for s in reply.scores].count(True) == 1
+    assert reply.notes == (found.unstored,)
+
+
+async def test_a_bundle_of_a_modelled_session_carries_its_models(
+    library: Library, pool: InlinePool, tmp_path: Path
+) -> None:
+    made = await model_of(library, pool, SESSION, TARGET)
+    async with library.borrow(SESSION) as channel:
+        await channel.file.write_tables(tmp_path / "with.bundle")
+    found = await model_of(library, pool, str(tmp_path / "with.bundle"), TARGET)
+    assert found == made
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Workspace]:
+    """Workspaces whose campaign names its model."""
+    return {
+        name: make_workspace(tmp_path_factory.mktemp(name), first(name))
+        for name in ("interpolation", "gone")
+    }
+
+
+async def test_the_method_that_a_campaign_names_is_taken_though_others_are_better(
+    named: dict[str, Workspace], pool: InlinePool
+) -> None:
+    library = Library(named["interpolation"])
+    found = await model_of(library, pool, SESSION, TARGET)
+    assert found.model.method == "interpolation"
+    reply = await score(library, pool, ScoreModels(SESSION, TARGET, methods=("short",)))
+    assert next(s.method for s in reply.scores if s.best) != "interpolation"
+    assert [(m.method, m.version) for m in reply.models] == [("interpolation", 1)]
+    await library.close()
+
+
+async def test_a_named_method_that_fails_is_named_and_others_are_compared(
+    named: dict[str, Workspace], pool: InlinePool
+) -> None:
+    library = Library(named["gone"])
+    found = await model_of(library, pool, SESSION, TARGET)
+    assert found.model.method in CHEAP
+    async with library.borrow(SESSION) as channel:
+        assert channel.view.log[-1].level == "warning"
+        assert "the campaign's model 'gone' fails" in channel.view.log[-1].text
+    await library.close()
+
+
+async def test_nothing_to_learn_from_is_a_sentence(library: Library, pool: InlinePool) -> None:
+    with pytest.raises(DataError, match="states jitter_ms"):
+        await model_of(library, pool, SESSION, TARGET, "jitter")
+    with pytest.raises(UsageError, match="has no target 'hapoxy'"):
+        await model_of(library, pool, SESSION, "hapoxy")
+    with pytest.raises(UsageError, match="no KPI"):
+        await model_of(library, pool, SESSION, TARGET, "p96")
+
+
+async def test_models_that_hang_are_named_and_hold_up_nobody(
+    library: Library, pool: InlinePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(scoring, "PATIENCE_S", 0.0)
+        with pytest.raises(DataError, match="no model can be fitted"):
+            await model_of(library, pool, SESSION, TARGET)
+        reply = await score(library, pool, ScoreModels(SESSION, TARGET, methods=("short",)))
+    assert [s.trouble for s in reply.scores] == ["has not answered for 0 s."] * 2
+    assert (await model_of(library, pool, SESSION, TARGET)).model.version == 1
+
+
+async def test_what_is_acknowledged_survives_a_kill(
+    workspace: Workspace, library: Library, pool: InlinePool, tmp_path: Path
+) -> None:
+    made = await model_of(library, pool, SESSION, TARGET)
+    # What lies on the disk in this moment is what a killed engine leaves behind.
+    left = Workspace(tmp_path / "after the kill")
+    shutil.copytree(workspace.sessions, left.sessions)
+    other = Library(left)
+    assert await model_of(other, pool, SESSION, TARGET) == made
+    await other.close()
+
+
+async def test_a_kill_between_scoring_and_storing_leaves_the_session_as_it_was(
+    workspace: Workspace,
+    library: Library,
+    pool: InlinePool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await model_of(library, pool, SESSION, TARGET)
+    await measure_more(library, 600.0)
+    before = await before_the_kill(library)
+
+    async def killed(*_: object) -> None:
+        raise ConnectionAbortedError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(modelling, "recorded", killed)
+        with pytest.raises(ConnectionAbortedError):
+            await model_of(library, pool, SESSION, TARGET)
+    await library.close()
+    assert await stored_view(workspace) == before
+    after = Library(workspace)
+    assert (await model_of(after, pool, SESSION, TARGET)).model.version == 2
+    await after.close()
+
+
+async def before_the_kill(library: Library) -> SessionView:
+    async with library.borrow(SESSION) as channel:
+        return channel.snapshot()
+
+
+async def test_replay_at_any_event_is_the_fold_up_to_it(
+    workspace: Workspace, library: Library, pool: InlinePool
+) -> None:
+    await score(library, pool, ScoreModels(SESSION, TARGET, methods=("short",)))
+    await measure_more(library, 600.0)
+    await score(library, pool, ScoreModels(SESSION, TARGET, methods=("short",)))
+    async with library.borrow(SESSION) as channel:
+        live = channel.view
+        assert live == await channel.file.view()
+        for until in range(len(facts()), live.seq + 1):
+            seen = await channel.file.view(until)
+            assert [m.seq for m in seen.models] == [m.seq for m in live.models if m.seq <= until]
+    assert [m.version for m in live.models] == [1, 2]
+    assert [(i.target, i.samples) for i in live.influences] == [(TARGET, 9)]
+
+
+async def test_a_comparison_stores_what_it_chose_and_what_moves_the_kpis(
+    library: Library, pool: InlinePool
+) -> None:
+    asked = ScoreModels(SESSION, TARGET, methods=("short",))
+    steps: list[str] = []
+    reply = await score(library, pool, asked, say=steps.append)
+    assert steps == [
+        "haproxy, p95_ms: interpolation (1 of 2)",
+        "haproxy, p95_ms: curve-fit (2 of 2)",
+    ]
+    assert reply.notes == ()
+    (model,) = reply.models
+    assert (model.version, model.samples) == (1, 8)
+    assert model.method == next(s.method for s in reply.scores if s.best)
+    (influence,) = reply.influences
+    assert influence.kpis == ("p95_ms", "throughput_rps")
+    assert influence.parameters == ("haproxy.vcpu", "rate_rps"), "a size of one value moves nothing"
+    assert influence.weights[0][1] > influence.weights[0][0] > 0.1
+    assert influence.weights[1] == pytest.approx((0.0, 1.0), abs=1e-6)
+    async with library.borrow(SESSION) as channel:
+        assert channel.view.influences == [influence]
+        seq = channel.view.seq
+    again = await score(library, pool, asked)
+    assert again.models == reply.models
+    async with library.borrow(SESSION) as channel:
+        assert channel.view.seq == seq, "nothing new, nothing stored"
+
+
+async def test_a_comparison_that_leaves_candidates_out_changes_nothing(
+    library: Library, pool: InlinePool
+) -> None:
+    reply = await score(library, pool, ScoreModels(SESSION, TARGET, methods=("curve-fit",)))
+    assert reply.models == ()
+    (note,) = reply.notes
+    assert "interpolation was not compared" in note
+    made = await model_of(library, pool, SESSION, TARGET)
+    after = await score(library, pool, ScoreModels(SESSION, TARGET, methods=("curve-fit",)))
+    assert [m.version for m in after.models] == [made.model.version]
+    by = ScoreModels(SESSION, TARGET, by="configuration", methods=("short",))
+    assert [m.version for m in (await score(library, pool, by)).models] == [1]
+
+
+async def test_a_wider_comparison_may_find_a_better_one(library: Library, pool: InlinePool) -> None:
+    made = await model_of(library, pool, SESSION, TARGET)
+    everybody = (*CHEAP, "gaussian-process")
+    wide = await score(library, pool, ScoreModels(SESSION, TARGET, methods=everybody))
+    best = next(s.method for s in wide.scores if s.best)
+    assert best == "gaussian-process", "the law is smooth"
+    assert [(m.version, m.method) for m in wide.models] == [(2, "gaussian-process")]
+    assert made.model.method != "gaussian-process"
+    narrow = await score(library, pool, ScoreModels(SESSION, TARGET, methods=("short",)))
+    assert [(m.version, m.method) for m in narrow.models] == [(2, "gaussian-process")]
+    assert "gaussian-process was not compared" in narrow.notes[0]
+
+
+async def test_an_observer_gets_the_table_and_leaves_no_trace(
+    workspace: Workspace, library: Library, pool: InlinePool
+) -> None:
+    asked = ScoreModels(SESSION, TARGET, methods=("short",))
+    reply = await score(library, pool, asked, store=False)
+    assert len(reply.scores) == 2
+    assert len(reply.influences) == 1
+    assert (await model_of(library, pool, SESSION, TARGET, store=False)).model.version == 0
+    await library.close()
+    assert (await stored_view(workspace)).seq == len(facts()) + 1
+
+
+async def test_every_target_gets_a_model_and_its_influences(
+    library: Library, pool: InlinePool
+) -> None:
+    reply = await score(library, pool, ScoreModels(SESSION, methods=("short",)))
+    assert {m.target for m in reply.models} == {"haproxy", "tiny-ha"}
+    assert {i.target for i in reply.influences} == {"haproxy", "tiny-ha"}
+    async with library.borrow(SESSION) as channel:
+        events = await channel.file.events(len(facts()) + 1)
+    assert [type(event.fact) for event in events] == [TargetModelled, InfluenceMeasured] * 2
+
+
+def test_all_registered_models_are_compared_unless_some_are_named() -> None:
+    assert all_methods(()) == plugins.names("models")
+    assert all_methods(("short", "lasso2")) == ("short", "lasso2")
+    with pytest.raises(UsageError, match=r"no model is called 'laso2'.*lasso2"):
+        all_methods(("laso2",))
+
+
+def test_the_short_list_leaves_out_what_fits_many_configurations_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few = short_list(campaign(), TARGET, "lasso2", "not installed")
+    assert few == (*CHEAP, "gaussian-process", "lasso2"), "the campaign samples with the third"
+    monkeypatch.setattr(scoring, "FEW_CONFIGURATIONS", 2)
+    assert "catalogue" in short_list(campaign(), TARGET)
+
+
+async def test_a_large_table_is_compared_on_whole_points_of_it(library: Library) -> None:
+    given = await scoring.material(library, SESSION, None)
+    repeated = [
+        measurement(TARGET, s.point.configuration, s.point.wl, repetition).sample
+        for s in given.of(TARGET)
+        for repetition in range(3)
+    ]
+    table = table_for(given.campaign, TARGET, repeated, "p95_ms")
+    one, other = (row_of(table, "interpolation", "point", 10).scores for _ in range(2))
+    assert one is not None
+    assert other is not None
+    assert one.n == 9, "three points of three repetitions"
+    assert one.rmse == other.rmse
+
+
+async def test_who_writes_waits_for_those_who_read_and_keeps_those_who_follow(
+    library: Library,
+) -> None:
+    done = []
+
+    async def write() -> None:
+        async with library.writing(SESSION) as channel:
+            await channel.record(Noted("info", "written"))
+            done.append("written")
+
+    async with library.borrow(SESSION) as channel:
+        following = channel.follow()
+        async with library.borrow(SESSION) as same:
+            writing = asyncio.create_task(write())
+            for _ in range(3):
+                assert len(await same.file.samples()) == 12
+            done.append("read")
+        await writing
+        event = await anext(following)
+        channel.unfollow(following)
+    assert done == ["read", "written"]
+    assert isinstance(event, Event)
+    assert event.fact == Noted("info", "written")
+
+
+async def test_a_session_that_is_measured_is_shared_with_its_run(
+    library: Library, pool: InlinePool
+) -> None:
+    await model_of(library, pool, SESSION, TARGET)
+    run = await library.revive(SESSION)
+    taken = measurement(TARGET, LARGE, 600.0)
+    await run.record(SampleTaken(taken.sample), taken)
+    second = await model_of(library, pool, SESSION, TARGET)
+    assert (second.model.version, second.unstored) == (2, "")
+    assert run.live, "its run goes on"
+    await run.record(Noted("info", "the run's next event"))
+    assert run.view == await run.file.view()
+    await library.release(run)
+
+
+async def test_a_file_that_cannot_be_written_is_read_on(
+    library: Library, pool: InlinePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = SessionFile.open
+
+    async def refuse(path: Path, *, read_only: bool = False) -> SessionFile:
+        if not read_only:
+            raise SessionBusy("is open in another process, PID 1", where=str(path))
+        return await opened(path, read_only=True)
+
+    monkeypatch.setattr(SessionFile, "open", refuse)
+    found = await model_of(library, pool, SESSION, TARGET)
+    assert found.model.version == 0
+    assert "is open in another process, PID 1" in found.unstored
+    async with library.borrow(SESSION) as channel:
+        assert len(await channel.file.samples()) == 12

@@ -1,0 +1,170 @@
+"""The pooled model: scikit-learn's checks, bad data, the law found again, coverage, a wrong law."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from workbench.domain.errors import DataError
+from workbench.models.pooled import Pooled
+from workbench.models.pooled.law import Samples
+from workbench.models.pooled.model import law_weight
+from workbench.models.pooled.shapes import FAMILIES, FINE, Shape
+from workbench.models.pooled.surface import Places, Surface
+
+CANNOT_APPLY = {
+    "check_array_api_input": "a table is of NumPy, and SCIPY_ARRAY_API must be set before imports",
+    "check_regressor_data_not_an_array": "it wants pandas, which is no dependency of ours",
+}
+CEILING = math.log(30.0)
+FLOOR = math.log(0.1)
+
+
+def _checks():
+    for estimator, check in estimator_checks_generator(Pooled()):
+        name = getattr(check, "func", check).__name__
+        if name not in CANNOT_APPLY:
+            yield pytest.param(estimator, check, id=name)
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(_checks()))
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def loss(x, capacity, width=0.08):
+    """Log of the loss in per cent, between floor and ceiling: what the law is written for."""
+    shape = Shape.of(FAMILIES[2], np.array([math.log(1000.0), math.log(width)]))
+    return np.minimum(FLOOR + shape(x - capacity), CEILING)
+
+
+def capacity_of(C):
+    """Log capacity over log vCPU and log size: no gain beyond 3 vCPUs."""
+    return math.log(3000.0) + 0.9 * np.minimum(C[:, 0], math.log(3.0)) - 0.15 * C[:, 1]
+
+
+def surface(seed, most=80):
+    """Configurations, a training table near the breakpoints and noise; test points and truth."""
+    rng = np.random.default_rng(seed)
+    C = np.array(
+        [[math.log(v), math.log(s)] for v in (0.25, 0.5, 1, 2, 3, 4) for s in (1, 2, 4, 8)]
+    )
+    chosen = rng.integers(len(C), size=most)
+    x = capacity_of(C[chosen]) + rng.uniform(-1.0, 1.0, most)
+    clean = loss(x + 0.02 * rng.standard_normal(most), capacity_of(C[chosen]))
+    y = np.minimum(clean + 0.05 * rng.standard_normal(most), CEILING)
+    at = np.repeat(C, 20, axis=0)
+    load = capacity_of(at) + np.tile(np.linspace(-1.5, 1.0, 20), len(C))
+    test = np.column_stack([at, load])
+    return np.column_stack([C[chosen], x]), y, test, loss(load, capacity_of(at))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_matched_law_is_found_and_its_intervals_hold(seed):
+    X, y, test, truth = surface(seed)
+    model = Pooled(ceiling=CEILING).fit(X, y, np.full(len(y), 0.1))
+    error = model.predict(test) - truth
+    assert model.weight_ > 0.9
+    assert np.sqrt(np.mean(error**2)) < 0.3  # the range is 5.7
+    low, high = model.predict_band(test)
+    # Exactly at floor and ceiling an interval may be of no width: a hundredth is no miss.
+    held = np.mean((low - 0.01 <= truth) & (truth <= high + 0.01))
+    assert held >= 0.9
+
+
+def test_a_configuration_without_samples_is_predicted():
+    X, y, test, truth = surface(1)
+    gone = X[:, 0] == math.log(0.5)
+    model = Pooled(ceiling=CEILING).fit(X[~gone], y[~gone])
+    there = test[:, 0] == math.log(0.5)
+    error = model.predict(test[there]) - truth[there]
+    assert np.sqrt(np.mean(error**2)) < 1.0
+
+
+def test_a_wrong_law_loses_its_weight():
+    rng = np.random.default_rng(0)
+    truth = rng.standard_normal(200)
+    good, bad = 0.1 * rng.standard_normal(200), truth
+    assert law_weight(bad, good, np.ones(200)) < 0.1
+    assert law_weight(good, bad, np.ones(200)) == 1.0
+    assert law_weight(good, good, np.ones(200)) == 1.0
+
+
+def test_what_no_law_describes_is_followed_all_the_same():
+    """A KPI that swings with the load: no shape is monotone, the processes must carry it."""
+    rng = np.random.default_rng(3)
+    C = np.repeat(np.log([[0.25], [0.5], [1.0], [2.0]]), 30, axis=0)
+    x = np.tile(np.linspace(0.0, 6.0, 30), 4)
+    y = np.sin(2.0 * x) + 0.3 * C[:, 0] + 0.05 * rng.standard_normal(len(x))
+    model = Pooled().fit(np.column_stack([C, x]), y, np.full(len(x), 0.05))
+    between = np.column_stack([C, x + 0.1])[:-1]
+    error = model.predict(between) - np.sin(2.0 * between[:, 1]) - 0.3 * between[:, 0]
+    assert np.sqrt(np.mean(error**2)) < 0.15
+
+
+def test_a_closed_loop_and_a_throughput_find_their_families():
+    rng = np.random.default_rng(4)
+    vcpu = np.log(rng.choice([0.25, 0.5, 1.0, 2.0], 80))
+    x = rng.uniform(0.0, math.log(200.0), 80)
+    response = np.logaddexp(0.3, x - (math.log(8.0) + vcpu)) + 0.04 * rng.standard_normal(80)
+    X = np.column_stack([vcpu, x])
+    model = Pooled().fit(X, response, np.full(80, 0.04))
+    assert np.sqrt(np.mean((model.predict(X) - response) ** 2)) < 0.08
+    rate = x - response
+    model = Pooled().fit(X, rate, np.full(80, 0.04))
+    assert model.law_.family.name == "plateau"
+    assert np.sqrt(np.mean((model.predict(X) - rate) ** 2)) < 0.08
+
+
+def test_the_same_data_give_the_same_fit():
+    X, y, test, _ = surface(2, 40)
+    first, second = (Pooled(ceiling=CEILING).fit(X, y) for _ in range(2))
+    assert np.array_equal(first.coefficients_, second.coefficients_)
+    assert np.array_equal(first.predict(test), second.predict(test))
+
+
+def test_flavors_are_known_by_what_they_allocate():
+    X, y, *_ = surface(0, 40)
+    codes = np.unique(X[:, 0], return_inverse=True)[1].astype(float)
+    model = Pooled(categorical=(0,), ceiling=CEILING).fit(np.column_stack([codes, X]), y)
+    assert model.encoder_.codes == []
+    assert model.encoder_.numbers == [1, 2]
+
+
+def test_update_takes_new_samples_with_all_else_frozen():
+    X, y, *_ = surface(0, 60)
+    rows, place = np.unique(X[:, :-1], axis=0, return_inverse=True)
+    place, noise = place.reshape(-1), np.full(60, 0.1)
+
+    def first(n):
+        return Samples(place[:n], X[:n, -1], y[:n], noise[:n], CEILING)
+
+    model = Pooled(ceiling=CEILING).fit_over(rows, first(40))
+    theta, doubt = model.law_.theta.copy(), model.law_.capacity.variance.sum()
+    model.update(first(60))
+    assert np.array_equal(model.law_.theta, theta)
+    assert model.law_.capacity.variance.sum() < doubt
+
+
+def test_one_sample_is_refused_by_name():
+    with pytest.raises(DataError, match="Pooled needs 2"):
+        Pooled().fit([[0.0, 1.0]], [1.0])
+
+
+def test_a_surface_without_noise_passes_through_its_sites():
+    places = Places(np.linspace(0.0, 1.0, 6)[:, None], np.zeros((6, 0)))
+    known = Surface(places, 0.0, 0.5, 0.1)
+    sites = np.array([0.0, 0.4, 0.6, 0.7, 0.7, 0.7])
+    known.set_sites(sites, np.full(6, 1e8))
+    assert np.allclose(known.posterior, sites, atol=1e-4)
+    mean, variance = known.at(Places(np.array([[0.5]]), np.zeros((1, 0))))
+    assert 0.6 <= mean[0] <= 0.7
+    assert variance[0] < 0.05
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_shapes_are_monotone(family):
+    change = np.diff(Shape.of(family, np.array(family.start))(FINE))
+    assert (change <= 0.0).all() if family.slope else (change >= 0.0).all()

@@ -1,0 +1,86 @@
+"""The pooled sampler: it goes to the breakpoints, keeps its guard, stops where it was told to."""
+
+import math
+
+import numpy as np
+from synthetic_function import OPEN, TARGET, make_sample
+
+from workbench.domain.campaign import SamplingPlan
+from workbench.domain.parameters import Configuration, PrimaryWorkload
+from workbench.sampling.base import Space
+from workbench.sampling.pooled import GUARD, PooledSampler
+
+CONFIGURATIONS = tuple(
+    Configuration({"f.vcpu": vcpu}, {"size_bytes": size})
+    for vcpu in (0.25, 0.5, 1.0, 2.0, 4.0)
+    for size in (100.0, 1000.0)
+)
+RATE = PrimaryWorkload("rate", 10.0, 100_000.0)
+
+
+def space(**given):
+    return Space(TARGET, CONFIGURATIONS, RATE, OPEN, "p95_ms", 1000.0, 0.005, None, 0, **given)
+
+
+def capacity(configuration):
+    return 2_000.0 * configuration.vcpu("f") ** 0.9 * configuration.workload["size_bytes"] ** -0.1
+
+
+def answer(ask):
+    """Flat at 5 ms, then steeply up; 4 % of noise."""
+    rng = np.random.default_rng(int(ask.wl * 7) + CONFIGURATIONS.index(ask.configuration))
+    u = math.log(ask.wl / capacity(ask.configuration))
+    p95 = 5.0 * math.exp(5.0 * np.logaddexp(0.0, 12.0 * u) / 12.0 + 0.04 * rng.standard_normal())
+    kpis = {"p95_ms": min(p95, 5_000.0)}
+    return make_sample(ask.wl, kpis, configuration=ask.configuration, repetition=ask.repetition)
+
+
+def play(sampler, most):
+    asks = []
+    while len(asks) < most and (ask := sampler.ask()) is not None:
+        asks.append(ask)
+        sampler.tell([answer(ask)])
+    return asks
+
+
+def test_most_samples_lie_near_breakpoints_and_every_eighth_fills_the_space():
+    asks = play(PooledSampler(space(), SamplingPlan(max_samples=20)), 40)
+    late = [ask for ask in asks[16:] if "fills" not in ask.why]
+    near = [abs(math.log(ask.wl / capacity(ask.configuration))) < 1.2 for ask in late]
+    assert np.mean(near) > 0.8
+    assert all("fills" in ask.why for ask in asks[GUARD - 1 :: GUARD])
+
+
+def test_it_stops_at_the_accuracy_and_says_so():
+    plan = SamplingPlan(max_samples=20, options={"accuracy": 0.1})
+    sampler = PooledSampler(space(), plan)
+    asks = play(sampler, 150)
+    assert len(asks) < 100
+    assert sampler.ask() is None
+    endings = sampler.endings
+    assert set(endings) == set(CONFIGURATIONS)
+    assert all("breakpoint known to" in ending.note for ending in endings.values())
+
+
+def test_what_is_unresolved_is_said():
+    sampler = PooledSampler(space(), SamplingPlan(max_samples=1))
+    play(sampler, 50)
+    notes = [ending.note for ending in sampler.endings.values()]
+    assert len(notes) == len(CONFIGURATIONS)
+    assert all("unresolved" in note for note in notes)
+
+
+def test_the_same_tells_give_the_same_asks():
+    first, second = (PooledSampler(space(), SamplingPlan(max_samples=20)) for _ in range(2))
+    asks = play(first, 20)
+    for ask in asks:
+        second.tell([answer(ask)])
+    assert second.ask() == first.ask()
+
+
+def test_recorded_loads_are_the_only_ones_asked_for():
+    loads = dict.fromkeys(CONFIGURATIONS, (10.0, 300.0, 1000.0, 3000.0, 100000.0))
+    asks = play(PooledSampler(space(loads=loads), SamplingPlan(max_samples=20)), 60)
+    points = [(ask.configuration.key, ask.wl) for ask in asks]
+    assert len(points) == len(set(points)) == 50
+    assert all(ask.wl in loads[ask.configuration] for ask in asks)

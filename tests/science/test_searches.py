@@ -1,0 +1,71 @@
+"""The devices that breakpoint searches are raced on, and the protocol of the race."""
+
+import math
+
+import pytest
+from science import searches
+from science.devices import GOAL, KINDS, NOISES, Device, device, truth_ratio
+
+LONG_S = 4_000.0
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k != "drift"])
+@pytest.mark.parametrize("noise", NOISES, ids=lambda n: n.name)
+def test_the_truth_is_where_the_long_run_loss_is_the_goal(kind, noise) -> None:
+    one = Device(kind, noise, 10_000.0, seed=3)
+    lost = []
+    for factor in (0.99, 1.01):
+        sent, answered = one.trial(one.truth * factor, LONG_S)
+        lost.append((sent - answered) / sent)
+    assert lost[0] < GOAL < lost[1]
+
+
+def test_a_drifting_device_drifts_by_what_it_says() -> None:
+    one = Device("drift", NOISES[0], 10_000.0, seed=1)
+    before = one.truth
+    one.trial(1_000.0, 600.0)
+    assert abs(math.log(one.truth / before)) == pytest.approx(0.05)
+
+
+def test_a_capped_generator_sends_less_and_says_so() -> None:
+    one = device("hard knee", NOISES[0], 2, fault="generator cap")
+    sent, answered = one.trial(5.0 * one.capacity, 1.0)
+    assert sent == answered == round(0.7 * one.capacity)
+
+
+def test_trials_cost_their_overhead() -> None:
+    one = device("hard knee", NOISES[0], 2, overhead_s=15.0)
+    one.trial(1_000.0, 2.0)
+    one.trial(1_000.0, 1.0)
+    assert (one.trials, one.load_s, one.wall_s) == (2, 3.0, 33.0)
+
+
+@pytest.mark.parametrize("name", ["MLRsearch A", "MLRsearch E", "bisection 1 s"])
+def test_baselines_find_a_noiseless_knee(name: str) -> None:
+    found = searches.cell(name, "hard knee", NOISES[0], 0.05, 5)
+    assert found.fair
+    assert found.coverage == 1.0
+
+
+def test_mlrsearch_costs_what_its_authors_package_costs() -> None:
+    """28 trials and seconds in the package's own run of research/peers.md, the warm-up included."""
+    found = searches.cell("MLRsearch A", "hard knee", NOISES[0], 0.05, 10)
+    assert 26 <= found.spent() <= 29
+    assert found.spent("trials") == found.spent()
+
+
+def test_a_method_that_misses_the_quality_has_no_time() -> None:
+    found = searches.cell("bisection 1 s", "hard knee", NOISES[2], 0.05, 10)
+    assert not found.fair
+    row = searches.table_rows([("hard knee", "3 %", [found])])[0]
+    assert row[2].startswith("- ·")
+
+
+def test_a_refusal_is_an_infinite_error() -> None:
+    found = searches.searched(lambda *_: None, device("quota", NOISES[0], 1), 0.05)
+    assert math.isinf(found.error)
+    assert not found.covered
+
+
+def test_truth_of_a_soft_knee_lies_below_the_capacity() -> None:
+    assert truth_ratio("soft knee", 0.0) < 0.95 < truth_ratio("hard knee", 0.0)

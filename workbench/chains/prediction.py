@@ -1,0 +1,274 @@
+"""One operating point of a chain: what limits it, where that changes, what more vCPU brings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from workbench.chains.base import RATES, SHARES, fold
+from workbench.chains.composition import ChainForecaster, Outlook
+from workbench.domain.chains import (
+    ChainCurve,
+    ChainPrediction,
+    FunctionFigure,
+    NextStep,
+    Takeover,
+)
+from workbench.domain.errors import DataError
+from workbench.domain.parameters import (
+    Configuration,
+    Parameter,
+    ParameterValue,
+    PrimaryWorkload,
+)
+from workbench.domain.samples import KPI_UNITS, Estimate
+from workbench.domain.topology import Vnf
+from workbench.models.base import Floats
+from workbench.models.forecast import Bools, Forecast, Forecaster
+from workbench.models.profile import MOST_POINTS
+from workbench.models.scales import log_kpi
+
+STANDS_OUT = 1.1
+"""By what factor another function's effect must be larger before it takes over along a curve:
+two that limit alike would change places with every wriggle of their profiles."""
+COUNTS = 0.1
+"""Effect below which no function is said to limit."""
+CARRIED = 0.97
+"""Share of an open load that is carried, from which on the load limits and no function does."""
+
+
+def predict(
+    chain: ChainForecaster,
+    configuration: Configuration,
+    wl: float,
+    *,
+    name: str,
+    primary: PrimaryWorkload,
+    allowed: Sequence[Parameter] = (),
+    warnings: Sequence[str] = (),
+    model: Forecaster | None = None,
+) -> ChainPrediction:
+    """What the stand-alone profiles say of a chain at one operating point, or its own model.
+
+    Parameters
+    ----------
+    name : of the chain.
+    primary : the range of loads of the curve; it is widened to hold `wl`.
+    allowed : resource parameters with the values that may be allocated, of which the next larger
+        one of the limiting function is tried; a flavor is larger if it has more vCPUs.
+    warnings : that the caller has already, such as of another host; they come first.
+    model : of the chain, retrained: it says the figures, the profiles who limits.
+
+    Raises
+    ------
+    DataError
+        If the configuration lacks a parameter, or has a category that was never profiled.
+    """
+    loads = _loads(primary, wl)
+    along = chain.outlook([(configuration, load) for load in loads])
+    here = chain.outlook([(configuration, wl)])
+    limits = _along(chain, along, loads)
+    limiting = _limiting(chain, here, np.array([wl]))[0]
+    step, note = _next_step(chain, configuration, wl, limiting, allowed, model)
+    curve, value = along.chain, here.chain
+    if model is not None:
+        curve = model.forecast([(configuration, load) for load in loads])
+        value = model.forecast([(configuration, wl)])
+    return ChainPrediction(
+        chain=name,
+        kpi=chain.kpi,
+        unit=KPI_UNITS.get(chain.kpi, ""),
+        rule=chain.rule.name,
+        configuration=configuration,
+        wl=wl,
+        value=_estimate(value),
+        functions=tuple(_functions(chain, here, configuration)),
+        limiting=limiting,
+        takeovers=tuple(_takeovers(loads, limits, along.chain.extrapolates)),
+        curve=ChainCurve(
+            tuple(loads),
+            _figures(curve.mean),
+            _figures(curve.low),
+            _figures(curve.high),
+            limits,
+            tuple(curve.extrapolates.tolist()),
+        ),
+        next_step=step,
+        extrapolates=bool(value.extrapolates[0]),
+        warnings=(*warnings, *_warnings(chain, configuration)),
+        note=note,
+    )
+
+
+def _loads(primary: PrimaryWorkload, wl: float) -> list[float]:
+    """At most `MOST_POINTS` loads over the range, by rising `wl`, those of the ends exactly."""
+    low, high = min(primary.low, wl), max(primary.high, wl)
+    space = np.geomspace if primary.scale == "log" and low > 0.0 else np.linspace
+    loads = space(low, high, MOST_POINTS)
+    loads[[0, -1]] = low, high
+    if primary.integer:
+        loads = np.round(loads)
+    loads = loads[loads > 0.0]
+    return [float(load) for load in np.unique(loads)]
+
+
+def _figures(logs: Floats) -> tuple[float, ...]:
+    return tuple(np.exp(logs).tolist())
+
+
+def _estimate(forecast: Forecast) -> Estimate:
+    mean, low, high = (float(np.exp(b[0])) for b in (forecast.mean, forecast.low, forecast.high))
+    return Estimate(mean, low, high)
+
+
+def _functions(
+    chain: ChainForecaster, here: Outlook, configuration: Configuration
+) -> Iterator[FunctionFigure]:
+    for vnf in chain.vnfs:
+        part, forecast = chain.parts[vnf.name], here.functions[vnf.name]
+        wl = float(here.loads[vnf.name][0])
+        own = part.configuration(configuration, vnf.name)
+        outside = tuple(part.outside(own, wl, chain.kpi))
+        if forecast.extrapolates[0] and not outside:
+            outside = ("no samples surround this combination",)
+        yield FunctionFigure(
+            vnf.name,
+            part.target,
+            wl,
+            _estimate(forecast),
+            float(here.effects[vnf.name][0]),
+            outside,
+        )
+
+
+def _limiting(chain: ChainForecaster, outlook: Outlook, loads: Floats) -> list[str]:
+    """At each point the function with the largest effect; empty where none limits."""
+    names = [vnf.name for vnf in chain.vnfs]
+    effects = np.stack([outlook.effects[name] for name in names])
+    nobody = (effects.max(axis=0) < COUNTS) | _unlimited(chain, outlook.chain.mean, loads)
+    found = effects.argmax(axis=0)
+    return ["" if nobody[j] else names[found[j]] for j in range(len(nobody))]
+
+
+def _unlimited(chain: ChainForecaster, mean: Floats, loads: Floats) -> Bools:
+    """Where nothing is lost, or everything that is offered is carried."""
+    if chain.kpi in SHARES:
+        return np.asarray(mean <= log_kpi(chain.kpi, 0.0))
+    if chain.kpi in RATES[:2] and chain.family != "closed":
+        return np.asarray(np.exp(mean) >= CARRIED * loads)
+    return np.zeros(len(mean), dtype=bool)
+
+
+def _along(chain: ChainForecaster, outlook: Outlook, loads: Sequence[float]) -> tuple[str, ...]:
+    """Who limits along the curve: who did before, unless another stands out."""
+    limits: list[str] = []
+    before = ""
+    for j, name in enumerate(_limiting(chain, outlook, np.array(loads))):
+        if name and before and name != before:
+            lead = outlook.effects[name][j] / max(outlook.effects[before][j], 1e-9)
+            name = name if lead > STANDS_OUT else before
+        limits.append(name)
+        before = name
+    return tuple(limits)
+
+
+def _takeovers(
+    loads: Sequence[float], limits: Sequence[str], extrapolates: Bools
+) -> Iterator[Takeover]:
+    """Half-way between the two points of the curve where the name changes."""
+    for j, (before, after) in enumerate(pairwise(limits)):
+        if after and after != before:
+            between = float(np.sqrt(loads[j] * loads[j + 1]))
+            yield Takeover(between, after, bool(extrapolates[j + 1]))
+
+
+def _next_step(
+    chain: ChainForecaster,
+    configuration: Configuration,
+    wl: float,
+    limiting: str,
+    allowed: Sequence[Parameter],
+    model: Forecaster | None,
+) -> tuple[NextStep | None, str]:
+    """The limiting function with its next larger allocation, or why there is none."""
+    own = [p for p in allowed if p.key in (f"{limiting}.vcpu", f"{limiting}.flavor")]
+    if not limiting or not own:
+        return None, ""
+    parameter = own[0]
+    before = configuration.resources.get(parameter.key)
+    if before is None:
+        return None, f"{parameter.key} is not set"
+    larger = [v for v in parameter.values if _vcpu(parameter, v) > _vcpu(parameter, before)]
+    if not larger:
+        return None, f"{parameter.key} is at the largest that is allowed"
+    after = min(larger, key=lambda value: _vcpu(parameter, value))
+    allotted: Mapping[str, ParameterValue] = {
+        parameter.key: after,
+        **{f"{limiting}.{k}": v for k, v in parameter.flavors.get(str(after), {}).items()},
+    }
+    stepped = Configuration({**configuration.resources, **allotted}, configuration.workload)
+    try:
+        then = chain.outlook([(stepped, wl)])
+        value = then.chain if model is None else model.forecast([(stepped, wl)])
+    except DataError as error:
+        return None, f"nothing is known of {parameter.key}={after}: {error.what}"
+    return NextStep(
+        parameter.key,
+        before,
+        after,
+        _estimate(value),
+        _limiting(chain, then, np.array([wl]))[0],
+        bool(value.extrapolates[0]),
+    ), ""
+
+
+def _vcpu(parameter: Parameter, value: ParameterValue) -> float:
+    if isinstance(value, str):
+        return parameter.flavors.get(value, {}).get("vcpu", 0.0)
+    return value
+
+
+def _warnings(chain: ChainForecaster, configuration: Configuration) -> Iterator[str]:
+    for vnf in chain.vnfs:
+        part = chain.parts[vnf.name]
+        unknown = sorted(part.unknown(part.configuration(configuration, vnf.name)))
+        if unknown:
+            yield (
+                f"{vnf.name}: {', '.join(unknown)} is set, but no sample of its profile says so; "
+                f"it is left out"
+            )
+    if chain.family == "closed" and _splits_unevenly(chain, configuration):
+        yield (
+            "branches differ: in a closed loop clients gather in the slower one, while here each "
+            "branch has its share of them"
+        )
+    if chain.family != "closed":
+        known = ("loss_pct", *RATES[:2])
+        silent = [
+            vnf.name
+            for vnf in chain.vnfs
+            if not any(kpi in chain.parts[vnf.name].forecasters for kpi in known)
+        ]
+        if silent and len(chain.vnfs) > 1:
+            yield f"nothing is known of what {', '.join(silent)} loses: all of it is taken to pass"
+
+
+def _splits_unevenly(chain: ChainForecaster, configuration: Configuration) -> bool:
+    """Whether any branches of a split differ in functions, allocations or shares."""
+    uneven: list[bool] = []
+
+    def told(vnf: Vnf) -> str:
+        part = chain.parts[vnf.name]
+        return f"{part.target} {part.configuration(configuration, vnf.name).key}"
+
+    def split(branches: Sequence[str], shares: Sequence[float]) -> str:
+        uneven.append(len(set(branches)) > 1 or max(shares) - min(shares) > 1e-6)
+        return f"parallel({'; '.join(branches)})"
+
+    def line(parts: Sequence[str]) -> str:
+        return f"series({'; '.join(parts)})"
+
+    fold(chain.graph, told, line, split)
+    return any(uneven)

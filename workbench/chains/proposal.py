@@ -1,0 +1,268 @@
+"""A retrained model is a proposal: what it changes, and what it is worth.
+
+Everything here is data: a proposal names its samples, parameters and coefficients, and is fitted
+again and checked on load. What became of it is a fold over stored records
+(`workbench.domain.retraining`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from workbench.chains.alignment import Measured, measured
+from workbench.chains.correction import SHARED_SD, CorrectedForecaster, Terms
+from workbench.chains.trend import trained
+from workbench.domain.errors import DataError
+from workbench.domain.parameters import Configuration, PrimaryWorkload
+from workbench.domain.profiles import FittedModel
+from workbench.domain.retraining import HeldOutScores, Proposal, Reach, TermChange
+from workbench.domain.samples import Sample
+from workbench.models.base import Floats
+from workbench.models.crossvalidation import ModelFactory
+from workbench.models.forecast import Forecaster
+from workbench.models.scores import log_errors, score, score_floor
+
+FEWEST_POINTS = 3
+"""Operating points from which one can be held out and the rest still be learned from."""
+SURELY = 1.64
+"""Standard errors of the difference that held-out points must be better by: one side, 95 %."""
+CLEARLY = 0.1
+"""Share of the error before that must be gained."""
+WITHIN = 1.5
+"""Times the noise that a prediction may be off and still be called within it."""
+NORMAL_MEDIAN = 1.4826
+"""Standard deviation of normal errors, over the median of their size."""
+
+
+# ------------------------------------------------------------------------- how to retrain
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to make a chain's model of its samples.
+
+    `parameters` are stored with the proposal; `train` raises `DataError` where samples do not do.
+    """
+
+    name: str
+    train: Callable[[Measured], Forecaster]
+    parameters: Mapping[str, float | str] = field(default_factory=dict)
+
+
+def correction(
+    prediction: Forecaster, terms: Terms | None = None, *, shared_sd: float = SHARED_SD
+) -> Method:
+    """What the chain adds to its prediction (`CorrectedForecaster`)."""
+
+    def train(seen: Measured) -> CorrectedForecaster:
+        return CorrectedForecaster(prediction, seen, terms, shared_sd=shared_sd)
+
+    name = "correction-offset" if terms is None else "correction-two-terms"
+    return Method(name, train, {"shared_sd": shared_sd})
+
+
+def direct(name: str, factory: ModelFactory) -> Method:
+    """A profile model of the chain's samples alone, as in paper A; `name` is the model's own."""
+
+    def train(seen: Measured) -> Forecaster:
+        return trained(factory, seen)
+
+    return Method(name, train)
+
+
+# ------------------------------------------------------------------------- the proposal
+
+
+def propose(
+    chain: str,
+    samples: Sequence[Sample],
+    method: Method,
+    current: Forecaster,
+    *,
+    kpi_max: float,
+    primary: PrimaryWorkload,
+    based_on: int = 0,
+    held_out: Sequence[Sample] = (),
+    shared_sd: float = SHARED_SD,
+) -> Proposal:
+    """Retrain, and say what it is worth on points that were held out.
+
+    Those are `held_out` where given; else each operating point once, said by a model that was
+    trained without it (leave one load out). `current`, what is in force now, says the same points.
+
+    Parameters
+    ----------
+    samples : to train on; `align` chooses them.
+    current : the prediction, or the accepted model of version `based_on`. Samples that the latter
+        was trained on flatter it: give others to hold out.
+    shared_sd : log standard deviation of what samples of one deployment share.
+
+    Raises
+    ------
+    DataError
+        If no sample states the KPI, or there are fewer than three operating points; those of the
+        method.
+    """
+    kpi = current.kpi
+    seen = measured(chain, samples, kpi=kpi, kpi_max=kpi_max, primary=primary)
+    model = method.train(seen)
+    if held_out:
+        test = measured(chain, held_out, kpi=kpi, kpi_max=kpi_max, primary=primary)
+        after = model.forecast(test.points).mean
+    else:
+        test, after = seen, _left_out(seen, method)
+    before = current.forecast(test.points).mean
+    if not (np.isfinite(before).all() and np.isfinite(after).all()):
+        raise DataError("says what is not finite", where=f"{chain}, {kpi}, {method.name}")
+    noise = math.hypot(test.noise, shared_sd)
+    gain, statement = _worth(kpi, test, before, after, model, noise)
+    sample_ids = seen.table.sample_ids
+    return Proposal(
+        id=_key(chain, kpi, based_on, method, sample_ids),
+        chain=chain,
+        kpi=kpi,
+        based_on=based_on,
+        model=FittedModel(method.name, method.parameters, sample_ids, _coefficients(model)),
+        changes=_changes(model, current),
+        held_out="given" if held_out else "leave-one-load-out",
+        before=_scores(kpi, test, before),
+        after=_scores(kpi, test, after),
+        noise=noise,
+        gain=gain,
+        statement=statement,
+        reach=_reach(seen),
+    )
+
+
+def refitted(
+    proposal: Proposal,
+    samples: Sequence[Sample],
+    method: Method,
+    *,
+    kpi_max: float,
+    primary: PrimaryWorkload,
+) -> Forecaster:
+    """The model of a stored proposal, fitted again to the same samples and checked.
+
+    Raises
+    ------
+    DataError
+        If the method is another, a sample is missing, or other coefficients come out.
+    """
+    where = f"{proposal.chain}, {proposal.kpi}, proposal {proposal.id}"
+    if method.name != proposal.model.method:
+        raise DataError(f"was made by {proposal.model.method}, not by {method.name}", where=where)
+    by_id = {s.id: s for s in samples}
+    missing = [name for name in proposal.model.sample_ids if name not in by_id]
+    if missing:
+        raise DataError(
+            f"rests on {len(missing)} samples that are not here: {missing[0]}",
+            where=where,
+            remedy="Open the session that it was made in",
+        )
+    own = [by_id[name] for name in proposal.model.sample_ids]
+    seen = measured(proposal.chain, own, kpi=proposal.kpi, kpi_max=kpi_max, primary=primary)
+    model = method.train(seen)
+    found, stored = np.array(_coefficients(model)), np.array(proposal.model.coefficients)
+    if found.shape != stored.shape or not np.allclose(found, stored, rtol=1e-6, atol=1e-9):
+        raise DataError(
+            "gives other coefficients than those that are stored",
+            where=where,
+            remedy="The profiles or the program have changed; retrain the chain's model",
+        )
+    return model
+
+
+def _left_out(seen: Measured, method: Method) -> Floats:
+    """Log KPI of each sample, by a model that was trained without its operating point."""
+    points = seen.table.points
+    numbers = np.unique(points)
+    if len(numbers) < FEWEST_POINTS:
+        raise DataError(
+            f"{len(seen)} sample{'s' * (len(seen) != 1)} at {len(numbers)} operating "
+            f"point{'s' * (len(numbers) != 1)}: none can be held out",
+            where=f"{seen.table.target}, {seen.table.kpi}",
+            remedy=f"Measure at {FEWEST_POINTS} loads at least",
+        )
+    said = np.empty(len(seen))
+    for number in numbers:
+        out = points == number
+        model = method.train(seen.take(~out))
+        said[out] = model.forecast(seen.take(out).points).mean
+    return said
+
+
+def _scores(kpi: str, test: Measured, said: Floats) -> HeldOutScores:
+    found = score(kpi, test.table.y, said)
+    return HeldOutScores(found.n, found.rmse, found.mae, found.mad, found.mape, found.log_error)
+
+
+def _worth(
+    kpi: str, test: Measured, before: Floats, after: Floats, model: Forecaster, noise: float
+) -> tuple[bool, str]:
+    """Whether held-out points are clearly better, and a sentence."""
+    floor = score_floor(kpi)
+    was, now = (log_errors(test.table.y, said, floor) for said in (before, after))
+    better = was - now
+    error = float(better.std(ddof=1)) / math.sqrt(len(better)) if len(better) > 1 else 0.0
+    applied = not isinstance(model, CorrectedForecaster) or model.applied
+    gain = applied and float(better.mean()) > max(SURELY * error, CLEARLY * float(was.mean()))
+    # The root mean square is steadier in few samples, the median where one of them is wild.
+    typical = min(float(np.sqrt(np.mean(np.square(was)))), NORMAL_MEDIAN * float(np.median(was)))
+    if gain:
+        return True, (
+            f"The median error on {len(was)} held-out samples falls from {_share(was)} "
+            f"to {_share(now)}."
+        )
+    if typical <= WITHIN * noise:
+        return False, (
+            f"The model in force is off by {math.expm1(typical):.0%}, already within the noise "
+            f"({math.expm1(noise):.0%} between samples): nothing can be gained."
+        )
+    return False, (
+        f"The samples do not show a better model: the median error on {len(was)} held-out samples "
+        f"is {_share(was)} before and {_share(now)} after. More loads may."
+    )
+
+
+def _share(errors: Floats) -> str:
+    return f"{math.expm1(min(float(np.median(errors)), 20.0)):.0%}"
+
+
+def _coefficients(model: Forecaster) -> tuple[float, ...]:
+    """What a fit has learned, as floats that JSON can say."""
+    if isinstance(model, CorrectedForecaster):
+        found = model.coefficients
+    else:
+        found = np.ravel(getattr(getattr(model, "model", None), "coefficients_", ()))
+    return tuple(float(value) for value in found)
+
+
+def _changes(model: Forecaster, current: Forecaster) -> tuple[TermChange, ...]:
+    """Terms of a correction; before are those of the model in force, where it has them."""
+    if not isinstance(model, CorrectedForecaster):
+        return ()
+    known = current.changes() if isinstance(current, CorrectedForecaster) else ()
+    was = {(change.name, change.configuration): change.after for change in known}
+    return tuple(
+        replace(change, before=was.get((change.name, change.configuration), change.before))
+        for change in model.changes()
+    )
+
+
+def _reach(seen: Measured) -> tuple[Reach, ...]:
+    highest: dict[Configuration, float] = {}
+    for configuration, wl in seen.points:
+        highest[configuration] = max(wl, highest.get(configuration, wl))
+    return tuple(Reach(configuration, wl) for configuration, wl in highest.items())
+
+
+def _key(chain: str, kpi: str, based_on: int, method: Method, sample_ids: tuple[str, ...]) -> str:
+    settings = sorted(f"{name}={value}" for name, value in method.parameters.items())
+    text = "\n".join((chain, kpi, str(based_on), method.name, *settings, *sorted(sample_ids)))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,144 @@
+"""The method for a chain, chosen before the chain is measured: by the trend that is predicted.
+
+Paper A, 7.2 and 7.3 (Fig. 13 and 14): what fits the trend of the predicted chain best also fits
+the chain's own. So methods compete on the prediction, which costs no lab time, and only the best
+is trained on real samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from workbench.chains.alignment import Measured
+from workbench.domain.errors import DataError, WorkbenchError
+from workbench.domain.parameters import Configuration, PrimaryWorkload
+from workbench.models.base import Floats
+from workbench.models.crossvalidation import ModelFactory, Row, best_of
+from workbench.models.forecast import Forecaster, ProfileForecaster
+from workbench.models.scales import log_kpi
+from workbench.models.scores import Scores, score
+from workbench.models.table import Column, Table, columns_of, fitted_to, rows_of
+
+CANARIES = 10
+JUDGED = 20
+DRAWS = 3
+"""Sets of scattered samples: one may favour a method by luck."""
+SCATTER = 0.05
+"""Log standard deviation that is laid over the prediction: without it the method that follows its
+samples blindly would win (paper A, 7.2), and real samples scatter so (METHOD.md 6)."""
+
+
+def rank_by_trend(
+    factories: Mapping[str, ModelFactory],
+    forecaster: Forecaster,
+    configurations: Sequence[Configuration],
+    primary: PrimaryWorkload,
+    *,
+    target: str,
+    kpi_max: float,
+    share: float = 0.5,
+    scatter: float = SCATTER,
+    seed: int = 0,
+) -> list[Row]:
+    """How well each method, trained on the lower part of a predicted trend, says the rest of it.
+
+    Each is fitted to `CANARIES` loads of each configuration, evenly spaced from the lowest to
+    `share` of the range, with figures of the forecaster that scatter, and says `JUDGED` loads
+    above; scores are of all configurations and `DRAWS` draws together. Loads at which the
+    forecaster itself extrapolates are not asked for.
+
+    Returns
+    -------
+    list of Row
+        The best first, by median log error, and marked; methods that failed last, with their
+        trouble.
+
+    Raises
+    ------
+    DataError
+        If there is no method or no configuration, or the forecaster extrapolates everywhere in
+        one of the two parts.
+    """
+    if not factories or not configurations:
+        raise DataError("there is no method or no configuration to rank", where=target)
+    edge = primary.low + share * (primary.high - primary.low)
+    loads = (
+        np.linspace(primary.low, edge, CANARIES),
+        np.linspace(edge, primary.high, JUDGED + 1)[1:],
+    )
+    train, test = (
+        _trend(forecaster, configurations, part, primary, target, kpi_max) for part in loads
+    )
+    rows = []
+    for method, factory in factories.items():
+        scores, trouble = None, ""
+        try:
+            scores = _judged(factory, train, test, scatter, seed)
+        except WorkbenchError as error:
+            trouble = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever a plugin raises, the others are judged
+            trouble = f"{type(error).__name__}: {error}"
+        rows.append(Row(target, forecaster.kpi, method, scores, trouble))
+    best = best_of(rows)
+    marked = [Row(r.target, r.kpi, r.method, r.scores, r.trouble, r.method == best) for r in rows]
+    return sorted(marked, key=lambda r: (not r.best, r.scores.log_error if r.scores else np.inf))
+
+
+def trained(factory: ModelFactory, seen: Measured) -> ProfileForecaster:
+    """The method, fitted to the chain's own samples. Raises `DataError` if these are too few."""
+    table = seen.table
+    model = fitted_to(factory(), table)
+    return ProfileForecaster(table, model.fit(table.X, table.y, table.noise))
+
+
+def _trend(
+    forecaster: Forecaster,
+    configurations: Sequence[Configuration],
+    loads: Floats,
+    primary: PrimaryWorkload,
+    target: str,
+    kpi_max: float,
+) -> Table:
+    """What is predicted, as a table of samples."""
+    points = [(c, float(wl)) for c in configurations for wl in loads]
+    said = forecaster.forecast(points)
+    known = ~said.extrapolates & np.isfinite(said.mean)
+    if not known.any():
+        raise DataError(
+            f"the prediction extrapolates everywhere from {loads[0]:g} to {loads[-1]:g}",
+            where=f"{target}, {forecaster.kpi}",
+            remedy="Profile the functions over that range",
+        )
+    kept = [point for point, yes in zip(points, known, strict=True) if yes]
+    columns = (*columns_of(configurations), Column(primary.name, "primary"))
+    X = rows_of(columns, kept)
+    ceiling = log_kpi(forecaster.kpi, kpi_max)
+    numbers = np.unique(X[:, :-1], axis=0, return_inverse=True)[1].reshape(-1)
+    return Table(
+        target,
+        forecaster.kpi,
+        columns,
+        X,
+        np.minimum(said.mean[known], ceiling),
+        np.full(len(kept), SCATTER),
+        np.arange(len(kept)),
+        numbers.astype(np.int64),
+        tuple(f"predicted/{k}" for k in range(len(kept))),
+        ceiling,
+    )
+
+
+def _judged(factory: ModelFactory, train: Table, test: Table, scatter: float, seed: int) -> Scores:
+    random = np.random.default_rng(seed)
+    said = []
+    for _ in range(DRAWS):
+        y = np.minimum(train.y + scatter * random.standard_normal(len(train)), train.ceiling)
+        model = fitted_to(factory(), train)
+        model.fit(train.X, y, np.full(len(train), max(scatter, 1e-3)))
+        said.append(np.minimum(model.predict(test.X), test.ceiling))
+    everything = np.concatenate(said)
+    if not np.isfinite(everything).all():
+        raise DataError("says what is not finite")
+    return score(test.kpi, np.tile(test.y, DRAWS), everything)

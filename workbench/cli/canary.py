@@ -1,0 +1,237 @@
+"""`canary`: load a real chain carefully, retrain its model, accept or reject what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from workbench.domain.messages import ChainRetrained
+    from workbench.domain.retraining import CanaryRun, Proposal, TermChange
+
+UNSEEN_CHANGES = 8
+"""Changed terms that are shown; of more configurations `--json` has the rest."""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("canary")(canary)
+
+
+def canary(
+    session: Annotated[str, typer.Argument(help="A session whose functions are profiled.")],
+    chain: Annotated[
+        str | None,
+        typer.Option(help="A target of the campaign, or a chain's descriptor; default: the only."),
+    ] = None,
+    kpi: Annotated[
+        str | None, typer.Option(help="What is retrained; default: the SLA's, or the campaign's.")
+    ] = None,
+    sla: Annotated[
+        str,
+        typer.Option(help='"p95<=200ms @ rate=300/s, filesize=10kB"; default: campaign\'s.'),
+    ] = "",
+    share: Annotated[
+        float, typer.Option(help="Of the SLA's load, without an SLA of the campaign's range.")
+    ] = 0.5,
+    steps: Annotated[
+        int, typer.Option(help="Rising loads; 0: none, retrain with what is stored.")
+    ] = 10,
+    guard: Annotated[
+        list[str] | None,
+        typer.Option(help='Limit that stops it: "p95<=200ms"; again for more. Default: the SLA.'),
+    ] = None,
+    budget: Annotated[str | None, typer.Option(help="Most lab time: 5m, 90s.")] = None,
+    allocate: Annotated[
+        str, typer.Option(help='"haproxy=25%, tinyproxy=50%"; default: the campaign\'s largest.')
+    ] = "",
+    online: Annotated[
+        bool, typer.Option("--online", help="Random loads, as production brings them.")
+    ] = False,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="A model of the chain's samples alone, or trend: the one that says the predicted "
+            "trend best. Default: what the chain adds to its prediction."
+        ),
+    ] = "",
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Put the stored proposal in force.")
+    ] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Turn it down; needs --why.")] = False,
+    why: Annotated[str, typer.Option(help="Stored with the decision.")] = "",
+    json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+) -> None:
+    """Load a real chain in small steps, and propose a model of what it adds to its prediction.
+
+    Example: workbench canary demo-1 --chain tinyproxy-haproxy --guard "p95<=200ms" --budget 5m
+    """
+    from workbench.cli.context import ask_patiently, identity, put, put_json, say, session_name
+    from workbench.cli.run import seconds
+    from workbench.domain.errors import FINDING, UsageError
+    from workbench.domain.messages import ChainRetrained, RetrainChain
+
+    if accept and reject:
+        raise UsageError("cannot be accepted and rejected", where="canary", remedy="Choose one")
+    reply = ask_patiently(
+        RetrainChain(
+            session_name(session),
+            chain,
+            kpi,
+            sla,
+            share,
+            steps,
+            tuple(guard or ()),
+            seconds(budget),
+            allocate,
+            online,
+            method,
+            "accept" if accept else "reject" if reject else "",
+            why,
+            identity(),
+        )
+    )
+    assert isinstance(reply, ChainRetrained)
+    if json:
+        put_json(plain(reply))
+    else:
+        put("\n".join(_text(reply)))
+    for note in reply.notes:
+        say(note)
+    if _finding(reply, decide=accept or reject):
+        raise typer.Exit(FINDING)
+
+
+def _finding(reply: ChainRetrained, *, decide: bool) -> bool:
+    """The guard tripped, nothing could be proposed, or what was asked for was not decided."""
+    tripped = reply.canary is not None and reply.canary.ending.state == "guard"
+    return tripped or reply.proposal is None or (decide and reply.decision is None)
+
+
+def plain(reply: ChainRetrained) -> dict[str, Any]:
+    """The object that `--json` prints; `docs/cli.md` tells its fields."""
+    from workbench.domain.codec import to_plain
+
+    proposal, run = reply.proposal, reply.canary
+    told: dict[str, Any] = {
+        "chain": reply.chain,
+        "kpi": reply.kpi,
+        "samples": len(proposal.model.sample_ids) if proposal else 0,
+        "before": to_plain(proposal.before) if proposal else None,
+        "after": to_plain(proposal.after) if proposal else None,
+        "decision": _decision(reply),
+        "version": reply.version,
+        "proposal": None,
+        "decided": to_plain(reply.decision),
+        "canary": None,
+        "drift": to_plain(reply.drift),
+        "notes": list(reply.notes),
+    }
+    if proposal is not None:
+        told["proposal"] = {
+            "id": proposal.id,
+            "based_on": proposal.based_on,
+            "method": proposal.model.method,
+            "sample_ids": list(proposal.model.sample_ids),
+            "held_out": proposal.held_out,
+            "noise": proposal.noise,
+            "gain": proposal.gain,
+            "statement": proposal.statement,
+            "changes": to_plain(proposal.changes),
+            "reach": to_plain(proposal.reach),
+        }
+    if run is not None:
+        told["canary"] = {
+            "configuration": to_plain(run.plan.configuration),
+            "loads": list(run.plan.loads),
+            "guards": to_plain(run.plan.guards),
+            "mode": run.plan.mode,
+            "steps": to_plain(run.steps),
+            "ending": to_plain(run.ending),
+        }
+    return told
+
+
+def _decision(reply: ChainRetrained) -> str | None:
+    if reply.decision is not None:
+        return "accepted" if reply.decision.accepted else "rejected"
+    return "proposed" if reply.proposal is not None else None
+
+
+# ------------------------------------------------------------------------- for people
+
+
+def _text(reply: ChainRetrained) -> Iterator[str]:
+    if reply.canary is not None:
+        yield from _steps(reply.canary)
+        yield ""
+    if reply.proposal is None:
+        yield f"{reply.chain}: nothing is proposed for {reply.kpi}"
+    else:
+        yield from _proposal(reply.proposal)
+    if reply.decision is not None:
+        verb = "accepted" if reply.decision.accepted else "rejected"
+        yield f"{verb} by {reply.decision.by}" + (
+            f": {reply.decision.why}" if reply.decision.why else ""
+        )
+    elif reply.proposal is not None:
+        yield "Accept it with --accept, or turn it down with --reject --why."
+    said = f"version {reply.version}" if reply.version else "the stand-alone profiles"
+    yield f"In force: {said}"
+
+
+def _steps(run: CanaryRun) -> Iterator[str]:
+    from workbench.cli.sessions import table
+
+    yield f"{run.plan.chain} at {run.plan.configuration.key}"
+    rows = [
+        [
+            f"{step.number}",
+            f"{step.wl:.4g}",
+            f"{step.forecast.value:.4g}" if step.forecast else "-",
+            f"{step.value.value:.4g}" if step.value else "-",
+            step.verdict,
+            step.note,
+        ]
+        for step in run.steps
+    ]
+    if rows:
+        yield table(["step", "load", "expected", "measured", "verdict", ""], rows)
+    yield run.ending.note
+
+
+def _proposal(proposal: Proposal) -> Iterator[str]:
+    from workbench.cli.sessions import table
+
+    yield (
+        f"proposal {proposal.id} for {proposal.kpi}: {proposal.model.method}, trained on "
+        f"{len(proposal.model.sample_ids)} samples, based on version {proposal.based_on}"
+    )
+    yield table(
+        ["held out", "samples", "RMSE", "MAE", "MAPE", "|log error|"],
+        [
+            [
+                name,
+                f"{scores.samples}",
+                f"{scores.rmse:.4g}",
+                f"{scores.mae:.4g}",
+                f"{scores.mape:.1%}",
+                f"{scores.log_error:.3g}",
+            ]
+            for name, scores in (("before", proposal.before), ("after", proposal.after))
+        ],
+    )
+    yield proposal.statement
+    yield from map(_change, proposal.changes[:UNSEEN_CHANGES])
+    for reach in proposal.reach:
+        yield f"extrapolates above {reach.wl:.4g} at {reach.configuration.key}"
+
+
+def _change(change: TermChange) -> str:
+    where = change.configuration.key if change.configuration else "all configurations"
+    unit = f" {change.unit}" if change.unit else ""
+    return (
+        f"{change.name} of {where}: {change.before:.4g} to {change.after:.4g}{unit} "
+        f"[{change.low:.4g}, {change.high:.4g}]"
+    )

@@ -1,0 +1,174 @@
+"""`models`: how well each model predicts what a session measured, and which one is in force."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from workbench.domain.messages import ModelsScored
+    from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluence
+
+BAR = 20
+"""Characters of an influence of 100 %."""
+NAME = 30
+"""Characters of a parameter; with bar and figure a line stays under 80."""
+
+
+class By(StrEnum):
+    """What a model has not seen of what it is asked to predict."""
+
+    POINT = "point"
+    CONFIGURATION = "configuration"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("models")(models)
+
+
+def models(
+    name: Annotated[str, typer.Argument(help="A session, a recording, or a bundle's folder.")],
+    target: Annotated[str | None, typer.Option(help="One target only.")] = None,
+    kpi: Annotated[str | None, typer.Option(help="Default: the campaign's.")] = None,
+    by: Annotated[By, typer.Option(help="What is held out in a fold.")] = By.POINT,
+    methods: Annotated[
+        str, typer.Option(help="Names, by comma; short: the short list. Default: all.")
+    ] = "",
+    rollback: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Put this version of a chain's retrained model in force; 0: the profiles alone.",
+        ),
+    ] = None,
+    chain: Annotated[
+        str | None, typer.Option(help="With --rollback: whose; default: the only one's.")
+    ] = None,
+    why: Annotated[str, typer.Option(help="With --rollback: stored with it.")] = "",
+    json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+) -> None:
+    """Score every model on a session by 5-fold cross-validation; choose and store the best.
+
+    Example: workbench models demo-real --target haproxy --methods short
+    """
+    from workbench.cli.context import ask_patiently, put, put_json, say, session_name
+    from workbench.domain.messages import ModelsScored, ScoreModels
+
+    if rollback is not None:
+        _roll_back(session_name(name), rollback, chain, kpi, why)
+        return
+    wanted = tuple(part.strip() for part in methods.split(",") if part.strip())
+    asked = ScoreModels(session_name(name), target, kpi, methods=wanted)
+    if by is By.CONFIGURATION:
+        asked = replace(asked, by="configuration")
+    reply = ask_patiently(asked)
+    assert isinstance(reply, ModelsScored)
+    if json:
+        put_json(_plain(reply))
+    else:
+        put(_text(reply))
+    for note in reply.notes:
+        say(note)
+
+
+def _roll_back(session: str, version: int, chain: str | None, kpi: str | None, why: str) -> None:
+    from workbench.cli.context import ask, identity, say
+    from workbench.domain.messages import Done, RollBackModel
+
+    reply = ask(RollBackModel(session, version, chain, kpi, why, identity()))
+    assert isinstance(reply, Done)
+    say(reply.note)
+
+
+def _plain(reply: ModelsScored) -> list[dict[str, Any]]:
+    """A score for each line, with its stored version and what moves the KPIs of its target."""
+    from workbench.domain.codec import to_plain
+
+    versions = {(m.target, m.method): m.version for m in reply.models}
+    influences = {
+        i.target: {
+            kpi: dict(zip(i.parameters, weights, strict=True))
+            for kpi, weights in zip(i.kpis, i.weights, strict=True)
+        }
+        for i in reply.influences
+    }
+    return [
+        {
+            **to_plain(score),
+            "version": versions.get((score.target, score.method)),
+            "influence": influences.get(score.target),
+        }
+        for score in reply.scores
+    ]
+
+
+def _text(reply: ModelsScored) -> str:
+    """For each target: a table like paper A's Table 3, its model, bars like paper B's Fig. 8."""
+    lines: list[str] = []
+    for target in dict.fromkeys(s.target for s in reply.scores):
+        own = [s for s in reply.scores if s.target == target]
+        lines += _table(target, own)
+        lines += [_model(m, own[0].samples) for m in reply.models if m.target == target]
+        for influence in reply.influences:
+            if influence.target == target:
+                lines += ["", *_bars(influence)]
+        lines.append("")
+    lines.append(
+        "* is the best: the smallest median |log(predicted / true)| of samples that the model has "
+        "not seen. cover: share of them within their 95 % intervals, width: of these, in logs."
+    )
+    return "\n".join(lines)
+
+
+def _table(target: str, own: Sequence[ModelScore]) -> list[str]:
+    from workbench.cli.sessions import table
+
+    lines = [f"{target}: {own[0].kpi} of {own[0].samples} samples", ""]
+    rows = [
+        [
+            f"{s.method} *" if s.best else s.method,
+            *map(_figure, (s.log_error, s.rmse, s.mae, s.mad)),
+            _percent(s.mape),
+            _percent(s.coverage),
+            *map(_figure, (s.width, s.fit_s)),
+        ]
+        for s in own
+        if not s.trouble
+    ]
+    heading = ["method", "|log error|", "RMSE", "MAE", "MAD", "MAPE", "cover", "width", "fit s"]
+    if rows:
+        lines.append(table(heading, rows))
+    lines += [f"{s.method}: {s.trouble}" for s in own if s.trouble]
+    return lines
+
+
+def _model(model: ModelVersion, samples: int) -> str:
+    stored = f"model in force: {model.method}, version {model.version}, of {model.samples} samples"
+    return stored if model.samples == samples else f"{stored}; there are newer ones"
+
+
+def _bars(influence: ParameterInfluence) -> list[str]:
+    """What moves each KPI, as bars that need neither colour nor more than 80 columns."""
+    lines = [f"influence, by partial least squares on {influence.samples} samples"]
+    for kpi, weights in zip(influence.kpis, influence.weights, strict=True):
+        if not sum(weights):
+            lines.append(f"  {kpi}: the same in all samples")
+            continue
+        lines.append(f"  {kpi}")
+        ranked = sorted(zip(influence.parameters, weights, strict=True), key=lambda p: -p[1])
+        for parameter, weight in ranked:
+            shown = parameter if len(parameter) <= NAME else f"{parameter[: NAME - 1]}~"
+            lines.append(f"    {shown:<{NAME}}  {'#' * round(BAR * weight):<{BAR}}  {weight:4.0%}")
+    return lines
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"

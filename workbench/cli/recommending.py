@@ -1,0 +1,361 @@
+"""`recommend`: the cheapest allocation that carries SLAs, beside greedy scaling."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from workbench.domain.messages import Recommended
+    from workbench.domain.parameters import ParameterValue
+    from workbench.domain.recommendations import (
+        Choice,
+        ComparisonRow,
+        Deployment,
+        GreedyRun,
+        Recommendation,
+        Verification,
+    )
+
+WIDTH = 79
+
+
+class Baseline(StrEnum):
+    """What a recommendation is put beside."""
+
+    GREEDY = "greedy"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("recommend")(recommend)
+
+
+def recommend(
+    name: Annotated[str, typer.Argument(help="A session, a recording, or a bundle's folder.")],
+    sla: Annotated[
+        list[str],
+        typer.Option(help="As p95<=200ms @ rate=300/s, filesize=10kB; can be repeated."),
+    ],
+    chain: Annotated[
+        str | None, typer.Option(help="Default: the only chain, or the only target.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="With which the limits are to hold.")] = 0.95,
+    cost: Annotated[
+        str, typer.Option(help="vcpu-hours, a price table or its path, or a plugin's cost.")
+    ] = "vcpu-hours",
+    compare: Annotated[Baseline | None, typer.Option(help="Put greedy scaling beside it.")] = None,
+    on_lab: Annotated[
+        bool, typer.Option("--on-lab", help="Run greedy scaling on the lab, not on the model.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Measure what is recommended on the session's lab.")
+    ] = False,
+    budget: Annotated[str | None, typer.Option(help="Most lab time of both: 5m, 90s.")] = None,
+    oversubscribe: Annotated[
+        bool, typer.Option("--oversubscribe", help="Deploy more cores than the host has, too.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+) -> None:
+    """Recommend the cheapest allocation of a chain that holds SLAs; exit with 1 where none does.
+
+    With --verify it is measured, and what the lab does not confirm is an exit with 1, too.
+
+    Example: workbench recommend demo-1 --chain tinyproxy-haproxy --sla "p95<=50ms @ rate=300/s"
+    """
+    from workbench.cli.context import ask_patiently, put, put_json, say, session_name
+    from workbench.cli.run import seconds
+    from workbench.domain.errors import FINDING, UsageError
+    from workbench.domain.messages import Recommend, Recommended
+
+    if on_lab and compare is not Baseline.GREEDY:
+        raise UsageError("says where greedy scaling runs", where="--on-lab",
+                         remedy="Add --compare greedy")  # fmt: skip
+    if (budget or oversubscribe) and not (verify or on_lab):
+        raise UsageError("nothing is measured", where="--budget, --oversubscribe",
+                         remedy="Add --verify, or --compare greedy --on-lab")  # fmt: skip
+
+    path = Path(cost).expanduser()
+    is_path = "/" in cost or path.suffix in (".yaml", ".yml")
+    request = Recommend(
+        session_name(name),
+        tuple(sla),
+        chain,
+        confidence,
+        str(path.absolute()) if is_path else cost,  # the engine stands in another folder
+        compare is Baseline.GREEDY,
+        on_lab,
+        verify,
+        seconds(budget),
+        oversubscribe,
+    )
+    reply = ask_patiently(request)
+    assert isinstance(reply, Recommended)
+    if json:
+        put_json(_plain(reply.recommendation))
+    else:
+        put(_text(reply))
+    for note in reply.notes:
+        say(note)
+    if json and reply.recommendation.note:
+        say(reply.recommendation.note)
+    if not _holds(reply.recommendation):
+        raise typer.Exit(FINDING)
+
+
+def _holds(found: Recommendation) -> bool:
+    """By the lab where it was asked, else by the models."""
+    return found.met if found.verified is None else found.verified.met
+
+
+# ------------------------------------------------------------------------------- as JSON
+
+
+def _plain(found: Recommendation) -> dict[str, Any]:
+    """One object, of the chosen allocation, or of what comes closest where none holds."""
+    from workbench.domain.codec import to_plain
+
+    judged = found.chosen or found.closest
+    plain: dict[str, Any] = {
+        "id": found.id or None,
+        "sla": _slas(found),
+        "confidence": found.confidence,
+        "met": found.met,
+        **(_judged(judged) if judged else {}),
+        "runners_up": [_judged(one) for one in found.runners_up],
+        "model_version": found.model_version,
+        "lab_iterations": found.lab_iterations,
+        "lab_s": found.lab_s,
+    }
+    if found.greedy is not None:
+        run = found.greedy
+        plain["greedy"] = {
+            "allocation": dict(run.steps[-1].allocation),
+            "replicas": dict(run.steps[-1].replicas),
+            "met": run.met,
+            "cost": run.cost,
+            "iterations": tried(run),
+            "lab_iterations": run.lab_iterations,
+            "lab_s": run.lab_s,
+            "note": run.note,
+            "steps": to_plain(run.steps),
+        }
+    if found.verified is not None:
+        plain["verified"] = to_plain(found.verified)
+    return plain
+
+
+def _judged(choice: Choice) -> dict[str, Any]:
+    return {
+        "allocation": dict(choice.allocation),
+        "replicas": dict(choice.replicas),
+        "usage": dict(choice.usage),
+        "cost": choice.cost,
+        "probability": choice.probability,
+        "margin_wl": choice.margin_wl,
+        "extrapolated": list(choice.extrapolated),
+    }
+
+
+# ------------------------------------------------------------------------------- as text
+
+
+def _text(reply: Recommended) -> str:
+    """The answer in a sentence, a table like paper A's Table 1, and what else there was."""
+    found = reply.recommendation
+    judged = found.chosen or found.closest
+    lines = list(_wrapped(_verdict(found)))
+    if judged is not None:
+        lines += ["", *_table(found, judged, reply.rows)]
+        lines += ["", *(line for text in _sentences(found, judged) for line in _wrapped(text))]
+    if found.runners_up:
+        lines += ["", "Others that hold:", "", *_runners_up(found)]
+    return "\n".join(lines)
+
+
+def _verdict(found: Recommendation) -> str:
+    asked = f"{_slas(found)} with a confidence of {found.confidence:.4g}"
+    named = f"Recommendation {found.id} for {found.chain}" if found.id else f"For {found.chain}"
+    if found.chosen is None:
+        return f"{named}: nothing meets {asked}, of {found.judged} allocations."
+    chosen = found.chosen
+    return (
+        f"{named}: {_in_words(chosen.deployment)}. It holds {asked}: the probability is "
+        f"{_percent(chosen.probability)}{_of(found)}."
+    )
+
+
+def _table(found: Recommendation, judged: Choice, rows: Sequence[ComparisonRow]) -> Iterator[str]:
+    """Functions by methods: allocations, then what they cost and took (paper A, Table 1)."""
+    from workbench.cli.sessions import table
+    from workbench.domain.recommendations import Deployment
+
+    ours = judged.deployment
+    greedy, theirs = found.greedy, Deployment({})
+    for row in rows:
+        if row.method == "greedy":
+            theirs = Deployment(row.allocation, row.replicas)
+    functions = dict.fromkeys((*ours.functions, *theirs.functions))
+    headings = ["", "profiles" if found.chosen else "comes closest", "CPU used"]
+    body = [[vnf, _allotted(ours, vnf), _used(judged, vnf)] for vnf in functions]
+    body += [
+        [f"cost, {judged.cost_unit}", f"{judged.cost:.4g}", ""],
+        ["holds", "yes" if _holds(found) else "no", ""],
+        ["lab iterations", f"{found.lab_iterations}", ""],
+        ["lab time", _seconds(found.lab_s), ""],
+        ["with profiling", _seconds(found.lab_s + found.profiling_s), ""],
+    ]
+    if greedy is not None:
+        headings.append("greedy" if greedy.lab_iterations else "greedy, on the model")
+        iterations = greedy.lab_iterations or tried(greedy)
+        took = [_seconds(greedy.lab_s) if greedy.lab_iterations else "-"] * 2
+        told = [_allotted(theirs, vnf) for vnf in functions]
+        told += [f"{greedy.cost:.4g}", "yes" if greedy.met else "no", f"{iterations}", *took]
+        for line, figure in zip(body, told, strict=True):
+            line.append(figure)
+    yield from table(headings, body).splitlines()
+
+
+def tried(run: GreedyRun) -> int:
+    """Different allocations that greedy scaling tried, on the lab or on a model."""
+    return len({(*sorted(s.allocation.items()), *sorted(s.replicas.items())) for s in run.steps})
+
+
+def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
+    if found.chosen is None:
+        kpis = "; ".join(_figure(kpi, judged) for kpi in judged.kpis)
+        yield (
+            f"What comes closest is {_in_words(judged.deployment)}: {kpis}, and a probability of "
+            f"{_percent(judged.probability)}{_of(found)}."
+        )
+    else:
+        yield f"Expected there: {'; '.join(_figure(kpi, judged) for kpi in judged.kpis)}."
+    if found.verified is not None:
+        yield _measured(found.verified)
+    yield _margin(found, judged)
+    if found.note:
+        yield found.note
+    if judged.extrapolated:
+        yield f"Outside of what was profiled: {', '.join(judged.extrapolated)}."
+    source = "the stand-alone profiles" if not found.model_version else "the chain's model"
+    version = f" (version {found.model_version})" if found.model_version else ""
+    yield f"Judged by {source}{version}, {found.judged} allocations by rising cost."
+    greedy = found.greedy
+    if greedy is not None:
+        where = "on the lab" if greedy.lab_iterations else "on the same model, without the lab"
+        yield (
+            f"Greedy scaling tries {tried(greedy)} allocations {where}"
+            f"{' before the SLA holds' if greedy.met else ' and does not get there'}."
+            + (f" {greedy.note}" if greedy.note else "")
+        )
+
+
+def _figure(kpi: str, judged: Choice) -> str:
+    from workbench.domain.samples import KPI_UNITS
+
+    value, unit = judged.kpis[kpi], KPI_UNITS.get(kpi, "")
+    return f"{kpi} of {value.value:.4g} [{value.low:.4g}, {value.high:.4g}] {unit}"
+
+
+def _measured(verified: Verification) -> str:
+    """The verdict of the lab."""
+    from workbench.domain.samples import KPI_UNITS
+
+    kpis = "; ".join(
+        f"{kpi} of {e.value:.4g} [{e.low:.4g}, {e.high:.4g}] {KPI_UNITS.get(kpi, '')}".rstrip()
+        for kpi, e in verified.kpis.items()
+    )
+    verdict = "Measured there, it holds" if verified.met else "Measured there, it does NOT hold"
+    return " ".join(filter(None, (f"{verdict}{f': {kpis}' if kpis else ''}.", verified.note)))
+
+
+def _margin(found: Recommendation, judged: Choice) -> str:
+    if judged.margin_wl is None:
+        return "It carries no load with that confidence."
+    loads = [sla.wl for sla in found.slas if sla.wl is not None]
+    carried = f"{loads[0] + judged.margin_wl:.4g}"
+    if judged.margin_wl < 0:
+        return f"With that confidence it carries a load of {carried}."
+    least = "at least " if judged.margin_open else ""
+    return (
+        f"With the same confidence it carries a load of {least}{carried}, which is {least}"
+        f"{judged.margin_wl:.4g} more than asked."
+    )
+
+
+def _runners_up(found: Recommendation) -> Iterator[str]:
+    """What each costs, and below it what it is: several functions do not fit beside it."""
+    for one in found.runners_up:
+        margin = "no load" if one.margin_wl is None else f"{one.margin_wl:+.4g} load"
+        profiled = "" if one.profiled else ", never measured"
+        yield (f"  {one.cost:.4g} {one.cost_unit}, {_percent(one.probability)}, {margin}{profiled}")
+        yield from _wrapped(_in_words(one.deployment), indent="    ")
+
+
+def _in_words(deployment: Deployment) -> str:
+    return ", ".join(f"{vnf} {_allotted(deployment, vnf)}" for vnf in deployment.functions)
+
+
+def _allotted(deployment: Deployment, vnf: str) -> str:
+    """`4 x 100%, 64 MiB`; a dash for a function that is not there."""
+    own = deployment.functions.get(vnf)
+    if own is None:
+        return "-"
+    words = ", ".join(_amount(key.rpartition(".")[2], value) for key, value in own.items())
+    count = deployment.instances(vnf)
+    return f"{count} x {words}" if count > 1 else words
+
+
+def _amount(resource: str, value: ParameterValue) -> str:
+    if isinstance(value, str):
+        return value
+    if resource == "vcpu":
+        return f"{100 * value:.4g}%"
+    if resource == "memory_bytes":
+        return f"{value / 2**20:.4g} MiB"
+    return f"{value:.4g} Mbit/s" if resource == "bandwidth_mbps" else f"{resource} {value:.4g}"
+
+
+def _used(judged: Choice, vnf: str) -> str:
+    return f"{judged.usage[vnf]:.0%}" if vnf in judged.usage else "-"
+
+
+def _slas(found: Recommendation) -> str:
+    return "; ".join(
+        dict.fromkeys(
+            " ".join(sla.text.split()) or f"{sla.kpi}{sla.direction}{sla.limit:g}"
+            for sla in found.slas
+        )
+    )
+
+
+def _of(found: Recommendation) -> str:
+    return " in the long run" if found.probability_of == "long_run" else " in the next window"
+
+
+def _percent(probability: float) -> str:
+    """Never rounded to certainty."""
+    if probability > 0.999:
+        return "over 99.9%"
+    return "under 0.1%" if probability < 0.001 else f"{probability:.1%}"
+
+
+def _seconds(seconds: float) -> str:
+    from workbench.domain.durations import duration
+
+    return duration(seconds)
+
+
+def _wrapped(text: str, indent: str = "") -> Sequence[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,100 @@
+"""`prices/NAME.yaml`: what resources cost an hour, for recommendations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from workbench.descriptors.fields import Summary, TargetName
+from workbench.descriptors.library import library_for
+from workbench.descriptors.reading import Described, Descriptor, Located, Reading, did_you_mean
+from workbench.descriptors.units import shown
+from workbench.domain.errors import DescriptorError, UsageError
+from workbench.domain.recommendations import PriceTable
+from workbench.paths import Workspace
+
+_CURRENCY = re.compile(r"[A-Z]{3}")
+_SUFFIXES = (".yaml", ".yml")
+
+
+def _currency(text: str) -> str:
+    if not _CURRENCY.fullmatch(text):
+        raise ValueError(f"is {shown(text)}, must be three capitals such as EUR (ISO 4217)")
+    return text
+
+
+Price = Annotated[float, Field(ge=0, le=1e9)]
+
+
+class PerHourText(Described):
+    """An hour of one unit of each resource; what is left out is free."""
+
+    vcpu: Price | None = Field(default=None, description="One core")
+    memory_gib: Price | None = Field(default=None, description="One GiB")
+    bandwidth_gbps: Price | None = Field(default=None, description="One Gbit/s")
+
+
+class PricesText(Descriptor):
+    """What resources cost an hour: flavors, or the units that they are made of."""
+
+    kind: Literal["prices"] = "prices"
+    summary: Summary = ""
+    currency: Annotated[str, AfterValidator(_currency)]
+    flavors: dict[TargetName, Price] = Field(
+        default_factory=dict,
+        description="An hour of an instance of each flavor; others cost the sum of their parts",
+    )
+    per_hour: PerHourText = PerHourText()
+    instance: Price = Field(
+        default=0.0, description="An hour of any instance, besides its resources"
+    )
+
+    @classmethod
+    def checks(cls, reading: Reading) -> Iterator[Located]:
+        root = reading.document.root
+        if not root.get("flavors") and not root.get("per_hour"):
+            yield (), "prices nothing; give flavors, or per_hour with vcpu"
+
+    def resolved(self, name: str) -> PriceTable:
+        return PriceTable(
+            name,
+            self.currency,
+            {str(flavor): price for flavor, price in self.flavors.items()},
+            self.per_hour.vcpu,
+            self.per_hour.memory_gib,
+            self.per_hour.bandwidth_gbps,
+            self.instance,
+        )
+
+
+def load_prices(name_or_path: str, *, workspace: Workspace) -> PriceTable:
+    """The price table of that name in the workspace, else among the shipped ones; or of that path.
+
+    Raises
+    ------
+    DescriptorError
+        With all mistakes of the file.
+    UsageError
+        If there is no price table of that name; it names those that there are.
+    """
+    if "/" in name_or_path or name_or_path.endswith(_SUFFIXES):
+        path = Path(name_or_path)
+        library = library_for(workspace, beside=path)
+    else:
+        library = library_for(workspace)
+        found = library.path("prices", name_or_path)
+        if found is None:
+            raise UsageError(
+                f"no price table is called {name_or_path!r}; "
+                f"{did_you_mean(name_or_path, library.names('prices'))}",
+                remedy="Choose one of them, or give the path of a YAML file",
+            )
+        path = found
+    text = library.read(path, PricesText)
+    if text is None:
+        raise DescriptorError(library.mistakes)
+    return text.resolved(path.stem)

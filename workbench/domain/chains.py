@@ -1,0 +1,125 @@
+"""What the stand-alone profiles say of a chain, ready for screens and `--json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.domain.parameters import Configuration, ParameterValue
+from workbench.domain.samples import Estimate
+
+
+@dataclass(frozen=True)
+class FunctionFigure:
+    """One function of a chain, on its own, at the load that reaches it.
+
+    Attributes
+    ----------
+    vnf, profile : instance in the chain, and the target whose profile speaks for it.
+    wl : the load that reaches it: behind losses and splits it is less than the chain's.
+    value : its stand-alone KPI there, in the KPI's unit.
+    effect : by how much the chain's KPI changes if this function's is 10 % worse, as a share of
+        these 10 %: 1 where it decides alone, 0 where it does not count.
+    extrapolated : parameters and loads of it that lie outside what was profiled, as phrases;
+        empty where its model interpolates.
+    """
+
+    vnf: str
+    profile: str
+    wl: float
+    value: Estimate
+    effect: float
+    extrapolated: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PartModel:
+    """The model of a profiled target that a prediction rests on.
+
+    `version` is 0 where no session holds it. KPIs that only accompany this one (`also`) are fitted
+    by the same method.
+    """
+
+    target: str
+    kpi: str
+    method: str
+    version: int
+    samples: int
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """From this `wl` on, another function limits the chain.
+
+    `extrapolates`: a function that matters there does, so that who limits is a guess.
+    """
+
+    wl: float
+    vnf: str
+    extrapolates: bool = False
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """The limiting function with its next larger allocation, everything else as it is.
+
+    `value` is the chain's KPI then, `limiting` the function that limits then.
+    """
+
+    key: str
+    before: ParameterValue
+    after: ParameterValue
+    value: Estimate
+    limiting: str
+    extrapolates: bool
+
+
+@dataclass(frozen=True)
+class ChainCurve:
+    """The predicted KPI over `wl` with its band: at most 200 points each, ready to draw.
+
+    `limiting` names the function that limits at each point, empty where none does.
+    """
+
+    wl: tuple[float, ...]
+    mean: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    limiting: tuple[str, ...]
+    extrapolates: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class ChainPrediction:
+    """A chain's KPI at one operating point, from stand-alone profiles and what corrects them.
+
+    Attributes
+    ----------
+    rule : by which the profiles are composed.
+    value : in `unit`, with its 95 % interval.
+    functions : in the order of the chain, branch by branch.
+    limiting : the function whose figure moves the chain's the most; empty where none limits,
+        since nothing is lost or all that is offered is carried.
+    takeovers : along the curve, by rising `wl`.
+    next_step : None where nothing limits or where `note` says why there is no step.
+    extrapolates : whether a function that matters for the figure extrapolates.
+    model_version : of the chain's accepted model, which says `value`, `curve` and `next_step`;
+        0: the profiles alone do. What each function is and who limits are always theirs.
+    """
+
+    chain: str
+    kpi: str
+    unit: str
+    rule: str
+    configuration: Configuration
+    wl: float
+    value: Estimate
+    functions: tuple[FunctionFigure, ...]
+    limiting: str
+    takeovers: tuple[Takeover, ...]
+    curve: ChainCurve
+    next_step: NextStep | None = None
+    extrapolates: bool = False
+    warnings: tuple[str, ...] = ()
+    note: str = ""
+    model_version: int = 0

@@ -1,0 +1,237 @@
+"""A model as data: what a fit is stored as, and the fit that is made of it again.
+
+All of this runs in the worker process; what crosses over to it can be pickled.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from workbench import plugins
+from workbench.domain.campaign import Campaign
+from workbench.domain.errors import PluginError, WorkbenchError
+from workbench.domain.profiles import Setting, TargetModel
+from workbench.domain.samples import Sample
+
+if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
+    from workbench.models.forecast import ProfileForecaster
+    from workbench.models.table import Table
+
+TOLERANCE = 1e-4
+"""A fit is the stored one if each coefficient is within this share of its own size, or within a
+millionth of the median size where it is smaller: libraries and processors round differently, and
+an optimiser that stops early carries that on."""
+SMALL = 1e-6
+
+MOST_COEFFICIENTS = 10_000
+"""Of more, evenly spread ones are stored: an interpolation keeps every sample as coefficients."""
+
+IMPLIED = ("categorical", "ceiling")
+"""Parameters that the table sets (`workbench.models.base`)."""
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is stored of a fit; see `TargetModel`."""
+
+    parameters: Mapping[str, Setting]
+    coefficients: tuple[float, ...]
+    coefficient_count: int
+    libraries: Mapping[str, str]
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A model with what it takes to fit it again.
+
+    Attributes
+    ----------
+    samples : those it was fitted to, in that order, as far as the session has them.
+    unstored : why no session holds it, as a sentence; its version is 0 then.
+    """
+
+    campaign: Campaign
+    model: TargetModel
+    samples: tuple[Sample, ...]
+    unstored: str = ""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model that is fitted again.
+
+    Attributes
+    ----------
+    warning : how it differs from what was stored, as a sentence; empty where it is the same.
+    """
+
+    forecaster: ProfileForecaster
+    warning: str = ""
+
+
+def fit_to_all(table: Table, method: str) -> Fit:
+    """Fit a method to a whole table. Raises `WorkbenchError` if it cannot be, or says nonsense."""
+    begin = time.process_time()
+    model, _ = _fitted(table, method, {})
+    return _fit_of(model, table, method, time.process_time() - begin)
+
+
+def fitted(table: Table, method: str) -> ProfileForecaster:
+    """A method fitted to a whole table, ready to be asked. Raises `WorkbenchError` as above."""
+    from workbench.models.forecast import ProfileForecaster
+
+    return ProfileForecaster(table, _fitted(table, method, {})[0])
+
+
+def load(stored: StoredModel) -> Loaded:
+    """Fit a stored model again and check it against its coefficients.
+
+    Raises
+    ------
+    WorkbenchError
+        If its samples make no table any more, or if the method is gone or cannot be fitted.
+    """
+    from workbench.models.forecast import ProfileForecaster
+    from workbench.models.table import table_of
+
+    model = stored.model
+    table = table_of(
+        model.target,
+        stored.samples,
+        kpi=model.kpi,
+        kpi_max=model.kpi_max,
+        primary=stored.campaign.target_plan(model.target).primary,
+    )
+    fitted, gone = _fitted(table, model.method, model.parameters)
+    fit = _fit_of(fitted, table, model.method, 0.0)
+    return Loaded(ProfileForecaster(table, fitted), _difference(model, table, fit, gone))
+
+
+def _fitted(table: Table, method: str, settings: Mapping[str, Setting]) -> tuple[Any, list[str]]:
+    """The method made with the settings and fitted; the settings that it does not know."""
+    import numpy as np
+
+    from workbench.models.conformal import Conformal
+    from workbench.models.table import fitted_to
+
+    factory = plugins.load("models", method)
+    try:
+        model = factory()
+        if not hasattr(model, "predict_band"):
+            model = Conformal(model)  # a forecast without an interval is of no use to anybody
+        model = fitted_to(model, table)
+        gone = _set(model, settings)
+        model.fit(table.X, table.y, table.noise)
+        said = (model.predict(table.X), *model.predict_band(table.X))
+        if not all(np.isfinite(values).all() for values in said):
+            raise PluginError("predicts what is not finite")
+    except Exception as error:  # a plugin may fail in any way
+        what = f"{type(error).__name__}: {error}"
+        if isinstance(error, WorkbenchError):
+            what = error.what
+        raise PluginError(
+            f"the model {method!r} cannot be fitted to {len(table)} samples: {what}",
+            where=f"{table.target}, {table.kpi}",
+        ) from error
+    return model, gone
+
+
+def _set(model: Any, settings: Mapping[str, Setting]) -> list[str]:
+    offered = _settings(model)
+    changed = {k: v for k, v in settings.items() if k in offered and offered[k] != v}
+    if changed:
+        model.set_params(**changed)
+    return sorted(settings.keys() - offered.keys())
+
+
+def _settings(model: Any) -> dict[str, Setting]:
+    """Plain parameters of a model and of those inside of it, without what the table implies."""
+    offered = model.get_params(deep=True) if hasattr(model, "get_params") else {}
+    return {
+        name: value
+        for name, value in sorted(offered.items())
+        if name.rpartition("__")[2] not in IMPLIED
+        and (value is None or isinstance(value, bool | int | float | str))
+        and not (isinstance(value, float) and not math.isfinite(value))
+    }
+
+
+def _fit_of(model: Any, table: Table, method: str, cpu_s: float) -> Fit:
+    import numpy as np
+
+    from workbench.models.estimator import fingerprint_rows
+
+    learned = np.ravel(np.asarray(getattr(model, "coefficients_", ()), dtype=float))
+    if not learned.size:  # the contract leaves them to the model
+        learned = np.ravel(model.predict(fingerprint_rows(table.X)))
+    learned = np.nan_to_num(learned)  # JSON has no infinity
+    kept = learned[_kept(learned.size)]
+    return Fit(
+        _settings(model),
+        tuple(float(value) for value in kept),
+        int(learned.size),
+        _libraries(method),
+        cpu_s,
+    )
+
+
+def _kept(count: int) -> Any:
+    """Places of the coefficients that are stored of so many."""
+    import numpy as np
+
+    return np.unique(np.linspace(0, count - 1, min(count, MOST_COEFFICIENTS)).astype(int))
+
+
+def _libraries(method: str) -> dict[str, str]:
+    names = dict.fromkeys((*LIBRARIES, plugins.distribution("models", method)))
+    return {name: version(name) for name in names if name}
+
+
+def _difference(model: TargetModel, table: Table, fit: Fit, gone: list[str]) -> str:
+    """How a fit is not the stored one, and what may be to blame; empty if it is the same."""
+    missing = len(model.sample_ids) - len(table)
+    if missing or table.sample_ids != model.sample_ids:
+        what = f"{missing} of its {len(model.sample_ids)} samples cannot be used"
+    elif gone:
+        what = f"it has no parameter {', '.join(gone)}"
+    elif fit.coefficient_count != model.coefficient_count:
+        what = f"it has {fit.coefficient_count} coefficients and had {model.coefficient_count}"
+    else:
+        what = _first_difference(model, fit)
+    if not what:
+        return ""
+    changed = [
+        f"{name} is {now} and was {model.libraries.get(name, 'not there')}"
+        for name, now in fit.libraries.items()
+        if model.libraries.get(name) != now
+    ]
+    why = ", ".join(changed) or "no library has changed: the file has, or a processor's rounding"
+    return (
+        f"model {model.version} of {model.target}, {model.kpi} ({model.method}), fitted again, is "
+        f"not the one that was stored: {what}; {why}"
+    )
+
+
+def _first_difference(model: TargetModel, fit: Fit) -> str:
+    import numpy as np
+
+    now, then = np.array(fit.coefficients), np.array(model.coefficients)
+    if now.shape != then.shape:
+        return f"{len(then)} coefficients are stored of {model.coefficient_count}"
+    apart = np.abs(now - then) > TOLERANCE * np.abs(then) + SMALL * float(np.median(np.abs(then)))
+    if not apart.any():
+        return ""
+    first = int(np.argmax(apart))
+    place = int(_kept(model.coefficient_count)[first]) + 1
+    return (
+        f"coefficient {place} of {model.coefficient_count} is {now[first]:.6g} "
+        f"and was {then[first]:.6g}"
+    )

@@ -1,0 +1,79 @@
+"""Whether a figure of one session differs from that of another by more than chance and the host.
+
+A claim needs both: the interval of the ratio excludes one, and the ratio itself lies outside of
+what two sessions of this host differ by when nothing differs (`noise.smallest_difference`). The
+former alone claims luck: the windows of a sample share its deployment and its minutes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from workbench.domain.lab import HostNoise
+from workbench.domain.profiles import Verdict
+from workbench.domain.samples import Estimate
+from workbench.measuring.intervals import NORMAL
+
+RESTART_SD, DRIFT_SD = 0.05, 0.08
+"""Log-sd of a new start and of slow drift, where no A/A run tells (METHOD.md 11)."""
+METHOD_SD: Mapping[str, float] = {
+    "throughput_rps": math.hypot(0.05, RESTART_SD, DRIFT_SD),
+    "mean_ms": math.hypot(0.05, RESTART_SD, DRIFT_SD),
+    "p95_ms": 0.24,
+    "throughput_pps": math.hypot(0.05, RESTART_SD, DRIFT_SD),
+    "jitter_ms": 0.24,
+}
+"""Log-sd of one sample of one session (METHOD.md 6: windows; p95 "between passes"). An A/A run is
+of requests: figures of packets are as noisy as those that `floor` pools them with."""
+COMPARED = tuple(METHOD_SD)
+"""KPIs whose noise is known, and that are compared."""
+
+
+def floor(kpi: str, noises: Sequence[HostNoise | None]) -> float:
+    """The relative difference under which nothing is claimed: the largest of the sessions'.
+
+    A session without an A/A run counts by the figures of METHOD.md.
+    """
+    return max(
+        noise.smallest_difference[kpi]
+        if noise is not None and kpi in noise.smallest_difference
+        else math.expm1(NORMAL * math.sqrt(2) * METHOD_SD[kpi])
+        for noise in noises
+    )
+
+
+def pooled(estimates: Sequence[Estimate]) -> Estimate | None:
+    """The repetitions of a figure as one: the mean of the logs, with its 95 % interval.
+
+    None where a figure has no logarithm. Each estimate is taken for independent of the others;
+    what they share the floor pays for.
+    """
+    if not estimates or any(e.value <= 0 or e.low <= 0 for e in estimates):
+        return None
+    k = len(estimates)
+    middle = sum(math.log(e.value) for e in estimates) / k
+    below = math.sqrt(sum(math.log(e.value / e.low) ** 2 for e in estimates)) / k
+    above = math.sqrt(sum(math.log(e.high / e.value) ** 2 for e in estimates)) / k
+    return Estimate(math.exp(middle), math.exp(middle - below), math.exp(middle + above))
+
+
+def ratio(first: Estimate, second: Estimate) -> Estimate:
+    """Second over first with its 95 % interval; both positive and independent.
+
+    The limits come from those of the two on the log scale (MOVER: Donner & Zou, Stat. Methods
+    Med. Res. 21, 2012), so that intervals which are wider on one side stay so.
+    """
+    middle = math.log(second.value / first.value)
+    below = math.hypot(math.log(second.value / second.low), math.log(first.high / first.value))
+    above = math.hypot(math.log(second.high / second.value), math.log(first.value / first.low))
+    return Estimate(math.exp(middle), math.exp(middle - below), math.exp(middle + above))
+
+
+def verdict(ratio: Estimate, floor: float) -> Verdict:
+    """What may be claimed of a ratio; `floor` is relative, and the same factor up and down."""
+    if ratio.value > 1 + floor and ratio.low > 1:
+        return "higher"
+    if ratio.value < 1 / (1 + floor) and ratio.high < 1:
+        return "lower"
+    return "no_visible_difference"

@@ -1,0 +1,126 @@
+"""How log KPI follows u = log(wl / capacity): a family for each mechanism, and what data add.
+
+All return log KPI above the base level, monotone in u, of the shape of u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr
+
+from workbench.models.base import Floats
+from workbench.models.pooled.surface import matern
+
+
+def queue(u: Floats, theta: Floats) -> Floats:
+    """Flat, then a line of slope `a` in logs; closed loop: a = 1, log softmax of METHOD.md 12."""
+    a, k = np.exp(theta)
+    return np.asarray(a * np.logaddexp(0.0, k * u) / k)
+
+
+def loss(u: Floats, theta: Floats) -> Floats:
+    """Log of E[(1 - C'/wl)+] over a floor, C' log-normal around C with `width` (METHOD.md 12)."""
+    height, width = theta[0], np.exp(theta[1])
+    share = ndtr(u / width) - np.exp(width**2 / 2 - u + log_ndtr(u / width - width))
+    return np.asarray(np.maximum(height + np.log(np.maximum(share, 1e-12)), 0.0))
+
+
+def plateau(u: Floats, theta: Floats) -> Floats:
+    """A line that ends at the capacity: what throughput falls behind the load, in logs."""
+    a, k = np.exp(theta)
+    return np.asarray(-a * np.logaddexp(0.0, k * u) / k)
+
+
+@dataclass(frozen=True)
+class Family:
+    """A mechanism: its curve, where its parameters start and how far they may move (sd)."""
+
+    name: str
+    curve: Callable[[Floats, Floats], Floats]
+    start: tuple[float, ...]
+    spread: tuple[float, ...]
+    slope: float = 0.0
+    """Slope of the base line over log wl: 1 where the KPI follows the load below saturation."""
+
+
+FAMILIES = (
+    Family("closed loop", queue, (0.0, np.log(8.0)), (0.2, 1.0)),
+    Family("queue", queue, (np.log(4.0), np.log(10.0)), (0.8, 1.0)),
+    Family("loss", loss, (np.log(1000.0), np.log(0.08)), (0.7, 0.8)),
+    Family("plateau", plateau, (0.0, np.log(8.0)), (0.2, 1.0), 1.0),
+)
+
+KNOTS = np.sinh(np.linspace(-np.arcsinh(40.0), np.arcsinh(40.0), 61)) * 0.1
+"""In u, from -4 to 4, dense around the breakpoint."""
+_STRETCHED = np.arcsinh(KNOTS / 0.1)
+_PRIOR = matern(np.abs(_STRETCHED[:, None] - _STRETCHED) / 0.8) + 1e-6 * np.eye(len(KNOTS))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A family's curve with fitted parameters, tabulated together with what data added."""
+
+    family: Family
+    theta: Floats
+    table: Floats
+    """At `KNOTS`."""
+    _fine: Floats
+    doubt: Floats
+    """Variance at `KNOTS` of what data added: the shape is not known where they are few."""
+
+    @classmethod
+    def of(
+        cls,
+        family: Family,
+        theta: Floats,
+        extra: Floats | None = None,
+        doubt: Floats | None = None,
+    ) -> Shape:
+        table = family.curve(KNOTS, theta) + (0.0 if extra is None else extra)
+        sign = -1.0 if family.slope else 1.0
+        table = sign * np.maximum.accumulate(sign * table)
+        fine = family.curve(FINE, theta)
+        if extra is not None:
+            fine = fine + np.interp(FINE, KNOTS, extra)
+        doubt = np.zeros(len(KNOTS)) if doubt is None else doubt
+        return cls(family, theta, table, sign * np.maximum.accumulate(sign * fine), doubt)
+
+    def __call__(self, u: Floats) -> Floats:
+        return np.asarray(np.interp(u, FINE, self._fine))
+
+    def slope(self, u: Floats) -> Floats:
+        """Derivative with respect to u."""
+        return (self(u + 0.01) - self(u - 0.01)) / 0.02
+
+
+FINE = np.concatenate(
+    [np.linspace(-12, -1, 23)[:-1], np.linspace(-1, 1.5, 501), np.linspace(1.5, 12, 43)[1:]]
+)
+"""Where a shape is tabulated; it is interpolated and ends flat beyond."""
+
+
+def corrected(
+    family: Family, theta: Floats, u: Floats, y: Floats, weight: Floats, size: float
+) -> Shape:
+    """The family's curve plus what weighted data (all of shape (n,)) add to it.
+
+    The addition is a Gaussian process over asinh(u / 0.1) with standard deviation `size`.
+    """
+    place = np.clip(np.searchsorted(KNOTS, u) - 1, 0, len(KNOTS) - 2)
+    share = np.clip((u - KNOTS[place]) / (KNOTS[place + 1] - KNOTS[place]), 0.0, 1.0)
+    rest = y - family.curve(u, theta)
+    normal = np.zeros((len(KNOTS),) * 2)
+    right = np.zeros(len(KNOTS))
+    for i, a in ((place, 1.0 - share), (place + 1, share)):
+        np.add.at(right, i, weight * a * rest)
+        for j, b in ((place, 1.0 - share), (place + 1, share)):
+            np.add.at(normal, (i, j), weight * a * b)
+    prior = size**2 * _PRIOR
+    inner = prior @ normal
+    inner[np.diag_indices_from(inner)] += 1.0
+    extra = np.asarray(np.linalg.solve(inner, prior @ right), dtype=float)
+    doubt = np.maximum(np.diag(np.linalg.solve(inner, prior)), 0.0)
+    return Shape.of(family, theta, extra, np.asarray(doubt, dtype=float))

@@ -1,0 +1,133 @@
+"""Which parameters matter: partial least squares on a few samples (paper B, 6.3, Fig. 8)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.domain.errors import DataError
+from workbench.domain.samples import Sample
+from workbench.models.base import Floats
+from workbench.models.scales import log_kpi
+from workbench.models.selection import must_be_alike, stated
+from workbench.sampling.base import Space
+from workbench.sampling.factors import Coordinates
+
+COMPONENTS = 2
+"""Latent components at most: edges are near orthogonal, and more would fit their noise."""
+
+
+@dataclass(frozen=True)
+class Influence:
+    """The share that every parameter has in what moves each KPI: the bars of paper B's Fig. 8.
+
+    Attributes
+    ----------
+    parameters : keys of the factors, then the primary workload.
+    kpis : names of the KPIs.
+    weights : for each KPI, one share for each parameter; they sum to 1, or are all 0 where the
+        KPI is the same in all samples.
+    """
+
+    parameters: tuple[str, ...]
+    kpis: tuple[str, ...]
+    weights: tuple[tuple[float, ...], ...]
+
+    @property
+    def overall(self) -> dict[str, float]:
+        """Mean share over the KPIs that vary, by parameter."""
+        moved = [row for row in self.weights if sum(row) > 0.0]
+        return {
+            key: sum(row[place] for row in moved) / len(moved) if moved else 0.0
+            for place, key in enumerate(self.parameters)
+        }
+
+
+def influence_of(space: Space, samples: Sequence[Sample], kpis: Sequence[str]) -> Influence:
+    """Regress all KPIs at once on all parameters, everything standardised, KPIs in logs.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        Of the edges, or any others; only valid ones count. The KPI of the space is at its ceiling
+        at least where overload left a bound or no figure.
+    kpis : names of the KPIs; those that some valid sample lacks are left out.
+
+    Raises
+    ------
+    DataError
+        If fewer than three samples are valid, if they are of different kinds, or if no KPI is
+        stated by all of them.
+    """
+    used = [
+        s
+        for s in samples
+        if s.valid and s.point.target == space.target
+        and s.point.configuration in space.configurations
+    ]  # fmt: skip
+    if len(used) < 3:
+        raise DataError(
+            f"only {len(used)} valid samples say nothing about which parameter matters",
+            where=space.target,
+            remedy="Measure the edges of its range again",
+        )
+    must_be_alike(used)
+    columns = [(name, column) for name in kpis if (column := _column(space, used, name))]
+    if not columns:
+        raise DataError(
+            f"no KPI of {', '.join(kpis)} is stated by all {len(used)} valid samples",
+            where=space.target,
+            remedy="Name a KPI that its load model has",
+        )
+    where = Coordinates(space.configurations, space.primary)
+    X = np.array([where.of(s.point.configuration, s.point.wl) for s in used])
+    Y = np.array([column for _, column in columns]).T
+    weights = _weights(X, Y)
+    return Influence(
+        (*(factor.key for factor in where.factors), space.primary.name),
+        tuple(name for name, _ in columns),
+        tuple(tuple(float(w) for w in row) for row in weights),
+    )
+
+
+def _column(space: Space, samples: Sequence[Sample], kpi: str) -> list[float] | None:
+    """Log KPI of every sample, above its ceiling too: at the edges most of it lies there."""
+    ceiling = log_kpi(space.kpi, space.kpi_max) if kpi == space.kpi else None
+    found = []
+    for sample in samples:
+        value = sample.kpi(kpi)
+        level = None if value is None else log_kpi(kpi, value)
+        if ceiling is not None and (level is None or stated(sample, kpi) is None):
+            level = max(ceiling, ceiling if level is None else level)  # a bound, or none
+        if level is None:
+            return None
+        found.append(level)
+    return found
+
+
+def _weights(X: Floats, Y: Floats) -> Floats:
+    """Absolute standardised coefficients as shares, of shape (kpis, parameters)."""
+    from sklearn.cross_decomposition import PLSRegression
+
+    weights = np.zeros((Y.shape[1], X.shape[1]))
+    moves, varies = np.ptp(Y, axis=0) > 1e-9, np.ptp(X, axis=0) > 1e-9
+    if not moves.any() or not varies.any():
+        return weights
+    x, y = (
+        (table - table.mean(axis=0)) / table.std(axis=0) for table in (X[:, varies], Y[:, moves])
+    )
+    # Allocations that rise together are one direction: a component beyond the rank has no scores.
+    components = min(COMPONENTS, int(np.linalg.matrix_rank(x, tol=1e-6)))
+    with warnings.catch_warnings():
+        # One component explains a single KPI on an orthogonal design: nothing is left for another.
+        warnings.filterwarnings("ignore", message=".*residual is constant.*")
+        fitted = PLSRegression(n_components=components, scale=False).fit(x, y)
+    size = np.abs(np.atleast_2d(fitted.coef_))
+    total = size.sum(axis=1, keepdims=True)
+    weights[np.ix_(moves, varies)] = np.divide(
+        size, total, out=np.zeros_like(size), where=total > 0.0
+    )
+    return weights

@@ -1,0 +1,97 @@
+"""What samples were taken of, so that an answer can say where it rests on none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from workbench.domain.errors import DataError
+from workbench.domain.parameters import ParameterValue
+from workbench.domain.recommendations import Deployment
+from workbench.models.forecast import Points
+
+Allotment = frozenset[tuple[str, ParameterValue]]
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """The operating points that were measured, function by function or as a chain.
+
+    Attributes
+    ----------
+    primary : name of `wl`, as an SLA writes it.
+    wl : the lowest and the highest load.
+    integer : whether loads come whole (clients do).
+    workload : values of each workload parameter.
+    allotments : the resources of one function that were measured together.
+    ceilings : by KPI, the figure above which samples were not told apart, in the KPI's unit.
+    """
+
+    primary: str
+    wl: tuple[float, float]
+    integer: bool = False
+    workload: Mapping[str, tuple[ParameterValue, ...]] = field(default_factory=dict)
+    allotments: frozenset[Allotment] = frozenset()
+    ceilings: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        points: Points,
+        primary: str,
+        *,
+        integer: bool = False,
+        ceilings: Mapping[str, float] | None = None,
+    ) -> Profiled:
+        """What these operating points cover. Raises `DataError` if there are none."""
+        if not points:
+            raise DataError("nothing was profiled", remedy="Measure some samples first")
+        workload: dict[str, dict[ParameterValue, None]] = {}
+        allotments: set[Allotment] = set()
+        for configuration in {configuration for configuration, _ in points}:
+            for key, value in configuration.workload.items():
+                workload.setdefault(key, {})[value] = None
+            deployment = Deployment(configuration.resources)
+            allotments |= {frozenset(own.items()) for own in deployment.functions.values()}
+        loads = [wl for _, wl in points]
+        return cls(
+            primary,
+            (min(loads), max(loads)),
+            integer,
+            {key: tuple(sorted(values, key=_order)) for key, values in workload.items()},
+            frozenset(allotments),
+            dict(ceilings or {}),
+        )
+
+    def covers(self, deployment: Deployment) -> bool:
+        """Whether each function was measured with its own part of the allocation."""
+        return all(
+            frozenset(own.items()) in self.allotments for own in deployment.functions.values()
+        )
+
+    def outside(
+        self, deployment: Deployment, workload: Mapping[str, ParameterValue], wl: float
+    ) -> tuple[str, ...]:
+        """Keys of what lies beyond every value that was measured, and `wl`'s name if that does."""
+        known: dict[str, list[ParameterValue]] = {k: list(v) for k, v in self.workload.items()}
+        for allotment in self.allotments:
+            for key, value in allotment:
+                known.setdefault(key, []).append(value)
+        given = {**deployment.allocation, **workload}
+        beyond = [key for key, value in given.items() if not within(value, known.get(key, ()))]
+        return (*beyond, *([] if within(wl, self.wl) else [self.primary]))
+
+
+def _order(value: ParameterValue) -> tuple[bool, float, str]:
+    named = isinstance(value, str)
+    return named, 0.0 if named else float(value), str(value)
+
+
+def within(value: ParameterValue, known: list[ParameterValue] | tuple[ParameterValue, ...]) -> bool:
+    """Whether a number lies between known ones, or a name is among them."""
+    if isinstance(value, str):
+        return value in known
+    numbers = [other for other in known if not isinstance(other, str)]
+    # Round-off of units must not put a value outside of itself.
+    slack = 1e-9 * abs(value)
+    return bool(numbers) and min(numbers) - slack <= value <= max(numbers) + slack
