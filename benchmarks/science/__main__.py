@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from science import comparing, coverage, judging, playing, recordings, report, speed
+from science import comparing, coverage, judging, playing, ranking, recordings, report, speed
 from science.comparing import Plan
 from science.stored import Store
 from science.surfaces import SURFACES
 
-PARTS = ("problems", "paper", "searches", "coverage", "speed")
+PARTS = ("problems", "ranking", "paper", "searches", "coverage", "speed")
 QUICK_SAMPLERS = ("uniform", "heuristic", "pooled")
 QUICK_MODELS = ("curve-fit", "pooled")
 QUICK_S = 480.0
@@ -56,6 +56,8 @@ def main() -> None:
             plan = Plan.of(name, samplers, models, seeds, quick=given.quick)
             title = f"{name}: {playing.problem(name).note}"
             section(name, title, lambda plan=plan: compared(store, plan, given))
+    if "ranking" in parts:
+        section("ranking", "Paper A's Table 3", lambda: ranking.report(store, given.workers))
     if "paper" in parts:
         for name in ("firewall-law", "streaming-law"):
             section(f"paper-{name}", f"Paper B's figures on {name}", lambda n=name: paper(store, n))
