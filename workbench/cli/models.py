@@ -59,7 +59,7 @@ def models(
     from workbench.domain.messages import ModelsScored, ScoreModels
 
     if rollback is not None:
-        _roll_back(session_name(name), rollback, chain, kpi, why)
+        _roll_back(session_name(name), rollback, chain, kpi, why, json=json)
         return
     wanted = tuple(part.strip() for part in methods.split(",") if part.strip())
     asked = ScoreModels(session_name(name), target, kpi, methods=wanted)
@@ -75,13 +75,24 @@ def models(
         say(note)
 
 
-def _roll_back(session: str, version: int, chain: str | None, kpi: str | None, why: str) -> None:
-    from workbench.cli.context import ask, identity, say
-    from workbench.domain.messages import Done, RollBackModel
+def _roll_back(
+    session: str, version: int, chain: str | None, kpi: str | None, why: str, *, json: bool
+) -> None:
+    from workbench.cli.context import ask, identity, put_json, say
+    from workbench.domain.messages import Done, RollBackModel, Viewed, ViewSession
 
     reply = ask(RollBackModel(session, version, chain, kpi, why, identity()))
     assert isinstance(reply, Done)
     say(reply.note)
+    if json:
+        viewed = ask(ViewSession(session))
+        assert isinstance(viewed, Viewed)
+        put_json(
+            [
+                {"chain": m.chain, "kpi": m.kpi, "version": m.current, "versions": len(m.versions)}
+                for m in viewed.view.chain_models
+            ]
+        )
 
 
 def _plain(reply: ModelsScored) -> list[dict[str, Any]]:
