@@ -139,6 +139,12 @@ class WorkspaceHeld(EngineError):
     """Another process owns the workspace."""
 
 
+class NotAllowed(EngineError):
+    """Who asks may not do that: by role, by the door that they came through, or not now."""
+
+    exit_code = WRONG_USE
+
+
 class Stopped(EngineError):
     """Somebody asked for the end of what was measured; what was stored is stored."""
 
@@ -218,6 +224,7 @@ BY_NAME: dict[str, type[WorkbenchError]] = {
         SessionUnknown,
         EngineError,
         WorkspaceHeld,
+        NotAllowed,
         Stopped,
         BudgetSpent,
         PluginError,

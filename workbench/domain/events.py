@@ -322,4 +322,17 @@ class Progress:
     note: str = ""
 
 
-Tick = UsageTick | Progress
+@dataclass(frozen=True)
+class Wheel:
+    """Who drives a campaign: one operator at a time, by name."""
+
+    session: str
+    driver: str
+    """Empty: nobody; whoever commands next does."""
+    asked_by: str = ""
+    """Who asks for it; empty: nobody."""
+    passes_at: float | None = None
+    """Seconds since the epoch when it passes to who asks, unless the driver answers."""
+
+
+Tick = UsageTick | Progress | Wheel

@@ -13,6 +13,7 @@ from typing import Literal
 from workbench.domain.chains import ChainPrediction, PartModel
 from workbench.domain.errors import Mistake
 from workbench.domain.events import Event
+from workbench.domain.housekeeping import HousekeepingCommand, Trashed
 from workbench.domain.lab import Check, HostNoise
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import (
@@ -95,6 +96,25 @@ class SkipConfiguration:
     session: str
     target: str | None = None
     configuration: Configuration | None = None
+
+
+@dataclass(frozen=True)
+class AskWheel:
+    """Ask for the wheel of a campaign that somebody else drives (`events.Wheel`). Reply: `Done`.
+
+    It is given at once where its driver is not connected, else when the driver answers, or does
+    not answer for a while.
+    """
+
+    session: str
+
+
+@dataclass(frozen=True)
+class AnswerWheel:
+    """The driver's word to who asks; without anybody who asks, `give` lets go. Reply: `Done`."""
+
+    session: str
+    give: bool = True
 
 
 @dataclass(frozen=True)
@@ -382,12 +402,15 @@ Command = (
     | ContinueRun
     | StopRun
     | SkipConfiguration
+    | AskWheel
+    | AnswerWheel
     | ImportBundle
     | ReapStrays
     | MeasureHost
     | StopEngine
     | RetrainChain
     | RollBackModel
+    | HousekeepingCommand
 )
 Query = (
     GetStatus
@@ -442,6 +465,9 @@ class EngineStatus:
     """Session that is measuring; empty if none."""
     queued: tuple[str, ...]
     clients: int
+    host_held_by: str = ""
+    """Who measures on this host in another workspace: session, workspace, process; empty if nobody
+    does."""
     http: str = ""
     loop_lag_p99_ms: float = 0.0
     host_measuring: str = ""
@@ -621,6 +647,7 @@ Reply = (
     | ChainCompared
     | Recommended
     | ChainRetrained
+    | Trashed
     | Failed
 )
 
