@@ -131,8 +131,18 @@ def test_a_chain_that_is_overloaded_where_it_should_not_be_is_worse() -> None:
     samples = [sample(1.0, 100.0), sample(2.0, 900.0, overloaded=True)]
     found = compared(samples)
     assert found.samples == 1, "a bound is no figure to take an error of"
-    assert [(o.wl, o.verdict) for o in found.outliers] == [(2.0, "worse")]
+    assert [(o.wl, o.verdict, o.bounded) for o in found.outliers] == [(2.0, "worse", True)]
     assert not compared([sample(1.0, 100.0), sample(2.0, 60.0, overloaded=True)]).outliers
+
+
+def test_a_bound_keeps_its_value_and_its_open_end_whatever_other_samples_state() -> None:
+    samples = [sample(1.0, 100.0), sample(2.0, 900.0, overloaded=True)]
+    (worse,) = outliers(CHAIN, samples, Says(100.0), ab_floor=0.1)
+    assert (worse.measured.value, worse.measured.high) == pytest.approx((900.0, KPI_MAX))
+    (capped,) = outliers(CHAIN, [sample(1.0, 900.0)], Says(100.0), ab_floor=0.1, kpi_max=500.0)
+    assert (capped.measured.value, capped.bounded) == (pytest.approx(500.0), True)
+    higher = [sample(1.0, 900.0, overloaded=True)]
+    assert not outliers(CHAIN, higher, Says(2000.0), ab_floor=0.1), "not better: it may be higher"
 
 
 def test_repetitions_count_once_and_narrow_the_interval() -> None:

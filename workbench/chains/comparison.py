@@ -68,6 +68,7 @@ def compare_chain(
     samples : of the chain, and of anything else; the latter are not looked at.
     forecaster : predicts the KPI that is compared.
     rule : its name.
+    kpi_max : ceiling of the KPI in its unit, above which figures count as it; inf: none.
     ab_floor : smallest relative difference that this host can show (0.1 is 10 %).
     baseline : cross-validated on the same samples, by folds of operating points.
 
@@ -182,6 +183,7 @@ class _Figure:
     """What was measured at one operating point, as logs; a bound has no upper end.
 
     `bounded`: a sample of it only says that the KPI is that high, since the chain is overloaded.
+    `capped`: it counts as the ceiling, and may be any higher.
     """
 
     configuration: Configuration
@@ -190,6 +192,7 @@ class _Figure:
     low: float
     high: float
     bounded: bool
+    capped: bool
 
 
 def outliers(
@@ -246,6 +249,7 @@ def _outlier(
         ratio=math.exp(figure.mean - said.mean[k]),
         loads=tuple(sorted(f.wl for f in own)),
         points=sum(f.configuration == figure.configuration for f in every),
+        bounded=figure.bounded or figure.capped,
     )
 
 
@@ -264,7 +268,8 @@ def _figures(chain: str, samples: Sequence[Sample], kpi: str, ceiling: float) ->
         pooled = _pooled(kpi, [sample.kpis[kpi] for sample in own])
         mean, low, high = (min(end, ceiling) for end in pooled)
         bounded = any(stated(sample, kpi) is None for sample in own)
-        figures.append(_Figure(configuration, wl, mean, low, high, bounded))
+        capped = pooled[0] > ceiling
+        figures.append(_Figure(configuration, wl, mean, low, high, bounded, capped))
     return figures
 
 

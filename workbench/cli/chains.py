@@ -331,9 +331,9 @@ def _deviations(found: ChainComparison) -> list[str]:
             outlier.verdict,
             f"{len(outlier.loads)} of {outlier.points}",
             _figure(outlier.wl),
-            _interval(outlier.measured),
+            _seen(outlier),
             _interval(outlier.predicted),
-            f"{_figure(outlier.ratio)}x",
+            f"{'> ' if outlier.bounded else ''}{_figure(outlier.ratio)}x",
         ]
         for number, outlier in enumerate(found.outliers, 1)
     ]
@@ -345,6 +345,13 @@ def _deviations(found: ChainComparison) -> list[str]:
         "",
         *(line for n, o in enumerate(found.outliers, 1) for line in _wrapped(_whose(n, o))),
     ]
+
+
+def _seen(outlier: Outlier) -> str:
+    """What was measured; of overload nobody knows more than how high it was when last seen."""
+    if outlier.bounded:
+        return f"at least {_figure(outlier.measured.low)}"
+    return _interval(outlier.measured)
 
 
 def _whose(number: int, outlier: Outlier) -> str:

@@ -50,7 +50,7 @@ class Outlier:
     The measured and the predicted interval lie apart, and the two figures by more than the host
     differs from itself. `wl` is where the ratio is largest; `measured`, `predicted` and `ratio`
     (measured over predicted) are those there. `loads` are all such loads, of `points` that were
-    measured.
+    measured. `bounded`: what was measured only says that the KPI is that high or higher.
     """
 
     configuration: Configuration
@@ -61,6 +61,7 @@ class Outlier:
     ratio: float
     loads: tuple[float, ...]
     points: int
+    bounded: bool = False
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from workbench.engine.composing import Basis, compose, gather, subject_of
 from workbench.engine.library import Library
 from workbench.engine.modelling import model_of
 from workbench.engine.pool import Pool
-from workbench.engine.scoring import Say, ceiling_of, patiently, usable
+from workbench.engine.scoring import Say, patiently, usable
 from workbench.measuring import contrast
 from workbench.models.selection import must_be_alike
 
@@ -102,7 +102,6 @@ async def compare_chain(
         basis,
         samples,
         subject.primary,
-        ceiling_of(own.campaign, samples, kpi),
         floor,
         method,
         accepted,
@@ -121,7 +120,6 @@ def compared_with(
     basis: Basis,
     samples: Sequence[Sample],
     primary: PrimaryWorkload,
-    kpi_max: float,
     ab_floor: float,
     method: str,
     accepted: Accepted | None,
@@ -144,7 +142,7 @@ def compared_with(
             samples,
             said,
             rule=name,
-            kpi_max=kpi_max,
+            kpi_max=basis.kpi_max,
             primary=primary,
             ab_floor=ab_floor,
             baseline=baseline,

@@ -62,7 +62,7 @@ class Table:
     noise : standard deviation of each y, from its 95 % interval.
     points : of shape (n,), the number of the operating point: repetitions share it.
     configurations : of shape (n,), the number of the configuration.
-    ceiling : log of the KPI ceiling.
+    ceiling : log of the KPI ceiling; inf where there is none.
     """
 
     target: str
@@ -192,7 +192,8 @@ def rows_of(columns: Sequence[Column], points: Iterable[tuple[Configuration, flo
 
 def fitted_to(model: ProfileModel, table: Table) -> ProfileModel:
     """Set what a model can be told of the table (see `workbench.models.base`); not fitted yet."""
-    known: dict[str, object] = {"categorical": table.categorical, "ceiling": table.ceiling}
+    ceiling = table.ceiling if math.isfinite(table.ceiling) else None
+    known: dict[str, object] = {"categorical": table.categorical, "ceiling": ceiling}
     if hasattr(model, "get_params"):
         offered = model.get_params(deep=True)
         # A meta-estimator (Conformal, PerConfiguration) passes on what its own estimator takes.
