@@ -1,4 +1,4 @@
-"""Where things are: workspace, sessions, socket, locks, log, host noise, shipped templates.
+"""Where things are: workspace, sessions, socket, locks, log, noise, settings, shipped templates.
 
 A *workspace* is a folder with `sessions/` in it. One engine owns it; its socket lies in the
 runtime folder of the user, since a path in the workspace could pass the limit for unix sockets.
@@ -47,12 +47,27 @@ class Workspace:
         return self.root / ".workbench"
 
     @property
+    def trash(self) -> Path:
+        """Sessions that were deleted; nothing is ever removed from it but by hand."""
+        return self.state / "trash"
+
+    @property
     def engine_lock(self) -> Path:
         return self.state / "engine.lock"
 
     @property
     def log(self) -> Path:
         return self.state / "workbench.log"
+
+    @property
+    def audit(self) -> Path:
+        """Who connected and who commanded what."""
+        return self.state / "audit.log"
+
+    @property
+    def host_key(self) -> Path:
+        """Private key of the SSH server."""
+        return self.state / "ssh_host_ed25519_key"
 
     @property
     def socket(self) -> Path:
@@ -107,6 +122,16 @@ def noise_folder() -> Path:
     Nothing is created.
     """
     return Path(platformdirs.user_state_dir(APPLICATION)) / "noise" / platform.node()
+
+
+def keys_file() -> Path:
+    """Where the user binds keys of the screens anew; it need not exist."""
+    return Path(platformdirs.user_config_dir(APPLICATION)) / "keys.toml"
+
+
+def screen_memory() -> Path:
+    """What the screens remember themselves: theme, tour, workspaces."""
+    return Path(platformdirs.user_state_dir(APPLICATION)) / "screen.json"
 
 
 def shipped(kind: str) -> Path:

@@ -14,6 +14,7 @@ from workbench.domain.chains import ChainPrediction, PartModel
 from workbench.domain.errors import Mistake
 from workbench.domain.events import Event
 from workbench.domain.housekeeping import HousekeepingCommand, Trashed
+from workbench.domain.housekeeping import HousekeepingCommand, Trashed
 from workbench.domain.lab import Check, HostNoise
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import (
@@ -465,6 +466,9 @@ class EngineStatus:
     """Session that is measuring; empty if none."""
     queued: tuple[str, ...]
     clients: int
+    host_held_by: str = ""
+    """Who measures on this host in another workspace: session, workspace, process; empty if nobody
+    does."""
     host_held_by: str = ""
     """Who measures on this host in another workspace: session, workspace, process; empty if nobody
     does."""

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from workbench import __version__
+from workbench.audit import AuditLog
 from workbench.domain import codec, messages
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import (
@@ -19,9 +20,11 @@ from workbench.domain.errors import (
     WorkbenchError,
     WorkspaceHeld,
 )
+from workbench.domain.housekeeping import HousekeepingCommand
+from workbench.domain.events import Wheel
 from workbench.domain.messages import Hello, Reply, Request
 from workbench.domain.samples import TrialPurpose
-from workbench.engine import queries
+from workbench.engine import housekeeping, queries
 from workbench.engine.channel import Channel, Following
 from workbench.engine.host_lock import FileLock, own
 from workbench.engine.host_measuring import HostMeasuring
@@ -34,6 +37,7 @@ from workbench.engine.starting import Ready, Starting
 from workbench.engine.strays import reap_strays
 from workbench.engine.trials import Trials
 from workbench.engine.turn import Turn
+from workbench.engine.wheels import Wheels
 from workbench.log import logger, open_log
 from workbench.paths import Workspace, measuring_lock
 
@@ -80,6 +84,9 @@ class Engine:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._scoring = ""
         """Which model is being compared, as a sentence."""
+        self.admission = Admission(
+            Wheels(self._is_unfinished, self._show_wheel), AuditLog(workspace.audit)
+        )
         self._started_at = 0.0
         self._background: set[asyncio.Task[None]] = set()
         self._ending = False
@@ -159,6 +166,14 @@ class Engine:
         """Sessions whose campaign runs or waits for its turn."""
         return tuple(name for name, run in self._runs.items() if not run.concluded)
 
+    def _is_unfinished(self, session: str) -> bool:
+        return session in self.unfinished
+
+    def _show_wheel(self, wheel: Wheel) -> None:
+        channel = self.channel_of(wheel.session)
+        if channel is not None:
+            channel.tick(wheel)
+
     async def until_finished(self) -> None:
         """Return when no campaign runs or waits, or when asked to stop."""
         while self.unfinished and not self.stopping.is_set():
@@ -205,10 +220,13 @@ class Engine:
 
     async def handle(self, request: Request, who: Hello) -> Reply:
         """Answer a request; errors come back as `Failed`, and the engine goes on."""
+        reply = await self._reply(request, who)
+        self.admission.settled(request, who, reply)
+        return reply
+
+    async def _reply(self, request: Request, who: Hello) -> Reply:
         try:
-            if who.role == "observer" and isinstance(request, messages.Command):
-                raise EngineError("observers may watch, not command", where=who.identity)
-            return await self._answer(request, who)
+            return await self._answer(self.admission.admit(request, who), who)
         except WorkbenchError as error:
             log.info("request failed", request=type(request).__name__, error=str(error))
             return codec.failed(error)
@@ -223,6 +241,8 @@ class Engine:
             )
 
     async def _answer(self, request: Request, who: Hello) -> Reply:
+        if isinstance(request, HousekeepingCommand):
+            return await housekeeping.answer(self.library, request)
         match request:
             case messages.RunCampaign() | messages.ResumeSession() | messages.MeasureHost() if (
                 self._ending
@@ -246,6 +266,10 @@ class Engine:
                 return messages.Done("the host is not measured any more")
             case messages.StopRun(session=session, abort=abort, by=by):
                 return await self._stop(self._run(session), abort, by or who.identity)
+            case messages.AskWheel(session=session):
+                return self.admission.wheels.ask(session, who)
+            case messages.AnswerWheel(session=session, give=give):
+                return self.admission.wheels.answer(session, give, who)
             case messages.SkipConfiguration():
                 return self._skip(self._run(request.session), request)
             case messages.ImportBundle():
@@ -346,6 +370,13 @@ class Engine:
         finally:
             say("")
 
+    def _held_by(self) -> str:
+        """Who measures on this host in another workspace; empty if nobody does."""
+        holder = self.host_lock.holder()
+        if holder is None or holder.pid == os.getpid():
+            return ""
+        return f"{holder.session} ({holder.workspace}, process {holder.pid})"
+
     def status(self) -> messages.EngineStatus:
         return messages.EngineStatus(
             version=__version__,
@@ -355,6 +386,7 @@ class Engine:
             running=self.running,
             queued=tuple(name for name, run in self._runs.items() if not run.started),
             clients=self.clients,
+            host_held_by=self._held_by(),
             http=self._http.address if self._http else "",
             loop_lag_p99_ms=self.lag.p99_ms,
             host_measuring=self._host.doing,
@@ -394,9 +426,8 @@ class Engine:
     def _behind(self, uses_host: bool) -> str:
         """Who has the lab now; empty if nobody."""
         behind = self.running or (messages.HOST_NOISE if self._host.busy else "")
-        holder = self.host_lock.holder() if uses_host else None
-        if not behind and holder is not None:
-            behind = f"{holder.session} ({holder.workspace}, process {holder.pid})"
+        if not behind and uses_host:
+            behind = self._held_by()
         return behind
 
     def _take_on(self, turn: Turn, channel: Channel) -> None:
@@ -404,6 +435,7 @@ class Engine:
         self._tasks[turn.session] = asyncio.create_task(
             self._see_through(turn, channel), name=f"session {turn.session}"
         )
+        self.admission.wheels.begun(turn.session)
 
     @asynccontextmanager
     async def trials(

@@ -206,6 +206,34 @@ class Library:
             )
         return path
 
+    @asynccontextmanager
+    async def closed(self, name: str) -> AsyncIterator[Path]:
+        """The file of a session of this workspace, which nobody opens while the body runs.
+
+        Who follows it is told that it is gone. Raises `SessionError` where it is in use.
+        """
+        path = await self.resumable(name)
+        async with self.at_rest(name):
+            channel = self._channels.pop(name, None)
+            if channel is not None:
+                channel.end(SessionError("was renamed or deleted", where=name))
+                await channel.file.close()
+            yield path
+
+    @asynccontextmanager
+    async def at_rest(self, name: str) -> AsyncIterator[None]:
+        """Nothing is written to a session's file while the body runs.
+
+        Raises `SessionError` where it is being measured, or something is computed with it.
+        """
+        async with self._opening[name]:
+            channel = self._channels.get(name)
+            if channel is not None and channel.live:
+                raise SessionError("is being measured", where=name, remedy="Stop the run first")
+            if channel is not None and self._users[name] > channel.followers:
+                raise SessionError("is in use", where=name, remedy="Try again in a moment")
+            yield
+
     async def release(self, channel: Channel) -> None:
         """A run is over: its session is summed up and may be closed."""
         channel.rest()

@@ -1,0 +1,52 @@
+"""Requests that move session files about: rename, copy, throw away, bring back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RenameSession:
+    """Give a session another name; who follows it is told. Reply: `RunAccepted` with that name."""
+
+    session: str
+    name: str
+
+
+@dataclass(frozen=True)
+class DuplicateSession:
+    """Copy a session, or a recording, under another name. Reply: `RunAccepted` with that name."""
+
+    session: str
+    name: str | None = None
+    """None: its name and a counter."""
+
+
+@dataclass(frozen=True)
+class DeleteSession:
+    """Move a session to the workspace's trash, from which `RestoreSession` brings it back.
+
+    Reply: `Trashed`. One that is being measured is refused.
+    """
+
+    session: str
+
+
+@dataclass(frozen=True)
+class RestoreSession:
+    """Bring a deleted session back. Reply: `RunAccepted` with its name.
+
+    Where that name was given to another one meanwhile, it gets a counter.
+    """
+
+    ticket: str
+
+
+@dataclass(frozen=True)
+class Trashed:
+    session: str
+    ticket: str
+    """What `RestoreSession` is given; it stays good until somebody empties the trash by hand."""
+
+
+HousekeepingCommand = RenameSession | DuplicateSession | DeleteSession | RestoreSession
