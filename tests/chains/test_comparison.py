@@ -10,7 +10,7 @@ from synthetic_chain import CHAIN, CLIENTS, KPI_MAX, SETTINGS, SyntheticChain, s
 
 from workbench.chains.comparison import Baseline, compare_chain, outliers
 from workbench.domain import codec
-from workbench.domain.errors import DataError
+from workbench.domain.errors import WRONG_USE, DataError
 from workbench.domain.retraining import ChainComparison
 from workbench.domain.samples import Sample
 from workbench.models.base import Floats
@@ -162,8 +162,9 @@ def test_chance_makes_few_outliers_where_the_prediction_is_right() -> None:
 def test_nothing_to_compare_is_named_and_a_comparison_can_be_sent() -> None:
     with pytest.raises(DataError, match="has no samples"):
         compared([])
-    with pytest.raises(DataError, match="only bound it"):
+    with pytest.raises(DataError, match="only bound it") as refused:
         compared([sample(1.0, 100.0, overloaded=True)])
+    assert refused.value.exit_code == WRONG_USE, "not the code of a chain that deviates"
     with pytest.raises(DataError, match="not finite"):
         compared([sample(1.0, 100.0)], said=math.inf)
     found = compared([sample(1.0, 50.0), sample(2.0, 100.0)], baseline=BASELINE)

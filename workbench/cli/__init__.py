@@ -13,7 +13,7 @@ DEBUG_OPTION = "--debug"
 
 def main() -> None:
     """Entry point of `workbench`: runs a command, turns errors into sentences and exit codes."""
-    from workbench.domain.errors import INTERRUPTED, WorkbenchError
+    from workbench.domain.errors import INTERRUPTED, LAB_FAILURE, WorkbenchError
 
     debug = DEBUG_OPTION in sys.argv[1:]
     try:
@@ -43,4 +43,4 @@ def main() -> None:
             "run again with --debug to see it here.",
             file=sys.stderr,
         )
-        raise SystemExit(1) from None
+        raise SystemExit(LAB_FAILURE) from None  # it is no finding, as `compare` would mean it

@@ -173,11 +173,12 @@ class PluginUnknown(PluginError):
 class DataError(WorkbenchError, ValueError):
     """Samples that no model can be fitted to; the sentence says what is missing.
 
-    A `ValueError` too: scikit-learn wants that of an estimator.
+    It is no finding: nothing was found out about a function or a chain. A `ValueError` too:
+    scikit-learn wants that of an estimator.
     """
 
     title = "Data"
-    exit_code = FINDING
+    exit_code = WRONG_USE
 
 
 class SlaError(WorkbenchError):
