@@ -14,7 +14,6 @@ from workbench.domain.chains import ChainPrediction, PartModel
 from workbench.domain.errors import Mistake
 from workbench.domain.events import Event
 from workbench.domain.housekeeping import HousekeepingCommand, Trashed
-from workbench.domain.housekeeping import HousekeepingCommand, Trashed
 from workbench.domain.lab import Check, HostNoise
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import (
@@ -37,6 +36,9 @@ from workbench.domain.sessions import Plan, SessionSummary
 
 HOST_NOISE = "host-noise"
 """What stands in a session's place while `MeasureHost` holds the host."""
+
+Role = Literal["operator", "observer"]
+"""Operators may run, accept and delete; observers see everything and change nothing."""
 
 PROTOCOL_VERSION = 2
 """Raised with every change of a message that an older peer would misread."""
@@ -469,9 +471,6 @@ class EngineStatus:
     host_held_by: str = ""
     """Who measures on this host in another workspace: session, workspace, process; empty if nobody
     does."""
-    host_held_by: str = ""
-    """Who measures on this host in another workspace: session, workspace, process; empty if nobody
-    does."""
     http: str = ""
     loop_lag_p99_ms: float = 0.0
     host_measuring: str = ""
@@ -665,6 +664,6 @@ class Hello:
     protocol: int
     version: str
     identity: str
-    role: Literal["operator", "observer"] = "operator"
+    role: Role = "operator"
     workspace: str = ""
     details: Mapping[str, str] = field(default_factory=dict)
