@@ -20,11 +20,12 @@ from workbench.domain.errors import (
     WorkbenchError,
     WorkspaceHeld,
 )
-from workbench.domain.housekeeping import HousekeepingCommand
 from workbench.domain.events import Wheel
+from workbench.domain.housekeeping import HousekeepingCommand
 from workbench.domain.messages import Hello, Reply, Request
 from workbench.domain.samples import TrialPurpose
 from workbench.engine import housekeeping, queries
+from workbench.engine.admission import Admission
 from workbench.engine.channel import Channel, Following
 from workbench.engine.host_lock import FileLock, own
 from workbench.engine.host_measuring import HostMeasuring

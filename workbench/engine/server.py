@@ -22,6 +22,7 @@ from workbench.domain.lines import (
 from workbench.domain.messages import PROTOCOL_VERSION, Hello, Reply, Request
 from workbench.engine.channel import Following
 from workbench.engine.core import Engine
+from workbench.engine.wheels import person
 from workbench.log import logger
 
 AT_ONCE = 32
@@ -106,15 +107,11 @@ class Connection:
         """Greet, then answer until the client hangs up or talks nonsense."""
         try:
             await self._greet()
-            async with asyncio.TaskGroup() as tasks:
-                try:
-                    while text := await self._reader.readline():
-                        await self._slots.acquire()
-                        number, request = _request_of(text)
-                        tasks.create_task(self._reply(number, request, tasks))
-                finally:
-                    for feed in self._feeds:
-                        feed.cancel()
+            self._engine.admission.wheels.came(self._who)
+            try:
+                await self._answer_requests()
+            finally:
+                self._engine.admission.wheels.left(self._who)
         except (EngineError, ValueError) as error:  # ValueError: the line is too long
             await self._refuse(error)
         except BaseExceptionGroup as group:
@@ -123,18 +120,31 @@ class Connection:
                 raise
             await self._refuse(_first(found))
 
+    async def _answer_requests(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            try:
+                while text := await self._reader.readline():
+                    await self._slots.acquire()
+                    number, request = _request_of(text)
+                    tasks.create_task(self._reply(number, request, tasks))
+            finally:
+                for feed in self._feeds:
+                    feed.cancel()
+
     async def _greet(self) -> None:
-        mine = Hello(
-            PROTOCOL_VERSION,
-            __version__,
-            "engine",
-            workspace=str(self._engine.workspace.root),
-        )
         try:
             async with asyncio.timeout(HELLO_TIMEOUT_S):
                 self._who = hello_of(await self._reader.readline())
         except TimeoutError:
             raise EngineError("no hello came", remedy="Say hello first (docs/link.md)") from None
+        mine = Hello(
+            PROTOCOL_VERSION,
+            __version__,
+            "engine",
+            self._who.role,  # a screen learns here as whom it was let in
+            str(self._engine.workspace.root),
+            {**self._who.details, "you": person(self._who)},
+        )
         await self._write(hello_line(mine))
         refuse_other_protocol(mine, self._who)
 

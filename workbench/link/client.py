@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from workbench.domain.events import Event, Tick
-from workbench.domain.messages import Reply, Request
+from workbench.domain.messages import Reply, Request, Role
 from workbench.domain.projection import SessionView
 
 
@@ -29,6 +29,21 @@ class Feed:
 
 
 class Client(Protocol):
+    @property
+    def role(self) -> Role:
+        """What the engine lets us do; it refuses the rest, whatever a screen thinks."""
+        ...
+
+    @property
+    def person(self) -> str:
+        """What the engine calls us when it says who drives (`events.Wheel`)."""
+        ...
+
+    @property
+    def remote(self) -> bool:
+        """Whether we came over SSH: then the engine takes no path, and there is no editor."""
+        ...
+
     async def ask(self, request: Request) -> Reply:
         """The reply to a request. A `Failed` reply is raised as the error it stands for."""
         ...

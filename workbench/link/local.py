@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Literal, Protocol
+from typing import Protocol
 
 from workbench import __version__
 from workbench.domain import codec
 from workbench.domain.events import Event, Tick
-from workbench.domain.messages import PROTOCOL_VERSION, Failed, Hello, Reply, Request
+from workbench.domain.messages import PROTOCOL_VERSION, Failed, Hello, Reply, Request, Role
 from workbench.domain.projection import SessionView
 from workbench.link.client import Feed
 
@@ -39,10 +39,22 @@ class LocalClient:
         self,
         engine: Handler,
         identity: str,
-        role: Literal["operator", "observer"] = "operator",
+        role: Role = "operator",
     ) -> None:
         self._engine = engine
         self._who = Hello(PROTOCOL_VERSION, __version__, identity, role)
+
+    @property
+    def role(self) -> Role:
+        return self._who.role
+
+    @property
+    def person(self) -> str:
+        return self._who.identity.partition("@")[0]
+
+    @property
+    def remote(self) -> bool:
+        return False
 
     async def ask(self, request: Request) -> Reply:
         """The reply to a request. A `Failed` reply is raised as the error it stands for."""

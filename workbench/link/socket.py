@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import socket
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from workbench import __version__
 from workbench.domain import codec
@@ -27,6 +28,7 @@ from workbench.domain.messages import (
     Hello,
     Reply,
     Request,
+    Role,
     Subscribe,
     Unsubscribe,
     Viewed,
@@ -60,9 +62,7 @@ class SocketClient:
         self._listening = asyncio.create_task(self._listen(), name="link")
 
     @classmethod
-    async def connect(
-        cls, path: Path, identity: str, role: Literal["operator", "observer"] = "operator"
-    ) -> SocketClient:
+    async def connect(cls, path: Path, identity: str, role: Role = "operator") -> SocketClient:
         """Meet the engine that listens at `path`.
 
         Raises `OSError` where nobody listens, `EngineError` where the engine refuses.
@@ -72,9 +72,27 @@ class SocketClient:
         try:
             writer.write(hello_line(mine))
             await writer.drain()
+        except BaseException:
+            writer.close()
+            raise
+        return await cls._met(path, reader, writer)
+
+    @classmethod
+    async def adopt(cls, link: socket.socket) -> SocketClient:
+        """Go on with a connection on which somebody else has said the hello (`link.handing`)."""
+        path = Path(link.getpeername())
+        reader, writer = await asyncio.open_unix_connection(sock=link, limit=REPLY_LIMIT)
+        return await cls._met(path, reader, writer)
+
+    @classmethod
+    async def _met(
+        cls, path: Path, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> SocketClient:
+        """A client, once the engine has answered the hello."""
+        try:
             async with asyncio.timeout(HELLO_TIMEOUT_S):
                 engine = hello_of(await reader.readline())
-            refuse_other_protocol(engine, mine)
+            refuse_other_protocol(engine, Hello(PROTOCOL_VERSION, __version__, ""))
         except TimeoutError:
             writer.close()
             raise EngineError(
@@ -84,6 +102,20 @@ class SocketClient:
             writer.close()
             raise
         return cls(path, reader, writer, engine)
+
+    @property
+    def role(self) -> Role:
+        """As what the engine let us in."""
+        return self.engine.role
+
+    @property
+    def person(self) -> str:
+        return self.engine.details.get("you", "")
+
+    @property
+    def remote(self) -> bool:
+        """Whether we came over SSH: then the engine takes no path, and there is no editor."""
+        return self.engine.details.get("door", "") == "ssh"
 
     async def ask(self, request: Request) -> Reply:
         """The reply to a request. A `Failed` reply is raised as the error it stands for."""

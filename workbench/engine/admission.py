@@ -1,0 +1,126 @@
+"""Who may ask for what: by role, by the door that they came through, by who drives a campaign.
+
+Everything that comes in over the link passes here first, so that no screen has to be trusted.
+Role and door are said in the hello of a connection, once; for people who come over SSH the server
+says it, and the screen gets the connection afterwards (`link.handing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Final
+
+from workbench.audit import AuditLog
+from workbench.domain import messages
+from workbench.domain.errors import NotAllowed
+from workbench.domain.messages import Hello, Reply, Request
+from workbench.engine.wheels import Wheels
+
+CHANGES = messages.Command | messages.ExportSession | messages.ExportRecommendation
+"""What observers may not ask for; exports leave files behind."""
+OF_THE_HOST = messages.StopEngine | messages.ReapStrays | messages.ImportBundle
+"""Commands of those who have an account on the host."""
+FREE_TEXT: Final = frozenset(
+    {"allocation", "at", "by", "formula", "guards", "note", "policy", "reason", "sla", "slas"}
+    | {"text", "why"}
+)
+"""Fields that the engine never takes for a path, so that `300/s` may stand in them."""
+DOOR: Final = "door"
+"""Detail of a hello: `ssh` where somebody came in through the SSH server."""
+
+
+class Admission:
+    """The rules, and the audit log of who asked.
+
+    Attributes
+    ----------
+    wheels : who drives which campaign.
+    """
+
+    def __init__(self, wheels: Wheels, audit: AuditLog) -> None:
+        self.wheels = wheels
+        self._audit = audit
+
+    def admit(self, request: Request, who: Hello) -> Request:
+        """The request as it may be carried out. Raises `NotAllowed` with a sentence."""
+        if who.role != "operator" and isinstance(request, CHANGES):
+            raise NotAllowed(
+                "observers may watch, not command",
+                where=who.identity,
+                remedy="Ask an operator, or whoever gives out the roles",
+            )
+        if is_remote(who):
+            request = self._confined(request, who)
+        if isinstance(request, messages.Command):
+            self.wheels.steer(request, who)
+        return request
+
+    def _confined(self, request: Request, who: Hello) -> Request:
+        """The request of somebody who has no account here: without paths, in their own name."""
+        if isinstance(request, OF_THE_HOST):
+            raise NotAllowed(
+                f"{type(request).__name__} is for those who have an account on this host",
+                where=who.identity,
+            )
+        for name, text in texts(request):
+            if name not in FREE_TEXT and looks_like_a_path(text):
+                raise NotAllowed(
+                    "a path is not taken over SSH", where=name, remedy="Give a name instead"
+                )
+        if any(field.name == "by" for field in fields(request)):
+            request = replace(request, by=who.identity)  # type: ignore[call-arg]
+        return request
+
+    def settled(self, request: Request, who: Hello, reply: Reply) -> None:
+        """A request was answered: who launched a campaign drives it, commands are written down."""
+        if isinstance(reply, messages.RunAccepted):
+            self.wheels.launched(reply.session, who)
+        if isinstance(request, CHANGES):
+            failed = isinstance(reply, messages.Failed)
+            self._write(request, who, "failed" if failed else "done", reply)
+        elif isinstance(reply, messages.Failed) and reply.error == NotAllowed.__name__:
+            self._write(request, who, "failed", reply)
+
+    def _write(self, request: Request, who: Hello, outcome: str, reply: Reply) -> None:
+        why = ""
+        if isinstance(reply, messages.Failed):
+            why = reply.what
+            outcome = "refused" if reply.error == NotAllowed.__name__ else outcome
+        self._audit.write(
+            "command",
+            command=type(request).__name__,
+            outcome=outcome,
+            who=who.identity,
+            role=who.role,
+            door=who.details.get(DOOR, "local"),
+            address=who.details.get("address", ""),
+            session=str(getattr(request, "session", None) or getattr(reply, "session", "")),
+            why=why,
+        )
+
+
+def is_remote(who: Hello) -> bool:
+    """Whether somebody came in by SSH, and not from an account on this host."""
+    return who.details.get(DOOR, "") == "ssh"
+
+
+def looks_like_a_path(text: str) -> bool:
+    """A name has no slash in it, and begins with neither a dot nor a tilde."""
+    return "/" in text or "\\" in text or "\0" in text or text.startswith((".", "~"))
+
+
+def texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Every text in a request, with the name of the field that it stands in."""
+    if isinstance(value, str):
+        yield name, value
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from texts(getattr(value, field.name), field.name)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield name, str(key)
+            yield from texts(item, name)
+    elif isinstance(value, list | tuple | frozenset | set):
+        for item in value:
+            yield from texts(item, name)
