@@ -47,6 +47,10 @@ UNSENT = 0.99
 """A source that sends less than this share of what is due is at its own limit."""
 MOST_TRIALS = 200
 _CELLS = 161
+_COARSEST = 0.25
+"""Posterior standard deviations to a cell of the grid; it is laid with a tenth."""
+_EDGE, _AT_EDGES = 4, 1e-5
+"""Cells at an end of the grid and the weight from which the posterior is said to reach it."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,7 @@ class BreakpointSearch:
         self._knee = np.hypot(soft, own * self._noise[:, 0])[:, None]
         # From the capacity to the load that crosses the goal, for each softness: in logs.
         self._offset = np.array([[_crossing(float(w), self.goal)] for w in self._knee[:, 0]])
+        self._grid: Floats = np.empty(0)
         self._update()
 
     def tell(self, load: float, seconds: float, sent: float, ok: float) -> None:
@@ -172,20 +177,40 @@ class BreakpointSearch:
     # ------------------------------------------------------------------------- the posterior
 
     def _update(self) -> None:
-        """Weights over breakpoints b (columns) and combinations of nuisances (rows)."""
+        """Take the last trial into the weights over breakpoints b (columns) and combinations of
+        nuisances (rows).
+
+        The grid is laid anew, and all trials are read again on it, where the posterior has become
+        too narrow for its cells or reaches its ends: a trial costs the same however many there
+        were before it.
+        """
+        if self.trials and self._grid.size:
+            self._log_weight = self._log_weight + self._log_likelihood(self.trials[-1], self._grid)
+            self._weigh()
+            over = self._weight.sum(axis=0)
+            inside = over[:_EDGE].sum() + over[-_EDGE:].sum() < _AT_EDGES
+            if inside and self._grid[1] - self._grid[0] <= _COARSEST * self._sd:
+                return
         left, right = math.log(self.low) - 0.5, math.log(self.high) + 0.5
         for _ in range(4):
-            b = np.linspace(left, right, _CELLS)
-            weight = self._log_prior(b)[None, :] + np.zeros((len(self._noise), 1))
+            self._grid = np.linspace(left, right, _CELLS)
+            self._log_weight = self._log_prior(self._grid)[None, :] + np.zeros(
+                (len(self._noise), 1)
+            )
             for trial in self.trials:
-                weight = weight + self._log_likelihood(trial, b)
-            weight = np.exp(weight - weight.max())
-            weight /= weight.sum()
-            over = weight.sum(axis=0)
-            mean = float(over @ b)
-            sd = math.sqrt(max(float(over @ (b - mean) ** 2), (0.3 * (b[1] - b[0])) ** 2))
-            self._b, self._weight, self._mean, self._sd = b, weight, mean, sd
-            left, right = max(left, mean - 8.0 * sd), min(right, mean + 8.0 * sd)
+                self._log_weight = self._log_weight + self._log_likelihood(trial, self._grid)
+            self._weigh()
+            left = max(left, self._mean - 8.0 * self._sd)
+            right = min(right, self._mean + 8.0 * self._sd)
+
+    def _weigh(self) -> None:
+        """Weights that add to 1, mean and standard deviation of log b."""
+        b = self._grid
+        weight = np.exp(self._log_weight - self._log_weight.max())
+        self._weight = weight / weight.sum()
+        over = self._weight.sum(axis=0)
+        self._mean = float(over @ b)
+        self._sd = math.sqrt(max(float(over @ (b - self._mean) ** 2), (0.3 * (b[1] - b[0])) ** 2))
 
     def _log_prior(self, b: Floats) -> Floats:
         flat = 1.0 / (math.log(self.high / self.low) + 1.0)
@@ -230,10 +255,10 @@ class BreakpointSearch:
 
     def _gain(self, load: float) -> tuple[float, float]:
         """Precision of the breakpoint gained per second, and the seconds of that trial."""
-        lost, steep = self._expected(load, self._b)
+        lost, steep = self._expected(load, self._grid)
         mean = float(np.sum(self._weight * lost))
         spread = float(np.sum(self._weight * (lost - mean) ** 2))
-        common = float(np.sum(self._weight * (lost - mean) * (self._b[None, :] - self._mean)))
+        common = float(np.sum(self._weight * (lost - mean) * (self._grid[None, :] - self._mean)))
         noise = float(np.sum(self._weight * self._scale(steep, lost, load, 1.0) ** 2))
         variance = self._sd**2
 
@@ -254,10 +279,10 @@ class BreakpointSearch:
             return None
         over = self._weight.sum(axis=0)
         top, bottom = math.log(self._reach), math.log(self.low)
-        if float(over[self._b > top].sum()) > SURE and self._is_good_at(self._reach):
+        if float(over[self._grid > top].sum()) > SURE and self._is_good_at(self._reach):
             return "source limited" if self._reach < self.high else "above range"
         lowest = min(t.load for t in self.trials)
-        if float(over[self._b < bottom].sum()) > SURE and lowest <= self.low * 1.001:
+        if float(over[self._grid < bottom].sum()) > SURE and lowest <= self.low * 1.001:
             return "below range"
         if self._sd <= self._target_sd and self._is_seen():
             return "found"
