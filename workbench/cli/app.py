@@ -17,6 +17,7 @@ from workbench.cli import (
     plugins,
     recommending,
     run,
+    serve,
     sessions,
 )
 from workbench.cli.context import settings
@@ -75,3 +76,4 @@ canary.register(app)
 chains.register(app)
 recommending.register(app)
 plugins.register(app)
+serve.register(app)

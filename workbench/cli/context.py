@@ -114,9 +114,16 @@ def execute(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def live_client() -> Client | None:
-    """The client of the engine that runs in this workspace, if one answers."""
+    """The client of the engine that runs in this workspace, if one answers.
+
+    Who came over SSH has a link from the server, and no other way to an engine.
+    """
     from workbench.domain.errors import EngineError
+    from workbench.link.handing import LINK_VARIABLE, handed_client
     from workbench.link.socket import SocketClient
+
+    if handed := os.environ.get(LINK_VARIABLE):
+        return await handed_client(int(handed))
 
     workspace = current_workspace()
     if not workspace.socket.exists():

@@ -1,0 +1,84 @@
+"""`serve`: screens and a few commands over SSH."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from workbench.serve.keys import KeyRing
+    from workbench.serve.server import SshServer
+
+
+def register(app: typer.Typer) -> None:
+    app.command("serve")(serve)
+
+
+def serve(
+    authorized_keys: Annotated[
+        Path,
+        typer.Option(help="Public keys, with `operator` before those that may run campaigns."),
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 2222,
+    connections: Annotated[int, typer.Option(min=1, help="At the same time.")] = 32,
+    idle: Annotated[str, typer.Option(help="Hang up after so long without a key; 0: never.")] = (
+        "8h"
+    ),
+) -> None:
+    """Let people with a known SSH key see the screens, run a few commands and fetch exports.
+
+    Keys without `operator` before them see everything and change nothing.
+
+    Example: workbench serve --authorized-keys lab_keys
+    """
+    from workbench.cli.context import current_workspace, execute
+    from workbench.cli.run import seconds
+    from workbench.serve.limits import Limits
+    from workbench.serve.server import SshServer
+    from workbench.serve.server import authorized_keys as read_keys
+
+    idle_s = 0.0 if idle == "0" else seconds(idle)
+    assert idle_s is not None
+    keys = read_keys(authorized_keys)
+    server = SshServer(
+        current_workspace(),
+        keys,
+        [sys.executable, "-m", "workbench"],
+        _engine_up,
+        Limits(connections=connections, idle_s=idle_s),
+    )
+    execute(_serve(server, keys, host, port))
+
+
+async def _serve(server: SshServer, keys: KeyRing, host: str, port: int) -> None:
+    from workbench.cli.context import say
+    from workbench.log import open_log
+
+    close_log = open_log(server.workspace.log)
+    try:
+        listening = await server.open(host, port)
+        for mistake in keys.mistakes:
+            say(f"left out: {mistake}")
+        roles = [grant.role for grant in keys.grants()]
+        say(f"listening at {host}:{listening}, host key {server.fingerprint}")
+        say(f"{roles.count('operator')} operators, {roles.count('observer')} observers; "
+            f"audit log {server.workspace.audit}")  # fmt: skip
+        asked = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, asked.set)
+        await asked.wait()
+    finally:
+        await server.close()
+        close_log()
+
+
+async def _engine_up() -> None:
+    from workbench.cli.context import started_client
+
+    client = await started_client()
+    await client.close()

@@ -1,0 +1,293 @@
+"""The SSH server: listens, counts, lets in; each channel gets a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import asyncssh
+
+from workbench.audit import AuditLog
+from workbench.domain.errors import UsageError, WorkbenchError
+from workbench.link.handing import open_link
+from workbench.log import logger
+from workbench.paths import Workspace
+from workbench.serve.children import Child, environment
+from workbench.serve.commands import arguments
+from workbench.serve.connections import Connection
+from workbench.serve.files import ExportFiles
+from workbench.serve.host_key import host_key
+from workbench.serve.keys import Grant, KeyRing
+from workbench.serve.limits import Limits
+
+WATCH_S = 5.0
+"""How often idle connections and keys that were taken away are looked for."""
+KNOCKS_TOLD = 60
+"""Lines of the audit log a minute about those who did not get in; the rest is counted."""
+WRONG_USE = 2
+
+log = logger("serve")
+
+
+@dataclass
+class _Knocks:
+    """Who did not get in, this minute."""
+
+    since: float = 0.0
+    told: int = 0
+    untold: int = field(default=0)
+
+
+class SshServer:
+    """Screens, commands and files for those whose key is in the file.
+
+    Parameters
+    ----------
+    command : argument vector of `workbench`; alone it opens the screen.
+    engine_up : sees to it that an engine serves the workspace's socket.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        keys: KeyRing,
+        command: Sequence[str],
+        engine_up: Callable[[], Awaitable[None]],
+        limits: Limits | None = None,
+    ) -> None:
+        self.workspace = workspace
+        self.limits = limits or Limits()
+        self.audit = AuditLog(workspace.audit)
+        self._keys = keys
+        self._command = tuple(command)
+        self._engine_up = engine_up
+        self._connections: list[Connection] = []
+        self._children: set[asyncio.Task[None]] = set()
+        self._knocks = _Knocks()
+        self._acceptor: asyncssh.SSHAcceptor | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self.fingerprint = ""
+
+    # ------------------------------------------------------------------ life
+
+    async def open(self, host: str, port: int) -> int:
+        """Listen; returns the port. Raises `UsageError` if keys or address cannot be used."""
+        self._keys.load()
+        self.workspace.exports.mkdir(parents=True, exist_ok=True)
+        key = host_key(self.workspace.host_key)
+        self.fingerprint = key.get_fingerprint()
+        limits = self.limits
+        try:
+            self._acceptor = await asyncssh.listen(
+                host,
+                port,
+                server_factory=lambda: Connection(self),
+                server_host_keys=[key],
+                process_factory=self._serve_channel,
+                sftp_factory=self._serve_files,
+                allow_scp=False,
+                agent_forwarding=False,
+                x11_forwarding=False,
+                gss_host=None,
+                password_auth=False,
+                kbdint_auth=False,
+                host_based_auth=False,
+                line_editor=False,
+                encoding=None,
+                login_timeout=limits.login_s,
+                keepalive_interval=limits.keep_alive_s,
+                keepalive_count_max=limits.keep_alive_count,
+                server_version="workbench",
+                backlog=limits.half_open,
+            )
+        except OSError as error:
+            raise UsageError(
+                f"cannot listen there: {error.strerror or error}",
+                where=f"{host}:{port}",
+                remedy="Choose another --host or --port",
+            ) from None
+        self._watching = asyncio.create_task(self._watch(), name="serve watch")
+        listening = self._acceptor.get_port()
+        self.audit.write("listening", host=host, port=listening, host_key=self.fingerprint)
+        return listening
+
+    async def close(self) -> None:
+        """Hang up on everybody; screens end, campaigns go on."""
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._acceptor is not None:
+            self._acceptor.close()
+        for connection in list(self._connections):
+            connection.drop("the server ends")
+        if self._children:
+            await asyncio.wait(self._children)
+        if self._acceptor is not None:
+            with suppress(asyncssh.Error, OSError):
+                await self._acceptor.wait_closed()
+        self._tell_untold()
+        self.audit.write("ended")
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(WATCH_S)
+            with suppress(UsageError):  # who took the file away has taken all keys away
+                self._keys.load()
+            now, grants = time.monotonic(), self._keys.grants()
+            for connection in list(self._connections):
+                if connection.grant is None:
+                    continue
+                if connection.grant not in grants:
+                    connection.drop("its key was taken away, or opens something else now")
+                idle = self.limits.idle_s and not connection.busy
+                if idle and now - connection.used > self.limits.idle_s:
+                    connection.drop("idle for too long")
+
+    # ------------------------------------------------------------------ who comes and goes
+
+    def grant(self, key: asyncssh.SSHKey) -> Grant | None:
+        """What a key opens at this moment."""
+        try:
+            self._keys.load()
+        except UsageError as error:
+            log.error("nobody can log in", error=str(error))
+            return None
+        return self._keys.grant(key)
+
+    def knocked(self, connection: Connection) -> None:
+        """Somebody has connected; of those who only do that, the oldest has to go."""
+        self._connections.append(connection)
+        half_open = [c for c in self._connections if c.grant is None]
+        if len(half_open) > self.limits.half_open:
+            half_open[0].drop("too many connections without a log-in")
+
+    def gone(self, connection: Connection) -> None:
+        """A connection has ended."""
+        with suppress(ValueError):
+            self._connections.remove(connection)
+
+    def turned_away(self, **facts: str | int) -> None:
+        """Somebody did not get in; a flood of them is counted, not told."""
+        knocks, now = self._knocks, time.monotonic()
+        if now - knocks.since > 60.0:
+            self._tell_untold()
+            knocks.since, knocks.told = now, 0
+        if knocks.told < KNOCKS_TOLD:
+            knocks.told += 1
+            self.audit.write("not_logged_in", **facts)
+        else:
+            knocks.untold += 1
+
+    def _tell_untold(self) -> None:
+        if self._knocks.untold:
+            self.audit.write("not_logged_in", more=self._knocks.untold)
+            self._knocks.untold = 0
+
+    def full_for(self, connection: Connection) -> str:
+        """Why there is no room for it; empty if there is."""
+        inside = [c.grant for c in self._connections if c.grant is not None]
+        same = [grant for grant in inside if grant == connection.grant]
+        if len(inside) > self.limits.connections:
+            return f"there are {self.limits.connections} connections already"
+        if len(same) > self.limits.connections_per_key:
+            return f"your key has {self.limits.connections_per_key} connections already"
+        return ""
+
+    # ------------------------------------------------------------------ channels
+
+    def _serve_files(self, channel: asyncssh.SSHServerChannel[bytes]) -> asyncssh.SFTPServer:
+        connection = _connection_of(channel)
+        connection.open_channel()
+        connection.note("files_opened")
+        return ExportFiles(channel, self.workspace.exports, connection)
+
+    async def _serve_channel(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._children.add(task)
+        connection = _connection_of(process.channel)
+        try:
+            code = await self._run(process, connection)
+        except WorkbenchError as error:
+            _say(process, str(error))
+            code = error.exit_code
+        except TimeoutError:  # too slow to read; it is dropped
+            code = 1
+        except Exception as error:  # one channel must not take the server down
+            log.error("a channel broke", exc_info=error)
+            _say(process, f"unexpected {type(error).__name__}; see `workbench logs` on the host")
+            code = 1
+        finally:
+            self._children.discard(task)
+        with suppress(OSError, asyncssh.Error):
+            process.exit(code if code >= 0 else 1)
+
+    async def _run(self, process: asyncssh.SSHServerProcess[bytes], connection: Connection) -> int:
+        """A screen, or a command of the list."""
+        words: list[str] = []
+        if process.subsystem is not None:
+            raise UsageError("there is no such subsystem", where=process.subsystem[:40])
+        if process.command is not None:
+            try:
+                words = arguments(process.command)
+            except UsageError as error:
+                connection.note("command_refused", command=process.command, why=error.what)
+                raise
+        elif process.term_type is None:
+            raise UsageError("the screen needs a terminal", remedy="Log in by `ssh -t`")
+        connection.open_channel()
+        drains = (process.stdout.drain, process.stderr.drain)
+        child = Child(process, lambda: connection.flowing(*drains), connection.touch)
+        variables = environment(self.workspace.root, process.term_type, dict(process.env))
+        what = "command" if words else "screen"
+        connection.note(f"{what}_begun", command=process.command or "")
+        connection.busy += bool(words)
+        code = 1
+        try:
+            code = await child.run(
+                (*self._command, *words), variables, lambda: self._open_link(connection)
+            )
+        finally:
+            connection.busy -= bool(words)
+            connection.close_channel()
+            connection.note(f"{what}_ended", command=process.command or "", code=code)
+        return code
+
+    async def _open_link(self, connection: Connection) -> socket.socket:
+        """A link in the name of who is connected; an engine is started where none runs."""
+        path = self.workspace.socket
+        try:
+            return await open_link(path, connection.hello)
+        except OSError:
+            await self._engine_up()
+        try:
+            return await open_link(path, connection.hello)
+        except OSError as error:
+            raise UsageError(f"the engine cannot be reached: {error.strerror}") from None
+
+
+def _connection_of(channel: asyncssh.SSHServerChannel[bytes]) -> Connection:
+    return cast(Connection, channel.get_connection().get_owner())
+
+
+def _say(process: asyncssh.SSHServerProcess[bytes], text: str) -> None:
+    with suppress(OSError, asyncssh.Error):
+        process.stderr.write(f"{text}\r\n".encode())
+
+
+def authorized_keys(path: Path) -> KeyRing:
+    """The keys of a file. Raises `UsageError` if it cannot be trusted, or lets nobody in."""
+    keys = KeyRing(path.expanduser().absolute())
+    keys.load()
+    if not keys.grants():
+        raise UsageError(
+            "there is no key in it that opens anything",
+            where=str(path),
+            remedy="; ".join(keys.mistakes) or "Put public keys in it, one a line",
+        )
+    return keys
