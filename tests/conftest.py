@@ -39,6 +39,15 @@ def workbench(tmp_path: Path) -> Iterator[Workbench]:
 
 
 @pytest.fixture
+def served(workbench: Workbench) -> Iterator[Workbench]:
+    """The same with an engine that runs: commands that follow each other are spared the imports."""
+    engine = workbench.start("engine", "serve")
+    yield workbench
+    workbench.run("engine", "stop", expect=None)
+    engine.communicate(timeout=60)
+
+
+@pytest.fixture
 def small_campaign(workbench: Workbench) -> Path:
     """Two configurations of haproxy, at most six samples each: seconds on the simulated lab."""
     path = workbench.root / "small.yaml"
