@@ -75,6 +75,27 @@ def test_a_template_may_stand_twice_each_with_its_own_allocation() -> None:
     assert of(small, large) == of(large, small) == pytest.approx(200.0)
 
 
+def test_instances_that_nothing_tells_apart_are_asked_about_once() -> None:
+    def asked(copies: int, *larger: str) -> tuple[int, float]:
+        profile = part("a", {"p95_ms": lambda vcpu, wl: wl / vcpu}, load=CLOSED)
+        names = [f"a-{place}" for place in range(copies)]
+        graph = Parallel(tuple(Vnf(name, "a") for name in names), (1.0 / copies,) * copies)
+        chain = ChainForecaster(graph, dict.fromkeys(names, profile), "p95_ms")
+        vcpus = {name: 2.0 if name in larger else 1.0 for name in names}
+        said = chain.forecast([at(120.0, **vcpus), at(240.0, **vcpus)])
+        known = profile.forecasters["p95_ms"]
+        assert isinstance(known, Known)
+        return known.asked, float(np.exp(said.mean[0]))
+
+    once, alone = asked(1)
+    four, each = asked(4)
+    assert four == once
+    assert each == pytest.approx(alone / 4.0), "a fourth of the load each"
+    several, slowest = asked(4, "a-3")
+    assert several == 2 * once, "two of one kind of allocation, and one of another"
+    assert slowest == pytest.approx(each)
+
+
 def test_what_was_not_profiled_is_named() -> None:
     graph = Vnf("front", "tinyproxy")
     chain = ChainForecaster(

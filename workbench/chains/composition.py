@@ -254,6 +254,8 @@ class TwoTerms:
 class StandAlone:
     """`Figures` from the parts' forecasts. Of a planned load, what one loses spares the next.
 
+    Instances that share a profile, an allocation and a load are asked about once.
+
     Attributes
     ----------
     loads : by function, of shape (rows, m), or (1, m) where all rows have the same.
@@ -269,7 +271,9 @@ class StandAlone:
     ) -> None:
         self._parts, self._worlds, self._family, self._points = parts, worlds, family, points
         self._own: dict[str, list[Configuration]] = {}
+        self._twins: dict[str, str] = {}
         self._told: dict[tuple[str, str, bool], Floats] = {}
+        self._asked: dict[tuple[str, str, bytes], Forecast] = {}
         self.dependence = worlds.dependence
         self.path_ms = min(part.path_ms for part in parts.values())
         self.loads: dict[str, Floats] = {}
@@ -303,6 +307,22 @@ class StandAlone:
             part = self._parts[vnf]
             self._own[vnf] = [part.configuration(c, vnf) for c, _ in self._points]
         return self._own[vnf]
+
+    def _twin(self, vnf: str) -> str:
+        """The first function that was asked about of those which nothing tells from this one."""
+        if vnf not in self._twins:
+            target, own, load = self._parts[vnf].target, self.own(vnf), self.loads[vnf]
+            self._twins[vnf] = next(
+                (
+                    other
+                    for other in dict.fromkeys(self._twins.values())
+                    if self._parts[other].target == target
+                    and self.own(other) == own
+                    and np.array_equal(self.loads[other], load)
+                ),
+                vnf,
+            )
+        return self._twins[vnf]
 
     def _lead(self, node: Node, load: Floats, last: bool) -> Floats:
         """Lead a load through the chain: what reaches each function, and what comes out.
@@ -345,6 +365,7 @@ class StandAlone:
 
     def _at(self, vnf: str, kpi: str, idle: bool) -> Floats:
         """A KPI of a function, of shape (rows, m), as drawn."""
+        vnf = self._twin(vnf)
         key = vnf, kpi, idle
         if key not in self._told:
             part = self._parts[vnf]
@@ -379,9 +400,13 @@ class StandAlone:
 
     def _forecast(self, vnf: str, kpi: str, loads: Floats) -> Forecast:
         """At loads of shape (c * m,), the configurations of the m points c times over."""
-        own = self.own(vnf) * (len(loads) // len(self._points))
-        points = list(zip(own, loads.tolist(), strict=True))
-        return self._parts[vnf].forecasters[kpi].forecast(points)
+        vnf = self._twin(vnf)
+        key = vnf, kpi, loads.tobytes()
+        if key not in self._asked:
+            own = self.own(vnf) * (len(loads) // len(self._points))
+            points = list(zip(own, loads.tolist(), strict=True))
+            self._asked[key] = self._parts[vnf].forecasters[kpi].forecast(points)
+        return self._asked[key]
 
 
 def _is_carried(kpi: str, family: LoadFamily) -> bool:
