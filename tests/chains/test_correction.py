@@ -151,6 +151,23 @@ def test_a_configuration_without_samples_gets_what_its_order_shares_less_surely(
     assert not said.extrapolates.any()
 
 
+@pytest.mark.parametrize("terms", [True, False], ids=["terms", "offset"])
+def test_another_prediction_is_added_what_the_order_shares(terms: bool) -> None:
+    """Of twice as many instances, say, each of which has half of the load."""
+    chain = SyntheticChain(1)
+    model = corrected(chain, chain.lower_half(12, *SETTINGS), terms)
+    several = SyntheticChain(1)
+    several._profiled = lambda c, wl: chain._profiled(c, wl / 2.0)  # type: ignore[method-assign]
+    said = model.carried_to(several, several if terms else None).forecast([(SETTINGS[0], 8.0)])
+    before = several.forecast([(SETTINGS[0], 8.0)])
+    assert np.exp(said.mean[0]) > 5.0 * np.exp(before.mean[0])
+    own = model.forecast([(SETTINGS[0], 8.0)])
+    assert said.high[0] - said.low[0] > own.high[0] - own.low[0], "nobody has measured them"
+    if terms:
+        assert np.exp(said.mean[0]) == pytest.approx(44.0, rel=0.25)
+        assert own.mean[0] != said.mean[0], "the model itself is as it was"
+
+
 def test_a_part_of_the_samples_is_fitted_like_samples_of_their_own() -> None:
     chain = SyntheticChain(1)
     samples = chain.lower_half(12, *SETTINGS[:3])

@@ -81,6 +81,10 @@ def test_two_profiles_become_a_deployment_of_their_chain(served: Workbench) -> N
     assert found["lab_iterations"] == 1
     assert found["greedy"]["lab_s"] > 0.0
     described(found, "`recommend`")
+    beyond = ("recommend", "way", *CHAIN, "--sla", "mean<=10ms @ rate=300/s, filesize=10kB")
+    closest = json.loads(served.run(*beyond, "--json", expect=1).stdout)
+    assert not closest["met"], "the profiles say 2 ms, of several instances too"
+    assert closest["model_version"] == 1
 
     # The accepted model at points that it was not trained on, against the profiles alone.
     unseen = compared(served.run("compare", "way", *CHAIN, "--json").stdout)

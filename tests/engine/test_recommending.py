@@ -334,7 +334,7 @@ async def test_an_accepted_model_speaks_for_single_instances_and_the_profiles_fo
     assert several.chosen is not None
     assert several.chosen.replicas["tinyproxy"] == 2
     assert several.model_version == 0
-    assert any("single instances only" in note for note in told.notes)
+    assert any("several are judged by the stand-alone" in note for note in told.notes)
 
 
 async def test_every_format_is_written_from_the_stored_recommendation(

@@ -7,6 +7,7 @@ what its order shares (`workbench.chains.shrinkage`).
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -224,6 +225,17 @@ class CorrectedForecaster:
             said.extrapolates | beyond,
         )
 
+    def carried_to(self, prediction: Forecaster, terms: Terms | None = None) -> CorrectedForecaster:
+        """What the order shares, added to another prediction of the same functions.
+
+        Such as one of several instances, which nobody measured: none of its configurations was
+        sampled. `terms` are of that prediction, given where this model has some.
+        """
+        other = copy.copy(self)
+        other.prediction, other._number = prediction, {}
+        other._form = self._form.carried_to(prediction, terms)
+        return other
+
     def _curves(self, basis: Basis, numbers: Ints) -> tuple[Floats, Floats, Floats]:
         """Ends and median of log KPI (3, m), variance of what is beside it, bottleneck's share."""
         ends = np.empty((3, len(numbers)))
@@ -285,6 +297,8 @@ class _Form(Protocol):
     shapes: tuple[float, ...]
 
     def lay(self, points: Points) -> Basis: ...
+
+    def carried_to(self, prediction: Forecaster, terms: Terms | None) -> _Form: ...
 
     def curve(self, first: Floats, second: Floats, shape: float, basis: Basis) -> Floats: ...
 
@@ -351,6 +365,12 @@ class _TwoTerms:
     def lay(self, points: Points) -> Basis:
         return self._terms.bottleneck(points), self._terms.unloaded_sum(points)
 
+    def carried_to(self, prediction: Forecaster, terms: Terms | None) -> _Form:  # noqa: ARG002
+        assert terms is not None  # a correction keeps its form
+        other = copy.copy(self)
+        other._terms = terms
+        return other
+
     def curve(self, first: Floats, second: Floats, shape: float, basis: Basis) -> Floats:
         loaded, unloaded = first + basis[0], self._unloaded(second, basis)
         larger = np.maximum(loaded, unloaded)
@@ -386,6 +406,9 @@ class _Slope:
     def lay(self, points: Points) -> Basis:
         load = np.log([wl for _, wl in points])
         return self._prediction.forecast(points).mean, load - np.log(self._ends(points))
+
+    def carried_to(self, prediction: Forecaster, terms: Terms | None) -> _Form:  # noqa: ARG002
+        return _Slope(prediction, self._ends)
 
     def curve(self, first: Floats, second: Floats, shape: float, basis: Basis) -> Floats:  # noqa: ARG002
         line = first + second * basis[1]

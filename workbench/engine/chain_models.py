@@ -205,6 +205,23 @@ def in_force(prediction: ChainForecaster, accepted: Accepted | None) -> InForce:
     return InForce(model, accepted.version.version, watched, tuple(warnings))
 
 
+def of_several(model: Forecaster, prediction: ChainForecaster) -> Forecaster | None:
+    """What an accepted correction says of several instances, whose prediction this is.
+
+    It takes them to be added what the order of functions adds to single ones; nobody measured
+    them. None where a model of the chain's samples alone was accepted, which knows no others.
+    """
+    from workbench.chains.composition import TwoTerms
+    from workbench.chains.correction import CorrectedForecaster
+
+    if not isinstance(model, CorrectedForecaster):
+        return None
+    terms = None
+    if f"{CORRECTION}{model.method}" == _TWO_TERMS:
+        terms = TwoTerms(prediction.graph, prediction.parts, prediction.kpi)
+    return model.carried_to(prediction, terms)
+
+
 # ------------------------------------------------------------------- methods by name
 
 

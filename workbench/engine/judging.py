@@ -20,7 +20,7 @@ from workbench.domain.profiles import Curve
 from workbench.domain.recommendations import Choice, Deployment, GreedyRun, PriceTable, Trend
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Target, Vnf
-from workbench.engine.chain_models import Accepted, in_force
+from workbench.engine.chain_models import Accepted, in_force, of_several
 from workbench.engine.parts import Parts, Profiles, kpis_of, parts_from, useful_kpis
 from workbench.engine.refitting import load
 
@@ -176,10 +176,14 @@ def judge(order: Order, question: Question, profiles: Profiles) -> Judged:
     greedy, notes = None, [*foretold.warnings]
     version = max(foretold.versions.values())
     if version and order.spoken_for and any(max(c.replicas.values()) > 1 for c in choices[:1]):
-        version = 0
+        version = max(foretold.of_several.values())
         notes.append(
-            "The accepted model of the chain knows single instances only; several are judged by "
-            "the stand-alone profiles"
+            "The accepted model of the chain was measured with single instances; "
+            + (
+                "several are taken to be added the same"
+                if version
+                else "several are judged by the stand-alone profiles"
+            )
         )
     if order.greedy:
         try:
@@ -293,6 +297,8 @@ class _Foretold:
     """By KPI: a rule of composition, or the method of the chain's own model."""
     versions: Mapping[str, int]
     """By KPI, of the chain's model; 0 are the profiles of its functions."""
+    of_several: Mapping[str, int]
+    """By KPI, the version that speaks for several instances."""
     parts: Mapping[str, Part]
     warnings: tuple[str, ...]
 
@@ -322,9 +328,13 @@ class _Foretold:
         rules = {kpi: composed(single, kpi) for kpi in kpis}
         told = {kpi: in_force(rules[kpi], order.accepted.get(kpi)) for kpi in kpis}
 
+        carried = {k: of_several(one.forecaster, rules[k]) for k, one in told.items()}
+
         def forecaster(graph: Node, kpi: str) -> Forecaster:
-            # What was accepted was measured with single instances, and knows no others.
-            return told[kpi].forecaster if graph == single else composed(graph, kpi)
+            if graph == single:
+                return told[kpi].forecaster
+            several = composed(graph, kpi)
+            return of_several(told[kpi].forecaster, several) or several
 
         performance = ChainPerformance(
             order.chain.graph, kpis, question.workload, forecaster, balancers, _usage(found)
@@ -338,6 +348,7 @@ class _Foretold:
             performance,
             methods,
             {kpi: one.version for kpi, one in told.items()},
+            {kpi: one.version if carried[kpi] else 0 for kpi, one in told.items()},
             parts_of(order.chain.graph, found.parts),
             warnings,
         )
@@ -352,7 +363,7 @@ class _Foretold:
         warnings = tuple(one.warning for one in loaded if one.warning)
         performance = ProfilePerformance(forecasters, question.workload)
         versions = {stored.model.kpi: stored.model.version for stored in profiles.models}
-        return cls(order, question, performance, methods, versions, {}, warnings)
+        return cls(order, question, performance, methods, versions, versions, {}, warnings)
 
     def too_slow(self, resources: tuple[Parameter, ...]) -> tuple[str, ...]:
         """Functions that must be had more than once, of those that can be.
