@@ -21,6 +21,7 @@ from workbench.domain.events import Event, InfluenceMeasured, Noted, SampleTaken
 from workbench.domain.messages import ScoreModels
 from workbench.domain.profiles import ModelScore, TargetModel
 from workbench.domain.projection import SessionView
+from workbench.domain.samples import Estimate
 from workbench.engine import modelling, scoring
 from workbench.engine.library import Library
 from workbench.engine.modelling import model_of, score
@@ -127,6 +128,19 @@ async def test_stored_and_fitted_again_it_says_the_same(
     for one, again in zip(direct, said(found), strict=True):
         np.testing.assert_array_equal(one, again)
     assert direct[3].tolist() == [False, False, True]
+
+
+async def test_a_fit_is_kept_for_the_next_question_and_not_for_other_samples(
+    library: Library, pool: InlinePool
+) -> None:
+    stored = await model_of(library, pool, SESSION, TARGET)
+    once, again = (load(stored).forecaster.model for _ in range(2))
+    assert again is once
+    slower = replace(stored.samples[0], kpis={"p95_ms": Estimate(90.0, 80.0, 100.0)})
+    changed = load(replace(stored, samples=(slower, *stored.samples[1:])))
+    assert changed.forecaster.model is not once
+    assert "coefficient" in changed.warning
+    assert load(stored).forecaster.model is once
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,10 @@ from workbench.domain.samples import KPI_UNITS, Estimate
 from workbench.domain.topology import Vnf
 from workbench.models.base import Floats
 from workbench.models.forecast import Bools, Forecast, Forecaster
-from workbench.models.profile import MOST_POINTS
 from workbench.models.scales import log_kpi
 
+LOADS = 100
+"""Points of a curve over the range of loads; they are 5 % apart in two decades."""
 STANDS_OUT = 1.1
 """By what factor another function's effect must be larger before it takes over along a curve:
 two that limit alike would change places with every wriggle of their profiles."""
@@ -55,7 +56,7 @@ def predict(
     Parameters
     ----------
     name : of the chain.
-    primary : the range of loads of the curve; it is widened to hold `wl`.
+    primary : the range of loads of the curve; `wl` is one of its points.
     allowed : resource parameters with the values that may be allocated, of which the next larger
         one of the limiting function is tried; a flavor is larger if it has more vCPUs.
     warnings : that the caller has already, such as of another host; they come first.
@@ -67,15 +68,14 @@ def predict(
         If the configuration lacks a parameter, or has a category that was never profiled.
     """
     loads = _loads(primary, wl)
+    here = loads.index(wl)
     along = chain.outlook([(configuration, load) for load in loads])
-    here = chain.outlook([(configuration, wl)])
-    limits = _along(chain, along, loads)
-    limiting = _limiting(chain, here, np.array([wl]))[0]
+    at_each = _limiting(chain, along, np.array(loads))
+    limits, limiting = _along(along, at_each), at_each[here]
     step, note = _next_step(chain, configuration, wl, limiting, allowed, model)
-    curve, value = along.chain, here.chain
+    curve = along.chain
     if model is not None:
         curve = model.forecast([(configuration, load) for load in loads])
-        value = model.forecast([(configuration, wl)])
     return ChainPrediction(
         chain=name,
         kpi=chain.kpi,
@@ -83,8 +83,8 @@ def predict(
         rule=chain.rule.name,
         configuration=configuration,
         wl=wl,
-        value=_estimate(value),
-        functions=tuple(_functions(chain, here, configuration)),
+        value=_estimate(curve, here),
+        functions=tuple(_functions(chain, along, configuration, here)),
         limiting=limiting,
         takeovers=tuple(_takeovers(loads, limits, along.chain.extrapolates)),
         curve=ChainCurve(
@@ -96,49 +96,50 @@ def predict(
             tuple(curve.extrapolates.tolist()),
         ),
         next_step=step,
-        extrapolates=bool(value.extrapolates[0]),
+        extrapolates=bool(curve.extrapolates[here]),
         warnings=(*warnings, *_warnings(chain, configuration)),
         note=note,
     )
 
 
 def _loads(primary: PrimaryWorkload, wl: float) -> list[float]:
-    """At most `MOST_POINTS` loads over the range, by rising `wl`, those of the ends exactly."""
+    """Loads over the range, by rising `wl`: those of the ends and `wl` itself exactly."""
     low, high = min(primary.low, wl), max(primary.high, wl)
     space = np.geomspace if primary.scale == "log" and low > 0.0 else np.linspace
-    loads = space(low, high, MOST_POINTS)
+    loads = space(low, high, LOADS)
     loads[[0, -1]] = low, high
     if primary.integer:
         loads = np.round(loads)
-    loads = loads[loads > 0.0]
-    return [float(load) for load in np.unique(loads)]
+    loads = np.union1d(loads[loads > 0.0], [wl])
+    return [float(load) for load in loads]
 
 
 def _figures(logs: Floats) -> tuple[float, ...]:
     return tuple(np.exp(logs).tolist())
 
 
-def _estimate(forecast: Forecast) -> Estimate:
-    mean, low, high = (float(np.exp(b[0])) for b in (forecast.mean, forecast.low, forecast.high))
+def _estimate(forecast: Forecast, place: int = 0) -> Estimate:
+    logs = (forecast.mean[place], forecast.low[place], forecast.high[place])
+    mean, low, high = (float(np.exp(log)) for log in logs)
     return Estimate(mean, low, high)
 
 
 def _functions(
-    chain: ChainForecaster, here: Outlook, configuration: Configuration
+    chain: ChainForecaster, along: Outlook, configuration: Configuration, here: int
 ) -> Iterator[FunctionFigure]:
     for vnf in chain.vnfs:
-        part, forecast = chain.parts[vnf.name], here.functions[vnf.name]
-        wl = float(here.loads[vnf.name][0])
+        part, forecast = chain.parts[vnf.name], along.functions[vnf.name]
+        wl = float(along.loads[vnf.name][here])
         own = part.configuration(configuration, vnf.name)
         outside = tuple(part.outside(own, wl, chain.kpi))
-        if forecast.extrapolates[0] and not outside:
+        if forecast.extrapolates[here] and not outside:
             outside = ("no samples surround this combination",)
         yield FunctionFigure(
             vnf.name,
             part.target,
             wl,
-            _estimate(forecast),
-            float(here.effects[vnf.name][0]),
+            _estimate(forecast, here),
+            float(along.effects[vnf.name][here]),
             outside,
         )
 
@@ -161,11 +162,11 @@ def _unlimited(chain: ChainForecaster, mean: Floats, loads: Floats) -> Bools:
     return np.zeros(len(mean), dtype=bool)
 
 
-def _along(chain: ChainForecaster, outlook: Outlook, loads: Sequence[float]) -> tuple[str, ...]:
+def _along(outlook: Outlook, at_each: Sequence[str]) -> tuple[str, ...]:
     """Who limits along the curve: who did before, unless another stands out."""
     limits: list[str] = []
     before = ""
-    for j, name in enumerate(_limiting(chain, outlook, np.array(loads))):
+    for j, name in enumerate(at_each):
         if name and before and name != before:
             lead = outlook.effects[name][j] / max(outlook.effects[before][j], 1e-9)
             name = name if lead > STANDS_OUT else before

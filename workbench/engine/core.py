@@ -321,6 +321,8 @@ class Engine:
         from workbench.engine.chain_comparing import compare_chain
         from workbench.engine.predicting import predict_chain
 
+        self._science.warm()  # while the session is read
+
         def say(text: str) -> None:
             self._scoring = text
 
@@ -336,6 +338,8 @@ class Engine:
 
     async def _recommend(self, request: messages.Recommend, who: Hello) -> Reply:
         from workbench.engine.recommending import recommend
+
+        self._science.warm()
 
         def say(text: str) -> None:
             self._scoring = text

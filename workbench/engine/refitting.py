@@ -5,6 +5,7 @@ All of this runs in the worker process; what crosses over to it can be pickled.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Mapping
@@ -35,6 +36,10 @@ IMPLIED = ("categorical", "ceiling")
 """Parameters that the table sets (`workbench.models.base`)."""
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
+
+KEPT_FITS = 64
+"""Fits that the worker keeps for the next question: a chain asks for four to ten, of some tenths of
+a second each."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class Loaded:
 def fit_to_all(table: Table, method: str) -> Fit:
     """Fit a method to a whole table. Raises `WorkbenchError` if it cannot be, or says nonsense."""
     begin = time.process_time()
-    model, _ = _fitted(table, method, {})
+    model, _ = _fitted_anew(table, method, {})
     return _fit_of(model, table, method, time.process_time() - begin)
 
 
@@ -115,8 +120,45 @@ def load(stored: StoredModel) -> Loaded:
     return Loaded(ProfileForecaster(table, fitted), _difference(model, table, fit, gone))
 
 
+@dataclass(frozen=True)
+class _Kept:
+    factory: Any
+    model: Any
+    gone: list[str]
+
+
+_kept_fits: dict[str, _Kept] = {}
+"""Of this process, by `_digest`, the latest used last; nobody changes a model that is fitted."""
+
+
 def _fitted(table: Table, method: str, settings: Mapping[str, Setting]) -> tuple[Any, list[str]]:
-    """The method made with the settings and fitted; the settings that it does not know."""
+    """The method made with the settings and fitted; the settings that it does not know.
+
+    The same fit to the same table is not made twice.
+    """
+    factory = plugins.load("models", method)
+    key = _digest(table, method, settings)
+    kept = _kept_fits.pop(key, None)
+    if kept is None or kept.factory is not factory:
+        kept = _Kept(factory, *_fitted_anew(table, method, settings))
+    _kept_fits[key] = kept
+    while len(_kept_fits) > KEPT_FITS:
+        del _kept_fits[next(iter(_kept_fits))]
+    return kept.model, kept.gone
+
+
+def _digest(table: Table, method: str, settings: Mapping[str, Setting]) -> str:
+    """Of all that a fit depends on."""
+    plain = (table.target, table.kpi, table.columns, table.sample_ids, table.ceiling)
+    digest = hashlib.sha256(repr((method, sorted(settings.items()), plain)).encode())
+    for array in (table.X, table.y, table.noise, table.points, table.configurations):
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _fitted_anew(
+    table: Table, method: str, settings: Mapping[str, Setting]
+) -> tuple[Any, list[str]]:
     import numpy as np
 
     from workbench.models.conformal import Conformal
