@@ -28,7 +28,7 @@ docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with 
 		../$(BIN)/pytest -q -m docker --last-failed --last-failed-no-failures none; }
 
 accept: $(VENV)/.dev  ## the long acceptance runs
-	cd tests && ../$(BIN)/pytest -q --accept acceptance cli/test_crash.py
+	cd tests && ../$(BIN)/pytest -q --accept acceptance cli/test_crash.py docker/test_docker_whole_way.py
 
 bench: $(VENV)/.dev  ## benchmarks with their targets; never a timed test
 	$(BIN)/python benchmarks/run.py
