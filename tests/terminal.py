@@ -22,13 +22,14 @@ class Terminal:
         *arguments: str,
         columns: int = 80,
         rows: int = 24,
+        command: str = str(COMMAND),
         **variables: str,
     ) -> None:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         environment = workbench.environment | {"TERM": "xterm-256color", **variables}
         self.process: Any = pexpect.spawn(
-            str(COMMAND),
+            command,
             list(arguments),
             env=environment,
             cwd=str(workbench.root),

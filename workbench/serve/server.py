@@ -277,7 +277,8 @@ def _connection_of(channel: asyncssh.SSHServerChannel[bytes]) -> Connection:
 
 def _say(process: asyncssh.SSHServerProcess[bytes], text: str) -> None:
     with suppress(OSError, asyncssh.Error):
-        process.stderr.write(f"{text}\r\n".encode())
+        end = "\n" if process.term_type is None else "\r\n"
+        process.stderr.write(f"{text}{end}".encode())
 
 
 def authorized_keys(path: Path) -> KeyRing:

@@ -1,0 +1,52 @@
+"""Screens over a real SSH client: seen, cut off, found again; the campaign does not notice."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from driving import Workbench
+from ssh_door import Door
+from terminal import Terminal
+
+
+def test_a_link_that_is_cut_twice_leaves_the_campaign_alone(
+    door: Door, workbench: Workbench, small_campaign: Path
+) -> None:
+    options = ("--headless", "--json", "--lab", "sim", "--seed", "7")
+    paced = ("--session", "s", "--pace", "16")
+    with workbench.start("run", str(small_campaign), *options, *paced) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline()
+        for count in (1, 2):
+            screen = opened(door)
+            screen.process.kill(signal.SIGKILL)  # the client is gone, without a word
+            door.until_told("screen_ended", count=count, who="ann")
+        screen = opened(door)
+        screen.press("q")
+        assert screen.ended() == 0
+        _, errors = run.communicate()
+        assert run.returncode == 0, errors
+    assert door.told("command", who="ann") == []
+    alone = workbench.events("run", str(small_campaign), *options, "--session", "alone")
+    taken = [row["id"] for row in workbench.samples("s")]
+    assert taken == [event["sample"]["id"] for event in alone if event["event"] == "SampleTaken"]
+
+
+def opened(door: Door) -> Terminal:
+    """The live screen, whether the campaign runs still or not."""
+    screen = door.screen("ann")
+    screen.until(lambda text: "running" in text or "finished" in text)
+    screen.press("\r")
+    screen.until(lambda text: "RUNNING" in text or "FINISHED" in text, "●")
+    return screen
+
+
+def test_the_server_ends_and_takes_its_screens_with_it(door: Door) -> None:
+    screen = door.screen("olga")
+    screen.until("Sessions")
+    door.process.terminate()
+    assert screen.ended() != 0
+    door.until_told("screen_ended", who="olga")
+    assert door.process.wait(timeout=60) in (0, 130)
+    door.until_told("ended")
