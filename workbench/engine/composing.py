@@ -20,6 +20,7 @@ from workbench.domain.messages import CompareChain, PredictChain
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Target, Vnf
+from workbench.engine.hosts import elsewhere
 from workbench.engine.library import Library
 from workbench.engine.parts import (
     Profiles,
@@ -218,7 +219,8 @@ async def gather(
         store=store,
         say=say,
     )
-    warnings = (*terms.warnings, *_other_images(subject))
+    here = elsewhere(given.session, given.view.host)
+    warnings = (*terms.warnings, *here, *_other_images(subject))
     return Basis(subject.chain, given.kpi, question.rule, subject.kpi_max, profiles, warnings)
 
 

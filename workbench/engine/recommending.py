@@ -29,6 +29,7 @@ from workbench.domain.topology import Node, Parallel, Series, Target, Vnf
 from workbench.engine.chain_models import Accepted, accepted_for
 from workbench.engine.clock import now
 from workbench.engine.composing import subject_of
+from workbench.engine.hosts import elsewhere
 from workbench.engine.judging import Judged, Order, examine, judge
 from workbench.engine.library import Library
 from workbench.engine.parts import chain_of, profiles_for, profiles_of, stand_alone
@@ -91,7 +92,8 @@ async def recommend(
     )
     answer = replace(answer, greedy=judged.greedy)
     issued, trouble = await _issued(library, given, order, answer, judged, store)
-    notes = [*profiles.unstored, *judged.notes, trouble]
+    here = elsewhere(given.session, given.view.host)
+    notes = [*here, *profiles.unstored, *judged.notes, trouble]
     if issued.id and (request.verify or request.on_lab):
         proof = Proof(library, pool, trials, request, order, examined.question, by, say)
         notes += await proof.of(issued)
