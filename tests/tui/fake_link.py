@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from textual.app import App
@@ -33,13 +34,24 @@ from workbench.domain.events import (
     Tick,
     UsageTick,
 )
+from workbench.domain.housekeeping import (
+    DeleteSession,
+    DuplicateSession,
+    RenameSession,
+    RestoreSession,
+    Trashed,
+)
 from workbench.domain.lab import HostFacts
 from workbench.domain.messages import (
     CampaignChoice,
     CampaignList,
     ContinueRun,
     Done,
+    EngineStatus,
     EventPage,
+    Exported,
+    ExportSession,
+    GetStatus,
     ListCampaigns,
     ListEvents,
     ListSessions,
@@ -73,7 +85,7 @@ from workbench.tui.app import WorkbenchApp
 from workbench.tui.screens.live import LiveScreen
 
 SESSION = "demo-1"
-LONGEST_S = 60
+LONGEST_S = 15
 """For anything to come on a machine that is busy with other things."""
 START = 1_790_000_000.0
 WLS = (10.0, 1600.0, 120.0, 440.0, 760.0, 900.0, 1100.0, 830.0)
@@ -207,7 +219,9 @@ class FakeClient:
 
     def __init__(self, events: list[Event] | None = None, sessions: bool = True) -> None:
         self.events = story() if events is None else events
-        self.sessions = sessions
+        self.listed = summaries() if sessions else []
+        self.trash: dict[str, SessionSummary] = {}
+        self.status = EngineStatus("0.1.0", "home", 42, START, "", (), 1)
         self.asked: list[Request] = []
         self.refuses: WorkbenchError | None = None
         self.closed = False
@@ -229,7 +243,7 @@ class FakeClient:
         self._changes.put_nowait(None)
 
     def commands(self) -> list[Request]:
-        queries = ListSessions | ListCampaigns | ListEvents | PlanCampaign
+        queries = ListSessions | ListCampaigns | ListEvents | PlanCampaign | GetStatus
         return [request for request in self.asked if not isinstance(request, queries)]
 
     def view(self) -> SessionView:
@@ -246,7 +260,24 @@ class FakeClient:
             raise self.refuses
         match request:
             case ListSessions():
-                return SessionList(tuple(summaries()) if self.sessions else ())
+                return SessionList(tuple(self.listed))
+            case GetStatus():
+                return self.status
+            case RenameSession(session=name, name=new):
+                self._replace(name, replace(self._listed(name), name=new))
+                return RunAccepted(new)
+            case DuplicateSession(session=name):
+                self.listed.append(replace(self._listed(name), name=f"{name}-1"))
+                return RunAccepted(f"{name}-1")
+            case DeleteSession(session=name):
+                self.trash[f"{name}@1"] = self._listed(name)
+                self._replace(name)
+                return Trashed(name, f"{name}@1")
+            case RestoreSession(ticket=ticket):
+                self.listed.append(self.trash.pop(ticket))
+                return RunAccepted(self.listed[-1].name)
+            case ExportSession(session=name, format=format):
+                return Exported(f"exports/{name}.{format}", ())
             case ListCampaigns():
                 return CampaignList(
                     (
@@ -276,6 +307,12 @@ class FakeClient:
             case _:
                 raise EngineError(f"the fake engine knows no {type(request).__name__}")
         return Done()
+
+    def _listed(self, name: str) -> SessionSummary:
+        return next(s for s in self.listed if s.name == name)
+
+    def _replace(self, name: str, *by: SessionSummary) -> None:
+        self.listed = [*by, *(s for s in self.listed if s.name != name)]
 
     @asynccontextmanager
     async def follow(self, session: str) -> AsyncIterator[Feed]:
@@ -320,6 +357,11 @@ def screen_text(app: App[Any]) -> str:
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
+def toasts(app: App[Any]) -> list[str]:
+    """What the user was told."""
+    return [note.message for note in app._notifications]
+
+
 async def until(pilot: Pilot[Any], condition: Callable[[], object], what: str = "") -> None:
     """Let the app work until the condition holds."""
     loop = asyncio.get_running_loop()
@@ -340,9 +382,11 @@ async def opened(
     async def connect() -> FakeClient:
         return client
 
-    app = WorkbenchApp(connect, **({"session": SESSION} | arguments))
+    app = WorkbenchApp(connect, **({"session": SESSION, "theme": "dark"} | arguments))
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and app.screen.connected)
+        await until(
+            pilot, lambda: isinstance(app.screen, LiveScreen) and app.screen.opened.connected
+        )
         await redrawn(pilot)
         yield pilot
 
@@ -351,7 +395,7 @@ async def redrawn(pilot: Pilot[Any]) -> str:
     """Everything that was told so far is folded and drawn; what the terminal shows then."""
     screen = pilot.app.screen
     await pilot.pause()
-    if isinstance(screen, LiveScreen) and screen.frozen is None:
+    if isinstance(screen, LiveScreen) and screen.opened.frozen is None:
         screen.draw()
     await pilot.pause()
     return screen_text(pilot.app)

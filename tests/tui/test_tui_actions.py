@@ -7,36 +7,46 @@ import sys
 from itertools import combinations
 
 import pytest
-from fake_link import FakeClient, opened, story
+from fake_link import FakeClient, opened, redrawn, screen_text, story, toasts, until
 
 from workbench.domain.events import RunPaused
-from workbench.tui.actions import ACTIONS, Place, actions_of
+from workbench.tui.actions import ACTIONS, PLACES, in_places
 from workbench.tui.app import WorkbenchApp
-from workbench.tui.screens.live import LiveScreen
-from workbench.tui.screens.sessions import SessionsScreen
+from workbench.tui.catalogue import SCREENS
+from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.dialogs import HelpScreen
 
 HEAVY = ("duckdb", "aiodocker", "sklearn", "scipy", "numpy", "pydantic", "aiohttp", "asyncssh")
+NAMES = [screen.name for screen in SCREENS]
 
 
-def test_ids_are_unique() -> None:
+def test_ids_are_unique_and_places_exist() -> None:
     ids = [action.id for action in ACTIONS]
     assert len(set(ids)) == len(ids)
+    assert {action.place for action in ACTIONS} <= set(PLACES)
 
 
-@pytest.mark.parametrize(("place", "screen"), [("live", LiveScreen), ("sessions", SessionsScreen)])
-def test_every_action_has_a_handler(place: Place, screen: type) -> None:
-    for action in actions_of(place):
-        owner = WorkbenchApp if action.place == "anywhere" else screen
-        assert hasattr(owner, f"action_{action.handler}"), action.id
+def test_screens_have_different_names_keys_and_titles() -> None:
+    for field in ("name", "key", "title", "summary"):
+        values = [getattr(screen, field) for screen in SCREENS]
+        assert len(set(values)) == len(values), field
+
+
+async def test_every_action_has_a_handler_and_every_screen_its_name() -> None:
+    async with opened(FakeClient()):
+        for entry in SCREENS:
+            screen = entry.make()
+            assert entry.name == screen.NAME
+            for action in in_places(entry.places):
+                owner = WorkbenchApp if action.place == "anywhere" else type(screen)
+                assert hasattr(owner, f"action_{action.method}"), (entry.name, action.id)
 
 
 @pytest.mark.parametrize("state", ["running", "paused", "finished", "lost", "replay", "frozen"])
 async def test_no_key_means_two_things_at_once(state: str) -> None:
     client = FakeClient(story(finished=state == "finished"))
-    arguments = {"replay_speed": 1.0} if state == "replay" else {}
+    arguments = {"replay_speed": 1000.0} if state == "replay" else {}
     async with opened(client, **arguments) as pilot:
-        screen = pilot.app.screen
-        assert isinstance(screen, LiveScreen)
         if state == "paused":
             client.tell(RunPaused(""))
         if state == "frozen":
@@ -44,16 +54,60 @@ async def test_no_key_means_two_things_at_once(state: str) -> None:
         if state == "lost":
             client.die()
         await pilot.pause()
-        for one, other in combinations(screen.offered(), 2):
-            assert not set(one.keys) & set(other.keys), (one.id, other.id)
+        for name in NAMES:
+            await pilot.press(next(s.key for s in SCREENS if s.name == name))
+            await redrawn(pilot)
+            screen = pilot.app.screen
+            assert isinstance(screen, WorkbenchScreen)
+            assert name == screen.NAME
+            for one, other in combinations(screen.offered(), 2):
+                assert not set(one.keys) & set(other.keys), (name, one.id, other.id)
 
 
-async def test_keys_can_be_bound_anew_by_id() -> None:
+async def test_every_screen_is_reached_by_key_palette_and_mouse() -> None:
+    async with opened(FakeClient(), (120, 34)) as pilot:
+        for way in ("key", "palette", "mouse"):
+            for entry in reversed(SCREENS):
+                if way == "key":
+                    await pilot.press(entry.key)
+                elif way == "palette":
+                    await pilot.press("ctrl+p", *f"go: {entry.title.lower()}", "enter")
+                    await pilot.pause(0.05)
+                    await pilot.press("enter") if pilot.app.screen.is_modal else None
+                else:
+                    column = screen_text(pilot.app).splitlines()[0].index(entry.title)
+                    await pilot.click("#tabs", offset=(column, 0))
+                await pilot.pause()
+                assert isinstance(pilot.app.screen, WorkbenchScreen), (way, entry.name)
+                assert entry.name == pilot.app.screen.NAME, way
+
+
+async def test_a_screen_needs_an_open_session_and_says_so() -> None:
+    async def connect() -> FakeClient:
+        return FakeClient()
+
+    app = WorkbenchApp(connect, theme="dark")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("9", "4")
+        assert app.screen.NAME == "sessions"
+        await pilot.click("#tabs", offset=(14, 0))
+        await until(pilot, lambda: toasts(app), "the toast")
+        assert toasts(app) == ["Open a session first: ⏎ on its line."]
+
+
+async def test_help_of_every_screen_tells_what_it_is_for_and_lists_its_keys() -> None:
     async with opened(FakeClient()) as pilot:
-        pilot.app.set_keymap({"view.freeze": "ctrl+f"})
-        await pilot.press("ctrl+f")
-        assert isinstance(pilot.app.screen, LiveScreen)
-        assert pilot.app.screen.frozen is not None
+        for entry in SCREENS:
+            await pilot.press(entry.key, "question_mark")
+            await pilot.pause()
+            help = pilot.app.screen
+            assert isinstance(help, HelpScreen)
+            told = " ".join(help._text().split())
+            for action in in_places(entry.places):
+                assert action.help in told or action.area == "replay", (entry.name, action.id)
+            assert entry.about in told
+            assert entry.summary in screen_text(pilot.app)
+            await pilot.press("escape")
 
 
 def test_a_screen_pulls_in_nothing_heavy() -> None:

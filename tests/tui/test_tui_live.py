@@ -124,7 +124,7 @@ async def test_next_and_previous_go_round(keys: str, index: int) -> None:
         for key in keys:
             await pilot.press(key)
         selected = live(pilot).shown.selected(live(pilot).choice)
-        assert selected is live(pilot).live.view.configurations[index]
+        assert selected is live(pilot).opened.live.view.configurations[index]
 
 
 async def test_the_list_scrolls_to_the_selection() -> None:
@@ -263,7 +263,7 @@ async def test_freeze_holds_the_drawing_while_measuring_goes_on() -> None:
             SampleTaken(sample(OperatingPoint(name, configuration, 830.0), 99)),
             Noted("info", "a note"),
         )
-        await until(pilot, lambda: live(pilot).live.view.samples_taken == 22, "still folded")
+        await until(pilot, lambda: live(pilot).opened.live.view.samples_taken == 22, "still folded")
         live(pilot).draw()
         assert "21/80" in screen_text(pilot.app)
         await pilot.press("j")
@@ -277,7 +277,7 @@ async def test_freeze_holds_the_drawing_while_measuring_goes_on() -> None:
 
 
 async def test_help_lists_the_keys_and_explains_the_marks() -> None:
-    async with opened(FakeClient(), (80, 60)) as pilot:
+    async with opened(FakeClient(), (80, 110)) as pilot:
         await pilot.press("question_mark")
         await pilot.pause()
         assert isinstance(pilot.app.screen, HelpScreen)
@@ -346,7 +346,7 @@ async def test_a_command_is_sent_once_the_engine_answers() -> None:
     client = FakeClient()
     async with opened(client, session=None, command=RunCampaign("demo")) as pilot:
         assert client.commands() == [RunCampaign("demo")]
-        assert live(pilot).session == SESSION
+        assert live(pilot).opened.session == SESSION
 
 
 async def test_a_terminal_that_is_too_small_says_so_and_grows_again() -> None:
@@ -401,6 +401,6 @@ async def test_a_modal_question_does_not_stop_the_folding() -> None:
         screen = live(pilot)
         await pilot.press("s")
         client.tell(SampleTaken(sample(OperatingPoint(name, configuration, 830.0), 99)))
-        await until(pilot, lambda: screen.live.view.samples_taken == 22, "folded")
+        await until(pilot, lambda: screen.opened.live.view.samples_taken == 22, "folded")
         await pilot.press("n")
         assert "22/80" in await redrawn(pilot)

@@ -23,7 +23,7 @@ async def picker(
     async def connect() -> FakeClient:
         return client
 
-    app = WorkbenchApp(connect)
+    app = WorkbenchApp(connect, theme="dark")
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: until_shown in screen_text(app), until_shown)
         yield pilot
@@ -134,13 +134,13 @@ async def test_replay_plays_the_events_to_the_same_screen() -> None:
         assert "p Play" in screen_text(pilot.app)
         for _ in range(8):
             await pilot.press("plus")
-        assert screen.replay is not None
-        assert screen.replay.speed == 128
+        assert screen.opened.replay is not None
+        assert screen.opened.replay.speed == 128
         await pilot.press("minus")
-        assert screen.replay.speed == 64
+        assert screen.opened.replay.speed == 64
         await pilot.press("plus", "p")
         await until(pilot, lambda: "REPLAY ended" in screen_text(pilot.app), "the end")
-        assert screen.live.view == client.view()
+        assert screen.opened.live.view == client.view()
         assert "FINISHED" in await redrawn(pilot)
         assert client.commands() == []
 

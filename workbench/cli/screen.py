@@ -8,6 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from workbench.domain.messages import ResumeSession, RunCampaign
+    from workbench.tui.places import Files
 
 
 def open_screen(
@@ -37,8 +38,42 @@ def open_screen(
     from workbench.tui.app import WorkbenchApp
 
     app = WorkbenchApp(
-        lambda: started_client(http), session=session, command=command, replay_speed=replay_speed
+        lambda: started_client(http),
+        session=session,
+        command=command,
+        replay_speed=replay_speed,
+        files=files_of_user(),
     )
     app.run()
     if app.return_code:
         raise typer.Exit(app.return_code)
+
+
+def files_of_user() -> Files:
+    """Settings, pictures and workspaces of who sits at this terminal."""
+    from pathlib import Path
+
+    from workbench import paths
+    from workbench.cli.context import current_workspace, settings
+    from workbench.tui.memory import Memory
+    from workbench.tui.places import Files
+
+    memory = Memory(paths.screen_memory())
+    memory.opened(str(current_workspace().root))
+
+    def others() -> tuple[str, ...]:
+        here = str(current_workspace().root)
+        known = (folder for folder in Memory(memory.path).workspaces if folder != here)
+        return tuple(folder for folder in known if (Path(folder) / "sessions").is_dir())
+
+    def choose(folder: str) -> None:
+        settings.workspace = Path(folder)
+        memory.opened(folder)
+
+    return Files(
+        keys=paths.keys_file(),
+        memory=memory.path,
+        pictures=lambda: current_workspace().exports,
+        workspaces=others,
+        choose_workspace=choose,
+    )

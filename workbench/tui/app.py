@@ -1,4 +1,8 @@
-"""The application: one connection to an engine, and the screens that share it."""
+"""The application: one connection to an engine, one open session, and the screens that share them.
+
+Everything that a screen may want from its surroundings is a method here: `client`, `tell`, `say`,
+`go`, `open_session`, `watch`, `key`. `docs/screens.md` shows a screen that uses them.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,38 @@ import os
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from textual.app import App
-from textual.binding import BindingType
 from textual.screen import Screen
 
-from workbench.domain.messages import ResumeSession, RunCampaign
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.messages import Done, Request, ResumeSession, RunCampaign
+from workbench.domain.sessions import SessionSummary
 from workbench.link.client import Client
-from workbench.tui.actions import bindings
-from workbench.tui.canvas import GLYPHS
+from workbench.tui import keymap, picture
+from workbench.tui.actions import in_places
+from workbench.tui.catalogue import SCREENS, entry
+from workbench.tui.jump import JumpScreen
+from workbench.tui.memory import Memory
 from workbench.tui.palette import ActionProvider
-from workbench.tui.plot import terminal_glyphs
+from workbench.tui.places import Files, places_text
+from workbench.tui.plot import ProfilePlot
 from workbench.tui.replay import Replay
-from workbench.tui.screens.base import WorkbenchScreen
-from workbench.tui.screens.dialogs import HelpScreen
-from workbench.tui.screens.live import LiveScreen
+from workbench.tui.screens.base import WorkbenchScreen, bind
+from workbench.tui.screens.dialogs import HelpScreen, MessageScreen
 from workbench.tui.screens.sessions import SessionsScreen
-from workbench.tui.theme import DARK, LIGHT
+from workbench.tui.text import plain, plain_lines
+from workbench.tui.theme import THEMES, fitting
+from workbench.tui.tour import Tour
+from workbench.tui.undo import Undo, Undos
 from workbench.tui.vanishing import watch_terminal
+from workbench.tui.watch import Watch
+from workbench.tui.widgets.tabs import Tab
+
+Level = Literal["information", "warning", "error"]
+LONGEST_COPY = 100_000
+"""Bytes; terminals ignore longer OSC 52 sequences without a word."""
 
 
 class WorkbenchApp(App[None]):
@@ -33,11 +50,12 @@ class WorkbenchApp(App[None]):
 
     `connect` yields a client and is called again for `reconnect`. `command` is sent once it is
     there and its session opened; `session` is opened as it is, or replayed at `replay_speed`.
+    `screen` is the one shown first. `files` says where settings and pictures are, and what other
+    workspaces there are; without it nothing is read or written.
     """
 
     TITLE = "workbench"
     CSS_PATH = Path(__file__).with_name("workbench.tcss")
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("anywhere")]
     COMMANDS: ClassVar = {ActionProvider}
     ENABLE_COMMAND_PALETTE = True
 
@@ -48,26 +66,48 @@ class WorkbenchApp(App[None]):
         session: str | None = None,
         command: RunCampaign | ResumeSession | None = None,
         replay_speed: float | None = None,
+        screen: str = "",
+        theme: str = "",
+        files: Files | None = None,
     ) -> None:
         # Textual turns colours to greys for NO_COLOR, and to none at all where ANSI is native.
+        environment = dict(os.environ)  # Textual takes NO_COLOR out of the real one
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        self.files = files or Files()
+        self.memory = Memory(self.files.memory)
+        self.keymap = keymap.load(self.files.keys)
+        self.undos = Undos()
+        self.tour = Tour()
+        self.opened = Watch()
+        self.known_sessions: tuple[SessionSummary, ...] = ()
+        """As the list of sessions knew them last."""
         self._connect = connect
         self._link: asyncio.Task[Client] | None = None
-        self._first: LiveScreen | None = None
+        self._kept: dict[str, WorkbenchScreen] = {}
+        self._first: Watch | None = None
+        self._first_screen = screen or "live"
         if session is not None or command is not None:
             replay = Replay(replay_speed) if replay_speed is not None else None
-            self._first = LiveScreen(session or "", command=command, replay=replay)
+            self._first = Watch(session or "", command=command, replay=replay)
         self.animation_level = "none"
-        self.register_theme(DARK)
-        self.register_theme(LIGHT)
-        self.theme = DARK.name
+        for known in THEMES.values():
+            self.register_theme(known)
+        chosen = theme or fitting(environment)
+        if not theme and self.memory.theme in THEMES and chosen == "dark":
+            chosen = self.memory.theme
+        self.theme = THEMES[chosen].name
+        bind(self, in_places(["anywhere"], self.keymap.actions))
 
     def get_default_screen(self) -> Screen[None]:
         return SessionsScreen()
 
     def on_mount(self) -> None:
         if self._first is not None:
-            self.push_screen(self._first)
+            self._open(self._first, self._first_screen)
+        elif self.files.memory is not None and not self.memory.toured:
+            self.tour.begin()
+        for problem in self.keymap.problems:
+            self.say(problem, "warning")
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGHUP, signal.SIGTERM):
@@ -86,28 +126,262 @@ class WorkbenchApp(App[None]):
         return await asyncio.shield(self._link)
 
     def reconnect(self) -> None:
-        """Forget the connection; the next `client` makes a new one."""
+        """Forget the connection; the next `client` makes a new one. The open session goes on."""
         self.run_worker(_hang_up(self._link), exit_on_error=False)
         self._link = None
+        if self.opened.session or self.opened.command:
+            self.opened.forget_loss()
+            self._follow()
+
+    def tell(self, request: Request, done: str, then: Callable[[], object] | None = None) -> None:
+        """Send a command without holding up the keys; say what came of it."""
+
+        async def send() -> None:
+            try:
+                reply = await (await self.client()).ask(request)
+            except (WorkbenchError, OSError) as error:
+                self.say(str(error), "error")
+                return
+            self.say(reply.note if isinstance(reply, Done) and reply.note else done)
+            if then is not None:
+                then()
+
+        self.run_worker(send())
+
+    def choose_workspace(self, folder: str) -> None:
+        """Leave this workspace's engine as it is, and meet that of another one."""
+        self.close_session()
+        self.files.choose_workspace(folder)
+        self.reconnect()
+        self.screen_stack[0].post_message(SessionsScreen.Elsewhere())
+
+    # ------------------------------------------------------------------------- words
+
+    def say(self, message: str, level: Level = "information", *, undo: Undo | None = None) -> None:
+        """A toast: what happened, and the key that takes it back."""
+        text = plain_lines(message)
+        if undo is not None:
+            self.undos.add(undo)
+            text += f" {self.key('app.undo')} takes it back."
+        self.notify(text, severity=level, markup=False)
+        self.redraw()
+
+    def key(self, id: str) -> str:
+        """The first key of an action, as people write it."""
+        return next(action.first_key for action in self.keymap.actions if action.id == id)
+
+    def redraw(self) -> None:
+        """Let the screen on top say what is so now."""
+        if isinstance(self.screen, WorkbenchScreen) and self.screen.is_mounted:
+            self.screen.draw()
+
+    # ------------------------------------------------------------------------- screens
+
+    def open_session(
+        self,
+        session: str = "",
+        *,
+        command: RunCampaign | ResumeSession | None = None,
+        replay: Replay | None = None,
+        screen: str = "live",
+    ) -> None:
+        """Show a session, live or replayed, or the one that `command` will make."""
+        self.close_session()
+        self._open(Watch(session, command=command, replay=replay), screen)
+
+    def close_session(self) -> None:
+        """Forget the open session and its screens; the run goes on."""
+        self._show_sessions()
+        self.workers.cancel_group(self, "watch")
+        self.opened = Watch()
+        for name, screen in self._kept.items():
+            self.uninstall_screen(name)
+            screen.remove()
+        self._kept.clear()
+
+    def go(self, name: str) -> None:
+        """Show a screen; it finds everything as it was left."""
+        if not self.can_go(name):
+            if entry(name).of_session and not self.is_open:
+                self.say(f"Open a session first: {self.key('session.open')} on its line.")
+            return
+        if name == SessionsScreen.NAME:
+            self._show_sessions()
+            return
+        if name not in self._kept:
+            self._kept[name] = entry(name).make()
+            self.install_screen(self._kept[name], name)
+        if len(self.screen_stack) > 1:
+            self.switch_screen(name)
+        else:
+            self.push_screen(name)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a session that screens could show."""
+        return bool(self.opened.session or self.opened.command)
+
+    def can_go(self, name: str) -> bool:
+        here = self._here()
+        return name != here and (self.is_open or not entry(name).of_session)
+
+    def tabs(self) -> tuple[Tab, ...]:
+        here = self._here()
+        return tuple(
+            Tab(
+                screen.name,
+                self.key(f"go.{screen.name}"),
+                screen.title,
+                screen.name == here,
+                self.is_open or not screen.of_session,
+            )
+            for screen in SCREENS
+        )
+
+    def _here(self) -> str:
+        """The name of the full screen that is shown, whatever dialog lies over it."""
+        full = [screen for screen in self.screen_stack if isinstance(screen, WorkbenchScreen)]
+        return full[-1].NAME if full else ""
+
+    def _open(self, watch: Watch, screen: str) -> None:
+        self.opened = watch
+        self._follow()
+        self.go(screen)
+
+    def _follow(self) -> None:
+        self.run_worker(self._see(self.opened), group="watch", exclusive=True)
+
+    async def _see(self, watch: Watch) -> None:
+        await watch.follow(self.client)
+        if watch.refused is not None and watch is self.opened:
+            error = watch.refused
+            self.push_screen(MessageScreen(error.title, plain_lines(str(error))))
+
+    def _show_sessions(self) -> None:
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
 
     # ------------------------------------------------------------------------- actions
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        screen = self.screen
+        conditions: dict[str, Callable[[], bool]] = {
+            "go": lambda: self.can_go(str(parameters[0])),
+            "undo": lambda: bool(self.undos),
+            "copy": lambda: isinstance(screen, WorkbenchScreen) and bool(screen.copied()[1]),
+            "picture": lambda: self.files.pictures is not None,
+            "plot_picture": lambda: self.files.pictures is not None and bool(self._plot()),
+            "end_tour": lambda: self.tour.step > 0,
+        }
+        if action in conditions:
+            return conditions[action]()
+        return super().check_action(action, parameters)
+
+    def action_go(self, name: str) -> None:
+        self.go(name)
+
     def action_help(self) -> None:
-        if isinstance(self.screen, WorkbenchScreen):
-            actions = self.screen.explained()
-            self.push_screen(HelpScreen(actions, GLYPHS[terminal_glyphs()]))
+        screen = self.screen
+        if isinstance(screen, WorkbenchScreen):
+            about = f"{screen.entry.summary}.\n\n{screen.entry.about}"
+            help = HelpScreen(screen.entry.title, about, screen.explained(), screen.legend())
+            self.push_screen(help)
 
     def action_palette(self) -> None:
         if isinstance(self.screen, WorkbenchScreen):
             self.action_command_palette()
 
-    def action_theme(self) -> None:
-        self.theme = LIGHT.name if self.theme == DARK.name else DARK.name
+    @property
+    def theme_name(self) -> str:
+        """By the name that a user knows."""
+        return self.theme.removeprefix("workbench-")
 
-    def show_sessions(self) -> None:
-        """Close whatever lies over the sessions."""
-        while len(self.screen_stack) > 1:
-            self.pop_screen()
+    def action_theme(self) -> None:
+        names = list(THEMES)
+        now = names.index(self.theme_name) if self.theme_name in names else 0
+        self.use_theme(names[(now + 1) % len(names)])
+
+    def use_theme(self, name: str) -> None:
+        self.theme = THEMES[name].name
+        self.memory.theme = name
+        self.say(f"Theme {name}.")
+
+    def watch_theme(self, theme: str) -> None:
+        self.set_class(self.no_color or theme == THEMES["mono"].name, "-mono")
+
+    def action_undo(self) -> None:
+        undo = self.undos.latest()
+        if undo is None:
+            return
+
+        async def take_back() -> None:
+            try:
+                self.say(await undo.take_back())
+            except (WorkbenchError, OSError) as error:
+                self.say(f"{undo.what} cannot be taken back: {error}", "error")
+
+        self.run_worker(take_back())
+
+    def action_copy(self) -> None:
+        """By OSC 52, which the user's own terminal carries out, wherever this runs."""
+        if not isinstance(self.screen, WorkbenchScreen):
+            return
+        what, text = self.screen.copied()
+        if len(text.encode()) > LONGEST_COPY:
+            self.say(f"Not copied: {what} is longer than terminals take. Export it.", "warning")
+        elif os.environ.get("TERM") == "linux":
+            self.say("Not copied: this console has no clipboard.", "warning")
+        else:
+            self.copy_to_clipboard(text)
+            self.say(f"Copied {what}, if your terminal lets programs copy (OSC 52).")
+
+    def action_picture(self) -> None:
+        self._write_picture(picture.of_screen(self, self._picture_title()), self._here())
+
+    def action_plot_picture(self) -> None:
+        if (plot := self._plot()) is not None:
+            self._write_picture(picture.of_widget(plot, self._picture_title()), "plot")
+
+    def _plot(self) -> ProfilePlot | None:
+        return next((plot for plot in self.screen.query(ProfilePlot) if plot.display), None)
+
+    def _picture_title(self) -> str:
+        return plain(f"workbench {self.opened.session}".rstrip())
+
+    def _write_picture(self, svg: str, what: str) -> None:
+        assert self.files.pictures is not None
+        try:
+            path = picture.write(svg, self.files.pictures(), self.opened.session, what)
+        except WorkbenchError as error:
+            self.say(str(error), "error")
+        else:
+            self.say(f"Wrote {path}.")
+
+    def action_jump(self) -> None:
+        if isinstance(self.screen, WorkbenchScreen):
+            self.push_screen(JumpScreen(list(self.screen.jump_targets())), _carry_out)
+
+    def action_places(self) -> None:
+        async def show() -> None:
+            self.push_screen(MessageScreen("Places", plain_lines(await places_text(self))))
+
+        self.run_worker(show())
+
+    def action_tour(self) -> None:
+        self.tour.next()
+        if not self.tour.step:
+            self.memory.toured = True
+        self.redraw()
+
+    def action_end_tour(self) -> None:
+        self.tour.end()
+        self.memory.toured = True
+        self.redraw()
+
+
+def _carry_out(chosen: Callable[[], object] | None) -> None:
+    if chosen is not None:
+        chosen()
 
 
 async def _hang_up(link: asyncio.Task[Client] | None) -> None:

@@ -24,6 +24,8 @@ class Mark:
     low: float | None
     high: float | None
     valid: bool
+    chosen: bool = False
+    """The user went to it: it stands between brackets."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,7 @@ class _Painter:
             self._error_bar(mark)
         # Valid samples last: where both lie in one cell, the invalid one still has its entry in
         # the list, while a hidden valid one would make the curve look unsupported.
-        for mark in sorted(self.figure.marks, key=lambda m: m.valid):
+        for mark in sorted(self.figure.marks, key=lambda m: (m.chosen, m.valid)):
             self._mark(mark)
         if self.figure.limit:
             self._limit_label(self.figure.limit)
@@ -276,7 +278,11 @@ class _Painter:
     def _mark(self, mark: Mark) -> None:
         row = 0 if mark.y is None else self.row(mark.y)
         glyph = self.glyphs.valid if mark.valid else self.glyphs.invalid
-        self.canvas.put(self.column(mark.x), row, glyph, "sample" if mark.valid else "invalid")
+        style = "chosen" if mark.chosen else "sample" if mark.valid else "invalid"
+        self.canvas.put(self.column(mark.x), row, glyph, style)
+        if mark.chosen:
+            self.canvas.put(self.column(mark.x) - 1, row, self.glyphs.ask_left, style)
+            self.canvas.put(self.column(mark.x) + 1, row, self.glyphs.ask_right, style)
 
     def _label(self, line: Line) -> None:
         """The interval and the label in the first row from the top where both are free."""

@@ -39,7 +39,7 @@ class ProfilePlot(Widget):
     """Draws one figure; redraws only when the figure, the size or the theme changes."""
 
     STYLES: ClassVar[tuple[str, ...]] = (
-        "axis", "tick", "band", "curve", "bar", "sample", "invalid", "asked", "vertical",
+        "axis", "tick", "band", "curve", "bar", "sample", "invalid", "chosen", "asked", "vertical",
         "breakpoint", "limit", "threshold", "note",
     )  # fmt: skip
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"plot--{name}" for name in STYLES}
@@ -52,6 +52,7 @@ class ProfilePlot(Widget):
     ProfilePlot > .plot--bar { color: $foreground; }
     ProfilePlot > .plot--sample { color: $foreground; text-style: bold; }
     ProfilePlot > .plot--invalid { color: $error; text-style: bold; }
+    ProfilePlot > .plot--chosen { text-style: bold reverse; }
     ProfilePlot > .plot--asked { color: $warning; text-style: bold; }
     ProfilePlot > .plot--vertical { color: $success; }
     ProfilePlot > .plot--breakpoint { color: $success; text-style: bold; }

@@ -43,6 +43,8 @@ class Choice:
     """What the user chose to look at; None is *whatever is being measured* or the default."""
 
     key: str | None = None
+    sample: str = ""
+    """Id of a sample that was gone to; empty: the last one of the configuration."""
     kpi: str | None = None
     log_x: bool | None = None
     log_y: bool = True
@@ -106,7 +108,7 @@ def figure(shown: Shown, choice: Choice) -> Figure:
     asked = selected.asked
     return Figure(
         x_range=(plan.primary.low, plan.primary.high) if plan else None,
-        marks=tuple(_mark(sample, kpi) for sample in selected.samples),
+        marks=tuple(_mark(sample, kpi, choice.sample) for sample in selected.samples),
         fit=Fit(curve.wl, curve.mean, curve.low, curve.high) if curve else None,
         asked=Asked(asked.wl, asked.low, asked.high) if asked else None,
         lines=tuple(
@@ -121,11 +123,11 @@ def figure(shown: Shown, choice: Choice) -> Figure:
     )
 
 
-def _mark(sample: SamplePoint, kpi: str) -> Mark:
-    estimate = sample.kpis.get(kpi)
+def _mark(sample: SamplePoint, kpi: str, chosen: str) -> Mark:
+    estimate, this = sample.kpis.get(kpi), sample.id == chosen
     if estimate is None:
-        return Mark(sample.wl, None, None, None, sample.valid)
-    return Mark(sample.wl, estimate.value, estimate.low, estimate.high, sample.valid)
+        return Mark(sample.wl, None, None, None, sample.valid, this)
+    return Mark(sample.wl, estimate.value, estimate.low, estimate.high, sample.valid, this)
 
 
 def _limit(view: SessionView, kpi: str) -> Limit | None:
@@ -193,19 +195,35 @@ def ranked(view: SessionView, item: ConfigurationView) -> list[Breakpoint]:
     return sorted(item.breakpoints, key=lambda b: b.rule != _headline_rule(view))
 
 
-def last_sample(shown: Shown, choice: Choice) -> Row:
+def sample_row(shown: Shown, choice: Choice) -> Row:
+    """The sample that was gone to, else the last one."""
     selected = shown.selected(choice)
     if selected is None or not selected.samples:
         return ((" last sample ", "dim"), ("none", "dim"))
-    sample, kpi = selected.samples[-1], shown.kpi(choice)
+    chosen = next((s for s in selected.samples if s.id == choice.sample), None)
+    sample, kpi = chosen or selected.samples[-1], shown.kpi(choice)
     value = sample.kpis.get(kpi)
     figure = text.estimate(value) if value else "not stated"
     spans: list[Span] = [
-        (" last sample ", "dim"),
+        (" this sample " if chosen else " last sample ", "dim"),
         (f"wl {text.number(sample.wl)}  {text.kpi_name(kpi)} {figure}  ", ""),
         *flags(sample),
     ]
     return tuple(spans)
+
+
+def table_of(shown: Shown, choice: Choice) -> tuple[str, str]:
+    """The configuration's name, and its samples with the KPI as tab-separated text."""
+    selected, kpi = shown.selected(choice), shown.kpi(choice)
+    if selected is None or not selected.samples:
+        return "", ""
+    lines = ["\t".join(("wl", "repetition", kpi, "low", "high", "valid", "reason"))]
+    for sample in selected.samples:
+        value = sample.kpis.get(kpi)
+        figures = (value.value, value.low, value.high) if value else ("", "", "")
+        fields = (sample.wl, sample.repetition, *figures, sample.valid, sample.reason)
+        lines.append("\t".join(text.plain(str(field)) for field in fields))
+    return name_of(shown.view, selected), "\n".join(lines) + "\n"
 
 
 def flags(sample: SamplePoint) -> tuple[Span, ...]:

@@ -21,6 +21,21 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() else "·" for c in text)
 
 
+def plain_lines(text: str) -> str:
+    """`plain`, line by line."""
+    return "\n".join(plain(line) for line in text.splitlines())
+
+
+def wrapped(words: str, width: int) -> list[str]:
+    """Lines of whole words."""
+    lines = [""]
+    for word in words.split():
+        if len(lines[-1]) + len(word) + 1 > width:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".lstrip()
+    return lines
+
+
 def number(value: float) -> str:
     """Three digits and an SI prefix: `0.3`, `12.5`, `780`, `1.25k`, `16k`."""
     if not math.isfinite(value):

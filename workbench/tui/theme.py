@@ -1,8 +1,14 @@
-"""Two themes from the palette of Okabe and Ito, which stays distinct for colour-blind readers."""
+"""Five themes. Nothing on a screen is said by colour alone, so monochrome loses no meaning.
+
+Dark and light are shades of the palette of Okabe and Ito; `workbench-safe` is the palette itself,
+on black. `workbench-ansi` uses the terminal's own 16 colours, `workbench-mono` none at all.
+"""
 
 from __future__ import annotations
 
-from textual.theme import Theme
+from collections.abc import Mapping
+
+from textual.theme import BUILTIN_THEMES, Theme
 
 DARK = Theme(
     name="workbench-dark",
@@ -33,3 +39,83 @@ LIGHT = Theme(
     panel="#E4E7E9",
     dark=False,
 )
+
+SAFE = Theme(
+    name="workbench-safe",
+    primary="#56B4E9",
+    secondary="#CC79A7",
+    accent="#F0E442",
+    success="#009E73",
+    warning="#E69F00",
+    error="#D55E00",
+    foreground="#FFFFFF",
+    background="#000000",
+    surface="#000000",
+    panel="#262626",
+    dark=True,
+)
+
+_VARIABLES = BUILTIN_THEMES["ansi-dark"].variables
+"""What Textual's own widgets ask of a theme that leaves colours to the terminal."""
+
+ANSI = Theme(
+    name="workbench-ansi",
+    ansi=True,
+    primary="ansi_cyan",
+    secondary="ansi_magenta",
+    accent="ansi_cyan",
+    success="ansi_green",
+    warning="ansi_yellow",
+    error="ansi_red",
+    foreground="ansi_default",
+    background="ansi_default",
+    surface="ansi_default",
+    panel="ansi_default",
+    boost="ansi_default",
+    dark=True,
+    variables=_VARIABLES,
+)
+
+MONO = Theme(
+    name="workbench-mono",
+    ansi=True,
+    primary="ansi_default",
+    secondary="ansi_default",
+    accent="ansi_default",
+    success="ansi_default",
+    warning="ansi_default",
+    error="ansi_default",
+    foreground="ansi_default",
+    background="ansi_default",
+    surface="ansi_default",
+    panel="ansi_default",
+    boost="ansi_default",
+    dark=True,
+    variables={
+        name: "none" if name.endswith("text-style") else "ansi_default" for name in _VARIABLES
+    },
+)
+
+THEMES: Mapping[str, Theme] = {
+    theme.name.removeprefix("workbench-"): theme for theme in (DARK, LIGHT, SAFE, ANSI, MONO)
+}
+"""By the name that a user knows: `dark`, `light`, `safe`, `ansi`, `mono`."""
+
+SUMMARIES: Mapping[str, str] = {
+    "dark": "Dark background",
+    "light": "Light background",
+    "safe": "The colours of Okabe and Ito, distinct for colour-blind readers",
+    "ansi": "The 16 colours of your terminal",
+    "mono": "No colours",
+}
+
+
+def fitting(environment: Mapping[str, str]) -> str:
+    """The theme that suits a terminal which says what it is."""
+    if "NO_COLOR" in environment:
+        return "mono"
+    if environment.get("COLORTERM", "") in ("truecolor", "24bit"):
+        background = environment.get("COLORFGBG", "").rpartition(";")[2]
+        return "light" if background in ("7", "15") else "dark"
+    term = environment.get("TERM", "")
+    return "dark" if "256color" in term or "direct" in term or not term else "ansi"

@@ -1,31 +1,46 @@
-"""What all screens of the workbench share: their size classes, the line of keys, availability."""
+"""What all screens of the workbench share: size classes, keys in force, availability, tabs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from textual.actions import parse
+from textual.binding import BindingsMap
+from textual.css.query import NoMatches
 from textual.events import Resize
+from textual.geometry import Offset
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Static
 
-from workbench.tui.actions import Action, Place, actions_of
+from workbench.tui.actions import Action, in_places
+from workbench.tui.catalogue import Entry, entry
 from workbench.tui.widgets.keys import KeyLine
+from workbench.tui.widgets.listing import Listing
+from workbench.tui.widgets.table import Table
+from workbench.tui.widgets.tabs import TabLine
 
 if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp
 
 SMALLEST = (60, 15)
-RESUMABLE = ("interrupted", "stopped", "failed")
-"""States that `ResumeSession` can go on from."""
 WATCHED_PACE = 20.0
 """Lab seconds per second of a simulated run that is started to be watched."""
 TOO_SMALL = f"terminal too small: needs {SMALLEST[0]}x{SMALLEST[1]}"
+
+MOST_LINES = 10**9
+
+Target = tuple[Offset, Callable[[], object]]
+"""A place on the screen that jump mode puts a letter on, and what the letter does."""
 
 
 class WorkbenchScreen(Screen[None]):
     """A full screen; below `SMALLEST` it says so and draws nothing else."""
 
-    PLACE: ClassVar[Place]
+    NAME: ClassVar[str]
+    """Its name in the catalogue."""
     AUTO_FOCUS = ""  # keys belong to the screen until a list or a line of input asks for them
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012  # Textual types it so
         (0, "-too-narrow"),
@@ -45,6 +60,13 @@ class WorkbenchScreen(Screen[None]):
     def workbench(self) -> WorkbenchApp:
         return cast("WorkbenchApp", self.app)
 
+    @property
+    def entry(self) -> Entry:
+        return entry(self.NAME)
+
+    def on_mount(self) -> None:
+        bind(self, self.own_actions())
+
     def on_screen_resume(self) -> None:
         """Size classes change by a resize, of which only the screen on top had heard."""
         self.post_message(Resize(self.app.size, self.app.size))
@@ -53,20 +75,106 @@ class WorkbenchScreen(Screen[None]):
     def too_small(self) -> bool:
         return self.has_class("-too-narrow") or self.has_class("-too-low")
 
-    def offered(self) -> tuple[Action, ...]:
-        """The actions that can be done now."""
-        return tuple(
-            action
-            for action in actions_of(self.PLACE)
-            if action.place == "anywhere" or self.check_action(action.handler, ())
-        )
+    # ------------------------------------------------------------------------- actions
+
+    def own_actions(self) -> tuple[Action, ...]:
+        """Those that this screen carries out; the application carries out the others."""
+        places = [place for place in self.entry.places if place != "anywhere"]
+        return in_places(places, self.workbench.keymap.actions)
 
     def explained(self) -> tuple[Action, ...]:
         """The actions that help lists: all that this screen can ever offer."""
-        return actions_of(self.PLACE)
+        return in_places(self.entry.places, self.workbench.keymap.actions)
+
+    def offered(self) -> tuple[Action, ...]:
+        """The actions that can be done now."""
+        return tuple(action for action in self.explained() if self._possible(action))
+
+    def _possible(self, action: Action) -> bool:
+        node = self.app if action.place == "anywhere" else self
+        _, method, parameters = parse(action.handler)
+        return bool(node.check_action(method, parameters))
+
+    def key(self, id: str) -> str:
+        """The key of an action as people write it, for empty states and toasts."""
+        return self.workbench.key(id)
+
+    # ------------------------------------------------------------------------- drawing
+
+    def draw(self) -> None:
+        """Bring everything up to date. Called whenever something could have changed."""
+        raise NotImplementedError
 
     def offer_keys(self) -> None:
+        """The last lines of every `draw`: keys and tabs as they are now."""
         self.query_one(KeyLine).offer(self.offered())
+        self.query_one(TabLine).offer(self.workbench.tabs())
 
     def too_small_note(self) -> Static:
         return Static(TOO_SMALL, id="too-small", markup=False)
+
+    def on_tab_line_picked(self, message: TabLine.Picked) -> None:
+        self.workbench.go(message.name)
+
+    # ------------------------------------------------------------------------- what others ask
+
+    def legend(self) -> tuple[str, ...]:
+        """Lines on what the marks of this screen mean, for its help page."""
+        return ()
+
+    def copied(self) -> tuple[str, str]:
+        """What `copy` takes along: its name, and its text. Empty text: there is nothing."""
+        return "", ""
+
+    def jump_targets(self) -> Iterator[Target]:
+        """Everything that can be chosen: tabs, then what the screen adds, then what has focus."""
+        try:
+            tabs = self.query_one(TabLine)
+        except NoMatches:
+            return
+        for column, name in tabs.places():
+            yield tabs.region.offset + Offset(column, 0), partial(self.workbench.go, name)
+        for widget in self.focus_chain:
+            if isinstance(widget, Widget) and widget.display:
+                yield widget.region.offset, widget.focus
+
+
+class HasList(WorkbenchScreen):
+    """A screen with a list; the keys of the place `list` move the cursor of `listing`."""
+
+    def listing(self) -> Table | Listing:
+        """The list that the keys are for now."""
+        raise NotImplementedError
+
+    def action_cursor_down(self) -> None:
+        self.listing().move(1)
+
+    def action_cursor_up(self) -> None:
+        self.listing().move(-1)
+
+    def action_page_down(self) -> None:
+        self.listing().move(self.listing().page)
+
+    def action_page_up(self) -> None:
+        self.listing().move(-self.listing().page)
+
+    def action_scroll_top(self) -> None:
+        self.listing().move(-MOST_LINES)
+
+    def action_scroll_bottom(self) -> None:
+        self.listing().move(MOST_LINES)
+
+
+def bind(node: WorkbenchScreen | WorkbenchApp, actions: tuple[Action, ...]) -> None:
+    """Put these keys in force, instead of whatever the node's class says.
+
+    Textual's own keymap cannot do it: there, binding one of two actions that share a key anew takes
+    the key away from the other as well.
+    """
+    taken = {key for action in actions for key in action.keys}
+    kept = [binding for key, binding in node._bindings if key not in taken]
+    keys = BindingsMap(kept)
+    for action in actions:
+        if action.keys:
+            keys.bind(",".join(action.keys), action.handler, action.label, show=False)
+    node._bindings = keys

@@ -1,4 +1,4 @@
-"""Small screens over another one: a question, a message, help."""
+"""Small screens over another one: a question, a name, a choice, a message, help."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Input, OptionList, Static
 
 from workbench.tui.actions import Action
-from workbench.tui.canvas import Glyphs
+from workbench.tui.text import plain, wrapped
 
 
 class ConfirmScreen(ModalScreen[bool]):
@@ -52,22 +52,26 @@ class MessageScreen(ModalScreen[None]):
 
 
 class HelpScreen(ModalScreen[None]):
-    """The keys of a screen, from the registry, and what the marks mean."""
+    """One screen explained: what it is for, its keys from the registry, what its marks mean."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape,q,question_mark,f1,enter", "dismiss(None)", "Close"),
         ("j,down", "scroll(1)", "Down"),
         ("k,up", "scroll(-1)", "Up"),
+        ("space,pagedown", "scroll(10)", "Page down"),
+        ("b,pageup", "scroll(-10)", "Page up"),
     ]
 
-    def __init__(self, actions: Iterable[Action], glyphs: Glyphs) -> None:
+    def __init__(
+        self, title: str, about: str, actions: Iterable[Action], legend: tuple[str, ...]
+    ) -> None:
         super().__init__()
+        self.heading, self.about, self.legend = title, about, legend
         self.actions = tuple(actions)
-        self.glyphs = glyphs
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog help"):
-            yield Static("Keys", classes="dialog-title", markup=False)
+            yield Static(self.heading, classes="dialog-title", markup=False)
             with VerticalScroll(classes="dialog-text", can_focus=False):
                 yield Static(self._text(), markup=False)
             yield Static("j k scroll   esc close", classes="dialog-keys", markup=False)
@@ -76,29 +80,65 @@ class HelpScreen(ModalScreen[None]):
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
     def _text(self) -> str:
-        keys = [f"{a.key_text:<9} {a.label:<10} {a.help}" for a in self.actions]
-        return "\n".join((*keys, "", *self._legend()))
+        keys = [line for action in self.actions for line in _explained(action)]
+        return "\n".join((self.about, "", "Keys", *keys, "", *self.legend)).rstrip()
 
-    def _legend(self) -> tuple[str, ...]:
-        g = self.glyphs
-        return (
-            "Marks",
-            f"{g.valid} valid sample   {g.invalid} sample that is not valid, and is not modelled",
-            f"{g.bar_top}{g.bar}{g.bar_bottom} its 95 % interval; at the top edge: not stated",
-            f"{g.curve * 2} fitted curve   {g.band * 2} its 95 % band",
-            f"{g.ask_left}{g.ask}{g.asked}{g.ask}{g.ask_right} next: interval and point to measure",
-            f"{g.vertical} breakpoint   {g.span_left}{g.span}{g.span_right} its 95 % interval",
-            f"{g.limit * 2} limit of the SLA",
-            "T37 quota throttled 37 % of the periods   ! no CPU left",
-            "",
-            "States of a configuration",
-            "· planned   ▶ sampling   ✓ done   » skipped",
-            "$ out of budget   ! unusable   ■ stopped",
-            "",
-            "Breakpoints",
-            "capacity  largest load that is carried without loss or backlog",
-            "knee      where the KPI starts to follow the load",
-            "cpu       where usage stops following the load",
-            "sla       where the fitted KPI crosses the limit of the SLA",
-            "covariance  paper B's rule, for comparison",
-        )
+
+def _explained(action: Action) -> list[str]:
+    """Key, name and help of an action; the help goes on below itself."""
+    first, *rest = wrapped(action.help, 50)
+    head = f"{action.key_text:<9} {action.label:<10} {first}"
+    return [head, *(f"{'':<20} {line}" for line in rest)]
+
+
+class NameScreen(ModalScreen[str | None]):
+    """Asks for a line of text, such as a session's new name."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss(None)", "Cancel")]
+
+    def __init__(self, question: str, value: str, note: str = "") -> None:
+        super().__init__()
+        self.question, self.value, self.note = question, value, note
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog name"):
+            yield Static(self.question, classes="dialog-title", markup=False)
+            yield Input(self.value, id="name", select_on_focus=False)
+            yield Static(self.note, markup=False)
+            yield Static("enter do it   esc cancel", classes="dialog-keys", markup=False)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip() or None)
+
+
+class ChoiceScreen(ModalScreen[str | None]):
+    """Asks for one of a few things; `options` are ids with the words for them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape,q", "dismiss(None)", "Cancel"),
+        ("j", "cursor(1)", "Down"),
+        ("k", "cursor(-1)", "Up"),
+    ]
+
+    def __init__(self, question: str, options: Iterable[tuple[str, str]]) -> None:
+        super().__init__()
+        self.question, self.options = question, tuple(options)
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog choice"):
+            yield Static(self.question, classes="dialog-title", markup=False)
+            yield OptionList(*(plain(words) for _, words in self.options), markup=False)
+            yield Static("enter choose   j k move   esc cancel", classes="dialog-keys")
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).focus()
+
+    def action_cursor(self, by: int) -> None:
+        options = self.query_one(OptionList)
+        if by > 0:
+            options.action_cursor_down()
+        else:
+            options.action_cursor_up()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self.options[event.option_index][0])

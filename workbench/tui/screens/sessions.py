@@ -1,26 +1,49 @@
-"""The session picker: what was measured here, and what can be."""
+"""The sessions of a workspace: what was measured here, and all that is done with a session."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterator, Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container
-from textual.widgets import DataTable, Input, Static
+from textual.message import Message
+from textual.widgets import Static
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import ListSessions, ResumeSession, RunCampaign, SessionList
+from workbench.domain.housekeeping import (
+    DeleteSession,
+    DuplicateSession,
+    RenameSession,
+    RestoreSession,
+    Trashed,
+)
+from workbench.domain.messages import (
+    EngineStatus,
+    Exported,
+    ExportSession,
+    GetStatus,
+    ListSessions,
+    Request,
+    ResumeSession,
+    RunAccepted,
+    RunCampaign,
+    SessionList,
+)
 from workbench.domain.sessions import SessionSummary
 from workbench.tui import text
-from workbench.tui.actions import Place, bindings
 from workbench.tui.replay import Replay
-from workbench.tui.screens.base import RESUMABLE, WATCHED_PACE, WorkbenchScreen
+from workbench.tui.screens.base import WATCHED_PACE, HasList, Target
+from workbench.tui.screens.dialogs import ChoiceScreen, NameScreen
 from workbench.tui.screens.launch import LaunchScreen
-from workbench.tui.screens.live import LiveScreen
+from workbench.tui.undo import Undo
+from workbench.tui.watch import RESUMABLE
+from workbench.tui.widgets.filter import FilterLine
 from workbench.tui.widgets.keys import KeyLine
-from workbench.tui.widgets.rows import Rows
+from workbench.tui.widgets.rows import Row, Rows
+from workbench.tui.widgets.table import Table
+from workbench.tui.widgets.tabs import TabLine
 
 REFRESH_S = 2.0
 COLUMNS = (
@@ -32,61 +55,66 @@ COLUMNS = (
     ("changed", 11),
     ("targets", 60),
 )
-EMPTY = "No sessions here yet.\n\nPress n to start a campaign."
-NO_MATCH = "No session has this text.\n\nPress escape to see all."
+FORMATS = (
+    ("csv", "CSV: a row for each sample"),
+    ("parquet", "Parquet: the same, with types"),
+    ("bundle", "bundle: everything, as files that any tool reads; can be imported again"),
+)
 
 
-class SessionsScreen(WorkbenchScreen):
-    """Lists the workspace's sessions; opens, resumes, replays one, or starts a campaign."""
+class SessionsScreen(HasList):
+    """Lists, opens, resumes, replays, renames, copies, exports and deletes sessions."""
 
-    PLACE: ClassVar[Place] = "sessions"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings("sessions"),
-        ("j", "cursor(1)", "Down"),
-        ("k", "cursor(-1)", "Up"),
-        ("escape", "unfilter", "All"),
-    ]
+    NAME: ClassVar[str] = "sessions"
+
+    class Elsewhere(Message):
+        """Another workspace was chosen."""
 
     def __init__(self) -> None:
         super().__init__()
         self.sessions: tuple[SessionSummary, ...] = ()
+        self.status: EngineStatus | None = None
         self.lost = ""
         self.loaded = False
         self._asking = False
 
     def compose(self) -> ComposeResult:
         yield self.too_small_note()
-        yield Rows(id="header")
+        with Container(id="top"):
+            yield TabLine(id="tabs")
+            yield Rows(id="header")
         yield Rows(id="banner")
-        yield Input(placeholder="filter: part of a name, state, lab or target", id="filter")
+        yield FilterLine("part of a name, state, lab or target")
         with Container(id="middle"):
-            yield DataTable(id="sessions", cursor_type="row", zebra_stripes=False)
+            yield Table(COLUMNS, id="sessions")
             yield Static("connecting…", id="empty", markup=False)
+        yield Rows(id="queue")
+        yield Rows(id="tour")
         yield KeyLine(id="keys")
 
     def on_mount(self) -> None:
-        table = self._table
-        for name, width in COLUMNS:
-            table.add_column(name, key=name, width=width)
-        self.query_one("#filter").display = False
-        self.set_interval(REFRESH_S, self._refresh_list)
-        self._refresh_list()
-        self.draw()
+        self.set_interval(REFRESH_S, self.refresh_list)
+        self.refresh_list()
+        self.call_after_refresh(self.draw)
 
     def on_screen_resume(self) -> None:
-        self._refresh_list()
+        self.refresh_list()
         self.call_after_refresh(self.draw)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw)
 
+    def listing(self) -> Table:
+        return self._table
+
     @property
-    def _table(self) -> DataTable[str]:
-        return self.query_one("#sessions", DataTable)
+    def _table(self) -> Table:
+        return self.query_one(Table)
 
     # ------------------------------------------------------------------------- what happens
 
-    def _refresh_list(self) -> None:
+    def refresh_list(self) -> None:
+        """Ask the engine anew; without one, wait until the user says so."""
         if self.is_current and not self._asking and not self.lost:
             self._asking = True
             self.run_worker(self._ask())
@@ -97,6 +125,9 @@ class SessionsScreen(WorkbenchScreen):
             reply = await client.ask(ListSessions())
             if isinstance(reply, SessionList):
                 self.sessions, self.loaded = reply.sessions, True
+                self.workbench.known_sessions = reply.sessions
+            status = await client.ask(GetStatus())
+            self.status = status if isinstance(status, EngineStatus) else None
         except (WorkbenchError, OSError) as error:
             self.lost = text.plain(str(error))
         finally:
@@ -104,115 +135,208 @@ class SessionsScreen(WorkbenchScreen):
         if self.is_current:
             self.draw()
 
+    def on_sessions_screen_elsewhere(self) -> None:
+        self.sessions, self.status, self.lost, self.loaded = (), None, "", False
+        self.refresh_list()
+        self.draw()
+
     # ------------------------------------------------------------------------- drawing
 
     def draw(self) -> None:
+        """Bring the list and the lines around it up to date."""
         if not self.is_mounted or self.too_small:
             return
         shown = self._shown()
         table, empty = self._table, self.query_one("#empty", Static)
-        self._fill(table, shown)
+        table.fill([(s.name, _cells(s)) for s in shown])
         table.display, empty.display = bool(shown), not shown
         if shown and self.focused is None:
             table.focus()
         if not shown:
             empty.update(self._why_empty())
         known = _count(self.sessions) if self.loaded else "connecting…"
-        self.query_one("#header", Rows).show([((" workbench ", "strong"), (f" {known}", "dim"))])
+        where = f"  {text.plain(self.status.workspace)}" if self.status else ""
+        head: Row = ((" workbench ", "strong"), (f" {known}", "dim"), (where, "dim"))
+        self.query_one("#header", Rows).show([head])
         banner = self.query_one("#banner", Rows)
         banner.display = bool(self.lost)
-        banner.show([((f" {self.lost} r to reconnect ", "alert"),)])
+        again = self.key("sessions.reconnect")
+        banner.show([((f" {self.lost} {again} to reconnect ", "alert"),)])
+        self._show_rows("#queue", queue_rows(self.status))
+        self._show_rows("#tour", self.workbench.tour.rows(self.key, self.size.width))
         self.offer_keys()
+
+    def _show_rows(self, id: str, rows: Sequence[Row]) -> None:
+        lines = self.query_one(id, Rows)
+        lines.display = bool(rows)
+        lines.styles.height = max(1, len(rows))
+        lines.show(rows)
 
     def _why_empty(self) -> str:
         if self.lost:
-            return "No engine answers.\n\nPress r to look for it again."
+            return f"No engine answers.\n\nPress {self.key('sessions.reconnect')} to look again."
         if not self.loaded:
             return "connecting…"
-        return NO_MATCH if self.sessions else EMPTY
+        if self.sessions:
+            shows = self.key("session.unfilter").replace("esc", "escape")
+            return f"No session has this text.\n\nPress {shows} to see all."
+        return f"No sessions here yet.\n\nPress {self.key('session.new')} to start a campaign."
 
     def _shown(self) -> list[SessionSummary]:
-        wanted = self.query_one("#filter", Input).value.casefold().split()
+        wanted = self.query_one(FilterLine).words
         found = [s for s in self.sessions if all(w in _haystack(s) for w in wanted)]
         return sorted(found, key=lambda s: -s.changed_at)
 
-    def _fill(self, table: DataTable[str], shown: list[SessionSummary]) -> None:
-        """Rows are compared by key: what stays where it was keeps cursor and scroll position."""
-        if [key.value for key in table.rows] != [s.name for s in shown]:
-            here = self._under_cursor()
-            table.clear()
-            for summary in shown:
-                table.add_row(*_cells(summary), key=summary.name)
-            if here is not None and any(s.name == here.name for s in shown):
-                table.move_cursor(row=table.get_row_index(here.name))
-            return
-        for summary in shown:
-            for (column, _), value in zip(COLUMNS, _cells(summary), strict=True):
-                if table.get_cell(summary.name, column) != value:
-                    table.update_cell(summary.name, column, value, update_width=False)
-
-    def _under_cursor(self) -> SessionSummary | None:
-        table = self._table
-        if not table.is_valid_row_index(table.cursor_row):
-            return None
-        name = list(table.rows)[table.cursor_row].value
+    @property
+    def here(self) -> SessionSummary | None:
+        """The session under the cursor."""
+        name = self._table.here if self.is_mounted else ""
         return next((s for s in self.sessions if s.name == name), None)
 
     # ------------------------------------------------------------------------- actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        here, ready = self._under_cursor() if self.is_mounted else None, not self.lost
+        here, ready = self.here, not self.lost
+        idle = here is not None and here.state not in ("running", "paused") and ready
         conditions = {
             "open": here is not None and ready,
             "replay": here is not None and ready,
-            "resume": here is not None and ready and here.state in RESUMABLE,
+            "resume": idle and here is not None and here.state in RESUMABLE,
+            "duplicate": idle,
+            "export": here is not None and ready,
+            "rename": idle and here is not None and here.kind == "session",
+            "delete": idle and here is not None and here.kind == "session",
             "new": self.loaded and ready,
             "filter": bool(self.sessions),
+            "unfilter": self.is_mounted and self.query_one(FilterLine).display,
+            "workspace": bool(self.workbench.files.workspaces()),
             "reconnect": bool(self.lost),
         }
         return conditions.get(action, super().check_action(action, parameters))
 
+    def copied(self) -> tuple[str, str]:
+        here = self.here
+        return ("the session's name", here.name) if here else ("", "")
+
+    def jump_targets(self) -> Iterator[Target]:
+        yield from super().jump_targets()
+        for offset, name in self._table.visible_lines():
+            yield offset, partial(self._table.go_to, name)
+
     def action_open(self) -> None:
-        if here := self._under_cursor():
-            self.app.push_screen(LiveScreen(here.name))
+        if here := self.here:
+            self.workbench.open_session(here.name)
 
     def action_resume(self) -> None:
-        if here := self._under_cursor():
-            self.app.push_screen(
-                LiveScreen(here.name, command=ResumeSession(here.name, pace=WATCHED_PACE))
-            )
+        if here := self.here:
+            command = ResumeSession(here.name, pace=WATCHED_PACE)
+            self.workbench.open_session(here.name, command=command)
 
     def action_replay(self) -> None:
-        if here := self._under_cursor():
-            self.app.push_screen(LiveScreen(here.name, replay=Replay()))
+        if here := self.here:
+            self.workbench.open_session(here.name, replay=Replay())
 
     def action_new(self) -> None:
         def chosen(command: RunCampaign | None) -> None:
             if command is not None:
-                self.app.push_screen(LiveScreen(command=command))
+                self.workbench.open_session(command=command)
 
         self.app.push_screen(LaunchScreen(), chosen)
 
+    def action_rename(self) -> None:
+        here = self.here
+        if here is None:
+            return
+
+        def named(name: str | None) -> None:
+            if name is not None and name != here.name:
+                self._do(self._rename(here.name, name))
+
+        self.app.push_screen(NameScreen(f"Rename {text.plain(here.name)} to", here.name), named)
+
+    async def _rename(self, session: str, name: str) -> None:
+        self._let_go(session)
+        await self._request(RenameSession(session, name))
+
+        async def back() -> str:
+            await self._request(RenameSession(name, session))
+            return f"{session} has its name again."
+
+        self.workbench.say(f"Renamed to {name}.", undo=Undo("Renaming", back))
+        self.refresh_list()
+
+    def action_duplicate(self) -> None:
+        if here := self.here:
+            self._do(self._duplicate(here.name))
+
+    async def _duplicate(self, session: str) -> None:
+        reply = await self._request(DuplicateSession(session))
+        if isinstance(reply, RunAccepted):
+            self.workbench.say(f"Copied {session} to {reply.session}.")
+        self.refresh_list()
+
+    def action_export(self) -> None:
+        here = self.here
+        if here is None:
+            return
+
+        def chosen(format: str | None) -> None:
+            if format is not None:
+                self._do(self._export(here.name, format))
+
+        title = f"Export {text.plain(here.name)} as"
+        self.app.push_screen(ChoiceScreen(title, FORMATS), chosen)
+
+    async def _export(self, session: str, format: str) -> None:
+        reply = await self._request(ExportSession(session, format))
+        if isinstance(reply, Exported):
+            self.workbench.say(f"Wrote {reply.path}.")
+
+    def action_delete(self) -> None:
+        if here := self.here:
+            self._do(self._delete(here.name))
+
+    async def _delete(self, session: str) -> None:
+        self._let_go(session)
+        reply = await self._request(DeleteSession(session))
+        assert isinstance(reply, Trashed)
+
+        async def back() -> str:
+            restored = await self._request(RestoreSession(reply.ticket))
+            self.refresh_list()
+            name = restored.session if isinstance(restored, RunAccepted) else session
+            return f"{name} is back."
+
+        self.workbench.say(f"{session} is in the trash.", undo=Undo(f"Deleting {session}", back))
+        self.refresh_list()
+
+    def _let_go(self, session: str) -> None:
+        """The open session's screens must not show a file that goes away."""
+        if self.workbench.opened.session == session:
+            self.workbench.close_session()
+
+    def action_workspace(self) -> None:
+        def chosen(folder: str | None) -> None:
+            if folder is not None:
+                self.workbench.choose_workspace(folder)
+
+        folders = self.workbench.files.workspaces()
+        options = [(folder, folder) for folder in folders]
+        self.app.push_screen(ChoiceScreen("Open the workspace", options), chosen)
+
     def action_filter(self) -> None:
-        line = self.query_one("#filter", Input)
-        line.display = True
-        line.focus()
+        self.query_one(FilterLine).open()
 
     def action_unfilter(self) -> None:
-        line = self.query_one("#filter", Input)
-        line.value, line.display = "", False
+        self.query_one(FilterLine).shut()
         self._table.focus()
         self.draw()
 
     def action_reconnect(self) -> None:
         self.lost, self.loaded = "", False
         self.workbench.reconnect()
-        self._refresh_list()
+        self.refresh_list()
         self.draw()
-
-    def action_cursor(self, by: int) -> None:
-        table = self._table
-        table.move_cursor(row=table.cursor_row + by)
 
     def on_input_changed(self) -> None:
         self.draw()
@@ -226,6 +350,40 @@ class SessionsScreen(WorkbenchScreen):
     def on_data_table_row_highlighted(self) -> None:
         self.offer_keys()
 
+    # ------------------------------------------------------------------------- requests
+
+    async def _request(self, request: Request) -> object:
+        return await (await self.workbench.client()).ask(request)
+
+    def _do(self, work: Coroutine[None, None, None]) -> None:
+        """Without holding up the keys; what goes wrong is a toast."""
+
+        async def done() -> None:
+            try:
+                await work
+            except (WorkbenchError, OSError) as error:
+                self.workbench.say(str(error), "error")
+
+        self.run_worker(done())
+
+
+def queue_rows(status: EngineStatus | None) -> list[Row]:
+    """Who measures on this host and who waits; nothing where nobody does."""
+    if status is None:
+        return []
+    parts: list[str] = []
+    if status.running:
+        parts.append(f"measuring {status.running}")
+    if status.host_measuring:
+        parts.append(f"host noise: {status.host_measuring}")
+    if status.host_held_by:
+        parts.append(f"host held by {status.host_held_by}")
+    if status.queued:
+        parts.append(f"queue: {', '.join(status.queued)}")
+    if status.scoring:
+        parts.append(f"computing: {status.scoring}")
+    return [((f" {text.plain(' · '.join(parts))}", "accent"),)] if parts else []
+
 
 def _haystack(session: SessionSummary) -> str:
     words = (session.name, session.state, session.campaign, session.lab, *session.targets)
@@ -233,17 +391,14 @@ def _haystack(session: SessionSummary) -> str:
 
 
 def _cells(session: SessionSummary) -> tuple[str, ...]:
-    return tuple(
-        text.plain(cell).replace("[", "\\[")
-        for cell in (
-            session.name,
-            session.state,
-            f"{session.samples:>7}",
-            f"{session.invalid:>7}" if session.invalid else "      –",
-            session.lab,
-            text.day(session.changed_at),
-            ", ".join(session.targets),
-        )
+    return (
+        session.name,
+        session.state if session.kind == "session" else session.kind,
+        f"{session.samples:>7}",
+        f"{session.invalid:>7}" if session.invalid else "      –",
+        session.lab,
+        text.day(session.changed_at),
+        ", ".join(session.targets),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from textual import events
+from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
@@ -61,9 +62,12 @@ class ConfigurationList(Rows):
 
     def refresh_line(self, y: int) -> None:
         if 0 < y < self.size.height:
-            from textual.geometry import Region
-
             self.refresh(Region(0, y, self.size.width, 1))
+
+    def visible_rows(self) -> Iterator[tuple[int, int]]:
+        """Line and index of every row that is seen, for jump mode."""
+        room = min(self.size.height - 1, len(self.rows) - self.top)
+        yield from ((line + 1, self.top + line) for line in range(max(0, room)))
 
     def on_click(self, event: events.Click) -> None:
         index = self.top + event.y - 1

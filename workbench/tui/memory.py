@@ -1,0 +1,78 @@
+"""What a screen remembers from one day to the next: the theme, the tour, workspaces.
+
+It is a small JSON file. Without one, or with one that cannot be read, everything is as on the first
+day; where it cannot be written, nothing is remembered. Neither is worth a message.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+MOST_WORKSPACES = 20
+
+
+class Memory:
+    """A file of settings that screens change themselves; `None` forgets when the screen closes."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self._values = _read(path)
+
+    @property
+    def theme(self) -> str:
+        """By the name that a user knows; empty where none was chosen."""
+        return _text(self._values.get("theme"))
+
+    @theme.setter
+    def theme(self, name: str) -> None:
+        self._put("theme", name)
+
+    @property
+    def toured(self) -> bool:
+        return self._values.get("toured") is True
+
+    @toured.setter
+    def toured(self, done: bool) -> None:
+        self._put("toured", done)
+
+    @property
+    def workspaces(self) -> tuple[str, ...]:
+        """Folders that were opened, the latest first."""
+        found = self._values.get("workspaces")
+        return tuple(w for w in found if isinstance(w, str)) if isinstance(found, list) else ()
+
+    def opened(self, workspace: str) -> None:
+        others = [known for known in self.workspaces if known != workspace]
+        self._put("workspaces", [workspace, *others][:MOST_WORKSPACES])
+
+    def _put(self, key: str, value: Any) -> None:
+        if self._values.get(key) == value:
+            return
+        self._values[key] = value
+        if self.path is None:
+            return
+        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        with suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Another screen may have remembered something meanwhile.
+            self._values = _read(self.path) | {key: value}
+            partial.write_text(json.dumps(self._values), encoding="utf-8")
+            partial.replace(self.path)
+
+
+def _read(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,138 @@
+"""From stored models to the rows of the screen Models; plain functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluence
+from workbench.domain.projection import SessionView
+from workbench.tui import text
+from workbench.tui.widgets.rows import Row, fit
+
+
+@dataclass(frozen=True)
+class VersionLine:
+    """A version of a model, however it came about, as one line of the list."""
+
+    version: int
+    in_force: bool
+    made: str
+    by: str
+    model: ModelVersion | None
+    """Fitted to its own samples; None: a chain's retrained model."""
+    note: str = ""
+
+
+def subjects(view: SessionView) -> list[tuple[str, str]]:
+    """Target and KPI of everything that there is a model of, in the order they came."""
+    found = [(m.target, m.kpi) for m in view.models]
+    found += [(m.chain, m.kpi) for m in view.chain_models]
+    return list(dict.fromkeys(found))
+
+
+def version_lines(view: SessionView, target: str, kpi: str) -> list[VersionLine]:
+    """The latest first: profiles by their own samples, then what retraining made of them."""
+    fitted = [m for m in view.models if (m.target, m.kpi) == (target, kpi)]
+    last = view.model(target, kpi)
+    lines = [
+        VersionLine(m.version, m is last, f"{m.method}, {m.samples} samples", text.day(m.at), m)
+        for m in reversed(fitted)
+    ]
+    retrained = view.chain_model(target, kpi)
+    if retrained is None:
+        return lines
+    for proposal in reversed(retrained.pending):
+        made = f"proposed: {proposal.model.method}"
+        lines.insert(0, VersionLine(0, False, made, "not decided", None, proposal.statement))
+    accepted = [
+        VersionLine(
+            number,
+            number == retrained.current,
+            f"retrained: {version.proposal.model.method}",
+            f"{version.decision.by} {text.day(version.decision.at)}",
+            None,
+            version.decision.why,
+        )
+        for number, version in reversed([*enumerate(retrained.versions, 1)])
+    ]
+    return accepted + lines
+
+
+def version_heading() -> Row:
+    return (("    version  model                                accepted            note", "dim"),)
+
+
+def version_row(line: VersionLine, here: bool, width: int) -> Row:
+    mark = "✓" if line.in_force else " "
+    number = str(line.version) if line.version else "–"
+    fixed = f"{mark} {number:>7}  {fit(text.plain(line.made), 36)} {fit(text.plain(line.by), 19)} "
+    room = max(0, width - len(fixed) - 1)
+    return (
+        ("›" if here else " ", "accent"),
+        (fixed + fit(text.plain(line.note), room), "badge" if here else ""),
+    )
+
+
+COLUMNS = ("rmse", "mae", "mape", "log err", "covers", "width", "fit")
+
+
+def score_rows(scores: Sequence[ModelScore], width: int) -> list[Row]:
+    """Paper A's Table 3, and what METHOD.md asks for besides; the chosen one is marked."""
+    if not scores:
+        return []
+    name = max(12, min(28, width - 9 * len(COLUMNS) - 3))
+    shown = COLUMNS[: max(3, (width - name - 3) // 9)]
+    heading = " " * (name + 2) + "".join(f"{column:>9}" for column in shown)
+    rows: list[Row] = [((f" scores, {scores[0].samples} samples, cross-validated", "strong"),)]
+    rows.append(((heading, "dim"),))
+    for score in scores:
+        mark = "✓" if score.best else " "
+        head = f"{mark} {fit(text.plain(score.method), name)}"
+        if score.trouble:
+            rows.append(((head, "dim"), (f"  {text.plain(score.trouble)}", "warn")))
+            continue
+        figures = {
+            "rmse": _figure(score.rmse),
+            "mae": _figure(score.mae),
+            "mape": _share(score.mape),
+            "log err": _figure(score.log_error),
+            "covers": _share(score.coverage),
+            "width": _figure(score.width),
+            "fit": f"{text.number(score.fit_s)} s" if score.fit_s is not None else "–",
+        }
+        cells = "".join(f"{figures[column]:>9}" for column in shown)
+        rows.append(((head + cells, "strong" if score.best else ""),))
+    return rows
+
+
+def influence_rows(influence: ParameterInfluence | None, kpi: str, width: int) -> list[Row]:
+    """A bar for each parameter: its share in what moves the KPI (paper B, Fig. 8)."""
+    if influence is None or kpi not in influence.kpis:
+        return []
+    weights = influence.weights[influence.kpis.index(kpi)]
+    title = f" influence on {text.kpi_name(kpi)}, {influence.samples} samples"
+    rows: list[Row] = [((title, "strong"),)]
+    label = max((len(name) for name in influence.parameters), default=0)
+    label = min(max(label, 8), 28)
+    bar = max(6, min(50, width - label - 12))
+    pairs = sorted(zip(influence.parameters, weights, strict=True), key=lambda p: -p[1])
+    for name, weight in pairs:
+        full = round(min(max(weight, 0.0), 1.0) * bar)
+        rows.append(
+            (
+                (f"  {fit(text.plain(name), label)} ", ""),
+                ("█" * full, "accent"),
+                ("·" * (bar - full), "dim"),
+                (f"{text.percent(weight):>6}", ""),
+            )
+        )
+    return rows
+
+
+def _figure(value: float | None) -> str:
+    return text.number(value) if value is not None else "–"
+
+
+def _share(value: float | None) -> str:
+    return text.percent(value) if value is not None else "–"

@@ -1,0 +1,235 @@
+"""What all screens of the open session share: head, banner, progress, commands, freezing, replay.
+
+A screen of a session says what stands in the middle and how that is drawn from `Shown` and
+`Choice`; everything around it is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from textual.app import ComposeResult
+from textual.containers import Container
+
+from workbench.domain.messages import ContinueRun, PauseRun, Request, ResumeSession, StopRun
+from workbench.tui import present
+from workbench.tui.actions import Action
+from workbench.tui.present import Choice, Shown
+from workbench.tui.replay import Replay
+from workbench.tui.screens.base import WATCHED_PACE, WorkbenchScreen
+from workbench.tui.screens.dialogs import ConfirmScreen
+from workbench.tui.text import clock, number, plain
+from workbench.tui.watch import RESUMABLE, Watch
+from workbench.tui.widgets.keys import KeyLine
+from workbench.tui.widgets.rows import Rows
+from workbench.tui.widgets.tabs import TabLine
+
+REDRAW_S = 1 / 3
+"""Drawing three times a second is as fast as a person reads figures."""
+
+
+class SessionScreen(WorkbenchScreen):
+    """Shows the open session; subclasses give `middle` and `draw_middle`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._drawn = -1
+
+    def compose(self) -> ComposeResult:
+        yield self.too_small_note()
+        with Container(id="top"):
+            yield TabLine(id="tabs")
+            yield Rows(id="header")
+        yield Rows(id="notice")
+        yield Rows(id="banner")
+        with Container(id="middle"):
+            yield from self.middle()
+        yield Rows(id="progress")
+        yield KeyLine(id="keys")
+
+    def middle(self) -> ComposeResult:
+        """The widgets of this screen."""
+        raise NotImplementedError
+
+    def draw_middle(self, shown: Shown, choice: Choice) -> None:
+        """Bring these widgets up to date; it is called up to three times a second."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        self.set_interval(REDRAW_S, self._redraw_if_due)
+        self.call_after_refresh(self.draw)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.draw)
+
+    def on_screen_resume(self) -> None:
+        self.call_after_refresh(self.draw)
+
+    # ------------------------------------------------------------------------- state
+
+    @property
+    def opened(self) -> Watch:
+        return self.workbench.opened
+
+    @property
+    def shown(self) -> Shown:
+        return self.opened.shown
+
+    @property
+    def choice(self) -> Choice:
+        return self.opened.choice
+
+    def choose(self, **changes: object) -> None:
+        """Look at something else; every screen of the session then does."""
+        self.opened.choose(replace(self.choice, **changes))  # type: ignore[arg-type]
+        self.draw()
+
+    # ------------------------------------------------------------------------- drawing
+
+    def _redraw_if_due(self) -> None:
+        due = self.opened.changed != self._drawn or self.opened.moving
+        if due and self.is_current and self.opened.frozen is None:
+            self.draw()
+
+    def draw(self) -> None:
+        """Bring every panel up to date; panels draw only what changed."""
+        if not self.is_mounted or not self.is_current or self.too_small:
+            return
+        self._drawn = self.opened.changed
+        with self.app.batch_update():
+            self._draw_frame(self.shown)
+            self.draw_middle(self.shown, self.choice)
+            self.offer_keys()
+
+    def _draw_frame(self, shown: Shown) -> None:
+        watch, width = self.opened, self.query_one("#header").size.width
+        frozen = watch.frozen is not None
+        if watch.connected:
+            head = present.header(shown, frozen, replay_badge(watch.replay), width)
+        else:
+            waiting = "no engine" if watch.lost else "connecting…"
+            head = ((f" {plain(shown.view.session)} ", "strong"), (f" {waiting}", "dim"))
+        self.query_one("#header", Rows).show([head])
+        notice = self.query_one("#notice", Rows)
+        notice.display = shown.view.lab == "sim"
+        notice.show([((f" {present.notice(self.size.width)}", "warn"),)])
+        banner = self.query_one("#banner", Rows)
+        said = self._banner(shown)
+        banner.display = bool(said)
+        banner.show([((f" {said} ", "alert"),)])
+        self.query_one("#progress", Rows).show([present.progress(shown, self.size.width)])
+
+    def _banner(self, shown: Shown) -> str:
+        watch = self.opened
+        if watch.lost:
+            return f"engine gone: {watch.lost}, {self.key('link.reconnect')} to reconnect"
+        if watch.queued_behind and shown.view.state == "planned":
+            return f"queued behind {plain(watch.queued_behind)}"
+        return ""
+
+    # ------------------------------------------------------------------------- actions
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Which actions make sense now; the others are neither named nor carried out."""
+        watch = self.opened
+        state, runs = watch.live.view.state, watch.commandable
+        replay = watch.replay if not watch.lost else None
+        conditions = {
+            "pause": runs and state == "running",
+            "continue": runs and state == "paused",
+            "stop": runs and state in ("running", "paused"),
+            "abort": runs and state in ("running", "paused"),
+            "resume": runs and state in RESUMABLE,
+            "replay_pause": replay is not None and not replay.paused and not replay.ended,
+            "replay_play": replay is not None and replay.paused,
+            "faster": replay is not None,
+            "slower": replay is not None,
+            "reconnect": bool(watch.lost),
+            "freeze": watch.frozen is None,
+            "unfreeze": watch.frozen is not None,
+        }
+        return conditions.get(action, super().check_action(action, parameters))
+
+    def explained(self) -> tuple[Action, ...]:
+        """A replay measures nothing, and only a replay has a pace."""
+        other = "run" if self.opened.replay is not None else "replay"
+        return tuple(action for action in super().explained() if action.area != other)
+
+    def action_pause(self) -> None:
+        self.tell(PauseRun(self.opened.session), "will pause after this sample")
+
+    def action_continue(self) -> None:
+        self.tell(ContinueRun(self.opened.session), "goes on")
+
+    def action_stop(self) -> None:
+        self.confirm(
+            "Stop the run?",
+            "It ends after the sample that is being measured. It can be resumed.",
+            StopRun(self.opened.session),
+            f"will stop after this sample; {self.key('run.resume')} resumes it then",
+        )
+
+    def action_abort(self) -> None:
+        self.confirm(
+            "Abort the run?",
+            "It ends now; the sample that is being measured is lost. It can be resumed.",
+            StopRun(self.opened.session, abort=True),
+            f"ends now; {self.key('run.resume')} resumes it then",
+        )
+
+    def action_resume(self) -> None:
+        self.tell(ResumeSession(self.opened.session, pace=WATCHED_PACE), "resumed")
+
+    def action_reconnect(self) -> None:
+        self.workbench.reconnect()
+        self.draw()
+
+    def action_replay_pause(self) -> None:
+        self._turn(Replay.pause)
+
+    def action_replay_play(self) -> None:
+        self._turn(Replay.play)
+
+    def action_faster(self) -> None:
+        self._turn(Replay.faster)
+
+    def action_slower(self) -> None:
+        self._turn(Replay.slower)
+
+    def action_freeze(self) -> None:
+        self.opened.freeze()
+        self.draw()
+
+    def action_unfreeze(self) -> None:
+        self.opened.unfreeze()
+        self.draw()
+
+    def action_back(self) -> None:
+        self.workbench.go("sessions")
+
+    def _turn(self, knob: Callable[[Replay], None]) -> None:
+        if self.opened.replay is not None:
+            knob(self.opened.replay)
+        self.draw()
+
+    def tell(self, request: Request, done: str) -> None:
+        """Send a command; say what came of it."""
+        self.workbench.tell(request, done)
+
+    def confirm(self, question: str, consequence: str, request: Request, done: str) -> None:
+        """Ask before a command that cannot be taken back."""
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.tell(request, done)
+
+        self.app.push_screen(ConfirmScreen(question, consequence), answered)
+
+
+def replay_badge(replay: Replay | None) -> str:
+    if replay is None:
+        return ""
+    passed, whole = replay.at - replay.started_at, replay.ends_at - replay.started_at
+    state = "ended" if replay.ended else "held" if replay.paused else f"×{number(replay.speed)}"
+    return f"REPLAY {state} {clock(replay.at)} ({passed:.0f} of {whole:.0f} s)"

@@ -1,0 +1,36 @@
+"""What was lost last, and how it comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+MOST_UNDOS = 20
+
+
+@dataclass(frozen=True)
+class Undo:
+    """One thing that can be taken back."""
+
+    what: str
+    """As a sentence begins with it: `Deleting night`."""
+    take_back: Callable[[], Awaitable[str]]
+    """Does it; says what is so again, as a sentence."""
+
+
+class Undos:
+    """The latest first."""
+
+    def __init__(self) -> None:
+        self._done: list[Undo] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._done)
+
+    def add(self, undo: Undo) -> None:
+        self._done.append(undo)
+        del self._done[:-MOST_UNDOS]
+
+    def latest(self) -> Undo | None:
+        """The one to take back now; it is not offered again."""
+        return self._done.pop() if self._done else None

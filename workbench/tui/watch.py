@@ -1,0 +1,142 @@
+"""The open session, as all of its screens share it: followed, started first, or replayed.
+
+One subscription feeds one `SessionView`, however many screens show it. Screens keep nothing that
+the watch could know: which configuration, KPI and sample are looked at is in `choice`, so that a
+sample picked on one screen is the one that the next screen shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.events import Event, Progress, Tick, UsageTick
+from workbench.domain.messages import ResumeSession, RunAccepted, RunCampaign
+from workbench.domain.projection import SessionView
+from workbench.link.client import Client
+from workbench.tui.present import Choice, Shown
+from workbench.tui.replay import Replay
+from workbench.tui.text import plain
+
+BURST = 200
+"""Events folded before other work gets its turn: attaching late must not hold the keys up."""
+
+RESUMABLE = ("interrupted", "stopped", "failed")
+"""States that `ResumeSession` can go on from."""
+
+
+class Watch:
+    """A session from the moment it is opened; `changed` counts what could be drawn."""
+
+    def __init__(
+        self,
+        session: str = "",
+        *,
+        command: RunCampaign | ResumeSession | None = None,
+        replay: Replay | None = None,
+    ) -> None:
+        self.session = session
+        self.command = command
+        """Sent first; its reply says which session it is."""
+        self.replay = replay
+        self.live = Shown(SessionView(session or _named(command)))
+        self.frozen: Shown | None = None
+        self.choice = Choice()
+        self.connected = False
+        self.lost = ""
+        """Why the engine does not answer any more, as a sentence without its full stop."""
+        self.refused: WorkbenchError | None = None
+        """Why it could not be opened at all."""
+        self.queued_behind = ""
+        self.changed = 0
+
+    @property
+    def shown(self) -> Shown:
+        """What is drawn: the session as it is, or as it was when the drawing was frozen."""
+        return self.frozen or self.live
+
+    @property
+    def commandable(self) -> bool:
+        """Whether there is a run, of now, that could be told something."""
+        return self.connected and not self.lost and self.replay is None
+
+    @property
+    def moving(self) -> bool:
+        """Whether the clock of a replay must be drawn, even where nothing happens."""
+        return self.replay is not None and not self.replay.ended
+
+    def freeze(self) -> None:
+        self.frozen = self.live.frozen()
+        self.changed += 1
+
+    def unfreeze(self) -> None:
+        self.frozen = None
+        self.changed += 1
+
+    def choose(self, choice: Choice) -> None:
+        self.choice = choice
+        self.changed += 1
+
+    def forget_loss(self) -> None:
+        """Before `follow` is called once more."""
+        self.lost, self.connected = "", False
+        self.changed += 1
+
+    async def follow(self, client: Callable[[], Awaitable[Client]]) -> None:
+        """Fold what happens until the engine goes away or somebody cancels this. Never raises."""
+        self.refused = None
+        try:
+            engine = await client()
+            if self.command is not None:
+                await self._start(engine, self.command)
+            if self.replay is not None:
+                self._begin(Shown(SessionView(self.session)))
+                await self._consume(self.replay.events(engine, self.session))
+                return
+            async with engine.follow(self.session) as feed:
+                self._begin(Shown(feed.view))
+                await self._consume(feed.changes)
+            self._lose("it closed the connection")
+        except WorkbenchError as error:
+            if not self.connected:
+                self.refused = error
+            self._lose(error.what.rstrip("."))
+        except Exception as error:  # noqa: BLE001  # a lost link must never take the screen down
+            self._lose(f"{type(error).__name__}: {error}")
+
+    async def _start(self, client: Client, command: RunCampaign | ResumeSession) -> None:
+        reply = await client.ask(command)
+        if isinstance(reply, RunAccepted):
+            self.command, self.session = None, reply.session
+            self.queued_behind = reply.queued_behind
+
+    def _begin(self, shown: Shown) -> None:
+        self.live, self.connected, self.lost = shown, True, ""
+        self.changed += 1
+
+    def _lose(self, why: str) -> None:
+        self.lost = plain(why.removeprefix("the engine is gone; "))
+        self.changed += 1
+
+    async def _consume(self, changes: AsyncIterator[Event | Tick] | AsyncIterator[Event]) -> None:
+        count = 0
+        async for change in changes:
+            match change:
+                case Event():
+                    self.live.view.apply(change)
+                case UsageTick():
+                    self.live.usage = change
+                case Progress():
+                    self.live.progress = change
+            self.changed += 1
+            count += 1
+            if count % BURST == 0:
+                await asyncio.sleep(0)
+
+
+def _named(command: RunCampaign | ResumeSession | None) -> str:
+    """What to call a session that has no name yet."""
+    if command is None:
+        return ""
+    return command.session or (command.campaign if isinstance(command, RunCampaign) else "")

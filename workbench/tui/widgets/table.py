@@ -1,0 +1,92 @@
+"""A table whose lines have keys: it changes only what differs and keeps cursor and scroll."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+from textual.coordinate import Coordinate
+from textual.geometry import Offset
+from textual.widgets import DataTable
+
+from workbench.tui.text import plain
+
+Line = tuple[str, Sequence[str]]
+"""Its key, and a text for each column."""
+
+
+class Table(DataTable[Text], inherit_bindings=False):
+    """Columns have fixed widths; texts are drawn as they are, never as markup.
+
+    Its keys are the registry's, at the place `list`, so that they can be bound anew.
+    """
+
+    DEFAULT_CSS = """
+    Table { height: 1fr; background: $background; scrollbar-size: 1 1; overflow-x: hidden; }
+    """
+
+    def __init__(self, columns: Sequence[tuple[str, int]], *, id: str | None = None) -> None:
+        super().__init__(id=id, cursor_type="row", zebra_stripes=False)
+        self.layout_of = tuple(columns)
+
+    def on_mount(self) -> None:
+        for title, width in self.layout_of:
+            self.add_column(title, key=title, width=width)
+
+    @property
+    def here(self) -> str:
+        """The key of the line under the cursor; empty where there is none."""
+        if not self.is_valid_row_index(self.cursor_row):
+            return ""
+        return self.coordinate_to_cell_key(Coordinate(self.cursor_row, 0)).row_key.value or ""
+
+    def keys(self) -> list[str]:
+        return [row.key.value or "" for row in self.ordered_rows]
+
+    def fill(self, lines: Sequence[Line]) -> None:
+        """Show these lines; what stays where it was is drawn again only if it differs."""
+        before, after = self.keys(), [key for key, _ in lines]
+        if after[: len(before)] == before:
+            self._update(lines[: len(before)])
+            for key, cells in lines[len(before) :]:
+                self.add_row(*map(_text, cells), key=key)
+            return
+        here, top = self.here, self.scroll_offset.y
+        self.clear()
+        for key, cells in lines:
+            self.add_row(*map(_text, cells), key=key)
+        if here in after:
+            self.move_cursor(row=after.index(here), scroll=False)
+            self.scroll_to(y=top, animate=False)
+
+    def _update(self, lines: Sequence[Line]) -> None:
+        for key, cells in lines:
+            for (title, _), cell in zip(self.layout_of, cells, strict=True):
+                if self.get_cell(key, title).plain != plain(cell):
+                    self.update_cell(key, title, _text(cell), update_width=False)
+
+    @property
+    def page(self) -> int:
+        """Lines that are seen at once."""
+        return max(1, self.size.height - self.header_height)
+
+    def move(self, by: int) -> None:
+        """Move the cursor, not beyond the ends."""
+        self.move_cursor(row=max(0, min(self.cursor_row + by, self.row_count - 1)))
+
+    def go_to(self, key: str) -> None:
+        """Put the cursor on a line, and the focus on the table."""
+        self.move_cursor(row=self.get_row_index(key))
+        self.focus()
+
+    def visible_lines(self) -> Iterator[tuple[Offset, str]]:
+        """Place and key of every line that is seen, for jump mode."""
+        if not self.display:
+            return
+        top = int(self.scroll_offset.y)
+        for line, key in enumerate(self.keys()[top : top + self.page]):
+            yield self.region.offset + Offset(0, self.header_height + line), key
+
+
+def _text(cell: str) -> Text:
+    return Text(plain(cell), no_wrap=True, overflow="ellipsis")
