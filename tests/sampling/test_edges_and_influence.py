@@ -55,7 +55,7 @@ def test_two_level_designs_are_full_where_they_fit() -> None:
     ("factors", "most", "runs", "expected"),
     # Box, Hunter, Hunter, Table 6.22: the resolutions of the best fractions.
     [(3, 4, 4, 3), (4, 8, 8, 4), (5, 16, 16, 5), (6, 20, 16, 4), (7, 8, 8, 3), (7, 63, 32, 4),
-     (8, 64, 64, 5), (9, 128, 128, 6)],
+     (8, 64, 64, 5), (9, 128, 128, 6), (12, 32, 32, 4), (15, 64, 64, 4)],
 )  # fmt: skip
 def test_a_fraction_has_the_highest_resolution_that_fits(
     factors: int, most: int, runs: int, expected: int
@@ -71,6 +71,13 @@ def test_a_fraction_has_the_highest_resolution_that_fits(
     )
     assert shortest == expected
     assert (design.sum(axis=0) == 0).all(), "every factor is as often low as high"
+
+
+def test_a_fraction_of_very_many_factors_is_had_at_once() -> None:
+    """Forty factors have 2^40 corners, and more sets of generators than can be compared."""
+    design = np.array(two_level(40, 64)) * 2 - 1
+    assert design.shape == (64, 40)
+    assert (design.T @ design == 64 * np.eye(40)).all(), "resolution III: main effects are apart"
 
 
 def test_the_words_of_a_fraction_multiply() -> None:
@@ -193,6 +200,37 @@ def test_a_kpi_that_never_moves_has_no_bars() -> None:
     found = influence_of(where, samples, ["p95_ms", "throughput_rps"])
     assert found.weights[0] == (0.0, 0.0)
     assert found.overall == pytest.approx({"fw.vcpu": 0.0, "rate": 1.0})
+
+
+def test_a_kpi_that_follows_no_parameter_by_itself_has_no_bars() -> None:
+    """Slow in two opposite corners: an interaction alone, which no direction explains."""
+    where = space(VCPU)
+    samples = [
+        make_sample(
+            wl, {"p95_ms": 9.0 if (c.vcpu("fw") > 1.0) == (wl > 100.0) else 3.0}, configuration=c
+        )
+        for c, wl in edges(where)
+    ]
+    assert influence_of(where, samples, ["p95_ms"]).weights == ((0.0, 0.0),)
+
+
+def test_shares_are_shares_whatever_a_few_samples_say() -> None:
+    random = np.random.default_rng(0)
+    where = space(VCPU, FLOWS)
+    for _ in range(200):
+        chosen = random.permutation(8)[: random.integers(3, 9)]
+        corners = [edges(where)[place] for place in chosen]
+        samples = [
+            make_sample(
+                wl,
+                {k: float(random.integers(2, 4)) for k in ("p95_ms", "mean_ms")},
+                configuration=c,
+            )
+            for c, wl in corners
+        ]
+        found = influence_of(where, samples, ["p95_ms", "mean_ms"])
+        for row in found.weights:
+            assert sum(row) == pytest.approx(1.0) or not any(row)
 
 
 def test_what_is_missing_is_said() -> None:

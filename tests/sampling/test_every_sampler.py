@@ -19,15 +19,24 @@ from workbench.domain.samples import Sample
 from workbench.models.interpolation import LogInterpolation
 from workbench.sampling.base import Ask, Sampler, Space
 
-SAMPLERS = plugins.names("samplers")
+REGISTERED = plugins.names("samplers")
+VARIANTS = ("adaptive nd", "sobol latin-hypercube")
+"""A name, and an option that makes another sampler of it."""
+SAMPLERS = (*REGISTERED, *VARIANTS)
+OPTIONS: dict[str, dict[str, str | float]] = {
+    "nd": {"learner": "nd"},
+    "latin-hypercube": {"design": "latin-hypercube"},
+}
 OWN = {
-    "adaptive", "bisection", "blocks", "gp-variance", "gradient", "heuristic", "random", "sobol",
-    "uniform",
+    "adaptive", "bisection", "blocks", "gp-variance", "gradient", "heuristic", "pooled", "random",
+    "sobol", "uniform",
 }  # fmt: skip
 
 
 def made(name: str, space: Space, plan: SamplingPlan) -> Sampler:
-    kind = plugins.load("samplers", name)
+    method, _, option = name.partition(" ")
+    plan = replace(plan, method=method, options=OPTIONS.get(option, {}))
+    kind = plugins.load("samplers", method)
     if "model_factory" in inspect.signature(kind).parameters:
         sampler: Sampler = kind(space, plan, model_factory=LogInterpolation)
     else:
@@ -139,16 +148,27 @@ def point_of(ask: Ask) -> tuple[str, float, int]:
 
 
 def test_all_our_samplers_are_registered() -> None:
-    assert set(SAMPLERS) >= OWN
+    assert set(REGISTERED) >= OWN
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", REGISTERED)
 @settings(max_examples=25, deadline=None)
 @given(case=cases(), cut=st.integers(0, 30))
 def test_asks_stay_in_range_never_repeat_end_and_can_be_rebuilt(
     name: str, case: Case, cut: int
 ) -> None:
-    space, plan = case.space, replace(case.plan, method=name)
+    holds_for(name, case, cut)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@settings(max_examples=8, deadline=None)
+@given(case=cases(), cut=st.integers(0, 30))
+def test_so_do_those_of_variants(name: str, case: Case, cut: int) -> None:
+    holds_for(name, case, cut)
+
+
+def holds_for(name: str, case: Case, cut: int) -> None:
+    space, plan = case.space, case.plan
     primary = space.primary
     live = made(name, space, plan)
     taken: list[Sample] = []

@@ -29,13 +29,17 @@ def make_plan(
     planned: list[PlannedConfiguration] = []
     for block, target_plan in enumerate(campaign.targets):
         target = target_plan.target.name
+        # How long a visit takes depends on the load alone, and thousands of configurations share
+        # theirs.
+        each: tuple[int, float] | None = None
         for configuration in campaign.configurations(target_plan):
-            points = [
-                OperatingPoint(target, configuration, wl)
-                for wl in ladder(target_plan.primary, campaign.sampling.max_samples)
-            ]
-            seconds = sum(visit_s(campaign, point, costs) for point in points)
-            planned.append(PlannedConfiguration(block, target, configuration, len(points), seconds))
+            if each is None:
+                points = [
+                    OperatingPoint(target, configuration, wl)
+                    for wl in ladder(target_plan.primary, campaign.sampling.max_samples)
+                ]
+                each = len(points), sum(visit_s(campaign, point, costs) for point in points)
+            planned.append(PlannedConfiguration(block, target, configuration, *each))
     samples = sum(p.samples for p in planned)
     deployments_s = len(campaign.targets) * blocks(campaign.sampling) * costs.deploy_s
     bypasses = len(campaign.targets) * bypasses_s(campaign, lab, costs)

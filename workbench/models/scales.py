@@ -35,9 +35,9 @@ def log_wl(wl: float) -> float:
     Raises
     ------
     DataError
-        If `wl` is not above zero.
+        If `wl` is not above zero, or not finite.
     """
-    if wl <= 0.0:
+    if not 0.0 < wl < math.inf:
         raise DataError(
             f"a load of {wl:g} has no logarithm",
             where="primary workload",

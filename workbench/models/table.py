@@ -128,7 +128,8 @@ def table_of(
             where=target,
             remedy="Measure at loads that the function carries, or choose another KPI",
         )
-    must_be_alike(used)
+    # Those that lack the KPI, too: packets beside requests must not leave a model of one half.
+    must_be_alike([s for s in own if s.valid])
     _finite(used, kpi)
     columns = (*columns_of(s.point.configuration for s in used), Column(primary.name, "primary"))
     ceiling = log_kpi(kpi, kpi_max)

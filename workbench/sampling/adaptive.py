@@ -9,59 +9,107 @@ import importlib
 import importlib.util
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise, product
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from workbench.domain.campaign import SamplingPlan
-from workbench.domain.errors import PluginError
+from workbench.domain.errors import DataError, PluginError
 from workbench.domain.samples import Sample
 from workbench.sampling.base import Space
 from workbench.sampling.exploring import Choice, Explorer
 from workbench.sampling.factors import Coordinates
-from workbench.sampling.intervals import ends, rounded
+from workbench.sampling.intervals import ends, middle_of, rounded
 
 PACKAGE = "adaptive"
-MOST_ASKED = 32
-"""Points that a learner is asked for at once, until one is free: recorded loads lie anywhere."""
+LEARNERS = {
+    "1d": ("learner1D", "Learner1D"),
+    "2d": ("learner2D", "Learner2D"),
+    "nd": ("learnerND", "LearnerND"),
+}
+ASKED = (1, 8)
+"""Points that a learner is asked for at once, until one is free: recorded loads lie anywhere, and
+so do configurations."""
 
 
 class AdaptiveSampler(Explorer):
-    """A `Learner1D` over `wl` for each configuration; the one that gains the most asks next.
+    """Asks where a learner of the package gains most; which of them is an option.
 
-    Its loss is the length of the curve between neighbours, both axes over their ranges. A load
-    without a valid sample stays pending, so that the learner looks beside it.
+    `1d`, the default, is a `Learner1D` over `wl` for each configuration; the one that gains the
+    most asks next. `2d` and `nd` are one `Learner2D` or `LearnerND` over all factors and `wl`:
+    what it asks for is taken at the nearest configuration that is still open; of a single
+    configuration `nd` is `1d`. Their losses are the
+    package's own, the KPI in logs and every axis over its range. A load without a valid sample
+    stays pending, so that the learner looks beside it; so does a corner that no configuration has.
+    Where all that a learner asks for is taken, the widest gap of the least sampled is bisected.
 
     Parameters
     ----------
     space : Space
     plan : SamplingPlan
+        `options["learner"]` is `1d` (default), `2d` or `nd`.
 
     Raises
     ------
+    DataError
+        If the learner is another, or has not as many axes as the space.
     PluginError
         If the package is not installed.
     """
 
     def __init__(self, space: Space, plan: SamplingPlan) -> None:
-        learner = load_learner("learner1D", "Learner1D", space.target)
+        kind = str(plan.options.get("learner", "1d"))
+        if kind not in LEARNERS:
+            raise DataError(
+                f"{kind!r} is no learner",
+                where=f"sampling of {space.target}, option `learner`",
+                remedy=f"Choose one of: {', '.join(LEARNERS)}",
+            )
         super().__init__(space, plan)
         self._where = Coordinates(space.configurations, space.primary)
-        self._learners = [learner(None, self._bounds(visits.recorded)) for visits in self.visits]
+        factors = len(self._where.factors)
+        if kind == "2d" and factors != 1:
+            raise DataError(
+                f"the learner 2d has two axes, the space has {factors + 1}",
+                where=f"sampling of {space.target}, option `learner`",
+                remedy="Choose 1d or nd",
+            )
+        if kind == "nd" and not factors:
+            kind = "1d"
+        learner = load_learner(*LEARNERS[kind], space.target)
+        self._rows = np.array([self._where.row(c) for c in space.configurations])
+        order = list(range(len(self.visits)))
+        random.Random(f"{space.seed}/{space.target}").shuffle(order)
+        self._order = dict(zip(order, range(len(order)), strict=True))
+        self._whole: Any = None
+        self._learners: list[Any] = []
+        if kind == "1d":
+            self._learners = [learner(None, self._bounds(v.recorded)) for v in self.visits]
+        elif space.configurations:
+            self._whole = learner(None, self._box(factors))
+            for corner in product(*self._box(factors)):
+                place = self._nearest(corner, range(len(self.visits)))
+                if self._point(place, self._load(place, corner[-1])) != corner:
+                    self._whole.tell_pending(corner)
 
     def observe(self, place: int, sample: Sample) -> None:
-        """Tell the learner of that configuration."""
-        level, share = self.level(sample), self._where.load(sample.point.wl)
+        """Tell the learner of that configuration, or that of all."""
+        level, wl = self.level(sample), sample.point.wl
+        point: Any = self._where.load(wl) if self._whole is None else self._point(place, wl)
+        learner = self._learners[place] if self._whole is None else self._whole
         if level is None:
-            self._learners[place].tell_pending(share)
+            learner.tell_pending(point)
         else:
-            self._learners[place].tell(share, level)
+            learner.tell(point, level)
 
     def choose(self, open_: Sequence[int]) -> Choice | None:
-        """The point that lowers the loss of its curve most; ties go to the fewest samples."""
-        order = list(range(len(self.visits)))
-        random.Random(f"{self.space.seed}/{self.space.target}").shuffle(order)
+        """The point that lowers a loss most; of several learners ties go to the fewest samples."""
+        if self._whole is not None:
+            return self._of_all(open_) or self._left_over(open_)
         best: tuple[float, int, int] | None = None
         chosen: Choice | None = None
         for place in open_:
@@ -69,35 +117,77 @@ class AdaptiveSampler(Explorer):
             if found is None:
                 continue
             wl, gain = found
-            rank = (-gain, len(self.visits[place].samples), order[place])
+            rank = (-gain, len(self.visits[place].samples), self._order[place])
             if best is None or rank < best:
                 best = rank
                 chosen = Choice(place, wl, wl, wl, f"largest gain of its learner ({gain:.2g})")
-        return chosen
+        return chosen or self._left_over(open_)
 
     def _propose(self, place: int) -> tuple[float, float] | None:
         """A free load and how much the loss falls with it; asking changes nothing."""
-        visits, learner = self.visits[place], self._learners[place]
-        count = 1
-        while count <= MOST_ASKED:
-            shares, gains = learner.ask(count, tell_pending=False)
-            for share, gain in zip(shares, gains, strict=True):
-                wl = self._load(visits.recorded, float(share))
-                if wl not in visits.samples:
-                    return wl, float(gain)
-            count *= 2
-        return (visits.left[0], 0.0) if visits.left else None
+        for share, gain in _asked(self._learners[place]):
+            wl = self._load(place, float(share))
+            if wl not in self.visits[place].samples:
+                return wl, gain
+        return None
 
-    def _load(self, recorded: Sequence[float], share: float) -> float:
-        if recorded:
+    def _of_all(self, open_: Sequence[int]) -> Choice | None:
+        """The free point nearest to what the learner of the whole space asks for."""
+        for point, gain in _asked(self._whole):
+            place = self._nearest(point, open_)
+            wl = self._load(place, float(point[-1]))
+            if wl not in self.visits[place].samples:
+                return Choice(place, wl, wl, wl, f"largest gain of the learner ({gain:.2g})")
+        return None
+
+    def _left_over(self, open_: Sequence[int]) -> Choice | None:
+        """The middle of the widest gap of the configuration with the fewest samples."""
+        fewest = sorted(open_, key=lambda p: (len(self.visits[p].samples), self._order[p]))
+        for place in fewest:
+            visits, primary = self.visits[place], self.space.primary
+            bounds = ends(primary, visits.recorded)
+            free = [wl for wl in bounds if wl not in visits.samples]
+            if not free:
+                loads = sorted(visits.samples)
+                middles = {
+                    self._where.load(high) - self._where.load(low): middle
+                    for low, high in pairwise(loads)
+                    if (middle := middle_of(low, high, primary, visits.recorded)) is not None
+                }
+                free = [middles[max(middles)]] if middles else visits.left
+            if free:
+                return Choice(place, free[0], free[0], free[0], "the widest gap that is left")
+        return None
+
+    def _nearest(self, point: Sequence[float], places: Sequence[int]) -> int:
+        distance = np.square(self._rows[list(places)] - np.array(point[:-1])).sum(axis=1)
+        return places[int(np.argmin(distance))]
+
+    def _point(self, place: int, wl: float) -> tuple[float, ...]:
+        return (*self._where.row(self.space.configurations[place]), self._where.load(wl))
+
+    def _load(self, place: int, share: float) -> float:
+        if recorded := self.visits[place].recorded:
             return min(recorded, key=lambda wl: abs(self._where.load(wl) - share))
         bounds = ends(self.space.primary)
         return rounded(self._where.at(share), bounds[0], bounds[-1], self.space.primary)
+
+    def _box(self, factors: int) -> tuple[tuple[float, float], ...]:
+        """The unit cube, its last axis as far as loads go."""
+        loads = sorted({wl for visits in self.visits for wl in visits.recorded})
+        return (*((0.0, 1.0) for _ in range(factors)), self._bounds(loads))
 
     def _bounds(self, recorded: Sequence[float]) -> tuple[float, float]:
         bounds = ends(self.space.primary, recorded)
         low, high = self._where.load(bounds[0]), self._where.load(bounds[-1])
         return (low, high) if low < high else (low, low + 1.0)
+
+
+def _asked(learner: Any) -> Iterator[tuple[Any, float]]:
+    """Points and gains that a learner asks for; asking changes nothing."""
+    for count in ASKED:
+        points, gains = learner.ask(count, tell_pending=False)
+        yield from zip(points, map(float, gains), strict=True)
 
 
 @cache

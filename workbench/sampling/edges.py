@@ -18,7 +18,10 @@ from workbench.sampling.factors import Coordinates
 from workbench.sampling.intervals import ends
 
 TRIED = 20_000
-"""Sets of generators that are compared for a fraction: all of them up to nine factors."""
+"""Sets of generators that are compared for a fraction, of odd ones and of all: all that there are
+up to nine factors."""
+WORDS = 2_000_000
+"""Words of defining relations that are looked at for it: each added factor doubles them."""
 
 Runs = tuple[tuple[int, ...], ...]
 Point = tuple[Configuration, float]
@@ -108,13 +111,19 @@ def _generators(base: int, added: int) -> tuple[int, ...]:
         (mask for mask in range(1, 2**base) if mask.bit_count() >= 2),
         key=lambda mask: (-mask.bit_count(), mask),
     )
+    # With interactions of odd order all words are even, so that none is shorter than four: a fold-
+    # over, which for many factors no search of ours would find.
+    odd = [mask for mask in interactions if mask.bit_count() % 2]
+    pools = (odd, interactions) if len(odd) >= added else (interactions,)
+    tried = max(min(TRIED, WORDS >> added), 1)
 
     def worth(words: tuple[int, ...]) -> tuple[int, int]:
         lengths = _lengths(words)
         return lengths[0], -lengths.count(lengths[0])
 
-    choices = (
+    choices = [
         tuple(mask | 1 << base + j for j, mask in enumerate(chosen))
-        for chosen in combinations(interactions, added)
-    )
-    return max(islice(choices, TRIED), key=worth)
+        for pool in pools
+        for chosen in islice(combinations(pool, added), tried)
+    ]
+    return choices[0] if tried == 1 else max(choices, key=worth)

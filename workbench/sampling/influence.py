@@ -29,7 +29,7 @@ class Influence:
     parameters : keys of the factors, then the primary workload.
     kpis : names of the KPIs.
     weights : for each KPI, one share for each parameter; they sum to 1, or are all 0 where the
-        KPI is the same in all samples.
+        KPI is the same in all samples or rises and falls with no parameter by itself.
     """
 
     parameters: tuple[str, ...]
@@ -110,8 +110,6 @@ def _column(space: Space, samples: Sequence[Sample], kpi: str) -> list[float] | 
 
 def _weights(X: Floats, Y: Floats) -> Floats:
     """Absolute standardised coefficients as shares, of shape (kpis, parameters)."""
-    from sklearn.cross_decomposition import PLSRegression
-
     weights = np.zeros((Y.shape[1], X.shape[1]))
     moves, varies = np.ptp(Y, axis=0) > 1e-9, np.ptp(X, axis=0) > 1e-9
     if not moves.any() or not varies.any():
@@ -119,15 +117,41 @@ def _weights(X: Floats, Y: Floats) -> Floats:
     x, y = (
         (table - table.mean(axis=0)) / table.std(axis=0) for table in (X[:, varies], Y[:, moves])
     )
+    # What moves with no parameter by itself has no direction: its scores would be 0 / 0.
+    linked = (np.abs(x.T @ y) > 1e-9 * len(x)).any(axis=0)
+    if not linked.any():
+        return weights
+    moves[moves] = linked
     # Allocations that rise together are one direction: a component beyond the rank has no scores.
     components = min(COMPONENTS, int(np.linalg.matrix_rank(x, tol=1e-6)))
-    with warnings.catch_warnings():
-        # One component explains a single KPI on an orthogonal design: nothing is left for another.
-        warnings.filterwarnings("ignore", message=".*residual is constant.*")
-        fitted = PLSRegression(n_components=components, scale=False).fit(x, y)
-    size = np.abs(np.atleast_2d(fitted.coef_))
+    size = np.abs(_coefficients(x, y[:, linked], components))
     total = size.sum(axis=1, keepdims=True)
     weights[np.ix_(moves, varies)] = np.divide(
         size, total, out=np.zeros_like(size), where=total > 0.0
     )
     return weights
+
+
+def _coefficients(x: Floats, y: Floats, components: int) -> Floats:
+    """Of a partial least squares regression with at most so many components: (kpis, parameters).
+
+    Raises
+    ------
+    DataError
+        If no component can be found.
+    """
+    from sklearn.cross_decomposition import PLSRegression
+
+    for count in range(components, 0, -1):
+        with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
+            # One component explains a single KPI on an orthogonal design: nothing is left for
+            # another. Two directions of equal weight are not told apart, and need not be.
+            warnings.filterwarnings("ignore", message=".*residual is constant.*")
+            warnings.filterwarnings("ignore", message=".*number of iterations.*")
+            try:
+                found = PLSRegression(n_components=count, scale=False).fit(x, y).coef_
+            except ValueError:  # what a component leaves moves with no parameter: 0 / 0
+                continue
+        if np.isfinite(found).all():
+            return np.atleast_2d(found)
+    raise DataError("no direction of the parameters moves a KPI")
