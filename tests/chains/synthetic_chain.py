@@ -94,6 +94,7 @@ class SyntheticChain:
     wrong: float = 0.03
     noise: float = NOISE
     kpi: str = field(default="mean_ms", init=False)
+    think_ms: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)

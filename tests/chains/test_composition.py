@@ -129,6 +129,25 @@ def test_both_terms_of_a_response_time_are_to_be_had_apart() -> None:
     assert terms.unloaded_sum(points) == pytest.approx([8.0, 8.0])
 
 
+def test_clients_that_think_find_a_stretched_function_saturated_by_the_law_of_its_capacity() -> (
+    None
+):
+    """It carries 2 requests per ms: n/X - Z from 200 clients on, whose think time is 100 ms."""
+
+    def response_ms(_: Configuration, wl: float) -> float:
+        return max(1.0, wl / 2.0 - 100.0)
+
+    rate = {"mean_ms": response_ms, "throughput_rps": lambda _, wl: min(2e3, 1e3 * wl / 101.0)}
+    thinking = "closed-think-0.1s"
+    parts = {n: part(n, rate, load=thinking, loads=(2.0, 400.0)) for n in "ab"}
+    terms = TwoTerms(Series((A, B)), parts, "mean_ms")
+    assert terms.think_ms == 100.0
+    said = np.exp(terms.bottleneck([at(100.0), at(300.0), at(400.0), at(1000.0)]))
+    assert said == pytest.approx([1.0, 50.0, 100.0, 400.0])
+    plain = {n: part(n, {"mean_ms": response_ms}, load=CLOSED, loads=(2.0, 400.0)) for n in "ab"}
+    assert TwoTerms(Series((A, B)), plain, "mean_ms").think_ms == 0.0
+
+
 def test_instances_of_one_profile_are_wrong_together_and_others_are_not() -> None:
     one = part("a", {"mean_ms": 1.0}, sd=0.2)
     graph = Series((A, B))

@@ -24,7 +24,7 @@ from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
 from workbench.models.base import Floats
-from workbench.models.forecast import Points
+from workbench.models.forecast import Forecast, Points
 
 SEEDS = range(5)
 
@@ -242,3 +242,38 @@ def test_a_trend_that_no_term_explains_is_modelled_where_held_out_samples_ask_fo
     assert model.has_residual
     said = model.forecast([(SETTINGS[3], 20.0)]).mean[0]
     assert said == pytest.approx(math.log(hump(20.0) * chain.truth(SETTINGS[3], 20.0)), abs=0.06)
+
+
+class Thinking(SyntheticChain):
+    """Profiles of a function that carries 1 request per ms, whose clients think 100 ms."""
+
+    def _time(self, wl: float) -> float:
+        return max(2.0, wl - 100.0)
+
+    def bottleneck(self, points: Points) -> Floats:
+        return np.log([self._time(wl) for _, wl in points])
+
+    def forecast(self, points: Points) -> Forecast:
+        mean = self.bottleneck(points)
+        return Forecast(mean, mean - 0.05, mean + 0.05, np.zeros(len(mean), dtype=bool))
+
+
+def test_a_chain_that_saturates_at_a_third_of_the_load_is_learned_from_samples_below_half() -> None:
+    """Its function needs three times the CPU beside its neighbour; alone it waits at no load."""
+    chain = Thinking(0)
+    chain.think_ms = 100.0
+    random = np.random.default_rng(0)
+
+    def truth(wl: float) -> float:
+        return max(2.0, 3.0 * wl - 100.0)
+
+    loads = [4.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
+    samples = [sample(wl, truth(wl) * math.exp(0.05 * random.standard_normal())) for wl in loads]
+    model = CorrectedForecaster(chain, seen(samples), chain)
+    points = [(SETTINGS[0], wl) for wl in (70.0, 85.0, 100.0, 120.0)]
+    said = model.forecast(points)
+    true = np.log([truth(wl) for _, wl in points])
+    assert error(said.mean, true) < 0.06
+    assert ((said.low <= true) & (true <= said.high)).all()
+    (kappa,) = (c for c in model.changes() if c.name == "kappa" and c.configuration is not None)
+    assert kappa.after == pytest.approx(3.0, rel=0.1)

@@ -9,6 +9,8 @@ from workbench.domain.errors import DataError
 from workbench.domain.topology import Node, Parallel, Series, Vnf
 from workbench.models.base import Floats
 
+_THINK = "closed-think-"
+
 LoadFamily = Literal["open", "closed", "packets"]
 """Requests by a plan, requests by waiting clients, packets by a plan (METHOD.md 2)."""
 
@@ -108,6 +110,12 @@ def visits_of(node: Node, share: float = 1.0) -> dict[str, float]:
         case Parallel(branches, shares):
             passed = zip(branches, shares, strict=True)
             return {k: v for b, s in passed for k, v in visits_of(b, share * s).items()}
+
+
+def think_ms_of(load_model: str) -> float:
+    """How long clients think, by a sample's `load_model`; 0 where there are none."""
+    seconds = load_model.removeprefix(_THINK)
+    return 0.0 if seconds == load_model else 1e3 * float(seconds.removesuffix("s"))
 
 
 def family_of(load_model: str) -> LoadFamily:

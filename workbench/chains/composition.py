@@ -16,10 +16,17 @@ from workbench.chains.base import (
     LoadFamily,
     family_of,
     functions_of,
+    think_ms_of,
 )
 from workbench.chains.deviates import uniforms
 from workbench.chains.parts import Part, must_compose
-from workbench.chains.rules import BottleneckAndSum, default_rule, lost, must_apply
+from workbench.chains.rules import (
+    BottleneckAndSum,
+    LeastThroughput,
+    default_rule,
+    lost,
+    must_apply,
+)
 from workbench.domain.parameters import Configuration
 from workbench.domain.topology import Node, Parallel, Series, Vnf
 from workbench.models.base import Floats
@@ -236,10 +243,32 @@ class TwoTerms:
     def __init__(self, graph: Node, parts: Mapping[str, Part], kpi: str) -> None:
         self._rule = BottleneckAndSum()
         self._chain = ChainForecaster(graph, parts, kpi, self._rule, draws=1)
+        self.think_ms = think_ms_of(self._chain.load_model)
+        highest = (part.loads.get(kpi, (0.0, math.inf))[1] for part in parts.values())
+        self._highest = min(highest)
 
     def bottleneck(self, points: Points) -> Floats:
-        """Log of max_i R_i, of shape (m,)."""
-        return np.asarray(np.log(self._of(points)[0]))
+        """Log of max_i R_i, of shape (m,).
+
+        Where clients think, above the highest load that all functions were profiled at: what they
+        carry there is taken for their capacity X, so that each client more takes 1/X (METHOD.md 2).
+        """
+        if not self.think_ms:
+            return np.asarray(np.log(self._of(points)[0]))
+        within = [(c, min(wl, self._highest)) for c, wl in points]
+        figures = self._chain.figures(within)
+        slowest = self._rule.terms(self._chain.graph, self._chain.kpi, figures)[0][0]
+        more = np.array([wl for _, wl in points]) - np.array([wl for _, wl in within])
+        return np.asarray(np.log(slowest + more * self._client_ms(figures, slowest, within)))
+
+    def _client_ms(self, figures: StandAlone, slowest: Floats, points: Points) -> Floats:
+        """1/X, of shape (m,): of what the slowest carries, else by Little's law."""
+        vnfs = self._chain.vnfs
+        if all(figures.states(vnf.name, "throughput_rps") for vnf in vnfs):
+            rule = LeastThroughput()
+            carried = rule.compose(self._chain.graph, "throughput_rps", figures)[0]
+            return np.asarray(1e3 / carried)
+        return (slowest + self.think_ms) / np.array([wl for _, wl in points])
 
     def unloaded_sum(self, points: Points) -> Floats:
         """Σ_i R_i(1) in the KPI's unit, of shape (m,); above zero, whatever the path takes away."""

@@ -46,10 +46,17 @@ CLEAR = 2.0
 _LEAST_SHARE = 0.05
 """Of the unloaded times, what is left of them whatever Δ takes away."""
 _ENDS = (0.025, 0.5, 0.975)
+_WIDEST = 2.1
+"""Largest |log κ| that is thought of."""
+_STRETCHES = np.linspace(-_WIDEST, _WIDEST, 29)
+"""Log factors on the load at which the bottleneck is tabled."""
 
 
 class Terms(Protocol):
     """What the stand-alone profiles say of a chain, before anything is added."""
+
+    think_ms: float
+    """How long the clients of a closed loop think; 0 where they do not, or there are none."""
 
     def bottleneck(self, points: Points) -> Floats:
         """Log of the largest of the functions' KPIs, max_i R_i, of shape (m,)."""
@@ -63,8 +70,9 @@ class Terms(Protocol):
 class CorrectedForecaster:
     """A prediction with what the real chain adds to it, from measured samples.
 
-    With `terms`: R = max(κ·max_i R_i, Σ_i R_i(1) + Δ), METHOD.md 9. Without: log KPI is that of
-    the prediction plus an offset and a slope over log load; beyond the highest sample of a
+    With `terms`: R = max(κ·max_i R_i, Σ_i R_i(1) + Δ), METHOD.md 9; where clients think, the
+    bottleneck is max_i R_i(κ·n) instead, that of a function which carries 1/κ. Without: log KPI is
+    that of the prediction plus an offset and a slope over log load; beyond the highest sample of a
     configuration this may fade, but neither grow nor change its sign, since a ratio that falls
     from 16 to 1 would else fall on below 1. Priors say κ = 1, Δ = 0, offset and slope 0.
 
@@ -286,7 +294,7 @@ def _evidence_as_it_is(gap: Floats, sd: Floats, groups: Ints, shared_sd: float) 
 # ------------------------------------------------------------------------- the two forms
 
 Basis = tuple[Floats, ...]
-"""What the profiles say of m points: arrays of shape (m,)."""
+"""What the profiles say of m points: arrays of shape (m,) or (m, k)."""
 
 
 class _Form(Protocol):
@@ -336,6 +344,10 @@ class _AtSamples:
 class _TwoTerms:
     """max(κ·max_i R_i, Σ_i R_i(1) + Δ) with κ = exp(first) and Δ = ref·(exp(second) - 1).
 
+    Clients that think find a function of 1/κ of the capacity saturated at 1/κ of the load, and no
+    slower below that: n/X - Z by the operational laws (Denning & Buzen 1978), so that the load is
+    scaled and not the time. Without think time both are the same.
+
     On this scale a Δ far above the unloaded times (ref is their median) is shared by ratio, a small
     one by difference. Queues do not meet their asymptotes with a kink: the maximum may be rounded,
     to the norm of order 1/shape of the two terms, where the samples say so.
@@ -358,12 +370,17 @@ class _TwoTerms:
         self._reference = float(np.median(unloaded))
         largest = math.exp(float(seen.table.y.max())) / self._reference
         self.priors = (
-            Prior(0.15, 4.0, -2.1, 2.1),
+            Prior(0.15, 4.0, -_WIDEST, _WIDEST),
             Prior(0.5, 1.0, -2.3, max(math.log1p(largest) + 0.5, 1.0)),
         )
 
     def lay(self, points: Points) -> Basis:
-        return self._terms.bottleneck(points), self._terms.unloaded_sum(points)
+        unloaded = self._terms.unloaded_sum(points)
+        if not self._terms.think_ms:
+            return self._terms.bottleneck(points), unloaded
+        stretched = [(c, wl * math.exp(log)) for log in _STRETCHES for c, wl in points]
+        table = self._terms.bottleneck(stretched).reshape(len(_STRETCHES), len(points))
+        return table.T, unloaded
 
     def carried_to(self, prediction: Forecaster, terms: Terms | None) -> _Form:  # noqa: ARG002
         assert terms is not None  # a correction keeps its form
@@ -372,14 +389,14 @@ class _TwoTerms:
         return other
 
     def curve(self, first: Floats, second: Floats, shape: float, basis: Basis) -> Floats:
-        loaded, unloaded = first + basis[0], self._unloaded(second, basis)
+        loaded, unloaded = _loaded(first, basis[0]), self._unloaded(second, basis)
         larger = np.maximum(loaded, unloaded)
         if not shape:
             return larger
         return np.asarray(larger + shape * np.log1p(np.exp(-np.abs(loaded - unloaded) / shape)))
 
     def bottleneck(self, first: Floats, second: Floats, basis: Basis) -> Floats:
-        return np.asarray((first + basis[0] >= self._unloaded(second, basis)) * 1.0)
+        return np.asarray((_loaded(first, basis[0]) >= self._unloaded(second, basis)) * 1.0)
 
     def terms(self, belief: Belief) -> Sequence[tuple[str, str, float, Floats]]:
         delta = self._reference * np.expm1(belief.second)
@@ -391,6 +408,18 @@ class _TwoTerms:
     def _unloaded(self, second: Floats, basis: Basis) -> Floats:
         added = self._reference * np.expm1(second)
         return np.asarray(np.log(np.maximum(basis[1] + added, _LEAST_SHARE * basis[1])))
+
+
+def _loaded(first: Floats, bottleneck: Floats) -> Floats:
+    """Log of the bottleneck's KPI with log κ of shape (..., 1): from log KPIs (m,), to which it is
+    added, or from those at stretched loads, (m, k), between which it is looked up."""
+    if bottleneck.ndim == 1:
+        return np.asarray(first + bottleneck)
+    step = _STRETCHES[1] - _STRETCHES[0]
+    place = np.clip((first - _STRETCHES[0]) / step, 0.0, len(_STRETCHES) - 1.0)
+    left = np.minimum(place.astype(np.int64), len(_STRETCHES) - 2)
+    rows, share = np.arange(len(bottleneck)), place - left
+    return np.asarray((1.0 - share) * bottleneck[rows, left] + share * bottleneck[rows, left + 1])
 
 
 class _Slope:
