@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 SOURCES = $(shell find workbench templates sessions/recorded -type f -not -name '*.pyc') pyproject.toml
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint unit docker-test accept bench bench-truth bench-science lock lock-check screenshot clean
+.PHONY: demo test lint unit docker-test accept bench bench-truth bench-science bench-chains lock lock-check screenshot clean
 
 demo: $(VENV)/.runtime  ## profile haproxy, tinyproxy and their chains; a new session each time
 	@$(BIN)/workbench run demo
@@ -38,6 +38,9 @@ bench-truth: $(VENV)/.dev  ## the tables of docs/truth.md; an interrupted run go
 
 bench-science: $(VENV)/.dev  ## the tables of docs/science.md; QUICK=1 prints one per surface within 10 minutes
 	cd benchmarks && ../$(BIN)/python -m science $(if $(QUICK),--quick,--publish)
+
+bench-chains: $(VENV)/.dev  ## the tables of docs/chain-science.md; QUICK=1 plays one seed and writes nothing
+	cd benchmarks && ../$(BIN)/python -m chain_science $(if $(QUICK),--quick,--publish)
 
 lock: $(VENV)/.tools  ## lock files anew from pyproject.toml
 	$(BIN)/python scripts/lock.py write

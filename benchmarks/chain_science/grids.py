@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bench_truth.playing import play
+
 from chain_science.stored import LAB, ROOT, digest, kept
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign, TargetPlan
@@ -122,17 +123,24 @@ def recorded() -> Grid:
     return Grid(RECORDED, 0, campaign, tuple(m.sample for m in measurements))
 
 
-SIMULATED = {"simulated-open": "science-open", "simulated-closed": "science-closed"}
-"""Grids by the shipped campaign that they play."""
+KEPT = "function.closes=0"
+SIMULATED = {
+    "simulated-open": ("science-open", ""),
+    "simulated-closed": ("science-closed", ""),
+    "simulated-kept": ("science-closed", KEPT),
+}
+"""Grids by the shipped campaign that they play, and options beside `TRAPS`. tinyproxy closes its
+connections, so that haproxy beside it needs four times the CPU that it needs alone; where they are
+kept, chains differ by what METHOD.md 9 names."""
 
 
 def simulated(name: str, seed: int) -> Grid:
     """A shipped campaign on the simulated lab with files of one size, in the world of that seed."""
     workspace = Workspace(ROOT / ".cache" / "workspace")
-    campaign = load_campaign(SIMULATED[name], workspace=workspace).campaign
+    campaign = load_campaign(SIMULATED[name][0], workspace=workspace).campaign
     sizes = tuple(replace(p, values=p.values[:1]) for p in campaign.workload)
     campaign = replace(campaign, workload=sizes)
-    options = options_of(seed)
+    options = options_of(name, seed)
     # Profiles learn from one pass; the chain is judged by a second.
     sampling = campaign.sampling
     single = replace(sampling, max_samples=sampling.max_samples // 2, repetitions=1)
@@ -149,6 +157,7 @@ def simulated(name: str, seed: int) -> Grid:
     return Grid(name, seed, campaign, tuple(kept(name, key, list[Sample], played)))
 
 
-def options_of(seed: int) -> str:
+def options_of(name: str, seed: int) -> str:
     """Of the simulated lab: every seed is another world."""
-    return f"{TRAPS},world={seed}"
+    own = SIMULATED[name][1]
+    return ",".join(part for part in (TRAPS, own, f"world={seed}") if part)

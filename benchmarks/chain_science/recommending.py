@@ -1,6 +1,6 @@
 """Random SLAs on the simulated lab, whose truth is known: is the cheapest allocation found?
 
-Profiles and canaries are the first pass of the grid `simulated-closed`. Allowed are all pairs of
+Profiles and canaries are the first pass of the grid `simulated-kept`. Allowed are all pairs of
 the functions' profiled allocations; ten canaries at the largest pair are proposed, and accepted
 where the proposal says that something is gained, before anything is asked. The KPI is p95, as in
 paper A.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,8 +30,8 @@ from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.truth import Truth
 from workbench.sla.costs import VcpuHours, allowed
 
-GRID, KPI = "simulated-closed", "p95_ms"
-SLAS = 5
+GRID, KPI = "simulated-kept", "p95_ms"
+SLAS = 10
 """Of each chain and seed."""
 CONFIDENCE = 0.95
 LONG_S, SHORT_S, CLEAR = 240.0, 48.0, 1.25
@@ -81,10 +81,10 @@ class Asked:
         return max(abs(a - b) for a, b in zip(self.chosen, self.optimum, strict=True))
 
 
-def asked(seed: int, slas: int = SLAS) -> list[Asked]:
+def asked(seed: int, slas: int = SLAS, grid: str = GRID) -> list[Asked]:
     """All SLAs of a seed, played once."""
     key = f"{seed}-{slas}-{digest('recommending.py', 'asking.py', 'grids.py', *SLA, *LAB)}"
-    return kept("slas", key, list[Asked], lambda: _asked(simulated(GRID, seed), slas))
+    return kept(f"slas-{grid}", key, list[Asked], lambda: _asked(simulated(grid, seed), slas))
 
 
 def _asked(grid: Grid, slas: int) -> list[Asked]:
@@ -123,8 +123,6 @@ def _asked(grid: Grid, slas: int) -> list[Asked]:
 
 
 def _judged(base: Asked, truths: Truths, choice: Choice | None) -> Asked:
-    from dataclasses import replace
-
     if choice is None:
         return base
     chosen = Deployment(choice.allocation)
@@ -193,7 +191,7 @@ class Truths:
         self.workload: Mapping[str, float | str] = {
             p.key: p.values[0] for p in grid.campaign.workload
         }
-        self._options = SimulationOptions.parse(options_of(grid.seed))
+        self._options = SimulationOptions.parse(options_of(grid.name, grid.seed))
         self._truths: dict[tuple[str, float], Truth] = {}
 
     def of(self, deployment: Deployment, wl: float, seconds: float = LONG_S) -> float:

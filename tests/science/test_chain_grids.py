@@ -1,0 +1,104 @@
+"""The pure parts of the chain benchmark: who is judged on what, and what counts as met."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chain_science import report
+from chain_science.canaries import Error, middle
+from chain_science.grids import Grid, recorded, split
+from chain_science.predicting import OURS, PAPER, PREDICTION, SIMPLE
+from chain_science.recommending import Asked
+from chain_science.stored import kept
+
+CHAIN, KPI = "tinyproxy-haproxy", "mean_ms"
+
+
+@pytest.fixture(scope="module")
+def grid() -> Grid:
+    return recorded()
+
+
+def test_canaries_are_of_the_first_pass_and_below_what_is_judged(grid: Grid) -> None:
+    parted = split(grid, CHAIN, KPI, 10)
+    assert {s.point.repetition for s in parted.canary} == {0}
+    assert {s.point.repetition for s in parted.upper} == {1}
+    for configuration in {s.point.configuration for s in parted.upper}:
+        canary = [s.point.wl for s in parted.canary if s.point.configuration == configuration]
+        upper = [s.point.wl for s in parted.upper if s.point.configuration == configuration]
+        assert max(canary) <= 0.5 * (min(canary) + max(upper)) < min(upper)
+        assert len(canary) <= 10
+    assert len(parted.noise) == len(parted.upper)
+
+
+def test_a_chain_that_was_measured_once_is_not_judged(grid: Grid) -> None:
+    assert [plan.target.name for plan in grid.chains] == [CHAIN]
+    assert len(grid.campaign.targets) == 4
+
+
+def error(ours: float, simple: float, noise: float = 0.02) -> Error:
+    errors = dict.fromkeys((PREDICTION, *SIMPLE, *PAPER), simple) | {OURS: ours}
+    return Error("grid", 0, CHAIN, KPI, 10, 5, noise, errors)
+
+
+@pytest.mark.parametrize(
+    ("ours", "simple", "noise", "small", "halved"),
+    [
+        (0.09, 0.3, 0.02, True, True),
+        (0.11, 0.3, 0.02, False, True),
+        (0.11, 0.3, 0.08, True, True),
+        (0.09, 0.15, 0.02, True, False),
+        (0.09, 0.15, 0.08, True, None),
+    ],
+)
+def test_targets_are_those_of_the_issue(
+    ours: float, simple: float, noise: float, small: bool, halved: bool | None
+) -> None:
+    found = error(ours, simple, noise)
+    assert (found.small, found.halved) == (small, halved)
+
+
+def test_what_cannot_be_said_is_infinitely_wrong() -> None:
+    assert middle(np.array([0.1, -0.3, math.nan])) == 0.3
+    assert math.isinf(middle(np.array([0.1, math.nan, math.nan])))
+
+
+def asked(chosen: tuple[int, ...] | None, true_kpi: float | None = None) -> Asked:
+    return Asked(0, CHAIN, 50.0, 100.0, 1, (2, 1), 90.0, chosen, true_kpi)
+
+
+def test_a_recommendation_is_as_far_off_as_the_function_that_is_farthest() -> None:
+    assert asked((2, 1), 90.0).steps == 0
+    assert asked((3, 0), 80.0).steps == 1
+    assert asked((0, 1), 120.0).steps == 2
+    assert asked((0, 1), 120.0).missed
+    assert asked(None).steps is None
+    assert not asked(None).missed
+
+
+def test_the_table_counts_answers_of_all_and_misses_of_answers() -> None:
+    text = report.recommendations([asked((2, 1), 90.0), asked((0, 1), 120.0), asked(None)])
+    last = text.splitlines()[-1]
+    assert last.startswith("| both | 1 | 3 | 2 (67%) | 1 (50%) | 1 (50%) | 1 (50%)")
+
+
+def test_errors_are_shown_by_median_over_seeds() -> None:
+    text = report.canaries([error(0.05, 0.3), error(0.07, 0.3), error(0.2, 0.3)])
+    row = text.splitlines()[-1]
+    assert "| 7.0% | 2/3 | 2/3 |" in row
+
+
+def test_what_was_made_before_is_not_made_again(tmp_path: Path) -> None:
+    made = []
+
+    def make() -> list[Asked]:
+        made.append(1)
+        return [asked((2, 1), 90.0)]
+
+    first = kept("slas", "0-a", list[Asked], make, tmp_path)
+    assert kept("slas", "0-a", list[Asked], make, tmp_path) == first == [asked((2, 1), 90.0)]
+    kept("slas", "0-b", list[Asked], make, tmp_path)
+    assert len(made) == 2
