@@ -37,6 +37,8 @@ PER_CONFIGURATION = 20
 MODEL = "interpolation"
 """Behind the dRMSE of samplers that use one: a GP per ask would take hours and, in logs, stops at
 the same places."""
+ENDLESS = {"accuracy": 0.0}
+"""Options of the plays: they go to their budgets, not to an accuracy of breakpoints."""
 SMALLEST, FACTOR = 16, 1.5
 THINKING_S = 400.0
 """Seconds of CPU that a sampler may think about all asks of a play."""
@@ -170,7 +172,9 @@ class Player:
     def _rebuilt(self) -> Sampler:
         """The sampler, told what was stored: the same tells give the same asks."""
         kind = plugins.load("samplers", self._sampler_name)
-        plan = SamplingPlan(self._sampler_name, max_samples=PER_CONFIGURATION, model=MODEL)
+        plan = SamplingPlan(
+            self._sampler_name, max_samples=PER_CONFIGURATION, model=MODEL, options=ENDLESS
+        )
         sampler: Sampler = kind(self.given.space(self.seed), plan, **sampler_arguments(kind))
         if self.asks:
             sampler.tell([self._sample(asked) for asked in self.asks])

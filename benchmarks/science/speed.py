@@ -80,7 +80,12 @@ def all_timed(workers: int) -> tuple[list[Timed], float]:
 def ask_ms(sampler: str, at: int = ASKED_AT, asks: int = ASKS) -> tuple[float, float]:
     """Milliseconds from a sample told to the next ask, median and largest, around `at` samples."""
     given = playing.problem(SURFACE)
-    plan = SamplingPlan(sampler, max_samples=playing.PER_CONFIGURATION, model=playing.MODEL)
+    plan = SamplingPlan(
+        sampler,
+        max_samples=playing.PER_CONFIGURATION,
+        model=playing.MODEL,
+        options=playing.ENDLESS,
+    )
     kind = plugins.load("samplers", sampler)
     known = playing.sampler_arguments(kind)
     playing_now = kind(given.space(0), plan, **known)

@@ -36,8 +36,8 @@ def test_scikit_learn_checks(estimator, check):
 
 def loss(x, capacity, width=0.08):
     """Log of the loss in per cent, between floor and ceiling: what the law is written for."""
-    shape = Shape.of(FAMILIES[2], np.array([math.log(1000.0), math.log(width)]))
-    return np.minimum(FLOOR + shape(x - capacity), CEILING)
+    shape = Shape.of(FAMILIES[2], np.array([math.log(1000.0), math.log(width), 0.0]))
+    return np.minimum(np.logaddexp(FLOOR, FLOOR + shape(x - capacity)), CEILING)
 
 
 def capacity_of(C):

@@ -3,9 +3,11 @@
 import math
 
 import numpy as np
+import pytest
 from synthetic_function import OPEN, TARGET, make_sample
 
 from workbench.domain.campaign import SamplingPlan
+from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, PrimaryWorkload
 from workbench.sampling.base import Space
 from workbench.sampling.pooled import GUARD, PooledSampler
@@ -44,7 +46,8 @@ def play(sampler, most):
 
 
 def test_most_samples_lie_near_breakpoints_and_every_eighth_fills_the_space():
-    asks = play(PooledSampler(space(), SamplingPlan(max_samples=20)), 40)
+    plan = SamplingPlan(max_samples=20, options={"accuracy": 0.0})
+    asks = play(PooledSampler(space(), plan), 40)
     late = [ask for ask in asks[16:] if "fills" not in ask.why]
     near = [abs(math.log(ask.wl / capacity(ask.configuration))) < 1.2 for ask in late]
     assert np.mean(near) > 0.8
@@ -60,6 +63,39 @@ def test_it_stops_at_the_accuracy_and_says_so():
     endings = sampler.endings
     assert set(endings) == set(CONFIGURATIONS)
     assert all("breakpoint known to" in ending.note for ending in endings.values())
+
+
+def test_by_default_it_ends_and_what_it_says_of_breakpoints_is_true():
+    sampler = PooledSampler(space(), SamplingPlan(max_samples=20))
+    play(sampler, 150)
+    assert sampler.ask() is None
+    assert sum(visits.taken for visits in sampler.visits) < 100
+    law = sampler._model.law_
+    off = law.capacity.posterior - [math.log(capacity(c)) for c in CONFIGURATIONS]
+    # The shape's own breakpoint is at a constant distance from ours.
+    assert np.ptp(off) < 0.4
+
+
+def test_an_accuracy_of_zero_never_ends_it_early():
+    plan = SamplingPlan(max_samples=20, options={"accuracy": 0.0})
+    assert len(play(PooledSampler(space(), plan), 100)) == 100
+
+
+@pytest.mark.parametrize("options", [{"accuracy": -0.1}, {"confidence": 1.0}])
+def test_an_accuracy_or_confidence_that_cannot_be_is_refused(options):
+    with pytest.raises(DataError, match="accuracy"):
+        PooledSampler(space(), SamplingPlan(max_samples=20, options=options))
+
+
+def test_a_breakpoint_above_the_range_ends_a_configuration():
+    """The two largest allocations never saturate: said, not sampled to the end."""
+    low = PrimaryWorkload("rate", 10.0, 900.0)
+    there = Space(TARGET, CONFIGURATIONS, low, OPEN, "p95_ms", 1000.0, 0.005, None, 0)
+    sampler = PooledSampler(there, SamplingPlan(max_samples=20))
+    play(sampler, 150)
+    above = [c for c, e in sampler.endings.items() if "above the range" in e.note]
+    assert above
+    assert all(capacity(c) > 800.0 for c in above)
 
 
 def test_what_is_unresolved_is_said():
@@ -80,7 +116,8 @@ def test_the_same_tells_give_the_same_asks():
 
 def test_recorded_loads_are_the_only_ones_asked_for():
     loads = dict.fromkeys(CONFIGURATIONS, (10.0, 300.0, 1000.0, 3000.0, 100000.0))
-    asks = play(PooledSampler(space(loads=loads), SamplingPlan(max_samples=20)), 60)
+    plan = SamplingPlan(max_samples=20, options={"accuracy": 0.0})
+    asks = play(PooledSampler(space(loads=loads), plan), 60)
     points = [(ask.configuration.key, ask.wl) for ask in asks]
     assert len(points) == len(set(points)) == 50
     assert all(ask.wl in loads[ask.configuration] for ask in asks)

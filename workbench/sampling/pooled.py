@@ -9,6 +9,7 @@ from statistics import NormalDist
 import numpy as np
 
 from workbench.domain.campaign import SamplingPlan
+from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
 from workbench.models.base import Floats
@@ -25,6 +26,10 @@ BEFORE_LAW = 6
 """Space-filling samples before the law is asked."""
 GUARD = 8
 """Every so many asks one is space-filling, whatever the law says (METHOD.md 12, 8)."""
+ACCURACY, CONFIDENCE = 0.1, 0.95
+"""Relative half width of a breakpoint at which its configuration ends, and how sure that is."""
+LAWFUL = 0.9
+"""Weight of the law below which its breakpoints end nothing."""
 REFRESH = 1.25
 """The law is learned anew each time that there are this many times the samples."""
 FINE = 193
@@ -33,8 +38,11 @@ LOADS = 48
 """Loads that are looked at for each configuration."""
 LOOKED_AT = 48
 """Configurations that are looked at for each ask."""
-FILLING = 300
-"""Points at which it is asked how much of the variance is the law's."""
+WEIGHED, WEIGHED_EACH = 1000, 20
+"""Points at which is weighed what a sample at one of them teaches of all others: at most, and for
+each configuration."""
+DRIFTS = 24
+"""Loads at which the drift of the base is looked up for each configuration."""
 _QUANTILES, _SHARE = np.polynomial.hermite_e.hermegauss(15)
 _SHARE = _SHARE / _SHARE.sum()
 
@@ -42,15 +50,27 @@ _SHARE = _SHARE / _SHARE.sum()
 class PooledSampler(Explorer):
     """Lowers the variance of log KPI over all configurations and loads most per lab second.
 
-    Options of the plan (`options`): `accuracy`, the relative half width at which a configuration's
-    breakpoint is known well enough (0: never, the default); `confidence`, of that interval (0.95).
+    A configuration needs no more samples when its breakpoint is known to `accuracy`, a relative
+    half width, with `confidence`, or lies outside the range with that confidence: `options` of the
+    plan, 0.1 and 0.95 by default; an accuracy of 0 never ends one early. It does not end early
+    where the model without a law explains the KPI: then there is no breakpoint to know.
+
+    Raises
+    ------
+    DataError
+        If the accuracy is below 0 or the confidence not between 0 and 1.
     """
 
     def __init__(self, space: Space, plan: SamplingPlan, **_: object) -> None:
         super().__init__(space, plan)
-        self.accuracy = float(plan.options.get("accuracy", 0.0))
-        self.confidence = float(plan.options.get("confidence", 0.95))
-        self._known: dict[int, float] = {}
+        self.accuracy = float(plan.options.get("accuracy", ACCURACY))
+        self.confidence = float(plan.options.get("confidence", CONFIDENCE))
+        if self.accuracy < 0.0 or not 0.0 < self.confidence < 1.0:
+            raise DataError(
+                f"accuracy {self.accuracy:g} and confidence {self.confidence:g} of the pooled "
+                "sampler must be at least 0, and between 0 and 1"
+            )
+        self._known: dict[int, str] = {}
         columns = columns_of(space.configurations)
         self._categorical = tuple(i for i, c in enumerate(columns) if c.names)
         self._rows = rows_of(
@@ -103,16 +123,19 @@ class PooledSampler(Explorer):
             model = Pooled(self._categorical, self.ceiling, self.space.seed)
             self._model = model.fit_over(self._rows, samples)
             self._learned = len(samples)
-            self._lost = self._share_lost()
+            self._look_up()
         else:
             self._model.update(samples)
+            self._weigh_down(place, sample.point.wl)
         self._note_known()
 
     def choose(self, open_: Sequence[int]) -> Choice | None:
         """The sample that teaches most per lab second, or a space-filling one when it is due."""
         count = len(self._y)
-        if self._model is None or count % GUARD == GUARD - 1 or self._law_lost(count):
+        if self._model is None or count % GUARD == GUARD - 1:
             return self._filling(open_)
+        if self._law_lost(count):
+            return self._weighing(open_) or self._filling(open_)
         return self._telling(open_) or self._filling(open_)
 
     def _law_lost(self, count: int) -> bool:
@@ -120,15 +143,68 @@ class PooledSampler(Explorer):
         lost = self._lost
         return math.floor((count + 1) * lost) > math.floor(count * lost)
 
-    def _share_lost(self) -> float:
-        """Of the variance of log KPI over space-filling points, what the law does not explain."""
+    def _look_up(self) -> None:
+        """Once per refresh: the drift of the base, the points weighed and their covariance."""
         assert self._model is not None
-        model, rng = self._model, np.random.default_rng(self.space.seed)
-        place = rng.integers(len(self._rows), size=FILLING)
-        x = np.log([rng.choice(self._grids[p]) for p in place])
-        lawful, other = model.variances(place, x)
-        law = model.weight_ * float(np.mean(lawful))
-        return 1.0 - law / (law + float(np.mean(other)) + 1e-12)
+        law = self._model.law_
+        low = math.log(min(grid[0] for grid in self._grids))
+        high = math.log(max(grid[-1] for grid in self._grids))
+        self._loads_x = np.linspace(low, high, LOADS)
+        self._drift = np.zeros((len(self._rows), LOADS))
+        if law.field is not None:
+            coarse = np.linspace(low, high, DRIFTS)
+            for place in range(len(self._rows)):
+                there = np.full(DRIFTS, place)
+                found = law.field.mean(law.capacity.places.of(there), there, coarse)
+                self._drift[place] = np.interp(self._loads_x, coarse, found)
+        rng = np.random.default_rng((self._rng_seed, self._learned))
+        most = min(WEIGHED, WEIGHED_EACH * len(self._rows))
+        place = rng.integers(len(self._rows), size=most)
+        wl = np.array([rng.choice(self._grids[p]) for p in place])
+        x = np.log(wl)
+        lawful, rest = self._model.doubts(place, x)
+        self._weighed, self._rest = (place, wl), rest
+        flat, jitter = self._noise_of()
+        level = law.base.posterior[place] + law.family.slope * x + self._drift_of(place, x)
+        u = (x - law.capacity.posterior[place]) / np.exp(law.stretch[place])
+        self._blur = flat**2 + (jitter * law.slope(level, u)) ** 2
+        law_part = float(np.mean(lawful))
+        self._lost = 1.0 - law_part / (law_part + float(np.mean(np.diag(rest))) + 1e-12)
+
+    def _weighing(self, open_: Sequence[int]) -> Choice | None:
+        """Where a sample lowers most, per lab second, the variance that is not the capacities'.
+
+        Its mean over the points weighed falls by the mean squared covariance with the sample over
+        the sample's own variance and noise (active learning by Cohn's criterion).
+        """
+        place, wl = self._weighed
+        fresh = np.isin(place, list(open_)) & [
+            load not in self.visits[p].samples for p, load in zip(place, wl, strict=True)
+        ]
+        if not fresh.any():
+            return None
+        cost = np.full(len(place), self.space.costs.sample_s + self.space.costs.change_s)
+        cost[place == self._last] -= self.space.costs.change_s
+        gain = np.sum(np.square(self._rest), axis=0) / (np.diag(self._rest) + self._blur) / cost
+        i = int(np.argmax(np.where(fresh, gain, -1.0)))
+        factor = math.exp(NORMAL_95 * min(math.sqrt(max(self._rest[i, i], 0.0)), 9.0))
+        why = f"beside the capacities' doubt the KPI is known to a factor of {factor:.3g} here"
+        load = float(wl[i])
+        return Choice(int(place[i]), load, load, load, why)
+
+    def _weigh_down(self, place: int, wl: float) -> None:
+        """Take out of the covariance what a sample has taught, if it is of a point weighed."""
+        for i in np.flatnonzero((self._weighed[0] == place) & (self._weighed[1] == wl))[:1]:
+            taught = np.outer(self._rest[i], self._rest[i])
+            self._rest = self._rest - taught / (self._rest[i, i] + self._blur[i])
+
+    def _drift_of(self, place: np.ndarray, x: Floats) -> Floats:
+        """Drift of the base at loads x (m,) of configurations (m,), from the table."""
+        step = (x - self._loads_x[0]) / (self._loads_x[1] - self._loads_x[0])
+        left = np.clip(step.astype(int), 0, LOADS - 2)
+        part = np.clip(step - left, 0.0, 1.0)
+        table = self._drift
+        return np.asarray((1.0 - part) * table[place, left] + part * table[place, left + 1])
 
     def _candidates(self, place: int) -> Floats:
         """Loads of a configuration that were not visited."""
@@ -184,14 +260,14 @@ class PooledSampler(Explorer):
         mean, variance = law.capacity.posterior, law.capacity.variance
         sd = np.sqrt(variance)
         nodes = mean[:, None] + sd[:, None] * _QUANTILES
-        x = np.linspace(np.log(self._grids[0][0]), np.log(self._grids[0][-1]), LOADS)
-        base = law.base.posterior
-        slope = law.family.slope
+        x = self._loads_x
+        level = law.base.posterior[:, None] + law.family.slope * x + self._drift
         # Variance of log KPI that a doubtful capacity leaves, mean over the loads.
         values = np.minimum(
-            base[:, None, None]
-            + slope * x[None, :, None]
-            + law.shape(x[None, :, None] - nodes[:, None, :]),
+            law.kpi(
+                level[..., None],
+                (x[None, :, None] - nodes[:, None, :]) / np.exp(law.stretch)[:, None, None],
+            ),
             self.ceiling,
         )
         middle = values @ _SHARE
@@ -213,9 +289,10 @@ class PooledSampler(Explorer):
                 continue
             loads = loads[:: max(len(loads) // LOADS, 1)]
             x = np.log(loads)[:, None]
-            u = x - nodes[place]
-            seen = np.minimum(base[place] + slope * x + law.shape(u), self.ceiling)
-            noise = flat**2 + (jitter * law.shape.slope(u)) ** 2 + law.base.variance[place]
+            u = (x - nodes[place]) / math.exp(law.stretch[place])
+            here = np.interp(x, self._loads_x, level[place])
+            seen = np.minimum(law.kpi(here, u), self.ceiling)
+            noise = flat**2 + (jitter * law.slope(here, u)) ** 2 + law.base.variance[place]
             noise = noise + law.misfit**2
             # Expected variance after an outcome near each node: likelihoods of pairs overlap.
             both = noise[:, :, None] + noise[:, None, :]
@@ -241,8 +318,9 @@ class PooledSampler(Explorer):
         noise = np.array(self._noise)
         assert self._model is not None
         found = self._model.law_
-        u = np.array(self._x) - found.capacity.posterior[np.array(self._places)]
-        steep = np.abs(found.shape.slope(u))
+        place = np.array(self._places)
+        u = (np.array(self._x) - found.capacity.posterior[place]) / np.exp(found.stretch[place])
+        steep = np.abs(found.slope(found.level(), u))
         flat = float(np.median(noise))
         used = (steep > 2.0) & (np.array(self._y) < self.ceiling - 1e-9)
         jitter = float(np.median(noise[used] / steep[used])) if used.sum() > 3 else 0.03
@@ -251,12 +329,21 @@ class PooledSampler(Explorer):
     def _note_known(self) -> None:
         """Configurations whose breakpoint is known as well as was asked for; they stay so."""
         model = self._model
-        if self.accuracy <= 0.0 or model is None or model.weight_ < 0.9:
+        if self.accuracy <= 0.0 or model is None or model.weight_ < LAWFUL:
             return
         sigmas = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence) * model.widening_
-        half = np.expm1(sigmas * np.sqrt(model.law_.capacity.variance))
+        capacity = model.law_.capacity
+        off = sigmas * np.sqrt(capacity.variance)
+        half = np.expm1(off)
+        sure = f"at {100 * self.confidence:g} % confidence"
+        low, high = math.log(self._grids[0][0]), math.log(self._grids[0][-1])
         for place in np.flatnonzero(half <= self.accuracy):
-            self._known.setdefault(int(place), float(half[place]))
+            note = f"breakpoint known to {100 * half[place]:.2g} % {sure}"
+            self._known.setdefault(int(place), note)
+        for place in np.flatnonzero(capacity.posterior - off > high):
+            self._known.setdefault(int(place), f"breakpoint above the range {sure}")
+        for place in np.flatnonzero(capacity.posterior + off < low):
+            self._known.setdefault(int(place), f"breakpoint below the range {sure}")
 
     def _is_open(self, visits: Visits) -> bool:
         return self._place[visits.configuration] not in self._known and super()._is_open(visits)
@@ -271,14 +358,15 @@ class PooledSampler(Explorer):
             place = self._place[configuration]
             taken = self.visits[place].taken
             if place in self._known:
-                note = (
-                    f"breakpoint known to {100 * self._known[place]:.2g} % at "
-                    f"{100 * self.confidence:g} % confidence, {taken} samples of its own"
-                )
+                note = f"{self._known[place]}, {taken} samples of its own"
                 found[configuration] = Ending("converged", note)
             elif self._model is not None:
                 doubt = math.sqrt(self._model.law_.capacity.variance[place])
-                note = f"{ending.note}; unresolved: breakpoint known to a factor of "
-                note += f"{math.exp(min(NORMAL_95 * doubt, 20.0)):.3g}"
+                note = f"{ending.note}; unresolved: "
+                if self._model.weight_ < LAWFUL:
+                    note += "the law explains too little of the KPI to tell a breakpoint"
+                else:
+                    factor = math.exp(min(NORMAL_95 * doubt, 20.0))
+                    note += f"breakpoint known to a factor of {factor:.3g}"
                 found[configuration] = Ending(ending.outcome, note)
         return found

@@ -9,50 +9,48 @@ from scipy.optimize import minimize
 from workbench.models.base import Floats
 from workbench.models.pooled.surface import Places, matern
 
-MOST = 700
-"""Most samples that a field is conditioned on, evenly over the table."""
-LEARNT = 250
-"""Most samples that its amplitudes are learned from."""
+MOST = 2000
+"""Most samples that a field is conditioned on, drawn by a seed."""
+LEARNT = 300
+"""Most samples that its amplitudes and reaches are learned from."""
+TOGETHER = 6
+"""Of one configuration among those: enough to tell its own luck from what all share."""
+AMPLITUDES = 4
+_SPREAD = (1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5)
+"""Prior standard deviations of the logs of amplitudes and reaches."""
+_ACROSS = 0.7
+"""Prior guess of the distance in the unit cube over which a parameter matters."""
 
 
 class Field:
-    """GP with kernel a1 M(load) + a2 M(load) M(parameters) + a3 M(load) [same configuration].
+    """GP over log load and parameters with the kernel
 
-    M is Matérn 3/2; loads in logs over `reach`. What depends on the load alone is common to all.
+    a1 M(load/l1) + a2 M(|(load/l2, parameters/l)|) + [same configuration] (a3 M(load/l3) + a4).
+
+    M is Matérn 3/2. What depends on the load alone is common to all; each parameter has a reach of
+    its own, so that one without influence pools its values; a configuration has its own luck.
 
     Parameters
     ----------
     scale : prior guess of the standard deviations.
     reach : distance in log load over which the field varies.
+    columns : how many parameters there are.
     """
 
-    def __init__(self, scale: float, reach: float) -> None:
-        self._guess = np.log([scale, scale, 0.5 * scale, reach, 0.7])
+    def __init__(self, scale: float, reach: float, columns: int) -> None:
+        begin = [scale, scale, 0.5 * scale, 0.3 * scale, reach, reach, reach]
+        self._guess = np.log([*begin, *[_ACROSS] * columns])
+        self._spread = np.array([*_SPREAD, *[1.0] * columns])
         self.theta = self._guess.copy()
-
-    def _kernel(self, theta: Floats, apart: list[Floats], same: Floats, load: Floats) -> Floats:
-        size = np.exp(theta)
-        along = matern(load / size[3])
-        across = matern(np.sqrt(np.sum(np.square(apart), axis=0)) / size[4]) if apart else 1.0
-        return np.asarray(along * (size[0] ** 2 + size[1] ** 2 * across + size[2] ** 2 * same))
-
-    def _between(
-        self, places: Places, c: np.ndarray, x: Floats
-    ) -> tuple[list[Floats], Floats, Floats]:
-        return (
-            places.distances(self.places),
-            (c[:, None] == self.c) * 1.0,
-            np.abs(x[:, None] - self.x),
-        )
 
     def fit(
         self, places: Places, c: np.ndarray, x: Floats, y: Floats, variance: Floats, learn: bool
     ) -> Field:
         """Condition on y (n,) of given variance (n,) at places, configurations and loads."""
-        chosen = np.unique(np.linspace(0, len(y) - 1, min(len(y), MOST)).astype(int))
-        self.places = Places(places.numbers[chosen], places.codes[chosen])
-        self.c, self.x = c[chosen], x[chosen]
-        self.y, self.variance = y[chosen], variance[chosen] + 1e-8
+        self.chosen = drawn(len(y), MOST)
+        self.places = places.of(self.chosen)
+        self.c, self.x = c[self.chosen], x[self.chosen]
+        self.y, self.variance = y[self.chosen], variance[self.chosen] + 1e-6
         if learn and len(self.y) > 3:
             self._learn()
         kernel = self._kernel(self.theta, *self._between(self.places, self.c, self.x))
@@ -61,28 +59,121 @@ class Field:
         self._alpha = cho_solve(self._factor, self.y)
         return self
 
-    def _learn(self) -> None:
-        chosen = np.unique(np.linspace(0, len(self.y) - 1, min(len(self.y), LEARNT)).astype(int))
-        apart, same, load = self._between(self.places, self.c, self.x)
-        pick = np.ix_(chosen, chosen)
-        apart, same, load = [a[pick] for a in apart], same[pick], load[pick]
-        y, noise = self.y[chosen], np.diag(self.variance[chosen])
+    def at(self, places: Places, c: np.ndarray, x: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance at points, each (m,)."""
+        kernel, half = self._cross(places, c, x)
+        return kernel @ self._alpha, np.maximum(self._every - np.sum(half**2, axis=0), 1e-12)
 
-        def lost(theta: Floats) -> float:
-            factor = cho_factor(self._kernel(theta, apart, same, load) + noise, lower=True)
-            z = (theta - self._guess) / np.array([1.0, 1.0, 1.0, 0.5, 0.5])
-            fit = 0.5 * y @ cho_solve(factor, y) + np.sum(np.log(np.diag(factor[0])))
-            return float(fit + 0.5 * z @ z)
+    def mean(self, places: Places, c: np.ndarray, x: Floats) -> Floats:
+        """Mean at points, (m,): far cheaper than with the variance."""
+        return self._kernel(self.theta, *self._between(places, c, x)) @ self._alpha
+
+    def covariance(self, places: Places, c: np.ndarray, x: Floats) -> Floats:
+        """Posterior covariance of points, (m, m)."""
+        _, half = self._cross(places, c, x)
+        apart, same, load = places.distances(places), c[:, None] == c, np.abs(x[:, None] - x)
+        return self._kernel(self.theta, apart, same, load) - half.T @ half
+
+    def without(self, folds: np.ndarray) -> tuple[Floats, Floats]:
+        """Mean and variance at the chosen samples, each given those of other folds only.
+
+        `folds` (n,) is of the chosen samples; blocks of the inverse say it without another fit
+        (Rasmussen, Williams: Gaussian Processes for Machine Learning, 5.4.2).
+        """
+        inverse = cho_solve(self._factor, np.eye(len(self.y)))
+        mean, variance = np.empty(len(self.y)), np.empty(len(self.y))
+        for fold in np.unique(folds):
+            out = np.flatnonzero(folds == fold)
+            block = np.linalg.inv(inverse[np.ix_(out, out)])
+            mean[out] = self.y[out] - block @ self._alpha[out]
+            variance[out] = np.diag(block) - self.variance[out]
+        return mean, np.maximum(variance, 1e-12)
+
+    @property
+    def _every(self) -> float:
+        return float(np.sum(np.exp(2.0 * self.theta[:AMPLITUDES])))
+
+    def _cross(self, places: Places, c: np.ndarray, x: Floats) -> tuple[Floats, Floats]:
+        kernel = self._kernel(self.theta, *self._between(places, c, x))
+        return kernel, solve_triangular(self._factor[0], kernel.T, lower=True, check_finite=False)
+
+    def _between(
+        self, places: Places, c: np.ndarray, x: Floats
+    ) -> tuple[list[Floats], np.ndarray, Floats]:
+        load = np.abs(x[:, None] - self.x)
+        return places.distances(self.places), c[:, None] == self.c, load
+
+    def _kernel(self, theta: Floats, apart: list[Floats], same: np.ndarray, load: Floats) -> Floats:
+        size, reach = np.exp(2.0 * theta[:AMPLITUDES]), np.exp(theta[AMPLITUDES:])
+        total = size[0] * matern(load / reach[0])
+        total += size[1] * matern(np.sqrt(_squares(apart, load, reach)))
+        total += same * (size[2] * matern(load / reach[2]) + size[3])
+        return np.asarray(total)
+
+    def _learn(self) -> None:
+        """Amplitudes and reaches that make the samples most likely, with a log-normal prior."""
+        few = gathered(self.c, LEARNT, TOGETHER)
+        places = self.places.of(few)
+        c, x, y = self.c[few], self.x[few], self.y[few]
+        apart, same, load = places.distances(places), c[:, None] == c, np.abs(x[:, None] - x)
+        noise = np.diag(self.variance[few])
+        eye = np.eye(len(few))
+
+        def lost(theta: Floats) -> tuple[float, Floats]:
+            size, reach = np.exp(2.0 * theta[:AMPLITUDES]), np.exp(theta[AMPLITUDES:])
+            distance = np.sqrt(_squares(apart, load, reach))
+            terms = [
+                size[0] * matern(load / reach[0]), size[1] * matern(distance),
+                size[2] * same * matern(load / reach[2]), size[3] * same,
+            ]  # fmt: skip
+            factor = cho_factor(sum(terms) + noise, lower=True, check_finite=False)
+            alpha = cho_solve(factor, y)
+            outer = cho_solve(factor, eye) - np.outer(alpha, alpha)
+            slope = [2.0 * np.sum(outer * term) for term in terms]
+            # d M(d / l) / d log l = 3 (d / l)^2 exp(-sqrt(3) |d / l|).
+            fall = [
+                outer * size[0] * 3.0 * np.exp(-np.sqrt(3.0) * load / reach[0]),
+                outer * size[1] * 3.0 * np.exp(-np.sqrt(3.0) * distance),
+                outer * size[2] * 3.0 * same * np.exp(-np.sqrt(3.0) * load / reach[2]),
+            ]
+            slope += [np.sum(f * (load / r) ** 2) for f, r in zip(fall, reach, strict=False)]
+            slope += [np.sum(fall[1] * (a / r) ** 2) for a, r in zip(apart, reach[3:], strict=True)]
+            z = (theta - self._guess) / self._spread
+            fit = 0.5 * y @ alpha + np.sum(np.log(np.diag(factor[0])))
+            return float(fit + 0.5 * z @ z), 0.5 * np.array(slope) + z / self._spread
 
         found = minimize(
-            lost, self.theta, method="L-BFGS-B",
-            bounds=[(g - 4.0, g + 2.5) for g in self._guess], options={"maxiter": 12, "ftol": 1e-4},
+            lost, self.theta, jac=True, method="L-BFGS-B",
+            bounds=[(g - 4.0, g + 2.5) for g in self._guess], options={"maxiter": 25, "ftol": 1e-5},
         )  # fmt: skip
         self.theta = found.x
 
-    def at(self, places: Places, c: np.ndarray, x: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance at points, each (m,)."""
-        kernel = self._kernel(self.theta, *self._between(places, c, x))
-        half = solve_triangular(self._factor[0], kernel.T, lower=True)
-        every = float(np.sum(np.exp(2.0 * self.theta[:3])))
-        return kernel @ self._alpha, np.maximum(every - np.sum(half**2, axis=0), 1e-12)
+
+def _squares(apart: list[Floats], load: Floats, reach: Floats) -> Floats:
+    total = (load / reach[1]) ** 2
+    for a, r in zip(apart, reach[3:], strict=True):
+        total = total + (a / r) ** 2
+    return total
+
+
+def drawn(n: int, most: int) -> np.ndarray:
+    """Places of all `n`, or of `most` of them drawn by a fixed seed, rising."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+
+
+def gathered(c: np.ndarray, most: int, together: int) -> np.ndarray:
+    """Places of at most `most` samples, up to `together` of each configuration `c` (n,)."""
+    if len(c) <= most:
+        return np.arange(len(c))
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(c))
+    by_configuration = order[np.argsort(rng.permutation(c.max() + 1)[c[order]], kind="stable")]
+    own = c[by_configuration]
+    first = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
+    rank = np.arange(len(own)) - np.repeat(first, np.diff(np.r_[first, len(own)]))
+    # The first ones of each configuration, then the second ones where there is room.
+    kept = by_configuration[rank < together]
+    rest = by_configuration[rank >= together]
+    return np.sort(np.concatenate([kept, rest])[:most])

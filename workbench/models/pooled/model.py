@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtr
 
 from workbench.models.base import Floats
 from workbench.models.estimator import ProfileEstimator, one_thread
@@ -16,6 +17,12 @@ from workbench.models.pooled.surface import Places
 from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD
 
 FOLDS = 4
+EVENLY = 41
+"""Loads of each configuration that stand for its whole range."""
+ACROSS = 0.3
+"""Width of the kernel by which densities along u are told."""
+CHUNK = 1000
+"""Points predicted at once, which bounds memory."""
 
 
 class Encoder:
@@ -116,24 +123,50 @@ class Pooled(ProfileEstimator):
         The law follows; what it leaves, and the process without a law, wait for the next fit.
         """
         with one_thread():
-            self.samples_ = self.law_.samples = samples
-            self.law_.sweep(2)
+            known = len(self.samples_)
+            self.samples_ = samples
+            self.law_.follow(samples)
+            self.law_.sweep(2, np.unique(samples.place[known:]))
         return self
 
-    def variances(self, place: np.ndarray, x: Floats) -> tuple[Floats, Floats]:
-        """At loads x (m,) of configurations `place` (m,): variance of the law, and of the rest."""
-        law = self.law_
-        _, variance, u = law.predict(
-            x, law.capacity.posterior[place], law.capacity.variance[place],
-            law.base.posterior[place], law.base.variance[place],
-        )  # fmt: skip
+    def doubts(self, place: np.ndarray, x: Floats) -> tuple[Floats, Floats]:
+        """At loads x (m,) of configurations `place` (m,): variance of log KPI by the capacities'
+        doubt and the shape's (m,), and covariance by all other doubts (m, m).
+
+        What the ceiling cuts counts as far as the KPI may lie below it.
+        """
+        law, places = self.law_, self.places_.of(place)
         with one_thread():
-            _, rest = self.residual_.at(self._places(place), place, np.clip(u, -4, 4))
-            _, loose = self.plain_.at(self._places(place), place, x)
-        return variance, self.weight_ * rest + (1.0 - self.weight_) * loose
+            drift, _ = law.drift_at(places, place, x)
+            base = law.base.posterior[place] + drift
+            capacity = law.capacity.posterior[place]
+            _, variance, u = law.predict(
+                x, capacity, law.capacity.variance[place], base, np.zeros(len(x)),
+                law.stretch[place], np.zeros(len(x)),
+            )  # fmt: skip
+            near = np.clip(u, -4, 4)
+            level = base + law.family.slope * x
+            whole = law.kpi(level, u)
+            share = law.share(level, whole)
+            rest = law.base.covariance[np.ix_(place, place)]
+            if law.field is not None:
+                rest = rest + law.field.covariance(places, place, x)
+            steep = law.slope(level, u) * u
+            loose = np.where(place[:, None] == place, law.stretch_variance[place], 0.0)
+            rest = rest * np.outer(share, share) + loose * np.outer(steep, steep)
+            rest = rest + self.residual_.covariance(places, place, near)
+            middle = whole + self.residual_.mean(places, place, near)
+            if self.weight_ < 1.0:
+                loose = self.plain_.covariance(places, place, x)
+                rest = self.weight_ * rest + (1.0 - self.weight_) * loose
+                free = self.plain_.mean(places, place, x) + self.level_
+                middle = self.weight_ * middle + (1.0 - self.weight_) * free
+        sd = np.sqrt(np.diag(rest) + variance + 0.1**2)
+        below = ndtr((self.samples_.ceiling - middle) / sd)
+        return self.weight_ * variance, rest * np.outer(below, below)
 
     def _finish(self, points: np.ndarray) -> None:
-        self._fit_fields(learn=True)
+        self._fit_fields()
         self._stack(points)
         self.coefficients_ = np.concatenate(
             [
@@ -142,77 +175,79 @@ class Pooled(ProfileEstimator):
             ]
         )  # fmt: skip
 
-    def _fit_fields(self, learn: bool) -> None:
-        self.residual_, self.plain_, self.level_ = self._fields(
-            self.law_, self.samples_, None, learn
-        )
-
-    def _fields(
-        self, law: Law, samples: Samples, known: tuple[Field, Field] | None, learn: bool
-    ) -> tuple[Field, Field, float]:
-        places = self._places(samples.place)
-        mean, variance, u = law.predict(
-            samples.x, law.capacity.posterior[samples.place], law.capacity.variance[samples.place],
-            law.base.posterior[samples.place], law.base.variance[samples.place],
-        )  # fmt: skip
+    def _fit_fields(self) -> None:
+        s, law = self.samples_, self.law_
+        places = self.places_.of(s.place)
+        mean, variance, u = law.moments(s.place, s.x, law.drift, law.drift_variance)
+        columns = places.columns
         # Where the ceiling cuts both there is no residual to learn from.
-        residual, plain = Field(0.15, 0.5), Field(max(float(np.std(samples.y)), 1e-3), 0.5)
-        if known:
-            residual.theta, plain.theta = known[0].theta.copy(), known[1].theta.copy()
-        residual.fit(
-            places, samples.place, np.clip(u, -4, 4), samples.y - mean,
-            samples.noise**2 + variance + 0.02**2, learn,
+        self.residual_ = Field(0.15, 0.5, columns).fit(
+            places, s.place, np.clip(u, -4, 4), s.y - mean,
+            s.noise**2 + variance + 0.02**2, learn=True,
         )  # fmt: skip
-        level = float(np.mean(samples.y))
-        plain.fit(
-            places, samples.place, samples.x, samples.y - level, samples.noise**2 + 0.02**2, learn
+        self.level_ = float(np.mean(s.y))
+        self.plain_ = Field(max(float(np.std(s.y)), 1e-3), 0.5, columns).fit(
+            places, s.place, s.x, s.y - self.level_, s.noise**2 + 0.02**2, learn=True
         )
-        return residual, plain, level
-
-    def _places(self, place: np.ndarray) -> Places:
-        return Places(self.places_.numbers[place], self.places_.codes[place])
 
     def _stack(self, points: np.ndarray) -> None:
         """Weights by error on held-out configurations and points, all else frozen."""
         s = self.samples_
-        held: list[tuple[Floats, Floats, Floats, Floats, Floats, Floats]] = []
-        groups = [points]
-        if len(self.rows_) >= FOLDS:
-            groups.append(s.place)
         if len(np.unique(points)) < FOLDS:
             self.weight_, self.widening_ = 0.5, 1.5
             return
+        groups = [points]
+        if len(self.rows_) >= FOLDS:
+            groups.append(s.place)
+        rows = self.residual_.chosen
+        held = []
         for group in groups:
             folds = folds_of(group, FOLDS, self.random_state)
+            mean, variance = np.empty(len(s)), np.empty(len(s))
+            drift, loose = self.law_.drift_without(folds)
             for fold in range(FOLDS):
                 kept, out = folds != fold, np.flatnonzero(folds == fold)
-                part = Samples(s.place[kept], s.x[kept], s.y[kept], s.noise[kept], s.ceiling)
-                law = _warm(self.law_, part)
-                residual, plain, level = self._fields(
-                    law, part, (self.residual_, self.plain_), False
+                law = _warm(self.law_, kept)
+                mean[out], variance[out], _ = law.moments(
+                    s.place[out], s.x[out], drift[out], loose[out]
                 )
-                where = self._places(s.place[out])
-                mean, variance, u = law.predict(
-                    s.x[out], law.capacity.posterior[s.place[out]],
-                    law.capacity.variance[s.place[out]], law.base.posterior[s.place[out]],
-                    law.base.variance[s.place[out]],
-                )  # fmt: skip
-                extra, doubt = residual.at(where, s.place[out], np.clip(u, -4, 4))
-                free, loose = plain.at(where, s.place[out], s.x[out])
-                held.append(
-                    (
-                        np.minimum(mean + extra, s.ceiling), variance + doubt,
-                        np.minimum(free + level, s.ceiling), loose, s.y[out], s.noise[out],
-                    )
-                )  # fmt: skip
+            extra, doubt = self.residual_.without(folds[rows])
+            free, loose = self.plain_.without(folds[rows])
+            held.append(
+                (
+                    np.minimum(mean[rows] + extra, s.ceiling), variance[rows] + doubt,
+                    np.minimum(free + self.level_, s.ceiling), loose, s.y[rows], s.noise[rows],
+                )
+            )  # fmt: skip
         law_mean, law_var, free_mean, free_var, y, noise = (
             np.concatenate(h) for h in zip(*held, strict=True)
         )
         a, b = y - law_mean, y - free_mean
-        self.weight_ = law_weight(a, b, 1.0 / (noise**2 + 0.1**2))
+        even = np.tile(self._evenness()[rows], len(groups))
+        self.weight_ = law_weight(a, b, even / (noise**2 + 0.1**2))
         error = np.abs(self.weight_ * a + (1.0 - self.weight_) * b)
         sd = np.sqrt(self.weight_ * law_var + (1.0 - self.weight_) * free_var + noise**2)
         self.widening_ = float(np.clip(np.quantile(error / sd, 0.95) / NORMAL_95, 1.0, 4.0))
+
+    def _evenness(self) -> Floats:
+        """Weights (n,) under which the samples count as if they lay evenly over all loads.
+
+        Most lie where they teach most, near breakpoints, and a model that says the middle of the
+        range everywhere would look good there. Densities are compared along u.
+        """
+        s, law = self.samples_, self.law_
+        x = np.linspace(s.x.min(), s.x.max(), EVENLY)
+        every = (x - law.capacity.posterior[:, None]) / np.exp(law.stretch)[:, None]
+        every = every.ravel()[:: max(every.size // 1000, 1)]
+        u = (s.x - law.capacity.posterior[s.place]) / np.exp(law.stretch[s.place])
+
+        def density(of: Floats) -> Floats:
+            grid = np.linspace(u.min(), u.max(), 200)
+            near = np.exp(-0.5 * np.square((grid[:, None] - of) / ACROSS))
+            return np.interp(u, grid, near.mean(axis=1))
+
+        weight = density(every) / density(u) + 1e-9
+        return np.asarray(np.minimum(weight / weight.mean(), 20.0), dtype=float)
 
     def _moments(self, X: ArrayLike) -> tuple[Floats, Floats]:
         rows = self._rows(X)
@@ -231,18 +266,25 @@ class Pooled(ProfileEstimator):
             law.capacity.variance[number[seen]],
         )
         base[seen], doubt[seen] = law.base.posterior[number[seen]], law.base.variance[number[seen]]
+        stretch = np.where(seen, law.stretch[number], 0.0)
+        loose = np.where(seen, law.stretch_variance[number], law.tau**2)
         x, c = rows[:, -1], number[back]
-        mean, spread, u = law.predict(x, capacity[back], variance[back], base[back], doubt[back])
         out_mean, out_var = np.empty(len(x)), np.empty(len(x))
-        for begin in range(0, len(x), 2000):
-            part = slice(begin, begin + 2000)
+        for begin in range(0, len(x), CHUNK):
+            part = slice(begin, begin + CHUNK)
             where = Places(places.numbers[part], places.codes[part])
-            extra, more = self.residual_.at(where, c[part], np.clip(u[part], -4, 4))
-            free, loose = self.plain_.at(where, c[part], x[part])
-            out_mean[part] = self.weight_ * np.minimum(
-                mean[part] + extra, self.samples_.ceiling
-            ) + (1.0 - self.weight_) * np.minimum(free + self.level_, self.samples_.ceiling)
-            out_var[part] = self.weight_ * (spread[part] + more) + (1.0 - self.weight_) * loose
+            own = back[part]
+            drift, wander = law.drift_at(where, c[part], x[part])
+            mean, spread, u = law.predict(
+                x[part], capacity[own], variance[own], base[own] + drift, doubt[own] + wander,
+                stretch[own], loose[own],
+            )  # fmt: skip
+            extra, more = self.residual_.at(where, c[part], np.clip(u, -4, 4))
+            free, slack = self.plain_.at(where, c[part], x[part])
+            out_mean[part] = self.weight_ * np.minimum(mean + extra, self.samples_.ceiling) + (
+                1.0 - self.weight_
+            ) * np.minimum(free + self.level_, self.samples_.ceiling)
+            out_var[part] = self.weight_ * (spread + more) + (1.0 - self.weight_) * slack
         return out_mean, np.sqrt(out_var) * self.widening_
 
     def predict(self, X: ArrayLike) -> Floats:
@@ -273,15 +315,16 @@ def law_weight(a: Floats, b: Floats, trust: Floats) -> float:
     return best if sure else 1.0
 
 
-def _warm(law: Law, samples: Samples) -> Law:
-    """The law with other samples, all but the sites frozen."""
+def _warm(law: Law, kept: np.ndarray) -> Law:
+    """The law with some of its samples (n,), true where kept; all but the sites frozen."""
     import copy
 
     other = copy.copy(law)
-    other.samples = samples
+    s = law.samples
+    other.samples = s.of(kept)
+    other.drift, other.drift_variance = law.drift[kept], law.drift_variance[kept]
     other.capacity, other.base = copy.copy(law.capacity), copy.copy(law.base)
-    n = len(law.capacity.places)
-    gone = np.bincount(samples.place, minlength=n) == 0
+    gone = np.bincount(s.place[kept], minlength=len(law.capacity.places)) == 0
     other.capacity.set_sites(law.capacity.mean, np.where(gone, 0.0, law.capacity.precision))
     other.base.set_sites(law.base.mean, np.where(gone, 0.0, law.base.precision))
     other.sweep(3)

@@ -22,10 +22,11 @@ def queue(u: Floats, theta: Floats) -> Floats:
 
 
 def loss(u: Floats, theta: Floats) -> Floats:
-    """Log of E[(1 - C'/wl)+] over a floor, C' log-normal around C with `width` (METHOD.md 12)."""
+    """Log of E[(1 - C'/wl)+], C' log-normal around C with `width` (METHOD.md 12); what is lost for
+    other reasons comes beside it, with the sharpness exp(theta[2]) (`Family.power`)."""
     height, width = theta[0], np.exp(theta[1])
     share = ndtr(u / width) - np.exp(width**2 / 2 - u + log_ndtr(u / width - width))
-    return np.asarray(np.maximum(height + np.log(np.maximum(share, 1e-12)), 0.0))
+    return np.asarray(height + np.log(np.maximum(share, 1e-12)))
 
 
 def plateau(u: Floats, theta: Floats) -> Floats:
@@ -44,12 +45,24 @@ class Family:
     spread: tuple[float, ...]
     slope: float = 0.0
     """Slope of the base line over log wl: 1 where the KPI follows the load below saturation."""
+    beside: bool = False
+    """Base and steep piece are of different causes and add; else the piece multiplies the base."""
+
+    def power(self, theta: Floats) -> float:
+        """Sharpness of the sum: 1 adds the KPIs, a large one takes the larger of both."""
+        return float(np.exp(theta[2])) if self.beside else 1.0
 
 
 FAMILIES = (
     Family("closed loop", queue, (0.0, np.log(8.0)), (0.2, 1.0)),
     Family("queue", queue, (np.log(4.0), np.log(10.0)), (0.8, 1.0)),
-    Family("loss", loss, (np.log(1000.0), np.log(0.08)), (0.7, 0.8)),
+    Family(
+        "loss",
+        loss,
+        (np.log(1000.0), np.log(0.08), np.log(1.5)),
+        (0.7, 0.8, 0.3),
+        beside=True,
+    ),
     Family("plateau", plateau, (0.0, np.log(8.0)), (0.2, 1.0), 1.0),
 )
 
@@ -103,15 +116,14 @@ FINE = np.concatenate(
 
 
 def corrected(
-    family: Family, theta: Floats, u: Floats, y: Floats, weight: Floats, size: float
+    family: Family, theta: Floats, u: Floats, rest: Floats, weight: Floats, size: float
 ) -> Shape:
-    """The family's curve plus what weighted data (all of shape (n,)) add to it.
+    """The family's curve plus what weighted data (all of shape (n,)) leave of it.
 
     The addition is a Gaussian process over asinh(u / 0.1) with standard deviation `size`.
     """
     place = np.clip(np.searchsorted(KNOTS, u) - 1, 0, len(KNOTS) - 2)
     share = np.clip((u - KNOTS[place]) / (KNOTS[place + 1] - KNOTS[place]), 0.0, 1.0)
-    rest = y - family.curve(u, theta)
     normal = np.zeros((len(KNOTS),) * 2)
     right = np.zeros(len(KNOTS))
     for i, a in ((place, 1.0 - share), (place + 1, share)):

@@ -41,6 +41,10 @@ class Places:
     def columns(self) -> int:
         return int(self.numbers.shape[1] + self.codes.shape[1])
 
+    def of(self, rows: np.ndarray) -> Places:
+        """Those at `rows`, in that order, repeated where they are."""
+        return Places(self.numbers[rows], self.codes[rows])
+
     def distances(self, other: Places) -> list[Floats]:
         """For each column, |difference| of shape (n, m); 1 between unlike categories."""
         apart = [
