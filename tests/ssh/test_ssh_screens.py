@@ -14,7 +14,7 @@ def test_a_link_that_is_cut_twice_leaves_the_campaign_alone(
     door: Door, workbench: Workbench, small_campaign: Path
 ) -> None:
     options = ("--headless", "--json", "--lab", "sim", "--seed", "7")
-    paced = ("--session", "s", "--pace", "16")
+    paced = ("--session", "s", "--pace", "40")
     with workbench.start("run", str(small_campaign), *options, *paced) as run:
         assert run.stdout is not None
         assert run.stdout.readline()

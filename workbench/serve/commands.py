@@ -93,7 +93,7 @@ def _check(command: str, words: list[str]) -> None:
                 raise UsageError("takes no value", where=option)
             continue
         if not given:
-            value = next(rest, "")
+            value = next(rest, "-")
         if kind == "name":
             _must_be_a_name(value, option)
         elif not value.isprintable() or value.startswith("-"):

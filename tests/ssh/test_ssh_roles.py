@@ -1,0 +1,220 @@
+"""Roles, the wheel and paths: refused in the engine, whatever the other end of the link says."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from ssh_door import audited
+
+from workbench.domain.errors import NotAllowed
+from workbench.domain.events import Wheel
+from workbench.domain.messages import (
+    PROTOCOL_VERSION,
+    AnswerWheel,
+    AskWheel,
+    ContinueRun,
+    Done,
+    EngineStatus,
+    ExportSession,
+    GetStatus,
+    Hello,
+    ImportBundle,
+    ListSessions,
+    PauseRun,
+    Request,
+    ResumeSession,
+    Role,
+    RunAccepted,
+    RunCampaign,
+    StopEngine,
+    StopRun,
+    ViewSession,
+)
+from workbench.engine.core import Engine
+from workbench.engine.process import serving
+from workbench.engine.wheels import Wheels
+from workbench.link.handing import open_link
+from workbench.link.local import LocalClient
+from workbench.link.socket import SocketClient
+from workbench.paths import Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
+    runtime = tempfile.mkdtemp(prefix="wb-")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+    yield Workspace(tmp_path)
+    shutil.rmtree(runtime)
+
+
+@pytest_asyncio.fixture
+async def engine(workspace: Workspace) -> AsyncIterator[Engine]:
+    async with serving(workspace) as engine:
+        yield engine
+
+
+async def over_ssh(engine: Engine, name: str, role: Role = "operator") -> SocketClient:
+    """The link that the SSH server hands to a screen."""
+    hello = Hello(PROTOCOL_VERSION, "0", name, role, details={"door": "ssh"})
+    return await SocketClient.adopt(await open_link(engine.workspace.socket, hello))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        RunCampaign("demo", lab="sim"),
+        StopRun("s"),
+        AskWheel("s"),
+        StopEngine(),
+        ExportSession("demo-real", "csv"),
+    ],
+    ids=lambda request: type(request).__name__,
+)
+async def test_an_observer_is_refused_by_the_engine(engine: Engine, request_: Request) -> None:
+    olga = await over_ssh(engine, "olga", "observer")
+    assert (olga.role, olga.person, olga.remote) == ("observer", "olga", True)
+    with pytest.raises(NotAllowed, match="observers may watch, not command"):
+        await olga.ask(request_)
+    await olga.ask(ListSessions())
+    await olga.close()
+    told = [line for line in audited(engine.workspace.audit) if line["what"] == "command"]
+    assert [(t["who"], t["command"], t["outcome"]) for t in told] == [
+        ("olga", type(request_).__name__, "refused")
+    ]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        RunCampaign("/etc/passwd", lab="sim"),
+        RunCampaign("demo", lab="recorded:/tmp/x"),
+        RunCampaign("../demo", lab="sim"),
+        ExportSession("demo-real", "csv", "/tmp/x"),
+        ViewSession("~root"),
+        ViewSession("sessions/x.duckdb"),
+        ImportBundle("demo-real.bundle"),
+        StopEngine(),
+    ],
+    ids=str,
+)
+async def test_over_ssh_nobody_reaches_the_files_of_the_host(
+    engine: Engine, request_: Request
+) -> None:
+    ann = await over_ssh(engine, "ann")
+    with pytest.raises(NotAllowed):
+        await ann.ask(request_)
+    await ann.close()
+
+
+async def test_a_screen_cannot_say_another_hello(engine: Engine) -> None:
+    hello = Hello(PROTOCOL_VERSION, "0", "olga", "observer", details={"door": "ssh"})
+    link = await open_link(engine.workspace.socket, hello)
+    reader, writer = await asyncio.open_unix_connection(sock=link)
+    writer.write(b'{"hello": {"protocol": 2, "version": "0", "identity": "x"}}\n')
+    await writer.drain()
+    answer = await reader.read()
+    assert b"a line is not a request" in answer
+    writer.close()
+
+
+async def start(engine: Engine, client: SocketClient, campaign: str = "demo") -> str:
+    accepted = await client.ask(RunCampaign(campaign, lab="sim", pace=1.0, session="s"))
+    assert isinstance(accepted, RunAccepted)
+    return accepted.session
+
+
+async def seen(changes: Any, driver: str, asked_by: str = "") -> Wheel:
+    """The first tick that says so."""
+    async with asyncio.timeout(60):
+        async for change in changes:
+            if isinstance(change, Wheel) and (change.driver, change.asked_by) == (driver, asked_by):
+                return change
+    raise AssertionError
+
+
+async def test_one_operator_drives_and_others_see_who_and_ask(engine: Engine) -> None:
+    ann, bob = await over_ssh(engine, "ann"), await over_ssh(engine, "bob")
+    olga = await over_ssh(engine, "olga", "observer")
+    session = await start(engine, ann)
+    async with olga.follow(session) as feed:
+        await seen(feed.changes, "ann")
+        with pytest.raises(NotAllowed, match="ann drives s"):
+            await bob.ask(StopRun(session))
+        asked = await bob.ask(AskWheel(session))
+        assert isinstance(asked, Done)
+        assert "ann drives s and is asked" in asked.note
+        assert (await seen(feed.changes, "ann", "bob")).passes_at is not None
+        with pytest.raises(NotAllowed, match="you do not drive s"):
+            await bob.ask(AnswerWheel(session))
+        await ann.ask(AnswerWheel(session, give=False))
+        await seen(feed.changes, "ann")
+        await bob.ask(AskWheel(session))
+        await ann.ask(AnswerWheel(session))
+        await seen(feed.changes, "bob")
+        with pytest.raises(NotAllowed, match="bob drives s"):
+            await ann.ask(PauseRun(session))
+        await bob.ask(PauseRun(session, by="somebody else"))
+        # A link that is cut does not cost the wheel while the person is there otherwise.
+        again = await over_ssh(engine, "bob")
+        await bob.close()
+        await again.ask(ContinueRun(session))
+        await again.close()
+        await seen(feed.changes, "")
+        await ann.ask(StopRun(session, abort=True))
+        await seen(feed.changes, "ann")
+    for client in (ann, olga):
+        await client.close()
+    told = audited(engine.workspace.audit)
+    assert {"PauseRun", "ContinueRun", "StopRun"} <= {
+        t["command"] for t in told if t["what"] == "command" and t["outcome"] == "done"
+    }
+    assert [t["who"] for t in told if t.get("outcome") == "refused"] == ["bob", "bob", "ann"]
+
+
+async def test_who_runs_the_engine_is_never_locked_out(engine: Engine) -> None:
+    ann = await over_ssh(engine, "ann")
+    session = await start(engine, ann)
+    here = LocalClient(engine, "root@pts/1")
+    await here.ask(PauseRun(session))
+    assert engine.admission.wheels.driver(session) == "root"
+    await here.ask(StopRun(session, abort=True))
+    status = await ann.ask(GetStatus())
+    assert isinstance(status, EngineStatus)
+    await ann.close()
+
+
+async def test_a_driver_who_does_not_answer_loses_the_wheel() -> None:
+    told: list[Wheel] = []
+    passed = asyncio.Event()
+
+    def tell(wheel: Wheel) -> None:
+        told.append(wheel)
+        if wheel.driver == "bob":
+            passed.set()
+
+    wheels = Wheels(lambda _: True, tell, answer_s=0.0)
+    ann, bob = (Hello(2, "0", name, details={"door": "ssh"}) for name in ("ann", "bob"))
+    for who in (ann, bob):
+        wheels.came(who)
+    wheels.launched("s", ann)
+    wheels.ask("s", bob)
+    await asyncio.wait_for(passed.wait(), 60)
+    assert [(w.driver, w.asked_by) for w in told] == [("ann", ""), ("ann", "bob"), ("bob", "")]
+    with pytest.raises(NotAllowed):
+        wheels.steer(ResumeSession("s"), ann)
+
+
+def test_terminals_of_one_account_are_one_person() -> None:
+    wheels = Wheels(lambda _: True, lambda _: None)
+    first, second = Hello(2, "0", "ann@pts/1"), Hello(2, "0", "ann@pts/2")
+    wheels.came(first)
+    wheels.came(second)
+    wheels.launched("s", first)
+    wheels.steer(StopRun("s"), second)
