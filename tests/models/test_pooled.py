@@ -8,8 +8,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from workbench.domain.errors import DataError
 from workbench.models.pooled import Pooled
-from workbench.models.pooled.law import Samples
 from workbench.models.pooled.model import law_weight
+from workbench.models.pooled.samples import Samples
 from workbench.models.pooled.shapes import FAMILIES, FINE, Shape
 from workbench.models.pooled.surface import Places, Surface
 

@@ -14,7 +14,7 @@ from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
 from workbench.models.base import Floats
 from workbench.models.pooled import Pooled
-from workbench.models.pooled.law import Samples
+from workbench.models.pooled.samples import Samples
 from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, log_sd
 from workbench.models.selection import stated
 from workbench.models.table import Column, columns_of, rows_of
@@ -153,10 +153,10 @@ class PooledSampler(Explorer):
         self._drift = np.zeros((len(self._rows), LOADS))
         if law.field is not None:
             coarse = np.linspace(low, high, DRIFTS)
-            for place in range(len(self._rows)):
-                there = np.full(DRIFTS, place)
+            for row in range(len(self._rows)):
+                there = np.full(DRIFTS, row)
                 found = law.field.mean(law.capacity.places.of(there), there, coarse)
-                self._drift[place] = np.interp(self._loads_x, coarse, found)
+                self._drift[row] = np.interp(self._loads_x, coarse, found)
         rng = np.random.default_rng((self._rng_seed, self._learned))
         most = min(WEIGHED, WEIGHED_EACH * len(self._rows))
         place = rng.integers(len(self._rows), size=most)

@@ -66,7 +66,8 @@ class Field:
 
     def mean(self, places: Places, c: np.ndarray, x: Floats) -> Floats:
         """Mean at points, (m,): far cheaper than with the variance."""
-        return self._kernel(self.theta, *self._between(places, c, x)) @ self._alpha
+        kernel = self._kernel(self.theta, *self._between(places, c, x))
+        return np.asarray(kernel @ self._alpha)
 
     def covariance(self, places: Places, c: np.ndarray, x: Floats) -> Floats:
         """Posterior covariance of points, (m, m)."""
@@ -153,7 +154,7 @@ def _squares(apart: list[Floats], load: Floats, reach: Floats) -> Floats:
     total = (load / reach[1]) ** 2
     for a, r in zip(apart, reach[3:], strict=True):
         total = total + (a / r) ** 2
-    return total
+    return np.asarray(total)
 
 
 def drawn(n: int, most: int) -> np.ndarray:

@@ -13,13 +13,12 @@ family of shapes at no further cost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import minimize
 
 from workbench.models.base import Floats
 from workbench.models.pooled.field import Field, drawn
+from workbench.models.pooled.samples import Samples
 from workbench.models.pooled.shapes import FAMILIES, KNOTS, Family, Shape, corrected
 from workbench.models.pooled.surface import Places, Surface
 
@@ -41,24 +40,6 @@ _STRETCHED, _SHARE = np.array([-(3.0**0.5), 0.0, 3.0**0.5]), np.array([1.0, 4.0,
 # Capacity and stretch together: 15 nodes.
 _NODES, _STRETCHED = (n.ravel() for n in np.meshgrid(_HERMITE, _STRETCHED))
 _WEIGHTS = np.outer(_SHARE, _WEIGHTS).ravel()
-
-
-@dataclass
-class Samples:
-    """A table in the law's terms: place of the configuration, log wl, log KPI, noise, each (n,)."""
-
-    place: np.ndarray
-    x: Floats
-    y: Floats
-    noise: Floats
-    ceiling: float
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def of(self, rows: np.ndarray) -> Samples:
-        """Those at `rows`, places or flags."""
-        return Samples(self.place[rows], self.x[rows], self.y[rows], self.noise[rows], self.ceiling)
 
 
 class Law:
@@ -148,7 +129,7 @@ class Law:
     def level(self) -> Floats:
         """Base line of log KPI at the samples, (n,)."""
         s = self.samples
-        return self.base.posterior[s.place] + self.family.slope * s.x + self.drift
+        return np.asarray(self.base.posterior[s.place] + self.family.slope * s.x + self.drift)
 
     def kpi(self, level: Floats, u: Floats) -> Floats:
         """log KPI, not cut at the ceiling, from base level and u of one shape or that broadcast."""
@@ -395,16 +376,11 @@ class Law:
             mean[rows], variance[rows] = self.field.without(folds[rows])
         return mean, variance
 
-    def at_places(self, place: np.ndarray, x: Floats) -> tuple[Floats, Floats, Floats]:
-        """Mean and variance of log KPI at loads x (m,) of own configurations `place` (m,), and u
-        there."""
-        drift = self.drift_at(self.capacity.places.of(place), place, x)
-        return self.moments(place, x, *drift)
-
     def moments(
         self, place: np.ndarray, x: Floats, drift: Floats, loose: Floats
     ) -> tuple[Floats, Floats, Floats]:
-        """The same where mean and variance (m,) of the drift are known."""
+        """Mean and variance of log KPI at loads x (m,) of own configurations `place` (m,), and u
+        there; mean and variance of the drift (m,) are given."""
         capacity, base = self.capacity, self.base
         return self.predict(
             x, capacity.posterior[place], capacity.variance[place],

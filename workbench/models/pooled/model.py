@@ -12,7 +12,8 @@ from workbench.models.base import Floats
 from workbench.models.estimator import ProfileEstimator, one_thread
 from workbench.models.folds import folds_of, point_numbers
 from workbench.models.pooled.field import Field
-from workbench.models.pooled.law import Law, Samples, fitted
+from workbench.models.pooled.law import Law, fitted
+from workbench.models.pooled.samples import Samples
 from workbench.models.pooled.surface import Places
 from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD
 
@@ -244,7 +245,7 @@ class Pooled(ProfileEstimator):
         def density(of: Floats) -> Floats:
             grid = np.linspace(u.min(), u.max(), 200)
             near = np.exp(-0.5 * np.square((grid[:, None] - of) / ACROSS))
-            return np.interp(u, grid, near.mean(axis=1))
+            return np.asarray(np.interp(u, grid, near.mean(axis=1)))
 
         weight = density(every) / density(u) + 1e-9
         return np.asarray(np.minimum(weight / weight.mean(), 20.0), dtype=float)
