@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from workbench.tui.actions import ACTIONS, Action
+from workbench.tui.actions import ACTIONS, PLACE_TITLES, Action
 from workbench.tui.catalogue import SCREENS
 from workbench.tui.keymap import preset_actions
 
@@ -34,13 +34,6 @@ exist and a key that would mean two things on one screen are named in a sentence
 opens; the rest of the file is in force. In dialogs `enter` and `escape` always do what they say.
 """
 
-TITLES = {
-    "anywhere": "On every screen",
-    "session": "On every screen of an open session",
-    "list": "Where there is a list",
-}
-
-
 def table(place: str) -> str:
     """The actions of a place: id, keys of both presets, what it does."""
     plain = {action.id: action for action in preset_actions("plain")}
@@ -57,7 +50,8 @@ def _keys(action: Action) -> str:
 
 
 def page() -> str:
-    titles = TITLES | {screen.name: f"Screen {screen.title}" for screen in SCREENS}
+    titles = {screen.name: f"Screen {screen.title}" for screen in SCREENS}
+    titles = {p: PLACE_TITLES[p] for p in ("anywhere", "session", "list")} | titles
     parts = [f"## {title}\n\n{table(place)}\n" for place, title in titles.items()]
     return "\n".join((HEAD, *parts))
 

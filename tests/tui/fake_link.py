@@ -19,6 +19,7 @@ from workbench.domain.events import (
     ConfigurationStarted,
     Event,
     Fact,
+    InfluenceMeasured,
     ModelFitted,
     Noted,
     PointAsked,
@@ -31,6 +32,7 @@ from workbench.domain.events import (
     SessionCreated,
     StopRequested,
     TargetDeployed,
+    TargetModelled,
     Tick,
     UsageTick,
 )
@@ -75,17 +77,23 @@ from workbench.domain.parameters import (
     PrimaryWorkload,
     Sla,
 )
-from workbench.domain.profiles import Breakpoint, Curve
+from workbench.domain.profiles import (
+    Breakpoint,
+    Curve,
+    ModelScore,
+    ParameterInfluence,
+    TargetModel,
+)
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Estimate, Finding, Sample, Usage
 from workbench.domain.sessions import Plan, PlannedConfiguration, SessionSummary
 from workbench.domain.topology import Series, Target, Vnf
 from workbench.link.client import Feed
 from workbench.tui.app import WorkbenchApp
-from workbench.tui.screens.live import LiveScreen
+from workbench.tui.screens.session import SessionScreen
 
 SESSION = "demo-1"
-LONGEST_S = 15
+LONGEST_S = 60
 """For anything to come on a machine that is busy with other things."""
 START = 1_790_000_000.0
 WLS = (10.0, 1600.0, 120.0, 440.0, 760.0, 900.0, 1100.0, 830.0)
@@ -212,6 +220,27 @@ def story(lab: str = "sim", lab_target: str = "haproxy", finished: bool = False)
     if finished:
         facts.append(RunFinished("done", number, 8, 100.0, number * 5.0, ()))
     return [Event(i, START + i, SESSION, fact) for i, fact in enumerate(facts, 1)]
+
+
+def modelled() -> list[Fact]:
+    """Two versions of the model of tinyproxy, the second of which is in force, and influence."""
+    scores = (
+        ModelScore("tinyproxy", "p95_ms", "gaussian-process", 16, 12.5, 8.1, 4.0, 0.11, 0.07,
+                   0.94, 0.31, 0.42, best=True),
+        ModelScore("tinyproxy", "p95_ms", "neighbours", 16, 40.2, 31.0, 22.0, 0.38, 0.21,
+                   None, None, 0.01),
+        ModelScore("tinyproxy", "p95_ms", "neural-network", 16, trouble="did not converge"),
+    )  # fmt: skip
+    samples = tuple(f"s{i}" for i in range(16))
+    models = (
+        TargetModel("tinyproxy", "p95_ms", version, "profile", method, {}, 1e4, samples[:count],
+                    (0.1,), 1, scores[0], {"scikit-learn": "1.9"})
+        for version, method, count in ((1, "neighbours", 8), (2, "gaussian-process", 16))
+    )  # fmt: skip
+    influence = ParameterInfluence(
+        "tinyproxy", ("tinyproxy.vcpu", "rate"), ("p95_ms",), ((0.62, 0.38),), 16
+    )
+    return [*(TargetModelled(m, scores, 1.2) for m in models), InfluenceMeasured(influence)]
 
 
 class FakeClient:
@@ -384,9 +413,7 @@ async def opened(
 
     app = WorkbenchApp(connect, **({"session": SESSION, "theme": "dark"} | arguments))
     async with app.run_test(size=size) as pilot:
-        await until(
-            pilot, lambda: isinstance(app.screen, LiveScreen) and app.screen.opened.connected
-        )
+        await until(pilot, lambda: isinstance(app.screen, SessionScreen) and app.opened.connected)
         await redrawn(pilot)
         yield pilot
 
@@ -395,7 +422,7 @@ async def redrawn(pilot: Pilot[Any]) -> str:
     """Everything that was told so far is folded and drawn; what the terminal shows then."""
     screen = pilot.app.screen
     await pilot.pause()
-    if isinstance(screen, LiveScreen) and screen.opened.frozen is None:
+    if isinstance(screen, SessionScreen) and screen.opened.frozen is None:
         screen.draw()
     await pilot.pause()
     return screen_text(pilot.app)

@@ -18,6 +18,13 @@ Place = str
 
 PLACES = ("anywhere", "session", "list", *(screen.name for screen in SCREENS))
 
+PLACE_TITLES = {
+    "list": "In a list",
+    "session": "On every screen of a session",
+    "anywhere": "On every screen",
+}
+"""As help and docs/keys.md call them; screens have their own titles."""
+
 
 @dataclass(frozen=True)
 class Action:

@@ -284,7 +284,9 @@ class WorkbenchApp(App[None]):
         screen = self.screen
         if isinstance(screen, WorkbenchScreen):
             about = f"{screen.entry.summary}.\n\n{screen.entry.about}"
-            help = HelpScreen(screen.entry.title, about, screen.explained(), screen.legend())
+            places = screen.entry.places
+            actions = sorted(screen.explained(), key=lambda action: places.index(action.place))
+            help = HelpScreen(screen.entry.title, about, actions, screen.legend())
             self.push_screen(help)
 
     def action_palette(self) -> None:

@@ -83,7 +83,7 @@ class WorkbenchScreen(Screen[None]):
         return in_places(places, self.workbench.keymap.actions)
 
     def explained(self) -> tuple[Action, ...]:
-        """The actions that help lists: all that this screen can ever offer."""
+        """All that this screen can ever offer, in the order of the registry."""
         return in_places(self.entry.places, self.workbench.keymap.actions)
 
     def offered(self) -> tuple[Action, ...]:

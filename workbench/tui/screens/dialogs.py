@@ -11,7 +11,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
-from workbench.tui.actions import Action
+from workbench.tui.actions import PLACE_TITLES, Action
 from workbench.tui.text import plain, wrapped
 
 
@@ -80,8 +80,12 @@ class HelpScreen(ModalScreen[None]):
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
     def _text(self) -> str:
-        keys = [line for action in self.actions for line in _explained(action)]
-        return "\n".join((self.about, "", "Keys", *keys, "", *self.legend)).rstrip()
+        lines = [self.about]
+        for place in dict.fromkeys(action.place for action in self.actions):
+            lines += ["", PLACE_TITLES.get(place, "On this screen")]
+            for action in self.actions:
+                lines += _explained(action) if action.place == place else []
+        return "\n".join((*lines, "", *self.legend)).rstrip()
 
 
 def _explained(action: Action) -> list[str]:

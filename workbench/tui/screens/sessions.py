@@ -154,7 +154,8 @@ class SessionsScreen(HasList):
             table.focus()
         if not shown:
             empty.update(self._why_empty())
-        known = _count(self.sessions) if self.loaded else "connecting…"
+        waiting = "no engine" if self.lost else "connecting…"
+        known = _count(self.sessions) if self.loaded else waiting
         where = f"  {text.plain(self.status.workspace)}" if self.status else ""
         head: Row = ((" workbench ", "strong"), (f" {known}", "dim"), (where, "dim"))
         self.query_one("#header", Rows).show([head])
@@ -198,14 +199,15 @@ class SessionsScreen(HasList):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         here, ready = self.here, not self.lost
         idle = here is not None and here.state not in ("running", "paused") and ready
+        own = idle and here is not None and here.kind == "session"
         conditions = {
             "open": here is not None and ready,
             "replay": here is not None and ready,
-            "resume": idle and here is not None and here.state in RESUMABLE,
+            "resume": own and here is not None and here.state in RESUMABLE,
             "duplicate": idle,
             "export": here is not None and ready,
-            "rename": idle and here is not None and here.kind == "session",
-            "delete": idle and here is not None and here.kind == "session",
+            "rename": own,
+            "delete": own,
             "new": self.loaded and ready,
             "filter": bool(self.sessions),
             "unfilter": self.is_mounted and self.query_one(FilterLine).display,

@@ -26,8 +26,9 @@ class Table(DataTable[Text], inherit_bindings=False):
     """
 
     def __init__(self, columns: Sequence[tuple[str, int]], *, id: str | None = None) -> None:
-        super().__init__(id=id, cursor_type="row", zebra_stripes=False)
-        self.layout_of = tuple(columns)
+        super().__init__(id=id, cursor_type="row", zebra_stripes=False, cell_padding=0)
+        self.layout_of = tuple((title, width + 1) for title, width in columns)
+        self._was_on = ""
 
     def on_mount(self) -> None:
         for title, width in self.layout_of:
@@ -46,17 +47,17 @@ class Table(DataTable[Text], inherit_bindings=False):
     def fill(self, lines: Sequence[Line]) -> None:
         """Show these lines; what stays where it was is drawn again only if it differs."""
         before, after = self.keys(), [key for key, _ in lines]
-        if after[: len(before)] == before:
+        if before and after[: len(before)] == before:
             self._update(lines[: len(before)])
             for key, cells in lines[len(before) :]:
                 self.add_row(*map(_text, cells), key=key)
             return
-        here, top = self.here, self.scroll_offset.y
+        self._was_on, top = self.here or self._was_on, self.scroll_offset.y
         self.clear()
         for key, cells in lines:
             self.add_row(*map(_text, cells), key=key)
-        if here in after:
-            self.move_cursor(row=after.index(here), scroll=False)
+        if self._was_on in after:  # also after a filter that let nothing through
+            self.move_cursor(row=after.index(self._was_on), scroll=False)
             self.scroll_to(y=top, animate=False)
 
     def _update(self, lines: Sequence[Line]) -> None:

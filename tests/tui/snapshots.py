@@ -1,0 +1,68 @@
+"""Screens as text with their looks, compared with what was looked at and stored.
+
+A snapshot is a text file in `tests/tui/snapshots/`, named by screen, state, size and theme: what
+the terminal shows, then which look each cell has (one letter a look, `.` for the first), then the
+looks. It is plain text, so that a change is read in a diff. `UPDATE_SNAPSHOTS=1 pytest tui/...`
+writes them anew; then look at them, or at the SVG that a failing test leaves in its folder.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from string import ascii_letters, digits
+from typing import Any
+
+from fake_link import redrawn
+from rich.style import Style
+from textual.pilot import Pilot
+
+FOLDER = Path(__file__).with_name("snapshots")
+_LETTERS = "." + ascii_letters + digits
+
+
+def rendered(pilot: Pilot[Any]) -> str:
+    """Text and looks of the terminal, filters of the theme applied."""
+    app = pilot.app
+    names: dict[str, str] = {}
+    texts, looks = [], []
+    for strip in app.screen._compositor.render_strips():
+        for filter in app._filters:
+            if filter.enabled:
+                strip = strip.apply_filter(filter, app.screen.background_colors[1])
+        texts.append(strip.text.rstrip())
+        line = ""
+        for segment in strip:
+            look = _look(segment.style)
+            names.setdefault(look, _LETTERS[min(len(names), len(_LETTERS) - 1)])
+            line += names[look] * segment.cell_length
+        looks.append(line.rstrip("."))
+    legend = [f"{letter} {look}" for look, letter in names.items()]
+    return "\n".join((*texts, "=" * 20, *looks, "=" * 20, *legend)) + "\n"
+
+
+def _look(style: Style | None) -> str:
+    if style is None:
+        return "default"
+    colours = [c.name if c else "default" for c in (style.color, style.bgcolor)]
+    attributes = ("bold", "dim", "italic", "underline", "reverse", "strike")
+    return " ".join((colours[0], "on", colours[1], *(a for a in attributes if getattr(style, a))))
+
+
+async def check(pilot: Pilot[Any], name: str, tmp_path: Path) -> None:
+    """The terminal shows what is stored as `name`, with its size and theme."""
+    await redrawn(pilot)
+    width, height = pilot.app.size
+    file = FOLDER / f"{name}-{width}x{height}-{pilot.app.theme.removeprefix('workbench-')}.txt"
+    now = rendered(pilot)
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        FOLDER.mkdir(exist_ok=True)
+        file.write_text(now, encoding="utf-8")
+        return
+    stored = file.read_text(encoding="utf-8") if file.exists() else ""
+    if now != stored:
+        picture = tmp_path / f"{file.stem}.svg"
+        picture.write_text(pilot.app.export_screenshot(), encoding="utf-8")
+        diff = difflib.unified_diff(stored.splitlines(), now.splitlines(), lineterm="", n=1)
+        raise AssertionError("\n".join((f"{file.name} differs; see {picture}", *diff)))

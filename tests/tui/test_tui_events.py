@@ -1,0 +1,225 @@
+"""Screens of events and models, and what every screen of a session shares."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+from fake_link import (
+    SESSION,
+    FakeClient,
+    modelled,
+    opened,
+    redrawn,
+    screen_text,
+    story,
+    toasts,
+    until,
+)
+
+from workbench.domain.events import Event, Noted
+from workbench.domain.messages import PauseRun
+from workbench.tui.jump import LETTERS, labels
+from workbench.tui.picture import write
+from workbench.tui.places import Files
+from workbench.tui.theme import THEMES, fitting
+
+
+async def test_events_follow_until_the_cursor_moves() -> None:
+    client = FakeClient()
+    async with opened(client, screen="events") as pilot:
+        assert "following" in screen_text(pilot.app)
+        client.tell(*(Noted("info", f"note {i}") for i in range(30)))
+        assert "note 29" in await redrawn(pilot)
+        await pilot.press("k")
+        assert "following" not in await redrawn(pilot)
+        client.tell(*(Noted("info", f"later {i}") for i in range(30)))
+        shown = await redrawn(pilot)
+        assert "note 28" in shown
+        assert "later 29" not in shown
+        await pilot.press("g")
+        assert "session created" in await redrawn(pilot)
+        await pilot.press("F")
+        assert "later 29" in await redrawn(pilot)
+
+
+async def test_events_are_filtered_by_words_and_level() -> None:
+    async with opened(FakeClient(story(finished=True)), screen="events") as pilot:
+        await pilot.press("l")
+        shown = await redrawn(pilot)
+        assert "9 of 86" in shown
+        assert "not valid: source" in shown
+        await pilot.press("slash", *"50+25 tiny", "enter")
+        shown = await redrawn(pilot)
+        assert "1 of 86" in shown
+        assert "tinyproxy-haproxy 50+25 % wl=1600" in shown
+        await pilot.press("escape")
+        assert "86 events" in await redrawn(pilot)
+        assert pilot.app.screen.NAME == "events"
+        await pilot.press("escape")
+        assert pilot.app.screen.NAME == "sessions"
+
+
+async def test_enter_goes_to_the_sample_of_a_line() -> None:
+    async with opened(FakeClient(), screen="events") as pilot:
+        await pilot.press("slash", *"haproxy 12.5 wl=440", "enter", "enter")
+        await until(pilot, lambda: pilot.app.screen.NAME == "live", "the live screen")
+        shown = await redrawn(pilot)
+        assert "haproxy 12.5 % · p95" in shown
+        assert "┝●┥" in shown
+        await pilot.press("z")
+        assert "this sample wl 440" in await redrawn(pilot)
+        await pilot.press("F")
+        assert "tinyproxy 25 % · p95" in await redrawn(pilot)
+
+
+async def test_older_events_are_fetched_by_the_page() -> None:
+    client = FakeClient()
+    last = client.events[-1]
+    client.events += [
+        Event(last.seq + i, last.at + i, SESSION, Noted("info", f"note {i}")) for i in range(1, 700)
+    ]
+    async with opened(client, screen="events") as pilot:
+        shown = await redrawn(pilot)
+        assert "older: o" in shown
+        await pilot.press("o")
+        await until(pilot, lambda: "older: o" not in screen_text(pilot.app), "the first page")
+        await pilot.press("g")
+        shown = await redrawn(pilot)
+        assert "session created: campaign demo" in shown
+        await pilot.press("slash", *"note 7", "enter", "g")
+        assert "note 70" in await redrawn(pilot)
+
+
+async def test_frozen_events_stay_while_others_come() -> None:
+    client = FakeClient()
+    async with opened(client, screen="events") as pilot:
+        await pilot.press("f")
+        client.tell(Noted("info", "afterwards"))
+        await until(pilot, lambda: pilot.app.opened.live.view.log[-1].text == "afterwards", "it")
+        await pilot.press("k")
+        assert "afterwards" not in await redrawn(pilot)
+        await pilot.press("4")
+        assert "FROZEN" in await redrawn(pilot), "all screens of the session are frozen"
+        await pilot.press("f", "9", "G")
+        assert "afterwards" in await redrawn(pilot)
+
+
+async def test_a_run_is_commanded_from_every_screen() -> None:
+    client = FakeClient()
+    async with opened(client, screen="models") as pilot:
+        await pilot.press("p")
+        await until(pilot, lambda: "PAUSED" in screen_text(pilot.app), "paused")
+        assert client.commands() == [PauseRun(SESSION)]
+
+
+async def test_models_show_versions_scores_and_influence() -> None:
+    client = FakeClient(story(finished=True))
+    client.tell(*modelled())
+    async with opened(client, screen="models") as pilot:
+        await until(pilot, lambda: "did not converge" in screen_text(pilot.app), "all scores")
+        shown = screen_text(pilot.app)
+        assert "✓       2  gaussian-process, 16 samples" in shown
+        assert "log err" in shown
+        assert "62 %" in shown
+        await pilot.press("j")
+        assert "›        1  neighbours, 8 samples" in await redrawn(pilot)
+
+
+@pytest.mark.parametrize("name", ["[bold red]x[/]", "a\x1b]52;c;eA==\x07b", "ha‮proxy"])
+async def test_events_from_outside_are_plain_text(name: str) -> None:
+    client = FakeClient(story(lab_target=name))
+    async with opened(client, (160, 50), screen="events") as pilot:
+        client.tell(Noted("error", f"log of {name}"))
+        shown = await redrawn(pilot)
+        assert "".join(c if c.isprintable() else "·" for c in name) in shown
+        assert not any(c in shown for c in "\x1b\x07‮")
+
+
+# ------------------------------------------------------------------------------ habits
+
+
+async def test_copy_goes_to_the_terminal_by_osc_52(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    written: list[str] = []
+    async with opened(FakeClient()) as pilot:
+        monkeypatch.setattr(pilot.app._driver, "write", written.append)
+        await pilot.press("c")
+        sequence = next(text for text in written if text.startswith("\x1b]52;c;"))
+        table = base64.b64decode(sequence[7:-1]).decode().splitlines()
+        assert table[0].split("\t")[:3] == ["wl", "repetition", "p95_ms"]
+        assert len(table) == 6
+        assert "Copied the samples of tinyproxy 25 %" in toasts(pilot.app)[-1]
+        monkeypatch.setenv("TERM", "linux")
+        await pilot.press("c")
+        assert "Not copied" in toasts(pilot.app)[-1]
+
+
+async def test_pictures_of_screen_and_plot_fetch_nothing(tmp_path: Path) -> None:
+    async with opened(FakeClient(), files=Files(pictures=lambda: tmp_path)) as pilot:
+        await pilot.press("E", "P")
+        await until(pilot, lambda: len(toasts(pilot.app)) == 2, "both")
+        screen, plot = (file.read_text() for file in sorted(tmp_path.iterdir()))
+        assert "tinyproxy" in screen
+        assert "Pause" in screen
+        assert "capacity" in plot
+        assert "Pause" not in plot
+        assert "url(http" not in screen + plot
+
+
+def test_a_picture_of_a_session_with_a_path_stays_in_its_folder(tmp_path: Path) -> None:
+    path = write("<svg/>", tmp_path, "../../etc/x", "live")
+    assert path.parent == tmp_path
+
+
+async def test_without_a_folder_no_picture_is_offered() -> None:
+    async with opened(FakeClient()) as pilot:
+        assert "app.picture" not in {action.id for action in pilot.app.screen.offered()}
+        await pilot.press("E", "P")
+        assert toasts(pilot.app) == []
+
+
+async def test_jump_mode_goes_to_a_configuration_and_to_a_screen() -> None:
+    async with opened(FakeClient()) as pilot:
+        await pilot.press("ctrl+o", "f")
+        await pilot.pause()
+        assert "haproxy 12.5 % · p95" in await redrawn(pilot)
+        await pilot.press("ctrl+o", "d")
+        await pilot.pause()
+        assert pilot.app.screen.NAME == "events"
+        await pilot.press("ctrl+o", "escape", "ctrl+o", "1", "b")
+        assert pilot.app.screen.NAME == "events"
+
+
+def test_labels_are_different_and_none_begins_another() -> None:
+    for count in (1, len(LETTERS), len(LETTERS) + 1, 300):
+        found = labels(count)
+        assert len(set(found)) == count
+        assert not any(a != b and b.startswith(a) for a in found for b in found)
+
+
+async def test_themes_go_round_and_are_remembered(tmp_path: Path) -> None:
+    files = Files(memory=tmp_path / "screen.json")
+    async with opened(FakeClient(), files=files) as pilot:
+        for name in [*list(THEMES)[1:], "dark", "light"]:
+            await pilot.press("t")
+            assert pilot.app.theme_name == name
+            assert "capacity 750" in await redrawn(pilot)
+            assert pilot.app.has_class("-mono") is (name == "mono")
+        assert pilot.app.memory.theme == "light"
+
+
+@pytest.mark.parametrize(
+    ("environment", "theme"),
+    [
+        ({"NO_COLOR": "1", "COLORTERM": "truecolor"}, "mono"),
+        ({"COLORTERM": "truecolor", "TERM": "xterm-256color"}, "dark"),
+        ({"COLORTERM": "truecolor", "COLORFGBG": "0;15"}, "light"),
+        ({"TERM": "xterm-256color"}, "dark"),
+        ({"TERM": "linux"}, "ansi"),
+        ({"TERM": "vt220"}, "ansi"),
+    ],
+)
+def test_the_theme_suits_the_terminal(environment: dict[str, str], theme: str) -> None:
+    assert fitting(environment) == theme

@@ -1,0 +1,178 @@
+"""What is done with sessions: rename, copy, export, delete, take back; workspaces, the tour."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_link import FakeClient, redrawn, screen_text, toasts, until
+from textual.pilot import Pilot
+
+from workbench.domain.errors import SessionTaken
+from workbench.domain.housekeeping import (
+    DeleteSession,
+    DuplicateSession,
+    RenameSession,
+    RestoreSession,
+)
+from workbench.domain.messages import ExportSession
+from workbench.tui.app import WorkbenchApp
+from workbench.tui.memory import Memory
+from workbench.tui.places import Files
+from workbench.tui.screens.dialogs import MessageScreen
+
+
+@asynccontextmanager
+async def on_night(client: FakeClient, **files: Any) -> AsyncIterator[Pilot[None]]:
+    """The list, with the cursor on `night`, which was interrupted."""
+
+    async def connect() -> FakeClient:
+        return client
+
+    app = WorkbenchApp(connect, theme="dark", files=Files(**files))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "night" in screen_text(app), "the list")
+        await pilot.press("down")
+        yield pilot
+
+
+async def told(pilot: Pilot[None], part: str) -> None:
+    await until(pilot, lambda: any(part in toast for toast in toasts(pilot.app)), part)
+
+
+async def test_a_deleted_session_is_gone_until_u_takes_it_back() -> None:
+    client = FakeClient()
+    async with on_night(client) as pilot:
+        await pilot.press("u")
+        assert client.commands() == []
+        await pilot.press("d")
+        await told(pilot, "night is in the trash. u takes it back.")
+        await until(pilot, lambda: "night" not in screen_text(pilot.app), "the list without it")
+        assert "u Undo" in screen_text(pilot.app)
+        await pilot.press("u")
+        await told(pilot, "night is back.")
+        await until(pilot, lambda: "night" in screen_text(pilot.app), "the list with it")
+        assert client.commands() == [DeleteSession("night"), RestoreSession("night@1")]
+        assert "u Undo" not in await redrawn(pilot)
+
+
+async def test_a_session_that_is_measured_is_not_deleted() -> None:
+    client = FakeClient()
+    async with on_night(client) as pilot:
+        await pilot.press("up", "d", "m", "D", "r")
+        assert client.commands() == []
+
+
+async def test_a_session_gets_another_name_and_its_old_one_back() -> None:
+    client = FakeClient()
+    async with on_night(client) as pilot:
+        await pilot.press("m", "end", *"-2", "enter")
+        await told(pilot, "Renamed to night-2. u takes it back.")
+        await until(pilot, lambda: "night-2" in screen_text(pilot.app), "the new name")
+        await pilot.press("u")
+        await told(pilot, "night has its name again.")
+        renames = [RenameSession("night", "night-2"), RenameSession("night-2", "night")]
+        assert client.commands() == renames
+        await pilot.press("m", "escape")
+        assert client.commands() == renames
+
+
+async def test_a_refused_name_is_a_sentence_and_nothing_to_take_back() -> None:
+    client = FakeClient()
+    async with on_night(client) as pilot:
+        await pilot.press("m")
+        client.refuses = SessionTaken("there is a session 'x' already")
+        await pilot.press("end", "x", "enter")
+        await told(pilot, "there is a session 'x' already.")
+        assert not pilot.app.undos
+
+
+async def test_a_session_is_copied_and_exported() -> None:
+    client = FakeClient()
+    async with on_night(client) as pilot:
+        await pilot.press("D")
+        await told(pilot, "Copied night to night-1.")
+        await pilot.press("e", "j", "enter")
+        await told(pilot, "Wrote exports/night.parquet.")
+        assert client.commands() == [
+            DuplicateSession("night"),
+            ExportSession("night", "parquet"),
+        ]
+
+
+async def test_deleting_the_open_session_closes_its_screens() -> None:
+    client = FakeClient()
+    async with on_night(client) as pilot:
+        app = pilot.app
+        await pilot.press("up", "enter")
+        await until(pilot, lambda: app.opened.connected, "the session")
+        await pilot.press("escape")
+        app.opened.session = "night"  # which this client cannot play
+        await pilot.press("down", "d")
+        await told(pilot, "night is in the trash")
+        assert not app.is_open
+        await pilot.press("4")
+        assert app.screen.NAME == "sessions"
+
+
+async def test_another_workspace_is_another_engine() -> None:
+    first, second = FakeClient(), FakeClient()
+    second.listed = second.listed[2:]
+    chosen: list[str] = []
+
+    async def connect() -> FakeClient:
+        return second if chosen else first
+
+    files = Files(workspaces=lambda: ("/data/a", "/data/b"), choose_workspace=chosen.append)
+    app = WorkbenchApp(connect, theme="dark", files=files)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "night" in screen_text(app), "the list")
+        await pilot.press("w", "j", "enter")
+        await until(pilot, lambda: "1 session" in screen_text(app), "the other list")
+        assert chosen == ["/data/b"]
+        assert "night" not in screen_text(app)
+        assert first.closed
+        assert not second.closed
+
+
+async def test_the_tour_has_five_steps_comes_once_and_can_be_skipped(tmp_path: Path) -> None:
+    memory = tmp_path / "state" / "screen.json"
+    async with on_night(FakeClient(), memory=memory) as pilot:
+        seen = []
+        for _ in range(5):
+            seen.append(await redrawn(pilot))
+            await pilot.press("T")
+        assert all(f"Tour {step}/5" in text for step, text in enumerate(seen, 1))
+        assert "Tour" not in await redrawn(pilot)
+    assert Memory(memory).toured
+    async with on_night(FakeClient(), memory=memory) as pilot:
+        assert "Tour" not in await redrawn(pilot)
+    memory.unlink()
+    async with on_night(FakeClient(), memory=memory) as pilot:
+        await pilot.press("X")
+        assert "Tour" not in await redrawn(pilot)
+    assert Memory(memory).toured
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"theme": 3, "workspaces": 1}'])
+def test_a_memory_that_cannot_be_read_is_empty(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "screen.json"
+    path.write_text(content)
+    memory = Memory(path)
+    assert (memory.theme, memory.toured, memory.workspaces) == ("", False, ())
+    memory.opened("/a")
+    memory.opened("/b")
+    memory.opened("/a")
+    assert Memory(path).workspaces == ("/a", "/b")
+
+
+async def test_places_says_where_everything_is(tmp_path: Path) -> None:
+    client = FakeClient()
+    async with on_night(client, keys=tmp_path / "keys.toml") as pilot:
+        await pilot.press("i")
+        await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "the dialog")
+        for part in ("process 42", "vim preset", "keys.toml", "not written here"):
+            assert part in pilot.app.screen.message, part
