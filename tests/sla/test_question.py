@@ -76,6 +76,12 @@ rate = Profiled.of([(Configuration({"a.vcpu": 1.0}, {}), wl) for wl in (1.0, 900
             "different filesize_bytes",
         ),
         ([at_least(400.0, 300.0)], rate, SlaContradiction, "400, but only 300 are offered"),
+        (
+            [p95(200.0, 10.5)],
+            profiled(integer=True),
+            OutsideProfile,
+            r"concurrent=10\.5 is no whole number",
+        ),
         ([p95(200.0, 101.0)], profiled(), OutsideProfile, "concurrent=101 lies .*=1 to 100"),
         ([p95(20.0, filesize_bytes=1e6)], several, OutsideProfile, None),
         ([p95(20.0, filesize_bytes=1e7)], several, OutsideProfile, "filesize_bytes=10000000 lies"),

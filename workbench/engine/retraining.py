@@ -113,6 +113,7 @@ async def retrain(
     kpi = wanted.kpi or (wanted.sla.kpi if wanted.sla else _campaign(view).kpi)
     question = CompareChain(request.session, chain.name, kpi)
     subject = await subject_of(library, question)
+    _must_be_judged(subject, wanted.guards or ())
     configuration, plans = _deployed(subject, request, wanted.sla)
     basis = await gather(library, pool, subject, question, say=say)
     case = _case(subject, basis, request, wanted, configuration)
@@ -244,6 +245,20 @@ def _kpi(name: str | None) -> str | None:
         raise UsageError(str(error), where="--kpi") from None
 
 
+def _must_be_judged(subject: Subject, guards: Sequence[Sla]) -> None:
+    """Raises `UsageError` where a guard limits what no sample of a function has stated: none of the
+    chain would count."""
+    for target in subject.targets:
+        stated = {kpi for s in subject.profiles.of(target.name) if s.valid for kpi in s.kpis}
+        for guard in guards:
+            if guard.kpi not in stated:
+                raise UsageError(
+                    f"limits {guard.kpi}, which no sample of {target.name} states",
+                    where="--guard",
+                    remedy=f"Choose one of: {', '.join(sorted(stated))}",
+                )
+
+
 def _deployed(
     subject: Subject, request: RetrainChain, sla: Sla | None
 ) -> tuple[Configuration, tuple[TargetPlan, ...]]:
@@ -252,6 +267,8 @@ def _deployed(
     The allocation that was asked for, else the largest of the campaign's: what a canary teaches
     costs the fewest requests there.
     """
+    from workbench.sla.profiled import within  # imports numpy
+
     plan, campaign = subject.plan, subject.own.campaign
     if plan is not None:
         resources = plan.resources
@@ -278,7 +295,15 @@ def _deployed(
                 where="--sla",
                 remedy="Name it behind the @ of the SLA",
             )
-        workload[parameter.key] = offered.get(parameter.key, parameter.values[0])
+        value = offered.get(parameter.key, parameter.values[0])
+        if not within(value, parameter.values):
+            raise UsageError(
+                f"{parameter.key}={value} lies outside everything that was profiled, which is "
+                f"{', '.join(map(str, parameter.values))}",
+                where="--sla",
+                remedy="Ask for a value within, or profile that far",
+            )
+        workload[parameter.key] = value
     if strange := offered.keys() - workload.keys():
         raise UsageError(f"{', '.join(sorted(strange))} was not set in any profile", where="--sla")
     configuration = Configuration(dict(allotted), workload)

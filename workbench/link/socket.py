@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from workbench import __version__
 from workbench.domain import codec
-from workbench.domain.errors import EngineError, WorkbenchError
+from workbench.domain.errors import EngineError, UsageError, WorkbenchError
 from workbench.domain.events import Event, Tick
 from workbench.domain.lines import (
     REPLY_LIMIT,
@@ -148,10 +148,15 @@ class SocketClient:
     async def _ask(self, number: int, request: Request) -> Reply:
         if self._lost is not None:
             raise self._lost
+        try:
+            asked = line({"id": number, "request": codec.message_to_plain(request)})
+        except ValueError as error:
+            remedy = "Give figures that are finite"
+            raise UsageError(f"cannot be asked: {error}", remedy=remedy) from None
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
-            self._writer.write(line({"id": number, "request": codec.message_to_plain(request)}))
+            self._writer.write(asked)
             await self._writer.drain()
             reply = await future
         except (ConnectionError, BrokenPipeError):

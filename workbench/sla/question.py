@@ -140,6 +140,12 @@ def _load(slas: Sequence[Sla], profiled: Profiled) -> float:
             remedy="Ask one question for each load",
         )
     (wl,) = loads
+    if profiled.integer and wl != round(wl):
+        raise OutsideProfile(
+            f"{name}={figure(wl)} is no whole number, and {name} comes whole",
+            where=_text(slas[0]),
+            remedy=f"Ask for {name}={figure(math.ceil(wl))}",
+        )
     if not within(wl, profiled.wl):
         raise OutsideProfile(
             f"{name}={figure(wl)} lies outside everything that was profiled, which is "
