@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from workbench.audit import AuditLog
 from workbench.domain import messages
@@ -69,7 +69,7 @@ class Admission:
                     "a path is not taken over SSH", where=name, remedy="Give a name instead"
                 )
         if any(field.name == "by" for field in fields(request)):
-            request = replace(request, by=who.identity)  # type: ignore[call-arg]
+            request = replace(cast(Any, request), by=who.identity)
         return request
 
     def settled(self, request: Request, who: Hello, reply: Reply) -> None:
