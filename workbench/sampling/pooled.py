@@ -86,7 +86,6 @@ class PooledSampler(Explorer):
         self._rng_seed = space.seed
         self._last = -1
         self._grids = [self._loads_of(c) for c in space.configurations]
-        self._lost = 0.0
 
     def _loads_of(self, configuration: Configuration) -> Floats:
         """Loads that may be asked for, rising: what was recorded, else a fine grid of the range."""
@@ -134,14 +133,8 @@ class PooledSampler(Explorer):
         count = len(self._y)
         if self._model is None or count % GUARD == GUARD - 1:
             return self._filling(open_)
-        if self._law_lost(count):
-            return self._weighing(open_) or self._filling(open_)
-        return self._telling(open_) or self._filling(open_)
-
-    def _law_lost(self, count: int) -> bool:
-        """Whether this ask belongs to the share of the variance that is not the law's to lower."""
-        lost = self._lost
-        return math.floor((count + 1) * lost) > math.floor(count * lost)
+        found = [f for f in (self._telling(open_), self._weighing(open_)) if f is not None]
+        return max(found, key=lambda f: f[0])[1] if found else self._filling(open_)
 
     def _look_up(self) -> None:
         """Once per refresh: the drift of the base, the points weighed and their covariance."""
@@ -162,16 +155,13 @@ class PooledSampler(Explorer):
         place = rng.integers(len(self._rows), size=most)
         wl = np.array([rng.choice(self._grids[p]) for p in place])
         x = np.log(wl)
-        lawful, rest = self._model.doubts(place, x)
-        self._weighed, self._rest = (place, wl), rest
+        self._weighed, self._rest = (place, wl), self._model.doubts(place, x)
         flat, jitter = self._noise_of()
         level = law.base.posterior[place] + law.family.slope * x + self._drift_of(place, x)
         u = (x - law.capacity.posterior[place]) / np.exp(law.stretch[place])
         self._blur = flat**2 + (jitter * law.slope(level, u)) ** 2
-        law_part = float(np.mean(lawful))
-        self._lost = 1.0 - law_part / (law_part + float(np.mean(np.diag(rest))) + 1e-12)
 
-    def _weighing(self, open_: Sequence[int]) -> Choice | None:
+    def _weighing(self, open_: Sequence[int]) -> tuple[float, Choice] | None:
         """Where a sample lowers most, per lab second, the variance that is not the capacities'.
 
         Its mean over the points weighed falls by the mean squared covariance with the sample over
@@ -190,7 +180,8 @@ class PooledSampler(Explorer):
         factor = math.exp(NORMAL_95 * min(math.sqrt(max(self._rest[i, i], 0.0)), 9.0))
         why = f"beside the capacities' doubt the KPI is known to a factor of {factor:.3g} here"
         load = float(wl[i])
-        return Choice(int(place[i]), load, load, load, why)
+        share = len(self._rows) / len(place)
+        return float(gain[i]) * share, Choice(int(place[i]), load, load, load, why)
 
     def _weigh_down(self, place: int, wl: float) -> None:
         """Take out of the covariance what a sample has taught, if it is of a point weighed."""
@@ -253,7 +244,7 @@ class PooledSampler(Explorer):
         span = np.ptp(rows, axis=0)
         return np.asarray((rows - rows.min(axis=0, initial=np.inf)) / np.where(span > 0, span, 1.0))
 
-    def _telling(self, open_: Sequence[int]) -> Choice | None:
+    def _telling(self, open_: Sequence[int]) -> tuple[float, Choice] | None:
         """Where the expected variance of log KPI falls most per lab second."""
         assert self._model is not None
         law = self._model.law_
@@ -301,17 +292,18 @@ class PooledSampler(Explorer):
             like /= like.sum(axis=2, keepdims=True)
             first = like @ _QUANTILES
             left = (like @ np.square(_QUANTILES) - np.square(first)) @ _SHARE
-            gain = np.clip(1.0 - left, 0.0, 1.0) * reach[place] / cost[place]
-            i = int(np.argmax(gain))
-            found.append((float(gain[i]), place, float(loads[i]), float(sd[place])))
+            lower = np.clip(1.0 - left, 0.0, 1.0) * reach[place] / cost[place]
+            i = int(np.argmax(lower))
+            found.append((float(lower[i]), place, float(loads[i]), float(sd[place])))
         if not found:
             return None
-        _, place, wl, doubt = max(found)
+        gain, place, wl, doubt = max(found)
         why = f"capacity is known to a factor of {math.exp(NORMAL_95 * doubt):.3g} here"
         taken = sorted(self.visits[place].samples)
         below = [t for t in taken if t < wl]
         above = [t for t in taken if t > wl]
-        return Choice(place, wl, below[-1] if below else wl, above[0] if above else wl, why)
+        low, high = below[-1] if below else wl, above[0] if above else wl
+        return self._model.weight_ * gain, Choice(place, wl, low, high, why)
 
     def _noise_of(self) -> tuple[float, float]:
         """Standard deviation of log KPI where it is flat, and of the capacity a sample meets."""

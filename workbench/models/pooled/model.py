@@ -130,9 +130,9 @@ class Pooled(ProfileEstimator):
             self.law_.sweep(2, np.unique(samples.place[known:]))
         return self
 
-    def doubts(self, place: np.ndarray, x: Floats) -> tuple[Floats, Floats]:
-        """At loads x (m,) of configurations `place` (m,): variance of log KPI by the capacities'
-        doubt and the shape's (m,), and covariance by all other doubts (m, m).
+    def doubts(self, place: np.ndarray, x: Floats) -> Floats:
+        """Covariance (m, m) of log KPI at loads x (m,) of configurations `place` (m,) by all doubts
+        but those of capacities and shape.
 
         What the ceiling cuts counts as far as the KPI may lie below it.
         """
@@ -164,7 +164,7 @@ class Pooled(ProfileEstimator):
                 middle = self.weight_ * middle + (1.0 - self.weight_) * free
         sd = np.sqrt(np.diag(rest) + variance + 0.1**2)
         below = ndtr((self.samples_.ceiling - middle) / sd)
-        return self.weight_ * variance, rest * np.outer(below, below)
+        return np.asarray(rest * np.outer(below, below))
 
     def _finish(self, points: np.ndarray) -> None:
         self._fit_fields()
