@@ -28,13 +28,16 @@ from chain_session import (
 from modelling_session import InlinePool
 
 from workbench.domain import codec
+from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import OutsideProfile, PluginUnknown, UsageError
 from workbench.domain.lab import HostNoise
 from workbench.domain.messages import CompareChain, PredictChain
+from workbench.domain.topology import Target, Vnf
 from workbench.engine import predicting, scoring
 from workbench.engine.chain_comparing import compare_chain, floor_of
 from workbench.engine.composing import terms_of
 from workbench.engine.library import Library
+from workbench.engine.parts import profiles_for
 from workbench.engine.predicting import predict_chain
 from workbench.measuring import contrast
 from workbench.paths import Workspace
@@ -328,3 +331,24 @@ async def test_what_was_not_measured_cannot_be_compared(library: Library, pool: 
         with pytest.raises(UsageError, match=sentence) as raised:
             await compare_chain(library, pool, CompareChain(SESSION, chain))
         assert raised.value.exit_code == 2
+
+
+# ------------------------------------------------------------------- which profile speaks
+
+
+async def test_of_several_profiles_of_one_template_the_one_of_its_name_speaks() -> None:
+    made = chain_campaign()
+    plan = made.target_plan("haproxy")
+
+    def alone(name: str) -> TargetPlan:
+        return replace(plan, target=Target(name, Vnf(name, "haproxy")))
+
+    own = made.target_plan(RIGHT).target
+    with_front = replace(made, targets=(alone("front"), *made.targets))
+    assert [t.name for t in profiles_for(with_front, own)] == ["haproxy", "tinyproxy"]
+    front = with_front.target_plan("front").target
+    assert [t.name for t in profiles_for(with_front, front)] == ["front"], "it was asked about"
+    others = tuple(plan for plan in made.targets if plan.target.name != "haproxy")
+    unclear = replace(made, targets=(alone("front"), alone("back"), *others))
+    with pytest.raises(UsageError, match=r"several profiles of haproxy \(front, back\).*Call one"):
+        profiles_for(unclear, own)

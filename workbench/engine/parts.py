@@ -88,25 +88,48 @@ def stand_alone(campaign: Campaign) -> tuple[Target, ...]:
 
 
 def profiles_for(campaign: Campaign, chain: Target) -> tuple[Target, ...]:
-    """The stand-alone targets of the chain's functions, by their templates.
+    """The stand-alone targets of the chain's functions, one for each of their templates.
 
     Raises
     ------
     UsageError
-        If a function was not profiled on its own.
+        If a function was not profiled on its own, or if nothing says which profile speaks for it.
     """
-    alone = stand_alone(campaign)
-    known = {target.vnfs[0].template for target in alone}
-    missing = dict.fromkeys(v.template for v in chain.vnfs if v.template not in known)
-    if missing:
+    known = {target.vnfs[0].template for target in stand_alone(campaign)}
+    templates = dict.fromkeys(vnf.template for vnf in chain.vnfs)
+    if missing := [template for template in templates if template not in known]:
         raise UsageError(
             f"needs a stand-alone profile of {', '.join(missing)}, and the campaign "
             f"{campaign.name} has none",
             where=f"chain {chain.name}",
             remedy=f"Add it to the targets; profiled are: {', '.join(sorted(known)) or 'none'}",
         )
-    templates = {vnf.template for vnf in chain.vnfs}
-    return tuple(target for target in alone if target.vnfs[0].template in templates)
+    return tuple(profile_of(campaign, template, chain.name) for template in templates)
+
+
+def profile_of(campaign: Campaign, template: str, chain: str = "") -> Target:
+    """The stand-alone target that speaks for all functions of a profiled template.
+
+    Of several it is the one that is asked about (`chain`), else the one of the template's name.
+
+    Raises
+    ------
+    UsageError
+        If it is none of these.
+    """
+    alone = [t for t in stand_alone(campaign) if t.vnfs[0].template == template]
+    for name in (chain, template):
+        for target in alone:
+            if target.name == name:
+                return target
+    if len(alone) > 1:
+        raise UsageError(
+            f"has several profiles of {template} ({', '.join(t.name for t in alone)}), and nothing "
+            "says which of them speaks for it in a chain",
+            where=f"campaign {campaign.name}",
+            remedy=f"Call one of these targets {template}, or profile it in one of them only",
+        )
+    return alone[0]
 
 
 # ------------------------------------------------------------------- their models

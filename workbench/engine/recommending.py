@@ -32,7 +32,13 @@ from workbench.engine.composing import subject_of
 from workbench.engine.hosts import elsewhere
 from workbench.engine.judging import Judged, Order, examine, judge
 from workbench.engine.library import Library
-from workbench.engine.parts import chain_of, profiles_for, profiles_of, stand_alone
+from workbench.engine.parts import (
+    chain_of,
+    profile_of,
+    profiles_for,
+    profiles_of,
+    stand_alone,
+)
 from workbench.engine.pool import Pool
 from workbench.engine.proving import Proof, Trials
 from workbench.engine.recording import not_stored, recorded
@@ -176,16 +182,17 @@ def _spoken_for(given: Material, chain: Target) -> tuple[dict[str, str], dict[st
     """
     campaign = given.campaign
     try:
-        profiles_for(campaign, chain)
+        profiles = profiles_for(campaign, chain)
     except UsageError:
         if any(given.of(chain.name)):
             return {}, {}
         raise
-    target_of = {target.vnfs[0].template: target.name for target in stand_alone(campaign)}
+    target_of = {target.vnfs[0].template: target.name for target in profiles}
     spoken_for = {vnf.name: target_of[vnf.template] for vnf in chain.vnfs}
     balancers = balancers_of(campaign, chain)
     for balancer in balancers.values():
-        spoken_for.setdefault(balancer.name, target_of[balancer.template])
+        target = target_of.get(balancer.template) or profile_of(campaign, balancer.template).name
+        spoken_for.setdefault(balancer.name, target)
     return spoken_for, balancers
 
 
