@@ -18,7 +18,7 @@ def conformance(
     package: Annotated[str, typer.Argument(help="Name of an installed package.")],
     json: Annotated[bool, typer.Option("--json", help="JSON instead of lines.")] = False,
 ) -> None:
-    """Check that the models and samplers of a package keep the workbench's contract.
+    """Check that models, samplers, chain rules, costs and exports of a package keep their contract.
 
     Every check runs in a process of its own and is given up after a minute.
 

@@ -17,6 +17,9 @@ _HANGS = "does not end"
 CHECKED: dict[plugins.Group, str] = {
     "models": "workbench.conformance.models",
     "samplers": "workbench.conformance.samplers",
+    "chain_rules": "workbench.conformance.chain_rules",
+    "costs": "workbench.conformance.costs",
+    "recommendation_exports": "workbench.conformance.recommendation_exports",
 }
 """Groups whose contract can be checked without a lab, and where their checks are."""
 
