@@ -8,6 +8,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from workbench.domain.errors import DataError
 from workbench.models.pooled import Pooled
+from workbench.models.pooled.field import Field
 from workbench.models.pooled.model import law_weight
 from workbench.models.pooled.samples import Samples
 from workbench.models.pooled.shapes import FAMILIES, FINE, Shape
@@ -168,3 +169,39 @@ def test_a_surface_without_noise_passes_through_its_sites():
 def test_shapes_are_monotone(family):
     change = np.diff(Shape.of(family, np.array(family.start))(FINE))
     assert (change <= 0.0).all() if family.slope else (change >= 0.0).all()
+
+
+def test_held_out_means_are_those_of_a_fit_without_the_fold():
+    rng = np.random.default_rng(5)
+    n, folds = 40, np.arange(40) % 4
+    places = Places(rng.uniform(size=(n, 2)), np.zeros((n, 0)))
+    c, x, variance = np.arange(n) // 2, rng.uniform(0.0, 5.0, n), np.full(n, 0.01)
+    y = np.sin(x) + places.numbers[:, 0] + 0.1 * rng.standard_normal(n)
+    field = Field(1.0, 0.5, 2).fit(places, c, x, y, variance, learn=True)
+    mean, spread = field.without(folds)
+    out = np.flatnonzero(folds == 1)
+    kept = np.flatnonzero(folds != 1)
+    other = Field(1.0, 0.5, 2)
+    other.theta = field.theta
+    other.fit(places.of(kept), c[kept], x[kept], y[kept], variance[kept], learn=False)
+    again, its_spread = other.at(places.of(out), c[out], x[out])
+    assert np.allclose(mean[out], again, atol=1e-6)
+    assert np.allclose(spread[out], its_spread, atol=1e-6)
+
+
+def test_a_base_that_falls_with_the_load_is_no_breakpoint():
+    """Idle entries are swept: loss falls with the load, then rises beyond the capacity."""
+    rng = np.random.default_rng(6)
+    C = rng.choice(np.log([0.25, 0.5, 1.0, 2.0]), 160)
+    x = rng.uniform(3.0, 10.0, 160)
+
+    def truth(c, at):
+        swept = math.log(5.0) - np.logaddexp(0.0, 1.5 * (at - 5.0))
+        return np.minimum(np.logaddexp(swept, loss(at, 8.0 + 0.9 * c)), CEILING)
+
+    y = truth(C, x) + 0.05 * rng.standard_normal(160)
+    model = Pooled(ceiling=CEILING).fit(np.column_stack([C, x]), y, np.full(160, 0.05))
+    at = np.column_stack([np.repeat(np.unique(C), 30), np.tile(np.linspace(3.2, 9.8, 30), 4)])
+    error = model.predict(at) - truth(at[:, 0], at[:, 1])
+    assert model.law_.field is not None
+    assert np.sqrt(np.mean(error**2)) < 0.25

@@ -99,7 +99,8 @@ def test_a_breakpoint_above_the_range_ends_a_configuration():
 
 
 def test_what_is_unresolved_is_said():
-    sampler = PooledSampler(space(), SamplingPlan(max_samples=1))
+    plan = SamplingPlan(max_samples=1, options={"accuracy": 0.01})
+    sampler = PooledSampler(space(), plan)
     play(sampler, 50)
     notes = [ending.note for ending in sampler.endings.values()]
     assert len(notes) == len(CONFIGURATIONS)

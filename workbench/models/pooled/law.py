@@ -345,9 +345,7 @@ class Law:
             rest = self.shape(u) + (s.y[:, None] - value) / steep
             rest -= self.family.curve(u, self.theta)
             weight = weight * steep**2 * (steep > TELLS)
-        self.shape = corrected(
-            self.family, self.theta, u.ravel(), rest.ravel(), weight.ravel(), 0.3
-        )
+        self.shape = corrected(self.family, self.theta, u.ravel(), rest.ravel(), weight.ravel())
 
     def _learn_misfit(self) -> None:
         """Robust spread of the residuals beyond what noise and capacities explain."""

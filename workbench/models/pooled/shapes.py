@@ -66,10 +66,16 @@ FAMILIES = (
     Family("plateau", plateau, (0.0, np.log(8.0)), (0.2, 1.0), 1.0),
 )
 
-KNOTS = np.sinh(np.linspace(-np.arcsinh(40.0), np.arcsinh(40.0), 61)) * 0.1
+KNOTS = np.sinh(np.linspace(-np.arcsinh(40.0), np.arcsinh(40.0), 91)) * 0.1
 """In u, from -4 to 4, dense around the breakpoint."""
 _STRETCHED = np.arcsinh(KNOTS / 0.1)
-_PRIOR = matern(np.abs(_STRETCHED[:, None] - _STRETCHED) / 0.8) + 1e-6 * np.eye(len(KNOTS))
+_PRIORS = tuple(
+    size**2
+    * (matern(np.abs(_STRETCHED[:, None] - _STRETCHED) / length) + 1e-6 * np.eye(len(KNOTS)))
+    for length in (0.8, 0.3)
+    for size in (0.15, 0.3, 0.6, 1.2)
+)
+"""What data may add: smooth or in steps, little or much."""
 
 
 @dataclass(frozen=True)
@@ -110,17 +116,20 @@ class Shape:
 
 
 FINE = np.concatenate(
-    [np.linspace(-12, -1, 23)[:-1], np.linspace(-1, 1.5, 501), np.linspace(1.5, 12, 43)[1:]]
+    [
+        np.linspace(-12, -1, 23)[:-1],
+        np.linspace(-1, 1.5, 501),
+        np.linspace(1.5, 12, 43)[1:],
+    ]
 )
 """Where a shape is tabulated; it is interpolated and ends flat beyond."""
 
 
-def corrected(
-    family: Family, theta: Floats, u: Floats, rest: Floats, weight: Floats, size: float
-) -> Shape:
+def corrected(family: Family, theta: Floats, u: Floats, rest: Floats, weight: Floats) -> Shape:
     """The family's curve plus what weighted data (all of shape (n,)) leave of it.
 
-    The addition is a Gaussian process over asinh(u / 0.1) with standard deviation `size`.
+    The addition is a Gaussian process over asinh(u / 0.1), of the standard deviation and reach
+    under which the data are most likely.
     """
     place = np.clip(np.searchsorted(KNOTS, u) - 1, 0, len(KNOTS) - 2)
     share = np.clip((u - KNOTS[place]) / (KNOTS[place + 1] - KNOTS[place]), 0.0, 1.0)
@@ -130,9 +139,13 @@ def corrected(
         np.add.at(right, i, weight * a * rest)
         for j, b in ((place, 1.0 - share), (place + 1, share)):
             np.add.at(normal, (i, j), weight * a * b)
-    prior = size**2 * _PRIOR
-    inner = prior @ normal
-    inner[np.diag_indices_from(inner)] += 1.0
-    extra = np.asarray(np.linalg.solve(inner, prior @ right), dtype=float)
-    doubt = np.maximum(np.diag(np.linalg.solve(inner, prior)), 0.0)
+    best = -np.inf
+    for prior in _PRIORS:
+        inner = prior @ normal
+        inner[np.diag_indices_from(inner)] += 1.0
+        mean = np.linalg.solve(inner, prior @ right)
+        evidence = 0.5 * float(right @ mean) - 0.5 * float(np.linalg.slogdet(inner)[1])
+        if evidence > best:
+            best, extra = evidence, np.asarray(mean, dtype=float)
+            doubt = np.maximum(np.diag(np.linalg.solve(inner, prior)), 0.0)
     return Shape.of(family, theta, extra, np.asarray(doubt, dtype=float))
