@@ -284,7 +284,8 @@ class Canary:
                 continue
             self._pending = self._asked("step", wl, forecast)
             return
-        note = f"All {len(self.plan.loads)} loads are measured"
+        count = len(self.plan.loads)
+        note = "The only load is measured" if count == 1 else f"All {count} loads are measured"
         if self._skipped:
             note = f"{len(self._kept)} loads are measured, {len(self._skipped)} were left out: "
             note += "the model says that they pass a guard"
