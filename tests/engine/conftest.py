@@ -1,4 +1,7 @@
-"""An engine with its socket, in this process; its worker is a real one."""
+"""An engine with its socket, in this process, whose worker is a real one; or its parts alone.
+
+Who uses the parts (`workspace`, `library`, `pool`) makes a workspace by a fixture `made`.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from modelling_session import InlinePool
 
 from workbench.engine.core import Engine
+from workbench.engine.library import Library
 from workbench.engine.process import serving
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
@@ -38,3 +43,23 @@ async def client(engine: Engine) -> AsyncIterator[SocketClient]:
     client = await SocketClient.connect(engine.workspace.socket, "tester")
     yield client
     await client.close()
+
+
+@pytest.fixture
+def workspace(made: Workspace, tmp_path: Path) -> Workspace:
+    """A copy for one test, which may write."""
+    own = Workspace(tmp_path / "workspace")
+    shutil.copytree(made.sessions, own.sessions)
+    return own
+
+
+@pytest_asyncio.fixture
+async def library(workspace: Workspace) -> AsyncIterator[Library]:
+    library = Library(workspace)
+    yield library
+    await library.close()
+
+
+@pytest.fixture
+def pool() -> InlinePool:
+    return InlinePool()

@@ -31,7 +31,7 @@ from workbench.domain import codec
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import OutsideProfile, PluginUnknown, UsageError
 from workbench.domain.lab import HostNoise
-from workbench.domain.messages import CompareChain, PredictChain
+from workbench.domain.questions import CompareChain, PredictChain
 from workbench.domain.topology import Target, Vnf
 from workbench.engine import predicting, scoring
 from workbench.engine.chain_comparing import compare_chain, floor_of
@@ -76,11 +76,6 @@ async def library(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Async
     library = Library(Workspace(root))
     yield library
     await library.close()
-
-
-@pytest.fixture
-def pool() -> InlinePool:
-    return InlinePool()
 
 
 # ------------------------------------------------------------------- predictions

@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import math
 import shutil
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import pytest_asyncio
 from modelling_session import SESSION, TARGET, InlinePool, first, make_workspace
 from session_making import campaign, facts, measurement
 
 from workbench import plugins
 from workbench.domain.errors import DataError, SessionBusy, UsageError
 from workbench.domain.events import Event, InfluenceMeasured, Noted, SampleTaken, TargetModelled
-from workbench.domain.messages import ScoreModels
 from workbench.domain.profiles import ModelScore, TargetModel
 from workbench.domain.projection import SessionView
+from workbench.domain.questions import ScoreModels
 from workbench.domain.samples import Estimate
 from workbench.engine import modelling, scoring
 from workbench.engine.library import Library
@@ -46,25 +44,6 @@ def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return make_workspace(tmp_path_factory.mktemp("made"), first())
-
-
-@pytest.fixture
-def workspace(made: Workspace, tmp_path: Path) -> Workspace:
-    own = Workspace(tmp_path / "workspace")
-    shutil.copytree(made.sessions, own.sessions)
-    return own
-
-
-@pytest_asyncio.fixture
-async def library(workspace: Workspace) -> AsyncIterator[Library]:
-    library = Library(workspace)
-    yield library
-    await library.close()
-
-
-@pytest.fixture
-def pool() -> InlinePool:
-    return InlinePool()
 
 
 async def stored_view(workspace: Workspace, until: int | None = None) -> SessionView:

@@ -9,7 +9,8 @@ from engine_watching import Watched
 from modelling_session import SESSION, TARGET, first, write_session
 
 from workbench.domain.events import InfluenceMeasured, TargetModelled
-from workbench.domain.messages import ModelsScored, ScoreModels, Viewed, ViewSession
+from workbench.domain.messages import Viewed, ViewSession
+from workbench.domain.questions import ModelsScored, ScoreModels
 from workbench.engine import scoring
 from workbench.engine.core import Engine
 from workbench.link.socket import SocketClient

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from engine_watching import Watched
 from modelling_session import InlinePool
 from recommending_session import (
@@ -25,14 +23,9 @@ from recommending_session import (
 
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import BudgetSpent, LabError, SessionError, UsageError
-from workbench.domain.messages import (
-    Recommend,
-    Recommended,
-    RunCampaign,
-    Viewed,
-    ViewSession,
-)
+from workbench.domain.messages import RunCampaign, Viewed, ViewSession
 from workbench.domain.parameters import Configuration, Sla
+from workbench.domain.questions import Recommend, Recommended
 from workbench.domain.samples import Estimate, Finding, Sample
 from workbench.engine.core import Engine
 from workbench.engine.library import Library
@@ -62,20 +55,6 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return make_workspace(tmp_path_factory.mktemp("made"))
-
-
-@pytest_asyncio.fixture
-async def library(made: Workspace, tmp_path: Path) -> AsyncIterator[Library]:
-    own = Workspace(tmp_path / "workspace")
-    shutil.copytree(made.sessions, own.sessions)
-    library = Library(own)
-    yield library
-    await library.close()
-
-
-@pytest.fixture
-def pool() -> InlinePool:
-    return InlinePool()
 
 
 @dataclass

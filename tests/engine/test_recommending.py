@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Never
 
 import pytest
-import pytest_asyncio
 import yaml
 from modelling_session import InlinePool
 from recommending_session import (
@@ -38,7 +35,8 @@ from workbench.domain.errors import (
     WorkbenchError,
 )
 from workbench.domain.events import RecommendationIssued
-from workbench.domain.messages import ExportRecommendation, Recommend
+from workbench.domain.messages import ExportRecommendation
+from workbench.domain.questions import Recommend
 from workbench.domain.topology import Parallel, Series, Target, Vnf
 from workbench.engine import judging, recommending
 from workbench.engine.chain_models import Accepted, InForce
@@ -65,25 +63,6 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return make_workspace(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def workspace(made: Workspace, tmp_path: Path) -> Workspace:
-    own = Workspace(tmp_path / "workspace")
-    shutil.copytree(made.sessions, own.sessions)
-    return own
-
-
-@pytest_asyncio.fixture
-async def library(workspace: Workspace) -> AsyncIterator[Library]:
-    library = Library(workspace)
-    yield library
-    await library.close()
-
-
-@pytest.fixture
-def pool() -> InlinePool:
-    return InlinePool()
 
 
 def no_lab(*_: object, **__: object) -> Never:

@@ -22,21 +22,18 @@ from workbench.domain.events import (
     ProposalDecided,
     TrialsStarted,
 )
-from workbench.domain.messages import (
+from workbench.domain.messages import Done, RunCampaign, Viewed, ViewSession
+from workbench.domain.parameters import Configuration
+from workbench.domain.projection import SessionView
+from workbench.domain.questions import (
     ChainCompared,
     ChainPredicted,
     ChainRetrained,
     CompareChain,
-    Done,
     PredictChain,
     RetrainChain,
     RollBackModel,
-    RunCampaign,
-    Viewed,
-    ViewSession,
 )
-from workbench.domain.parameters import Configuration
-from workbench.domain.projection import SessionView
 from workbench.domain.samples import Estimate, Sample
 from workbench.engine.chain_models import InForce, chain_forecaster, forecaster_of
 from workbench.engine.core import Engine

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from workbench.domain.messages import ChainRetrained
+    from workbench.domain.questions import ChainRetrained
     from workbench.domain.retraining import CanaryRun, Proposal, TermChange
 
 UNSEEN_CHANGES = 8
@@ -70,7 +70,7 @@ def canary(
     from workbench.cli.context import ask_patiently, identity, put, put_json, say, session_name
     from workbench.cli.run import seconds
     from workbench.domain.errors import FINDING, UsageError
-    from workbench.domain.messages import ChainRetrained, RetrainChain
+    from workbench.domain.questions import ChainRetrained, RetrainChain
 
     if accept and reject:
         raise UsageError("cannot be accepted and rejected", where="canary", remedy="Choose one")

@@ -11,8 +11,8 @@ import typer
 
 if TYPE_CHECKING:
     from workbench.domain.chains import ChainPrediction, PartModel
-    from workbench.domain.messages import ChainCompared, ChainPredicted
     from workbench.domain.parameters import Configuration, ParameterValue
+    from workbench.domain.questions import ChainCompared, ChainPredicted
     from workbench.domain.retraining import ChainComparison, Outlier
     from workbench.domain.samples import Estimate
 
@@ -67,7 +67,7 @@ def predict(
     Example: workbench predict demo-real --chain tinyproxy-haproxy --at "rate=300/s, filesize=10kB"
     """
     from workbench.cli.context import ask_patiently, put, put_json, say, session_name
-    from workbench.domain.messages import ChainPredicted, PredictChain
+    from workbench.domain.questions import ChainPredicted, PredictChain
 
     others = session_name(profiles) if profiles is not None else None
     reply = ask_patiently(
@@ -97,7 +97,7 @@ def compare_with_profiles(
     from workbench.cli.context import ask_patiently, put, put_json, say, session_name
     from workbench.domain.codec import to_plain
     from workbench.domain.errors import FINDING, UsageError
-    from workbench.domain.messages import ChainCompared, CompareChain
+    from workbench.domain.questions import ChainCompared, CompareChain
 
     if second is not None:
         raise UsageError(

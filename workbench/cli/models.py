@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from workbench.domain.messages import ModelsScored
     from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluence
+    from workbench.domain.questions import ModelsScored
 
 BAR = 20
 """Characters of an influence of 100 %."""
@@ -56,7 +56,7 @@ def models(
     Example: workbench models demo-real --target haproxy --methods short
     """
     from workbench.cli.context import ask_patiently, put, put_json, say, session_name
-    from workbench.domain.messages import ModelsScored, ScoreModels
+    from workbench.domain.questions import ModelsScored, ScoreModels
 
     if rollback is not None:
         _roll_back(session_name(name), rollback, chain, kpi, why, json=json)
@@ -79,7 +79,8 @@ def _roll_back(
     session: str, version: int, chain: str | None, kpi: str | None, why: str, *, json: bool
 ) -> None:
     from workbench.cli.context import ask, identity, put_json, say
-    from workbench.domain.messages import Done, RollBackModel, Viewed, ViewSession
+    from workbench.domain.messages import Done, Viewed, ViewSession
+    from workbench.domain.questions import RollBackModel
 
     reply = ask(RollBackModel(session, version, chain, kpi, why, identity()))
     assert isinstance(reply, Done)

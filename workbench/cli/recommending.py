@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from workbench.domain.messages import Recommended
     from workbench.domain.parameters import ParameterValue
+    from workbench.domain.questions import Recommended
     from workbench.domain.recommendations import (
         Choice,
         ComparisonRow,
@@ -70,7 +70,7 @@ def recommend(
     from workbench.cli.context import ask_patiently, put, put_json, say, session_name
     from workbench.cli.run import seconds
     from workbench.domain.errors import FINDING, UsageError
-    from workbench.domain.messages import Recommend, Recommended
+    from workbench.domain.questions import Recommend, Recommended
 
     if on_lab and compare is not Baseline.GREEDY:
         raise UsageError("says where greedy scaling runs", where="--on-lab",

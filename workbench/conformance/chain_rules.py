@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import get_args
 
 import numpy as np
@@ -22,20 +21,18 @@ SPLIT = Parallel((FIRST, SECOND), (0.25, 0.75))
 ROWS, LOADS = 6, 4
 
 
-@dataclass(frozen=True)
 class Known:
     """Figures of two functions; the second is the slower one. `order` of the rows, 0 first."""
 
-    order: tuple[int, ...] = tuple(range(ROWS))
-    worse: Mapping[str, float] | None = None
-    path_ms: float = 0.2
-
-    @property
-    def dependence(self) -> Floats:
-        return np.linspace(0.0, 1.0, ROWS)[list(self.order)]
+    def __init__(
+        self, order: Sequence[int] = range(ROWS), worse: Mapping[str, float] | None = None
+    ) -> None:
+        self._order, self._worse = list(order), worse or {}
+        self.dependence: Floats = np.linspace(0.0, 1.0, ROWS)[self._order]
+        self.path_ms = 0.2
 
     def loaded(self, vnf: str, kpi: str) -> Floats:
-        return self._figure(vnf, kpi, 1.0 + 0.5 * np.arange(LOADS))
+        return self._figure(vnf, kpi, np.linspace(1.0, 2.5, LOADS))
 
     def unloaded(self, vnf: str, kpi: str) -> Floats:
         return self._figure(vnf, kpi, np.ones(LOADS))
@@ -45,9 +42,9 @@ class Known:
 
     def _figure(self, vnf: str, kpi: str, growth: Floats) -> Floats:
         size = {"p50_ms": 2.0, "p95_ms": 6.0, "p99_ms": 9.0, "mean_ms": 3.0}.get(kpi, 1.0)
-        luck = 1.0 + 0.05 * np.arange(ROWS)[list(self.order)]
+        luck = np.linspace(1.0, 1.25, ROWS)[self._order]
         made = size * (1.0 if vnf == "first" else 1.5) * luck[:, None] * growth[None, :]
-        factor = (self.worse or {}).get(vnf, 1.0)
+        factor = self._worse.get(vnf, 1.0)
         if kpi in RATES:
             return np.asarray(1000.0 / made / factor)
         return np.asarray(made * factor)

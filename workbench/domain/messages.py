@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from workbench.domain.chains import ChainPrediction, PartModel
 from workbench.domain.errors import Mistake
 from workbench.domain.events import Event
 from workbench.domain.housekeeping import HousekeepingCommand, Trashed
@@ -18,18 +17,20 @@ from workbench.domain.lab import Check, HostNoise
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import (
     Difference,
-    ModelScore,
-    ModelVersion,
-    ParameterInfluence,
 )
 from workbench.domain.projection import SessionView
-from workbench.domain.recommendations import ComparisonRow, Recommendation
-from workbench.domain.retraining import (
-    CanaryRun,
-    ChainComparison,
-    Decision,
-    Drift,
-    Proposal,
+from workbench.domain.questions import (
+    ChainCompared,
+    ChainPredicted,
+    ChainRetrained,
+    CompareChain,
+    ModelsScored,
+    PredictChain,
+    Recommend,
+    Recommended,
+    RetrainChain,
+    RollBackModel,
+    ScoreModels,
 )
 from workbench.domain.samples import Sample
 from workbench.domain.sessions import Plan, SessionSummary
@@ -138,57 +139,6 @@ class StopEngine:
     """End the engine; a running campaign is interrupted and can be resumed."""
 
 
-@dataclass(frozen=True)
-class RetrainChain:
-    """Load a real chain carefully, learn what it adds to its prediction, decide what comes of it.
-
-    Reply: `ChainRetrained`. It takes minutes on a real lab; `EngineStatus.scoring` says how far it
-    is, and `StopRun` ends it. With a `decision`, the latest proposal that is stored is decided, and
-    only where there is none something is measured first; what nobody has seen yet is accepted only
-    if it is better on held-out points.
-    """
-
-    session: str
-    chain: str | None = None
-    """A target of the campaign, or the name of a chain's descriptor; None: the only one."""
-    kpi: str | None = None
-    """What the model says; None: the SLA's, else the campaign's."""
-    sla: str = ""
-    """Empty: the campaign's, if it has one."""
-    share: float = 0.5
-    """Of the SLA's load, without one of the campaign's range, up to which the chain is loaded."""
-    steps: int = 10
-    """0: nothing is measured, the model is retrained with what is stored."""
-    guards: tuple[str, ...] = ()
-    """Limits that stop it, as `p95<=200ms`; none: the SLA's."""
-    budget_s: float | None = None
-    """Lab time."""
-    allocation: str = ""
-    """As `haproxy=25%, tinyproxy=50%`; empty: the largest of the campaign's."""
-    online: bool = False
-    """Random loads, as production brings them, not rising ones."""
-    method: str = ""
-    """Empty: what the chain adds to its prediction. `trend`: the method that says the predicted
-    trend best, trained with the chain's samples alone (paper A); or the name of one."""
-    decision: Literal["", "accept", "reject"] = ""
-    why: str = ""
-    by: str = ""
-
-
-@dataclass(frozen=True)
-class RollBackModel:
-    """Put another version of a chain's retrained model in force. Reply: `Done`."""
-
-    session: str
-    version: int
-    """0: the stand-alone profiles as they are."""
-    chain: str | None = None
-    """None: the only one that has versions; `kpi` likewise."""
-    kpi: str | None = None
-    why: str = ""
-    by: str = ""
-
-
 # --------------------------------------------------------------------------- queries
 
 
@@ -281,95 +231,6 @@ class CompareSessions:
 
     first: str
     second: str
-
-
-@dataclass(frozen=True)
-class ScoreModels:
-    """How well each registered model predicts samples that it has not seen. Reply: `ModelsScored`.
-
-    All targets where `target` is None, the campaign's KPI where `kpi` is None. `by` is what folds
-    are made of: points, or whole configurations that a model has not seen. `methods` are all where
-    there are none; `short` among them stands for the short list (`engine.scoring`).
-
-    A comparison by points that leaves out neither the short list nor the method in force chooses
-    each target's model anew: what changed is stored, unless an observer asks.
-    """
-
-    session: str
-    target: str | None = None
-    kpi: str | None = None
-    by: Literal["point", "configuration"] = "point"
-    methods: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class PredictChain:
-    """What stand-alone profiles say of a chain. Reply: `ChainPredicted`.
-
-    Models of the functions that are made for it are stored, unless an observer asks.
-    """
-
-    session: str
-    chain: str
-    """A target of the campaign, or the name of a chain's descriptor."""
-    at: str
-    """As `rate=300/s, filesize=10kB`."""
-    kpi: str | None = None
-    """None: the campaign's."""
-    rule: str = ""
-    """Empty: the default for the KPI and the load."""
-    allocation: str = ""
-    """As `haproxy=25%, tinyproxy=50%`. Empty: every one of the campaign, or every combination of
-    what the functions were profiled at."""
-    profiles: str | None = None
-    """The session that has the functions; None: the same."""
-    insist: bool = False
-    """Take profiles of another host, too; the answer is marked."""
-
-
-@dataclass(frozen=True)
-class CompareChain:
-    """A chain's samples against what stand-alone profiles say. Reply: `ChainCompared`.
-
-    Fields are those of `PredictChain`.
-    """
-
-    session: str
-    chain: str
-    kpi: str | None = None
-    rule: str = ""
-    profiles: str | None = None
-    insist: bool = False
-
-
-@dataclass(frozen=True)
-class Recommend:
-    """The cheapest allocation that carries SLAs. Reply: `Recommended`.
-
-    It is stored, as are models that are made for it, unless an observer asks. An observer may not
-    ask for what is measured.
-    """
-
-    session: str
-    slas: tuple[str, ...]
-    """Each as `p95<=200ms @ rate=300/s, filesize=10kB`."""
-    chain: str | None = None
-    """A target of the campaign, or the name of a chain's descriptor; None: the only chain, or the
-    only target."""
-    confidence: float = 0.95
-    cost: str = "vcpu-hours"
-    """A plugin's name, or a price table's name or absolute path."""
-    greedy: bool = False
-    """Run greedy scaling, too: on the model, or on the lab."""
-    on_lab: bool = False
-    """Greedy scaling runs on the session's lab."""
-    verify: bool = False
-    """Measure what is recommended, on the session's lab."""
-    budget_s: float | None = None
-    """Lab time of both, after which no new sample is begun."""
-    oversubscribe: bool = False
-    """Measure deployments that need more cores than the host has, too."""
-    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -540,52 +401,6 @@ class HostMeasured:
 
 
 @dataclass(frozen=True)
-class ModelsScored:
-    """By target, the best first; failed ones last."""
-
-    scores: tuple[ModelScore, ...]
-    models: tuple[ModelVersion, ...] = ()
-    """The versions in force, of the targets asked for."""
-    influences: tuple[ParameterInfluence, ...] = ()
-    notes: tuple[str, ...] = ()
-    """Sentences on what could not be computed or stored."""
-
-
-@dataclass(frozen=True)
-class ChainPredicted:
-    """One prediction for each allocation, in the order of the campaign's grid."""
-
-    predictions: tuple[ChainPrediction, ...]
-    models: tuple[PartModel, ...]
-    notes: tuple[str, ...] = ()
-    """Sentences on what was left out, is marked, or could not be stored."""
-
-
-@dataclass(frozen=True)
-class ChainCompared:
-    """`weakest_link` is the papers' rule on the same samples: None where it is the rule that was
-    asked for, or does not apply. `profiles` are the profiles alone where an accepted model is
-    compared, by the rule that it corrects."""
-
-    comparison: ChainComparison
-    weakest_link: ChainComparison | None
-    models: tuple[PartModel, ...]
-    notes: tuple[str, ...] = ()
-    profiles: ChainComparison | None = None
-
-
-@dataclass(frozen=True)
-class Recommended:
-    """`rows` put what is recommended beside greedy scaling, where that was asked for."""
-
-    recommendation: Recommendation
-    """Without id where it was not stored."""
-    rows: tuple[ComparisonRow, ...]
-    notes: tuple[str, ...] = ()
-    """Sentences on what is marked, or could not be stored."""
-
-
-@dataclass(frozen=True)
 class Compared:
     """Two sessions, figure by figure; `floor` is what neither host can tell apart."""
 
@@ -605,29 +420,6 @@ class Failed:
     where: str | None = None
     remedy: str | None = None
     mistakes: tuple[Mistake, ...] = ()
-
-
-@dataclass(frozen=True)
-class ChainRetrained:
-    """What a canary came to, and what was decided.
-
-    Attributes
-    ----------
-    version : of the model in force now; 0 are the stand-alone profiles.
-    canary : None where nothing was measured.
-    proposal : None where none could be made; `notes` say why.
-    decision : None while the proposal waits for one.
-    drift : later samples against the model that was in force before; None without one.
-    """
-
-    chain: str
-    kpi: str
-    version: int
-    canary: CanaryRun | None
-    proposal: Proposal | None
-    decision: Decision | None
-    drift: Drift | None
-    notes: tuple[str, ...] = ()
 
 
 Reply = (

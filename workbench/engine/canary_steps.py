@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from workbench.domain.chains import PartModel
 from workbench.domain.errors import DataError, UsageError
-from workbench.domain.messages import RetrainChain
 from workbench.domain.parameters import Configuration, PrimaryWorkload, Sla
+from workbench.domain.questions import RetrainChain
 from workbench.domain.retraining import (
     CanaryAsk,
     CanaryEnding,

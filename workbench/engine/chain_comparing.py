@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from workbench import plugins
 from workbench.domain.errors import DataError, PluginError, UsageError
 from workbench.domain.lab import HostNoise
-from workbench.domain.messages import ChainCompared, CompareChain
 from workbench.domain.parameters import PrimaryWorkload
+from workbench.domain.questions import ChainCompared, CompareChain
 from workbench.domain.retraining import ChainComparison
 from workbench.domain.samples import Sample
 from workbench.engine.chain_models import Accepted, accepted_for, in_force, speaks

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from workbench import plugins
 from workbench.domain.errors import DataError
-from workbench.domain.messages import CompareChain
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.profiles import FittedModel
 from workbench.domain.projection import SessionView
+from workbench.domain.questions import CompareChain
 from workbench.domain.retraining import Drift, ModelVersion
 from workbench.domain.samples import Sample
 from workbench.engine.composing import Basis, Question, Subject, compose, gather, subject_of

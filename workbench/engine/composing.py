@@ -16,8 +16,8 @@ from workbench.domain.campaign import TargetPlan
 from workbench.domain.chains import PartModel
 from workbench.domain.errors import OutsideProfile, PluginError, SessionError, UsageError
 from workbench.domain.lab import HostFacts
-from workbench.domain.messages import CompareChain, PredictChain
 from workbench.domain.parameters import PrimaryWorkload
+from workbench.domain.questions import CompareChain, PredictChain
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Target, Vnf
 from workbench.engine.hosts import elsewhere

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from workbench import __version__
 from workbench.audit import AuditLog
-from workbench.domain import codec, messages
+from workbench.domain import codec, messages, questions
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import (
     EngineError,
@@ -281,15 +281,15 @@ class Engine:
                 self.stopping.set()
                 self._do_in_background(self.interrupt_runs())
                 return messages.Done("the engine ends")
-            case messages.ScoreModels():
+            case questions.ScoreModels():
                 return await self._score(request, who)
-            case messages.PredictChain() | messages.CompareChain():
+            case questions.PredictChain() | questions.CompareChain():
                 return await self._foresee(request, who)
-            case messages.Recommend():
+            case questions.Recommend():
                 return await self._recommend(request, who)
-            case messages.RetrainChain():
+            case questions.RetrainChain():
                 return await self._retrain(request, who)
-            case messages.RollBackModel(by=by):
+            case questions.RollBackModel(by=by):
                 from workbench.engine.retraining import roll_back
 
                 return await roll_back(self.library, request, by=by or who.identity)
@@ -302,7 +302,7 @@ class Engine:
             case _:
                 return await queries.answer(self.library, request)
 
-    async def _score(self, request: messages.ScoreModels, who: Hello) -> Reply:
+    async def _score(self, request: questions.ScoreModels, who: Hello) -> Reply:
         from workbench.engine.modelling import score
 
         def say(text: str) -> None:
@@ -316,7 +316,7 @@ class Engine:
             say("")
 
     async def _foresee(
-        self, request: messages.PredictChain | messages.CompareChain, who: Hello
+        self, request: questions.PredictChain | questions.CompareChain, who: Hello
     ) -> Reply:
         from workbench.engine.chain_comparing import compare_chain
         from workbench.engine.predicting import predict_chain
@@ -328,7 +328,7 @@ class Engine:
 
         store = who.role != "observer"
         try:
-            if isinstance(request, messages.PredictChain):
+            if isinstance(request, questions.PredictChain):
                 return await predict_chain(
                     self.library, self._science, request, store=store, say=say
                 )
@@ -336,7 +336,7 @@ class Engine:
         finally:
             say("")
 
-    async def _recommend(self, request: messages.Recommend, who: Hello) -> Reply:
+    async def _recommend(self, request: questions.Recommend, who: Hello) -> Reply:
         from workbench.engine.recommending import recommend
 
         self._science.warm()
@@ -357,7 +357,7 @@ class Engine:
         finally:
             say("")
 
-    async def _retrain(self, request: messages.RetrainChain, who: Hello) -> Reply:
+    async def _retrain(self, request: questions.RetrainChain, who: Hello) -> Reply:
         from workbench.engine.retraining import retrain
 
         def say(text: str) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from workbench.domain.errors import DataError, SessionError, UsageError, WorkbenchError
 from workbench.domain.events import Fact, InfluenceMeasured, TargetModelled
-from workbench.domain.messages import ModelsScored, ScoreModels
 from workbench.domain.profiles import (
     ModelScore,
     ModelVersion,
@@ -19,6 +18,7 @@ from workbench.domain.profiles import (
     TargetModel,
 )
 from workbench.domain.projection import SessionView
+from workbench.domain.questions import ModelsScored, ScoreModels
 from workbench.domain.samples import Sample
 from workbench.engine.library import Library
 from workbench.engine.pool import Pool

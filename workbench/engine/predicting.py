@@ -11,7 +11,6 @@ from workbench.descriptors.allocation_text import parse_allocation
 from workbench.descriptors.sla_text import parse_point
 from workbench.domain.chains import ChainPrediction, PartModel
 from workbench.domain.errors import DataError, OutsideProfile, UsageError
-from workbench.domain.messages import ChainPredicted, PredictChain
 from workbench.domain.parameters import (
     Configuration,
     Parameter,
@@ -19,6 +18,7 @@ from workbench.domain.parameters import (
     PrimaryWorkload,
     grid,
 )
+from workbench.domain.questions import ChainPredicted, PredictChain
 from workbench.domain.samples import KPI_UNITS
 from workbench.engine.chain_models import Accepted, accepted_for, in_force, speaks
 from workbench.engine.composing import Basis, Subject, compose, gather, subject_of

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from workbench.domain import messages
+from workbench.domain import questions
 from workbench.domain.errors import BudgetSpent, DataError, LabError, UsageError, WorkbenchError
 from workbench.domain.events import Fact, GreedyScaled, RecommendationVerified
 from workbench.domain.recommendations import Choice, GreedyRun, Recommendation, Verification
@@ -55,7 +55,7 @@ class Proof:
     library: Library
     pool: Pool
     trials: Trials
-    request: messages.Recommend
+    request: questions.Recommend
     order: Order
     question: Question
     by: str

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench import __version__, plugins
-from workbench.domain import messages
+from workbench.domain import messages, questions
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import (
     EngineError,
@@ -50,12 +50,12 @@ async def recommend(
     library: Library,
     pool: Pool,
     trials: Trials,
-    request: messages.Recommend,
+    request: questions.Recommend,
     *,
     store: bool = True,
     by: str = "",
     say: Say = lambda _: None,
-) -> messages.Recommended:
+) -> questions.Recommended:
     """The cheapest allocation that holds, or what comes closest; stored where the session lets it.
 
     Raises
@@ -107,10 +107,10 @@ async def recommend(
     return _reply(issued, tuple(notes))
 
 
-def _reply(issued: Recommendation, notes: tuple[str, ...]) -> messages.Recommended:
+def _reply(issued: Recommendation, notes: tuple[str, ...]) -> questions.Recommended:
     from workbench.sla.comparison import compare
 
-    return messages.Recommended(
+    return questions.Recommended(
         issued, compare(issued), tuple(dict.fromkeys(note for note in notes if note))
     )
 
@@ -118,7 +118,7 @@ def _reply(issued: Recommendation, notes: tuple[str, ...]) -> messages.Recommend
 # ------------------------------------------------------------------- the question
 
 
-def order_of(given: Material, request: messages.Recommend, workspace: Workspace) -> Order:
+def order_of(given: Material, request: questions.Recommend, workspace: Workspace) -> Order:
     """What the worker is asked, as far as names can be looked up."""
     campaign = given.campaign
     chain = chain_of(campaign, request.chain, workspace)
@@ -241,7 +241,7 @@ async def _accepted(library: Library, given: Material, order: Order) -> dict[str
     for kpi in dict.fromkeys(sla.kpi for sla in order.slas):
         models = given.view.chain_model(order.chain.name, kpi)
         if order.spoken_for and models is not None and models.current:
-            question = messages.CompareChain(given.session, order.chain.name, kpi)
+            question = questions.CompareChain(given.session, order.chain.name, kpi)
             if (accepted := accepted_for(await subject_of(library, question))) is not None:
                 found[kpi] = accepted
     return found

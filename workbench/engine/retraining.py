@@ -25,13 +25,7 @@ from workbench.domain.events import (
     ModelRolledBack,
     ProposalDecided,
 )
-from workbench.domain.messages import (
-    ChainRetrained,
-    CompareChain,
-    Done,
-    RetrainChain,
-    RollBackModel,
-)
+from workbench.domain.messages import Done
 from workbench.domain.parameters import (
     Configuration,
     Parameter,
@@ -40,6 +34,7 @@ from workbench.domain.parameters import (
     grid,
 )
 from workbench.domain.projection import SessionView
+from workbench.domain.questions import ChainRetrained, CompareChain, RetrainChain, RollBackModel
 from workbench.domain.retraining import (
     CanaryEnding,
     CanaryRun,
