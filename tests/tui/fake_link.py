@@ -254,6 +254,7 @@ class FakeClient:
         self.asked: list[Request] = []
         self.refuses: WorkbenchError | None = None
         self.closed = False
+        self.role, self.person, self.remote = "operator", "ann", False
         self._changes: asyncio.Queue[Event | Tick | None] = asyncio.Queue()
 
     # ------------------------------------------------------------------ what tests do to it

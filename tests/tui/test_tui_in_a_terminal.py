@@ -29,9 +29,9 @@ def test_keys_drive_the_run_and_the_screen_shows_its_state(workbench: Workbench)
     screen.until("●", "░", "next", "◇", "capacity", "SLA p95", "┊")
 
     screen.press("?")
-    screen.until("Hold the drawing")
+    screen.until("Show whichever is being measured")
     screen.press("\x1b")
-    screen.until(lambda text: "Hold the drawing" not in text)
+    screen.until(lambda text: "Show whichever is being measured" not in text)
 
     screen.press("f")
     screen.until("FROZEN")
@@ -141,3 +141,39 @@ def test_a_screen_that_gets_no_signal_ends_too(workbench: Workbench, small_campa
     assert os.read(ours, 1000)
     os.close(ours)
     assert process.wait(timeout=PATIENCE_S) is not None
+
+
+def test_a_newcomer_tours_and_reads_a_recording_by_keys_alone(workbench: Workbench) -> None:
+    screen = Terminal(workbench)
+    screen.until("Tour 1/5", "demo-real")
+    screen.press("T")
+    screen.until("Tour 2/5")
+    screen.press("X")
+    screen.until(lambda text: "Tour" not in text)
+    screen.press("/")
+    screen.until("filter: ")
+    screen.press(*"demo-real", "\r")
+    screen.until("⏎ Open", lambda text: "science" not in text)
+    screen.press("\r")
+    screen.until("FINISHED", "breakpoints")
+    screen.press("9", "k")
+    screen.until("events · level all", "→")
+    screen.press("t")  # the next theme, which is remembered
+    screen.until("Theme light")
+    screen.press("q")
+    assert screen.ended() == 0
+    again = Terminal(workbench)
+    again.until("demo-real", lambda text: "Tour" not in text)
+    again.press("q")
+    assert again.ended() == 0
+
+
+def test_a_picture_needs_no_terminal(workbench: Workbench) -> None:
+    picture = workbench.root / "plot.svg"
+    options = ("--plot", "--size", "100x30", "--theme", "safe")
+    workbench.run("show", "demo-real", "--export-svg", str(picture), *options)
+    assert "breakpoint" in picture.read_text(encoding="utf-8")
+    wrong = workbench.run(
+        "show", "demo-real", "--export-svg", str(picture), "--screen", "nope", expect=2
+    )
+    assert wrong.stderr.startswith("there is no screen 'nope'. Use sessions, live, models, events.")

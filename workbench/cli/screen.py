@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from workbench.domain.messages import ResumeSession, RunCampaign
+    from workbench.link.client import Client
     from workbench.tui.places import Files
 
 
@@ -34,7 +37,7 @@ def open_screen(
         )
     for variable in ("COLUMNS", "LINES"):
         os.environ.pop(variable, None)  # the terminal knows its size, and tells when it changes
-    from workbench.cli.context import started_client
+    from workbench.cli.context import over_ssh, started_client
     from workbench.tui.app import WorkbenchApp
 
     app = WorkbenchApp(
@@ -42,11 +45,52 @@ def open_screen(
         session=session,
         command=command,
         replay_speed=replay_speed,
-        files=files_of_user(),
+        files=files_of_guest() if over_ssh() else files_of_user(),
     )
     app.run()
     if app.return_code:
         raise typer.Exit(app.return_code)
+
+
+def export_picture(
+    session: str, file: Path, screen: str, size: str, theme: str, *, plot: bool
+) -> None:
+    """Write a screen of a session, or its plot, as SVG; no terminal is needed."""
+    import re
+
+    from workbench.cli.context import any_client, execute, say
+    from workbench.domain.errors import UsageError
+    from workbench.tui.headless import svg_of
+
+    shape = re.fullmatch(r"(\d{1,4})x(\d{1,4})", size)
+    if shape is None:
+        raise UsageError(f"{size!r} is no size", where="--size", remedy="Write it as 120x36")
+    columns, rows = int(shape[1]), int(shape[2])
+
+    async def draw() -> str:
+        async with any_client() as client:
+
+            async def connect() -> Client:
+                return client
+
+            return await svg_of(
+                connect, session, screen=screen, size=(columns, rows), theme=theme, plot=plot
+            )
+
+    drawn = execute(draw())
+    try:
+        file.write_text(drawn, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", where=str(file)) from None
+    say(f"wrote {file}")
+
+
+def files_of_guest() -> Files:
+    """For who came through the SSH server: the keys of this account, and nothing is written."""
+    from workbench import paths
+    from workbench.tui.places import Files
+
+    return Files(keys=paths.keys_file())
 
 
 def files_of_user() -> Files:

@@ -81,12 +81,30 @@ def list_sessions(json: JsonOption = False) -> None:
     put(table(["session", "state", "lab", "campaign", "targets", "samples", "changed"], rows))
 
 
-def show(name: NameArgument, json: JsonOption = False) -> None:
+def show(
+    name: NameArgument,
+    json: JsonOption = False,
+    export_svg: Annotated[
+        Path | None, typer.Option(help="Write a screen of it as SVG instead.", dir_okay=False)
+    ] = None,
+    screen: Annotated[str, typer.Option(help="Which screen: live, models, events.")] = "live",
+    plot: Annotated[bool, typer.Option("--plot", help="The plot of the screen alone.")] = False,
+    size: Annotated[str, typer.Option(help="Columns and rows of the picture.")] = "120x36",
+    theme: Annotated[str, typer.Option(help="dark, light, safe, ansi or mono.")] = "light",
+) -> None:
     """Explain a session: where it was measured, what was sampled, where each target saturates.
 
     Example: workbench show demo-1
+
+    Example: workbench show demo-1 --export-svg profile.svg --plot --size 100x30
     """
     from workbench.cli.context import ask, put, put_json, session_name
+
+    if export_svg is not None:
+        from workbench.cli.screen import export_picture
+
+        export_picture(session_name(name), export_svg, screen, size, theme, plot=plot)
+        return
     from workbench.domain.codec import to_plain
     from workbench.domain.messages import Viewed, ViewSession
 

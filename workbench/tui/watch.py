@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.events import Event, Progress, Tick, UsageTick
-from workbench.domain.messages import ResumeSession, RunAccepted, RunCampaign
+from workbench.domain.events import Event, Progress, Tick, UsageTick, Wheel
+from workbench.domain.messages import ResumeSession, Role, RunAccepted, RunCampaign
 from workbench.domain.projection import SessionView
 from workbench.link.client import Client
 from workbench.tui.present import Choice, Shown
@@ -49,6 +49,11 @@ class Watch:
         self.refused: WorkbenchError | None = None
         """Why it could not be opened at all."""
         self.queued_behind = ""
+        self.wheel = Wheel(session, "")
+        """Who drives the run, and who asks to."""
+        self.person = ""
+        """What the engine calls us when it says who drives."""
+        self.role: Role = "operator"
         self.changed = 0
 
     @property
@@ -58,8 +63,14 @@ class Watch:
 
     @property
     def commandable(self) -> bool:
-        """Whether there is a run, of now, that could be told something."""
-        return self.connected and not self.lost and self.replay is None
+        """Whether there is a run, of now, that we could tell something."""
+        here = self.connected and not self.lost and self.replay is None
+        return here and self.role == "operator"
+
+    @property
+    def drives(self) -> bool:
+        """Whether the wheel is ours."""
+        return self.wheel.driver != "" and self.wheel.driver == self.person
 
     @property
     def moving(self) -> bool:
@@ -88,6 +99,7 @@ class Watch:
         self.refused = None
         try:
             engine = await client()
+            self.person, self.role = engine.person, engine.role
             if self.command is not None:
                 await self._start(engine, self.command)
             if self.replay is not None:
@@ -129,6 +141,8 @@ class Watch:
                     self.live.usage = change
                 case Progress():
                     self.live.progress = change
+                case Wheel():
+                    self.wheel = change
             self.changed += 1
             count += 1
             if count % BURST == 0:

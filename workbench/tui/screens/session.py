@@ -12,7 +12,15 @@ from dataclasses import replace
 from textual.app import ComposeResult
 from textual.containers import Container
 
-from workbench.domain.messages import ContinueRun, PauseRun, Request, ResumeSession, StopRun
+from workbench.domain.messages import (
+    AnswerWheel,
+    AskWheel,
+    ContinueRun,
+    PauseRun,
+    Request,
+    ResumeSession,
+    StopRun,
+)
 from workbench.tui import present
 from workbench.tui.actions import Action
 from workbench.tui.present import Choice, Shown
@@ -106,7 +114,7 @@ class SessionScreen(WorkbenchScreen):
         watch, width = self.opened, self.query_one("#header").size.width
         frozen = watch.frozen is not None
         if watch.connected:
-            head = present.header(shown, frozen, replay_badge(watch.replay), width)
+            head = present.header(shown, frozen, _badge(watch), width)
         else:
             waiting = "no engine" if watch.lost else "connecting…"
             head = ((f" {plain(shown.view.session)} ", "strong"), (f" {waiting}", "dim"))
@@ -126,6 +134,9 @@ class SessionScreen(WorkbenchScreen):
             return f"engine gone: {watch.lost}, {self.key('link.reconnect')} to reconnect"
         if watch.queued_behind and shown.view.state == "planned":
             return f"queued behind {plain(watch.queued_behind)}"
+        if watch.drives and watch.wheel.asked_by:
+            give, keep = self.key("wheel.give"), self.key("wheel.keep")
+            return f"{plain(watch.wheel.asked_by)} asks for the wheel: {give} gives it, {keep} not"
         return ""
 
     # ------------------------------------------------------------------------- actions
@@ -135,7 +146,12 @@ class SessionScreen(WorkbenchScreen):
         watch = self.opened
         state, runs = watch.live.view.state, watch.commandable
         replay = watch.replay if not watch.lost else None
+        asked = runs and watch.drives and bool(watch.wheel.asked_by)
+        other = runs and watch.wheel.driver != "" and not watch.drives
         conditions = {
+            "ask_wheel": other and watch.wheel.asked_by != watch.person,
+            "give_wheel": asked,
+            "keep_wheel": asked,
             "pause": runs and state == "running",
             "continue": runs and state == "paused",
             "stop": runs and state in ("running", "paused"),
@@ -177,6 +193,15 @@ class SessionScreen(WorkbenchScreen):
             StopRun(self.opened.session, abort=True),
             f"ends now; {self.key('run.resume')} resumes it then",
         )
+
+    def action_ask_wheel(self) -> None:
+        self.tell(AskWheel(self.opened.session), "the wheel is asked for")
+
+    def action_give_wheel(self) -> None:
+        self.tell(AnswerWheel(self.opened.session), "drives no longer by you")
+
+    def action_keep_wheel(self) -> None:
+        self.tell(AnswerWheel(self.opened.session, give=False), "you drive on")
 
     def action_resume(self) -> None:
         self.tell(ResumeSession(self.opened.session, pace=WATCHED_PACE), "resumed")
@@ -225,6 +250,15 @@ class SessionScreen(WorkbenchScreen):
                 self.tell(request, done)
 
         self.app.push_screen(ConfirmScreen(question, consequence), answered)
+
+
+def _badge(watch: Watch) -> str:
+    """What else the head says: a replay's pace, our role, who drives in place of us."""
+    if watch.replay is not None:
+        return replay_badge(watch.replay)
+    driver = "" if watch.drives else plain(watch.wheel.driver)
+    role = "OBSERVER" if watch.role == "observer" else ""
+    return ", ".join(filter(None, (role, f"{driver} drives" if driver else "")))
 
 
 def replay_badge(replay: Replay | None) -> str:
