@@ -99,12 +99,23 @@ class Screen:
     def press(self, key: bytes) -> None:
         os.write(self.terminal, key)
 
+    def leave(self) -> None:
+        """Press q, and read until the client has ended."""
+        self.press(b"q")
+        try:
+            while os.read(self.terminal, 65536):
+                pass
+        except OSError:  # how a pty says that its other end is closed
+            os.waitpid(self.pid, 0)
+
 
 def screen_rss_mb(server: int) -> float:
-    """Resident memory of the server's only child: the screen's process."""
-    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
-    status = Path(f"/proc/{children[0]}/status").read_text()
-    return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
+    """Resident memory of the screen's process: the server's child that is not the engine."""
+    for child in Path(f"/proc/{server}/task/{server}/children").read_text().split():
+        if b"engine" not in Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0"):
+            status = Path(f"/proc/{child}/status").read_text()
+            return int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
+    raise SystemExit("the server has no screen")
 
 
 def measure() -> dict[str, float]:
@@ -144,8 +155,7 @@ def measure() -> dict[str, float]:
 def _measure(relay: Relay, key: Path, server: int, environment: dict[str, str]) -> dict[str, float]:
     first = Screen(relay, key)
     first.until(b"Quit")
-    first.press(b"q")
-    os.waitpid(first.pid, 0)
+    first.leave()
     screen = Screen(relay, key)  # an engine runs by now, as it does where people come and go
     screen.until(b"Quit")
     figures = {"paint": time.perf_counter() - screen.begin}
@@ -165,8 +175,7 @@ def _measure(relay: Relay, key: Path, server: int, environment: dict[str, str]) 
     finally:
         run.terminate()
         run.wait()
-    screen.press(b"q")
-    os.waitpid(screen.pid, 0)
+    screen.leave()
     return figures
 
 

@@ -113,6 +113,13 @@ def execute(main: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(guarded())
 
 
+def over_ssh() -> bool:
+    """Whether who sits here came through the SSH server, and has no account on this host."""
+    from workbench.link.handing import LINK_VARIABLE
+
+    return LINK_VARIABLE in os.environ
+
+
 async def live_client() -> Client | None:
     """The client of the engine that runs in this workspace, if one answers.
 

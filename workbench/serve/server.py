@@ -14,7 +14,7 @@ from typing import cast
 import asyncssh
 
 from workbench.audit import AuditLog
-from workbench.domain.errors import UsageError, WorkbenchError
+from workbench.domain.errors import EngineError, UsageError, WorkbenchError
 from workbench.link.handing import open_link
 from workbench.log import logger
 from workbench.paths import Workspace
@@ -67,6 +67,7 @@ class SshServer:
         self._keys = keys
         self._command = tuple(command)
         self._engine_up = engine_up
+        self._starting = asyncio.Lock()
         self._connections: list[Connection] = []
         self._children: set[asyncio.Task[None]] = set()
         self._knocks = _Knocks()
@@ -261,14 +262,15 @@ class SshServer:
     async def _open_link(self, connection: Connection) -> socket.socket:
         """A link in the name of who is connected; an engine is started where none runs."""
         path = self.workspace.socket
-        try:
-            return await open_link(path, connection.hello)
-        except OSError:
-            await self._engine_up()
-        try:
-            return await open_link(path, connection.hello)
-        except OSError as error:
-            raise UsageError(f"the engine cannot be reached: {error.strerror}") from None
+        async with self._starting:  # of two who come at once, one starts it
+            try:
+                return await open_link(path, connection.hello)
+            except OSError:
+                await self._engine_up()
+            try:
+                return await open_link(path, connection.hello)
+            except OSError as error:
+                raise EngineError(f"it cannot be reached: {error.strerror}") from None
 
 
 def _connection_of(channel: asyncssh.SSHServerChannel[bytes]) -> Connection:
