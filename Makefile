@@ -50,6 +50,7 @@ lock-check: $(VENV)/.dev
 
 screenshot: $(VENV)/.runtime
 	$(BIN)/python scripts/screenshot.py docs/images/live.svg --session demo-real --size 120x36 --keys j,j
+	$(BIN)/python scripts/screenshot.py docs/images/events.svg --session demo-real --size 120x36 --screen events
 
 clean:
 	rm -rf $(VENV) dist build
