@@ -72,7 +72,7 @@ async def said(
     engine: Engine, points: list[tuple[Configuration, float]]
 ) -> tuple[int, list[float]]:
     """The version in force and what it says, in ms."""
-    model = await chain_forecaster(engine.library, engine._science, SESSION, CHAIN)
+    model = await chain_forecaster(engine.library, engine._asking.pool, SESSION, CHAIN)
     found: InForce = forecaster_of(model)
     return found.version, [math.exp(y) for y in found.forecaster.forecast(points).mean]
 
@@ -298,7 +298,7 @@ async def test_a_guard_that_trips_goes_back_to_the_last_load_and_says_so(engine:
             yield Slow()
 
     asked = RetrainChain(SESSION, "haproxy-tinyproxy", steps=4, guards=("p95<=200ms",))
-    reply = await retrain(engine.library, engine._science, slow_above_200, asked, by="ann")
+    reply = await retrain(engine.library, engine._asking.pool, slow_above_200, asked, by="ann")
     assert reply.canary is not None
     assert [step.verdict for step in reply.canary.steps] == ["kept", "kept", "guard", "restored"]
     assert reply.canary.ending.state == "guard"

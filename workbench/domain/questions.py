@@ -156,6 +156,8 @@ class RollBackModel:
     by: str = ""
 
 
+Question = ScoreModels | PredictChain | CompareChain | Recommend | RetrainChain | RollBackModel
+
 # --------------------------------------------------------------------------- replies
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from workbench import __version__
 from workbench.audit import AuditLog
-from workbench.domain import codec, messages, questions
+from workbench.domain import codec, messages
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import (
     EngineError,
@@ -23,9 +23,11 @@ from workbench.domain.errors import (
 from workbench.domain.events import Wheel
 from workbench.domain.housekeeping import HousekeepingCommand
 from workbench.domain.messages import Hello, Reply, Request
+from workbench.domain.questions import Question
 from workbench.domain.samples import TrialPurpose
 from workbench.engine import housekeeping, queries
 from workbench.engine.admission import Admission
+from workbench.engine.asking import Asking
 from workbench.engine.channel import Channel, Following
 from workbench.engine.host_lock import FileLock, own
 from workbench.engine.host_measuring import HostMeasuring
@@ -75,16 +77,13 @@ class Engine:
         self._http: HttpDoor | None = None
         self._lock = FileLock(workspace.engine_lock)
         self._pool = Pool()
-        self._science = Pool()
-        """For questions that take minutes: a campaign's sampler must not wait behind them."""
         self._starting = Starting(self.library, self._pool)
         self._slot = asyncio.Lock()
         """One campaign of this engine measures at a time."""
         self._host = HostMeasuring(self.library, self._pool, self._slot, self.host_lock)
         self._runs: dict[str, Turn] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._scoring = ""
-        """Which model is being compared, as a sentence."""
+        self._asking = Asking(self.library, self.trials)
         self.admission = Admission(
             Wheels(self._is_unfinished, self._show_wheel), AuditLog(workspace.audit)
         )
@@ -153,7 +152,7 @@ class Engine:
             self._http = None
         await self.library.close()
         await self._pool.close()
-        await self._science.close()
+        await self._asking.close()
         await self.lag.stop()
         if self._lock.held:
             log.info("engine ended", pid=os.getpid())
@@ -244,6 +243,8 @@ class Engine:
     async def _answer(self, request: Request, who: Hello) -> Reply:
         if isinstance(request, HousekeepingCommand):
             return await housekeeping.answer(self.library, request)
+        if isinstance(request, Question):
+            return await self._asking.answer(request, who)
         match request:
             case messages.RunCampaign() | messages.ResumeSession() | messages.MeasureHost() if (
                 self._ending
@@ -281,18 +282,6 @@ class Engine:
                 self.stopping.set()
                 self._do_in_background(self.interrupt_runs())
                 return messages.Done("the engine ends")
-            case questions.ScoreModels():
-                return await self._score(request, who)
-            case questions.PredictChain() | questions.CompareChain():
-                return await self._foresee(request, who)
-            case questions.Recommend():
-                return await self._recommend(request, who)
-            case questions.RetrainChain():
-                return await self._retrain(request, who)
-            case questions.RollBackModel(by=by):
-                from workbench.engine.retraining import roll_back
-
-                return await roll_back(self.library, request, by=by or who.identity)
             case messages.GetStatus():
                 return self.status()
             case messages.PlanCampaign():
@@ -301,79 +290,6 @@ class Engine:
                 return messages.Done()
             case _:
                 return await queries.answer(self.library, request)
-
-    async def _score(self, request: questions.ScoreModels, who: Hello) -> Reply:
-        from workbench.engine.modelling import score
-
-        def say(text: str) -> None:
-            self._scoring = text
-
-        try:
-            return await score(
-                self.library, self._science, request, store=who.role != "observer", say=say
-            )
-        finally:
-            say("")
-
-    async def _foresee(
-        self, request: questions.PredictChain | questions.CompareChain, who: Hello
-    ) -> Reply:
-        from workbench.engine.chain_comparing import compare_chain
-        from workbench.engine.predicting import predict_chain
-
-        self._science.warm()  # while the session is read
-
-        def say(text: str) -> None:
-            self._scoring = text
-
-        store = who.role != "observer"
-        try:
-            if isinstance(request, questions.PredictChain):
-                return await predict_chain(
-                    self.library, self._science, request, store=store, say=say
-                )
-            return await compare_chain(self.library, self._science, request, store=store, say=say)
-        finally:
-            say("")
-
-    async def _recommend(self, request: questions.Recommend, who: Hello) -> Reply:
-        from workbench.engine.recommending import recommend
-
-        self._science.warm()
-
-        def say(text: str) -> None:
-            self._scoring = text
-
-        try:
-            return await recommend(
-                self.library,
-                self._science,
-                self.trials,
-                request,
-                store=who.role != "observer",
-                by=request.by or who.identity,
-                say=say,
-            )
-        finally:
-            say("")
-
-    async def _retrain(self, request: questions.RetrainChain, who: Hello) -> Reply:
-        from workbench.engine.retraining import retrain
-
-        def say(text: str) -> None:
-            self._scoring = text
-
-        try:
-            return await retrain(
-                self.library,
-                self._science,
-                self.trials,
-                request,
-                by=request.by or who.identity,
-                say=say,
-            )
-        finally:
-            say("")
 
     def _held_by(self) -> str:
         """Who measures on this host in another workspace; empty if nobody does."""
@@ -395,7 +311,7 @@ class Engine:
             http=self._http.address if self._http else "",
             loop_lag_p99_ms=self.lag.p99_ms,
             host_measuring=self._host.doing,
-            scoring=self._scoring,
+            scoring=self._asking.doing,
         )
 
     @asynccontextmanager
