@@ -167,6 +167,19 @@ def figure_of(script: str, *arguments: str) -> float:
     return float(done.stdout)
 
 
+def ssh_figures() -> list[Figure]:
+    """A screen over SSH, by a real client on loopback."""
+    done = subprocess.run(
+        [sys.executable, FOLDER / "ssh_screen.py"], check=True, stdout=subprocess.PIPE, text=True
+    )
+    measured = json.loads(done.stdout)
+    return [
+        Figure("screen over SSH at 120x40, idle", measured["idle"], 4, "KB/s"),
+        Figure("screen over SSH at 120x40, live", measured["live"], 40, "KB/s"),
+        Figure("memory of a screen's process", measured["memory"], 120, "MB"),
+    ]
+
+
 def docker_answers() -> bool:
     return subprocess.run(["docker", "version"], capture_output=True, check=False).returncode == 0
 
@@ -185,6 +198,8 @@ def measure_all(times: int) -> list[Figure]:
             "MB",
         ),
     ]
+    if shutil.which("ssh"):
+        figures += ssh_figures()
     if shutil.which("docker") and docker_answers():
         own = 100 * figure_of("own_cpu.py")
         figures.append(Figure("own CPU while a real sample is measured", own, 5.0, "% of a core"))
