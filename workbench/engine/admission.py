@@ -8,11 +8,11 @@ says it, and the screen gets the connection afterwards (`link.handing`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from typing import Any, Final, cast
 
 from workbench.audit import AuditLog
-from workbench.domain import messages
+from workbench.domain import codec, messages
 from workbench.domain.errors import NotAllowed
 from workbench.domain.messages import Hello, Reply, Request
 from workbench.engine.wheels import Wheels
@@ -63,7 +63,7 @@ class Admission:
                 f"{type(request).__name__} is for those who have an account on this host",
                 where=who.identity,
             )
-        for name, text in texts(request):
+        for name, text in texts(codec.to_plain(request)):
             if name not in FREE_TEXT and looks_like_a_path(text):
                 raise NotAllowed(
                     "a path is not taken over SSH", where=name, remedy="Give a name instead"
@@ -110,17 +110,14 @@ def looks_like_a_path(text: str) -> bool:
     return "/" in text or "\\" in text or "\0" in text or text.startswith((".", "~"))
 
 
-def texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Every text in a request, with the name of the field that it stands in."""
-    if isinstance(value, str):
-        yield name, value
-    elif is_dataclass(value):
-        for field in fields(value):
-            yield from texts(getattr(value, field.name), field.name)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield name, str(key)
-            yield from texts(item, name)
-    elif isinstance(value, list | tuple | frozenset | set):
-        for item in value:
-            yield from texts(item, name)
+def texts(plain: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Every text in a request as JSON, with the name of the field that it stands in."""
+    if isinstance(plain, str):
+        yield name, plain
+    elif isinstance(plain, dict):
+        for key, value in plain.items():
+            yield name, key
+            yield from texts(value, key)
+    elif isinstance(plain, list | tuple):
+        for value in plain:
+            yield from texts(value, name)
