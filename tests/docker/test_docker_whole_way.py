@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ TRAINED = "haproxy=25%, tinyproxy=50%"
 UNSEEN = "haproxy=50%, tinyproxy=25%"
 """Where it is asked."""
 GUARD = ("--guard", "mean<=500ms")
-HOLDS = "mean<=200ms @ rate=120/s, filesize=10kB"
-BEYOND = "mean<=10ms @ rate=120/s, filesize=10kB"
+HOLDS = "mean<=200ms @ rate=100/s, filesize=10kB"
+BEYOND = "mean<=10ms @ rate=100/s, filesize=10kB"
 """The profiles promise a tenth of it, and no allocation of the chain holds it."""
 ATTEMPTS = 4
 
@@ -39,7 +40,7 @@ def test_two_profiles_become_a_verified_deployment_of_their_chain(
     session = profiled(served, full_length)
     weakest = ("--rule", "weakest-link", "--json")
     for chain in ("tinyproxy-haproxy", "haproxy-tinyproxy"):
-        asked = ("predict", session, "--chain", chain, "--at", "rate=120/s, filesize=10kB")
+        asked = ("predict", session, "--chain", chain, "--at", "rate=100/s, filesize=10kB")
         predicted = served.json(*asked, *weakest)
         assert len(predicted) == 4, "every combination of what was profiled"
         assert all(p["value"]["value"] < 15.0 for p in predicted)
@@ -86,10 +87,10 @@ def test_two_profiles_become_a_verified_deployment_of_their_chain(
 
 
 def profiled(served: Workbench, full_length: bool) -> str:
-    """The name of a session in which every function has a valid sample at both ends."""
+    """The name of a session in which two thirds of each function's samples are valid."""
     text = (REPOSITORY / "tests" / "data" / "whole_way.yaml").read_text(encoding="utf-8")
     if full_length:
-        text = text.replace("max_samples: 2", "max_samples: 8")
+        text = text.replace("max_samples: 3", "max_samples: 8")
     campaign = served.root / "whole_way.yaml"
     campaign.write_text(text, encoding="utf-8")
     for _ in range(ATTEMPTS):
@@ -101,10 +102,16 @@ def profiled(served: Workbench, full_length: bool) -> str:
         assert events[-1]["outcome"] == "done"
         taken = [event["sample"] for event in events if event["event"] == "SampleTaken"]
         assert {sample["point"]["target"] for sample in taken} == {"haproxy", "tinyproxy"}
-        ends = [s for s in taken if s["valid"] and round(s["point"]["wl"]) in (50, 200)]
-        if len(ends) == 8:
+        held = Counter(configured(sample) for sample in taken if sample["valid"])
+        if len(held) == 4 and 6 * min(held.values()) >= len(taken):
             return session
-    pytest.fail(f"no profile of {ATTEMPTS} is whole: {[s['findings'] for s in taken]}")
+    pytest.fail(f"no profile of {ATTEMPTS} says enough: {[s['findings'] for s in taken]}")
+
+
+def configured(sample: dict[str, Any]) -> tuple[str, float]:
+    """The function and its vCPUs."""
+    (vcpu,) = sample["point"]["configuration"]["resources"].values()
+    return sample["point"]["target"], vcpu
 
 
 def until(
