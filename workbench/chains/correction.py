@@ -8,20 +8,16 @@ what its order shares (`workbench.chains.shrinkage`).
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from workbench.chains.alignment import Bools, Measured
+from workbench.chains.alignment import Measured
+from workbench.chains.forms import AtSamples, Basis, Form, SlopeForm, Terms, TwoTermForm
 from workbench.chains.residual import residual_of
 from workbench.chains.shrinkage import (
     MISFIT_GUESS,
     MISFITS,
     Belief,
-    Prior,
     log_sum,
     log_weights,
     scatter,
@@ -30,7 +26,6 @@ from workbench.chains.shrinkage import (
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.retraining import Reach, TermChange
-from workbench.domain.samples import KPI_UNITS
 from workbench.models.base import Floats
 from workbench.models.estimator import one_thread
 from workbench.models.folds import Ints
@@ -41,30 +36,12 @@ FEWEST_POINTS = 2
 """Operating points below which nothing can be told apart from one sample's luck."""
 SHARED_SD = 0.05
 """Log standard deviation that all samples of one deployment share: its start's (METHOD.md 11)."""
+CARRIED_SD = 0.05
+"""Log standard deviation of what a window carries (METHOD.md 6): where a KPI grows steeply with the
+load, that moves it by so many times more."""
 CLEAR = 2.0
 """Log evidence by which a correction must beat the prediction as it is: about 7 to 1."""
-_LEAST_SHARE = 0.05
-"""Of the unloaded times, what is left of them whatever Δ takes away."""
 _ENDS = (0.025, 0.5, 0.975)
-_WIDEST = 2.1
-"""Largest |log κ| that is thought of."""
-_STRETCHES = np.linspace(-_WIDEST, _WIDEST, 29)
-"""Log factors on the load at which the bottleneck is tabled."""
-
-
-class Terms(Protocol):
-    """What the stand-alone profiles say of a chain, before anything is added."""
-
-    think_ms: float
-    """How long the clients of a closed loop think; 0 where they do not, or there are none."""
-
-    def bottleneck(self, points: Points) -> Floats:
-        """Log of the largest of the functions' KPIs, max_i R_i, of shape (m,)."""
-        ...
-
-    def unloaded_sum(self, points: Points) -> Floats:
-        """Sum of their unloaded KPIs, Σ_i R_i(1), in the KPI's unit, of shape (m,)."""
-        ...
 
 
 class CorrectedForecaster:
@@ -138,18 +115,23 @@ class CorrectedForecaster:
             configuration: max(wl for c, wl in seen.points if c == configuration)
             for configuration in self._number
         }
-        form: _Form = (
-            _Slope(prediction, self._ends) if terms is None else _TwoTerms(terms, seen, self.kpi)
+        form: Form = (
+            SlopeForm(prediction, self._ends)
+            if terms is None
+            else TwoTermForm(terms, seen, self.kpi)
         )
         basis = form.lay(seen.points)
         self._form = form
+        noise = table.noise
+        if terms is not None and terms.think_ms:
+            noise = np.hypot(noise, CARRIED_SD * np.maximum(_steepness(seen) - 1.0, 0.0))
         with one_thread():
             self._fit = shrunk(
-                _AtSamples(form, basis, table.ceiling), table.y, table.noise, table.configurations
+                AtSamples(form, basis, table.ceiling), table.y, noise, table.configurations
             )
         self.log_odds = self._fit.log_evidence - _evidence_as_it_is(
             table.y - np.minimum(said.mean, table.ceiling),
-            table.noise,
+            noise,
             table.configurations,
             shared_sd,
         )
@@ -158,7 +140,9 @@ class CorrectedForecaster:
         numbers = self._numbers(seen.points)
         curve, _, active = self._curves(basis, numbers)
         left = table.y - curve[1]
-        self._residual = residual_of(table.X[:, -1], numbers, table.points, left, table.noise)
+        self._residual = residual_of(table.X[:, -1], numbers, table.points, left, noise)
+        known = np.concatenate([b.first for b in (self._fit.new, *self._fit.own)])
+        self._form = form.within(float(known.min()), float(known.max()))
         # What the bottleneck's profile is off by, κ has taken up, at loads where it was active.
         taught = active > 0.5
         self._taught_sd = tuple(
@@ -204,10 +188,11 @@ class CorrectedForecaster:
         return tuple(rows)
 
     def forecast(self, points: Points) -> Forecast:
-        """The prediction with what the chain adds; extrapolates above the highest sample too.
+        """The prediction with what the chain adds.
 
-        A configuration that was not sampled gets what the order shares, and a wider interval; it
-        extrapolates above the highest load of any.
+        It extrapolates where the prediction does, and above the highest sample: by terms, above
+        twice that (`REACH`). A configuration that was not sampled gets what the order shares, and
+        a wider interval; the highest load of any counts for it.
         """
         said = self.prediction.forecast(points)
         if not self.applied or not len(points):
@@ -224,7 +209,8 @@ class CorrectedForecaster:
         ):
             unsure = np.maximum(np.square(side) - taught**2, 0.0) * active
             halves.append(np.hypot(gap, NORMAL_95 * np.sqrt(spread + unsure)))
-        beyond = np.array([wl for _, wl in points]) > self._ends(points) * (1.0 + 1e-9)
+        reach = self._ends(points) * self._form.reach
+        beyond = np.array([wl for _, wl in points]) > reach * (1.0 + 1e-9)
         ceiling = self.seen.table.ceiling
         return Forecast(
             np.minimum(mean, ceiling),
@@ -270,6 +256,19 @@ class CorrectedForecaster:
         return np.array([self._reach.get(c, highest) for c, _ in points])
 
 
+def _steepness(seen: Measured) -> Floats:
+    """Largest |slope| of log KPI over log load, to either neighbour of a sample, of shape (n,)."""
+    table, found = seen.table, np.zeros(len(seen))
+    for number in np.unique(table.configurations):
+        own = np.flatnonzero(table.configurations == number)
+        own = own[np.argsort(table.X[own, -1], kind="stable")]
+        step = np.diff(table.X[own, -1])
+        slope = np.abs(np.diff(table.y[own])) / np.where(step > 0.0, step, np.inf)
+        found[own[1:]] = slope
+        found[own[:-1]] = np.maximum(found[own[:-1]], slope)
+    return found
+
+
 def _middle(belief: Belief) -> Floats:
     """Medians of both coefficients, of shape (2,)."""
     both = np.column_stack([belief.first, belief.second])
@@ -289,167 +288,3 @@ def _evidence_as_it_is(gap: Floats, sd: Floats, groups: Ints, shared_sd: float) 
             total += log_sum(weight + scatter(apart, sd[own], misfit).sum(axis=1))
         found.append(total)
     return log_sum(np.array(found))
-
-
-# ------------------------------------------------------------------------- the two forms
-
-Basis = tuple[Floats, ...]
-"""What the profiles say of m points: arrays of shape (m,) or (m, k)."""
-
-
-class _Form(Protocol):
-    """A curve of log KPI with two coefficients; those of shape (..., 1) meet points of (m,)."""
-
-    name: str
-    priors: tuple[Prior, Prior]
-    shapes: tuple[float, ...]
-
-    def lay(self, points: Points) -> Basis: ...
-
-    def carried_to(self, prediction: Forecaster, terms: Terms | None) -> _Form: ...
-
-    def curve(self, first: Floats, second: Floats, shape: float, basis: Basis) -> Floats: ...
-
-    def bottleneck(self, first: Floats, second: Floats, basis: Basis) -> Floats:
-        """1 where the loaded profiles decide, 0 where they do not, of the curve's shape."""
-        ...
-
-    def terms(self, belief: Belief) -> Sequence[tuple[str, str, float, Floats]]:
-        """Name, unit, value without samples and values of the cells, for people."""
-        ...
-
-
-@dataclass(frozen=True)
-class _AtSamples:
-    """A form at the samples that it is fitted to."""
-
-    form: _Form
-    basis: Basis
-    ceiling: float
-
-    @property
-    def priors(self) -> tuple[Prior, Prior]:
-        return self.form.priors
-
-    @property
-    def shapes(self) -> tuple[float, ...]:
-        return self.form.shapes
-
-    def at_samples(self, first: Floats, second: Floats, shape: float, chosen: Bools) -> Floats:
-        own = tuple(column[chosen] for column in self.basis)
-        curve = self.form.curve(first[:, None, None], second[None, :, None], shape, own)
-        return np.minimum(curve, self.ceiling)
-
-
-class _TwoTerms:
-    """max(κ·max_i R_i, Σ_i R_i(1) + Δ) with κ = exp(first) and Δ = ref·(exp(second) - 1).
-
-    Clients that think find a function of 1/κ of the capacity saturated at 1/κ of the load, and no
-    slower below that: n/X - Z by the operational laws (Denning & Buzen 1978), so that the load is
-    scaled and not the time. Without think time both are the same.
-
-    On this scale a Δ far above the unloaded times (ref is their median) is shared by ratio, a small
-    one by difference. Queues do not meet their asymptotes with a kink: the maximum may be rounded,
-    to the norm of order 1/shape of the two terms, where the samples say so.
-    """
-
-    name = "two-terms"
-    shapes: tuple[float, ...] = (0.0, 0.125, 0.25)
-
-    def __init__(self, terms: Terms, seen: Measured, kpi: str) -> None:
-        self._terms, self._kpi = terms, kpi
-        bottleneck, unloaded = self.lay(seen.points)
-        if not (np.isfinite(bottleneck).all() and np.isfinite(unloaded).all()):
-            raise DataError("the terms are not finite", where=f"{seen.table.target}, {kpi}")
-        if (unloaded <= 0.0).any():
-            raise DataError(
-                "the sum of the unloaded KPIs is not above zero",
-                where=f"{seen.table.target}, {kpi}",
-                remedy="Correct it without terms",
-            )
-        self._reference = float(np.median(unloaded))
-        largest = math.exp(float(seen.table.y.max())) / self._reference
-        self.priors = (
-            Prior(0.15, 4.0, -_WIDEST, _WIDEST),
-            Prior(0.5, 1.0, -2.3, max(math.log1p(largest) + 0.5, 1.0)),
-        )
-
-    def lay(self, points: Points) -> Basis:
-        unloaded = self._terms.unloaded_sum(points)
-        if not self._terms.think_ms:
-            return self._terms.bottleneck(points), unloaded
-        stretched = [(c, wl * math.exp(log)) for log in _STRETCHES for c, wl in points]
-        table = self._terms.bottleneck(stretched).reshape(len(_STRETCHES), len(points))
-        return table.T, unloaded
-
-    def carried_to(self, prediction: Forecaster, terms: Terms | None) -> _Form:  # noqa: ARG002
-        assert terms is not None  # a correction keeps its form
-        other = copy.copy(self)
-        other._terms = terms
-        return other
-
-    def curve(self, first: Floats, second: Floats, shape: float, basis: Basis) -> Floats:
-        loaded, unloaded = _loaded(first, basis[0]), self._unloaded(second, basis)
-        larger = np.maximum(loaded, unloaded)
-        if not shape:
-            return larger
-        return np.asarray(larger + shape * np.log1p(np.exp(-np.abs(loaded - unloaded) / shape)))
-
-    def bottleneck(self, first: Floats, second: Floats, basis: Basis) -> Floats:
-        return np.asarray((_loaded(first, basis[0]) >= self._unloaded(second, basis)) * 1.0)
-
-    def terms(self, belief: Belief) -> Sequence[tuple[str, str, float, Floats]]:
-        delta = self._reference * np.expm1(belief.second)
-        return (
-            ("kappa", "", 1.0, np.exp(belief.first)),
-            ("delta", KPI_UNITS.get(self._kpi, ""), 0.0, delta),
-        )
-
-    def _unloaded(self, second: Floats, basis: Basis) -> Floats:
-        added = self._reference * np.expm1(second)
-        return np.asarray(np.log(np.maximum(basis[1] + added, _LEAST_SHARE * basis[1])))
-
-
-def _loaded(first: Floats, bottleneck: Floats) -> Floats:
-    """Log of the bottleneck's KPI with log κ of shape (..., 1): from log KPIs (m,), to which it is
-    added, or from those at stretched loads, (m, k), between which it is looked up."""
-    if bottleneck.ndim == 1:
-        return np.asarray(first + bottleneck)
-    step = _STRETCHES[1] - _STRETCHES[0]
-    place = np.clip((first - _STRETCHES[0]) / step, 0.0, len(_STRETCHES) - 1.0)
-    left = np.minimum(place.astype(np.int64), len(_STRETCHES) - 2)
-    rows, share = np.arange(len(bottleneck)), place - left
-    return np.asarray((1.0 - share) * bottleneck[rows, left] + share * bottleneck[rows, left + 1])
-
-
-class _Slope:
-    """log KPI = prediction + first + second·(log load - log of the highest sampled load)."""
-
-    name = "offset"
-    priors = (Prior(0.3, 1.0, -5.0, 5.0), Prior(0.15, 1.0, -2.0, 2.0))
-    shapes: tuple[float, ...] = (0.0,)
-
-    def __init__(self, prediction: Forecaster, ends: Callable[[Points], Floats]) -> None:
-        self._prediction, self._ends = prediction, ends
-
-    def lay(self, points: Points) -> Basis:
-        load = np.log([wl for _, wl in points])
-        return self._prediction.forecast(points).mean, load - np.log(self._ends(points))
-
-    def carried_to(self, prediction: Forecaster, terms: Terms | None) -> _Form:  # noqa: ARG002
-        return _Slope(prediction, self._ends)
-
-    def curve(self, first: Floats, second: Floats, shape: float, basis: Basis) -> Floats:  # noqa: ARG002
-        line = first + second * basis[1]
-        # Past the samples: between what it is there and nothing.
-        beyond = np.clip(line, np.minimum(first, 0.0), np.maximum(first, 0.0))
-        return np.asarray(basis[0] + np.where(basis[1] > 0.0, beyond, line))
-
-    def bottleneck(self, first: Floats, second: Floats, basis: Basis) -> Floats:
-        return np.ones(np.broadcast_shapes(first.shape, second.shape, basis[0].shape))
-
-    def terms(self, belief: Belief) -> Sequence[tuple[str, str, float, Floats]]:
-        return (
-            ("ratio at the highest load", "", 1.0, np.exp(belief.first)),
-            ("slope of log ratio over log load", "", 0.0, belief.second),
-        )

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from workbench.chains.alignment import Measured, measured
-from workbench.chains.correction import SHARED_SD, CorrectedForecaster, Terms
+from workbench.chains.correction import SHARED_SD, CorrectedForecaster
+from workbench.chains.forms import Terms
 from workbench.chains.trend import trained
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, PrimaryWorkload
