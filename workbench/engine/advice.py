@@ -293,6 +293,11 @@ def first_s(campaign: Campaign, samples: Sequence[Sample], point: OperatingPoint
             rate, response_ms = min(point.wl, rate), None  # a growing backlog has no mean
         else:
             rate = point.wl
+    if near and rate and response_ms and campaign.load.kind == "closed":
+        # Fewer clients wait less: n/X - Z at least, if they still find all of it saturated.
+        think_ms = 1000.0 * campaign.load.think_time_s
+        least_ms = max(1000.0 * point.wl / rate - think_ms, 1.0)
+        response_ms = min(response_ms, least_ms)
     return first_drive_s(
         point,
         terms(campaign),
