@@ -14,21 +14,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chain_science.asking import Models, answered
 from chain_science.canaries import CANARIES
-from chain_science.grids import Grid, options_of, simulated, split
+from chain_science.grids import FIRST, Grid, options_of, simulated, split
 from chain_science.predicting import known
 from chain_science.stored import LAB, SLA, digest, kept
 from workbench.chains.proposal import propose
 from workbench.domain.campaign import TargetPlan
-from workbench.domain.errors import DataError
+from workbench.domain.errors import DataError, WorkbenchError
 from workbench.domain.parameters import Configuration, Sla
-from workbench.domain.recommendations import Choice, Deployment
+from workbench.domain.recommendations import Deployment
 from workbench.domain.retraining import Decision, ModelVersion
-from workbench.engine.chain_models import Accepted, method_named, usual_method
+from workbench.engine.chain_models import Accepted, in_force, method_named, usual_method
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.truth import Truth
 from workbench.sla.costs import VcpuHours, allowed
+from workbench.sla.profiled import Profiled
+from workbench.sla.question import asked as question_of
+from workbench.sla.recommendation import Answer, recommend
+from workbench.sla.replicas import ChainPerformance
 
 GRID, KPI = "simulated-kept", "p95_ms"
 SLAS = 10
@@ -40,6 +43,8 @@ MOST_MS = 400.0
 """Limits above are not drawn: twelve seconds of a run would not tell them."""
 FACTORS = (1.02, 1.35)
 """The limit is the truth of one allocation, drawn at random, times a factor in between."""
+LEAST = 1.5
+"""Times what the largest allocation does: below, limits would part allocations that are alike."""
 LOADS = (0.08, 0.9)
 """Shares of the highest load between which the asked one lies, log-uniform."""
 
@@ -83,53 +88,90 @@ class Asked:
 
 def asked(seed: int, slas: int = SLAS, grid: str = GRID) -> list[Asked]:
     """All SLAs of a seed, played once."""
-    key = f"{seed}-{slas}-{digest('recommending.py', 'asking.py', 'grids.py', *SLA, *LAB)}"
+    key = f"{seed}-{slas}-{digest('recommending.py', 'predicting.py', 'grids.py', *SLA, *LAB)}"
     return kept(f"slas-{grid}", key, list[Asked], lambda: _asked(simulated(grid, seed), slas))
 
 
 def _asked(grid: Grid, slas: int) -> list[Asked]:
     random = np.random.default_rng((grid.seed, 5))
-    models: Models = {}
     found: list[Asked] = []
     for plan in grid.chains:
-        accepted = accepted_canary(grid, plan)
-        truths = Truths(grid, plan)
-        while len([one for one in found if one.chain == plan.target.name]) < slas:
+        truths, adviser = Truths(grid, plan), Adviser.of(grid, plan)
+        own: list[Asked] = []
+        while len(own) < slas:
             question = _question(truths, plan, random)
-            if question is None:
-                continue
-            wl, limit, optimum = question
-            answer = answered(
-                grid.campaign,
-                plan.target,
-                [s for s in grid.samples if s.point.repetition == 0],
-                Sla(KPI, limit, "<=", wl, truths.workload),
-                models,
-                confidence=CONFIDENCE,
-                accepted=accepted,
-            )
-            base = Asked(
-                grid.seed,
-                plan.target.name,
-                wl,
-                limit,
-                len(accepted),
-                truths.places(optimum),
-                truths.of(optimum, wl),
-                note="" if answer is None else answer.note,
-            )
-            found.append(_judged(base, truths, answer.chosen if answer else None))
+            if question is not None:
+                own.append(_judged(truths, adviser, *question))
+        found += own
     return found
 
 
-def _judged(base: Asked, truths: Truths, choice: Choice | None) -> Asked:
+@dataclass(frozen=True)
+class Adviser:
+    """`recommend` as `engine.judging` asks it, of models that are made once."""
+
+    plan: TargetPlan
+    performance: ChainPerformance
+    profiled: Profiled
+    version: int
+
+    @classmethod
+    def of(cls, grid: Grid, plan: TargetPlan) -> Adviser:
+        given = known(grid, plan, KPI)
+        accepted = accepted_canary(grid, plan)
+        model = in_force(given.prediction, accepted)
+        workload = {p.key: p.values[0] for p in grid.campaign.workload}
+        performance = ChainPerformance(
+            plan.target.graph, (KPI,), workload, lambda *_: model.forecaster
+        )
+        points = [
+            (s.point.configuration, s.point.wl)
+            for own in grid.functions
+            for s in grid.of(own.target.name, FIRST)
+        ]
+        profiled = Profiled.of(
+            points,
+            plan.primary.name,
+            integer=plan.primary.integer,
+            ceilings={grid.campaign.kpi: grid.campaign.kpi_max},
+        )
+        return cls(plan, performance, profiled, model.version)
+
+    def answer(self, wl: float, limit: float, candidates: Sequence[Deployment]) -> Answer | str:
+        """What is recommended, or why the question is refused."""
+        try:
+            question = question_of(
+                (Sla(KPI, limit, "<=", wl),), self.profiled, (KPI,), confidence=CONFIDENCE
+            )
+            return recommend(
+                question, self.performance, candidates, self.profiled, VcpuHours(), runners_up=0
+            )
+        except WorkbenchError as error:
+            return str(error)
+
+
+def _judged(
+    truths: Truths, adviser: Adviser, wl: float, limit: float, optimum: Deployment
+) -> Asked:
+    answer = adviser.answer(wl, limit, truths.every)
+    asked = Asked(
+        truths.seed,
+        adviser.plan.target.name,
+        wl,
+        limit,
+        adviser.version,
+        truths.places(optimum),
+        truths.of(optimum, wl),
+        note=answer if isinstance(answer, str) else answer.note,
+    )
+    choice = None if isinstance(answer, str) else answer.chosen
     if choice is None:
-        return base
+        return asked
     chosen = Deployment(choice.allocation)
     return replace(
-        base,
+        asked,
         chosen=truths.places(chosen),
-        true_kpi=truths.of(chosen, base.wl),
+        true_kpi=truths.of(chosen, wl),
         expected_kpi=choice.kpis[KPI].value,
         probability=choice.probability,
     )
@@ -142,13 +184,13 @@ def _question(
     wl = float(round(plan.primary.high * math.exp(random.uniform(*np.log(LOADS)))))
     drawn = truths.every[int(random.integers(len(truths.every)))]
     limit = truths.of(drawn, wl, SHORT_S) * math.exp(random.uniform(*np.log(FACTORS)))
-    if limit > MOST_MS:
+    if not LEAST * truths.of(truths.every[-1], wl, SHORT_S) <= limit <= MOST_MS:
         return None
     optimum = truths.optimum(wl, limit)
     return None if optimum in (None, truths.every[0]) else (wl, limit, optimum)
 
 
-def accepted_canary(grid: Grid, plan: TargetPlan) -> dict[str, Accepted]:
+def accepted_canary(grid: Grid, plan: TargetPlan) -> Accepted | None:
     """What ten canaries at the largest pair teach, where that is worth it."""
     given = known(grid, plan, KPI)
     canary = split(grid, plan.target.name, KPI, CANARIES).canary
@@ -167,11 +209,11 @@ def accepted_canary(grid: Grid, plan: TargetPlan) -> dict[str, Accepted]:
             primary=plan.primary,
         )
     except DataError:
-        return {}
+        return None
     if not proposal.gain:
-        return {}
+        return None
     version = ModelVersion(1, proposal, Decision(proposal.id, True, "benchmark", 0.0))
-    return {KPI: Accepted(version, own, plan.primary, given.kpi_max)}
+    return Accepted(version, own, plan.primary, given.kpi_max)
 
 
 class Truths:
@@ -182,7 +224,7 @@ class Truths:
     """
 
     def __init__(self, grid: Grid, plan: TargetPlan) -> None:
-        self._grid, self._plan = grid, plan
+        self.seed, self._grid, self._plan = grid.seed, grid, plan
         own = {p.target.vnfs[0].template: p.resources for p in grid.functions}
         self._resources = tuple(
             parameter for v in plan.target.vnfs for parameter in own[v.template]
