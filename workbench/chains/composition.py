@@ -268,7 +268,7 @@ class TwoTerms:
             rule = LeastThroughput()
             carried = rule.compose(self._chain.graph, "throughput_rps", figures)[0]
             return np.asarray(1e3 / carried)
-        return (slowest + self.think_ms) / np.array([wl for _, wl in points])
+        return np.asarray((slowest + self.think_ms) / np.array([wl for _, wl in points]))
 
     def unloaded_sum(self, points: Points) -> Floats:
         """Σ_i R_i(1) in the KPI's unit, of shape (m,); above zero, whatever the path takes away."""
