@@ -34,6 +34,7 @@ exist and a key that would mean two things on one screen are named in a sentence
 opens; the rest of the file is in force. In dialogs `enter` and `escape` always do what they say.
 """
 
+
 def table(place: str) -> str:
     """The actions of a place: id, keys of both presets, what it does."""
     plain = {action.id: action for action in preset_actions("plain")}

@@ -98,10 +98,12 @@ def files_of_user() -> Files:
     from pathlib import Path
 
     from workbench import paths
-    from workbench.cli.context import current_workspace, settings
+    from workbench.cli.context import current_workspace, over_ssh, settings
     from workbench.tui.memory import Memory
     from workbench.tui.places import Files
 
+    if over_ssh():  # nothing of theirs is kept here, and nothing is written or opened
+        return Files(keys=paths.keys_file())
     memory = Memory(paths.screen_memory())
     memory.opened(str(current_workspace().root))
 

@@ -32,7 +32,7 @@ from workbench.domain.messages import (
     SessionList,
 )
 from workbench.domain.sessions import SessionSummary
-from workbench.tui import text
+from workbench.tui import session_rows, text
 from workbench.tui.replay import Replay
 from workbench.tui.screens.base import WATCHED_PACE, HasList, Target
 from workbench.tui.screens.dialogs import ChoiceScreen, NameScreen
@@ -46,15 +46,6 @@ from workbench.tui.widgets.table import Table
 from workbench.tui.widgets.tabs import TabLine
 
 REFRESH_S = 2.0
-COLUMNS = (
-    ("session", 20),
-    ("state", 11),
-    ("samples", 7),
-    ("invalid", 7),
-    ("lab", 6),
-    ("changed", 11),
-    ("targets", 60),
-)
 FORMATS = (
     ("csv", "CSV: a row for each sample"),
     ("parquet", "Parquet: the same, with types"),
@@ -86,7 +77,7 @@ class SessionsScreen(HasList):
         yield Rows(id="banner")
         yield FilterLine("part of a name, state, lab or target")
         with Container(id="middle"):
-            yield Table(COLUMNS, id="sessions")
+            yield Table(session_rows.COLUMNS, id="sessions")
             yield Static("connecting…", id="empty", markup=False)
         yield Rows(id="queue")
         yield Rows(id="tour")
@@ -148,14 +139,14 @@ class SessionsScreen(HasList):
             return
         shown = self._shown()
         table, empty = self._table, self.query_one("#empty", Static)
-        table.fill([(s.name, _cells(s)) for s in shown])
+        table.fill([(s.name, session_rows.cells(s)) for s in shown])
         table.display, empty.display = bool(shown), not shown
         if shown and self.focused is None:
             table.focus()
         if not shown:
             empty.update(self._why_empty())
         waiting = "no engine" if self.lost else "connecting…"
-        known = _count(self.sessions) if self.loaded else waiting
+        known = session_rows.count(self.sessions) if self.loaded else waiting
         where = f"  {text.plain(self.status.workspace)}" if self.status else ""
         head: Row = ((" workbench ", "strong"), (f" {known}", "dim"), (where, "dim"))
         self.query_one("#header", Rows).show([head])
@@ -163,7 +154,7 @@ class SessionsScreen(HasList):
         banner.display = bool(self.lost)
         again = self.key("sessions.reconnect")
         banner.show([((f" {self.lost} {again} to reconnect ", "alert"),)])
-        self._show_rows("#queue", queue_rows(self.status))
+        self._show_rows("#queue", session_rows.queue_rows(self.status))
         self._show_rows("#tour", self.workbench.tour.rows(self.key, self.size.width))
         self.offer_keys()
 
@@ -185,7 +176,7 @@ class SessionsScreen(HasList):
 
     def _shown(self) -> list[SessionSummary]:
         wanted = self.query_one(FilterLine).words
-        found = [s for s in self.sessions if all(w in _haystack(s) for w in wanted)]
+        found = [s for s in self.sessions if all(w in session_rows.haystack(s) for w in wanted)]
         return sorted(found, key=lambda s: -s.changed_at)
 
     @property
@@ -367,44 +358,3 @@ class SessionsScreen(HasList):
                 self.workbench.say(str(error), "error")
 
         self.run_worker(done())
-
-
-def queue_rows(status: EngineStatus | None) -> list[Row]:
-    """Who measures on this host and who waits; nothing where nobody does."""
-    if status is None:
-        return []
-    parts: list[str] = []
-    if status.running:
-        parts.append(f"measuring {status.running}")
-    if status.host_measuring:
-        parts.append(f"host noise: {status.host_measuring}")
-    if status.host_held_by:
-        parts.append(f"host held by {status.host_held_by}")
-    if status.queued:
-        parts.append(f"queue: {', '.join(status.queued)}")
-    if status.scoring:
-        parts.append(f"computing: {status.scoring}")
-    return [((f" {text.plain(' · '.join(parts))}", "accent"),)] if parts else []
-
-
-def _haystack(session: SessionSummary) -> str:
-    words = (session.name, session.state, session.campaign, session.lab, *session.targets)
-    return " ".join(words).casefold()
-
-
-def _cells(session: SessionSummary) -> tuple[str, ...]:
-    return (
-        session.name,
-        session.state if session.kind == "session" else session.kind,
-        f"{session.samples:>7}",
-        f"{session.invalid:>7}" if session.invalid else "      –",
-        session.lab,
-        text.day(session.changed_at),
-        ", ".join(session.targets),
-    )
-
-
-def _count(sessions: Sequence[SessionSummary]) -> str:
-    running = sum(s.state in ("running", "paused") for s in sessions)
-    some = "1 session" if len(sessions) == 1 else f"{len(sessions)} sessions"
-    return f"{some}, {running} running" if running else some
