@@ -203,7 +203,7 @@ class PooledSampler(Explorer):
         return np.asarray(loads[~np.isin(loads, list(self.visits[place].samples))])
 
     def _filling(self, open_: Sequence[int]) -> Choice | None:
-        """The point farthest from all that were taken; the first one is in the middle."""
+        """The point farthest from all that were taken; the first one is near the middle."""
         numbers = self._unit()
         low = math.log(min(grid[0] for grid in self._grids))
         high = math.log(max(grid[-1] for grid in self._grids))
@@ -229,7 +229,8 @@ class PooledSampler(Explorer):
                 apart = np.sum((taken[:, :-1] - numbers[place]) ** 2, axis=1)
                 distance = np.min(apart[:, None] + (taken[:, -1:] - at) ** 2, axis=0)
             else:
-                distance = -((at - 0.5) ** 2) - np.sum((numbers[place] - 0.5) ** 2)
+                middle = 0.4 + 0.2 * shift
+                distance = -((at - middle) ** 2) - np.sum((numbers[place] - 0.5) ** 2)
             i = int(np.argmax(distance))
             value = float(distance[i]) + 1e-6 * ((place * 0.618034 + shift) % 1.0)
             if best is None or value > best[0]:
