@@ -14,6 +14,7 @@ from workbench.domain.errors import DataError
 from workbench.models.catalogue import Catalogue
 from workbench.models.curve_fit import CurveFit
 from workbench.models.interpolation import LogInterpolation
+from workbench.models.linear import PolynomialLasso
 from workbench.models.parametric import catalogue, curve_fit, multi_lasso
 from workbench.models.per_configuration import PerConfiguration
 
@@ -120,6 +121,24 @@ def test_bands_pass_through_and_are_absent_where_the_estimator_has_none():
     assert plain.fit(X, plane(X), np.full(len(X), 0.1)).predict(X) == pytest.approx(plane(X))
 
 
+def test_left_out_loads_widen_a_band_that_takes_its_law_for_right():
+    """A parabola is no Lasso of the first degree: what it errs by is in the band, and no more."""
+    X = grid(np.log([1.0, 2.0, 4.0]))
+    y = np.square(X[:, 1] - LOADS.mean()) + X[:, 0]
+    noise = np.full(len(X), 0.02)
+    X, y, noise = (np.repeat(some, 2, axis=0) for some in (X, y, noise))
+    X[::2, 1] += 0.4
+    y = np.square(X[:, 1] - LOADS.mean()) + X[:, 0]
+    plain = PerConfiguration(PolynomialLasso(1, penalties=20))
+    assert not hasattr(plain, "predict_band")
+    model = clone(plain).set_params(calibrate=24).fit(X, y, noise)
+    low, high = model.predict_band(X)
+    assert np.mean((low <= y) & (y <= high)) >= 0.8
+    assert 0.5 < model.reach_ < 5.0
+    again = clone(model).fit(X, y, noise)
+    assert again.reach_ == model.reach_
+
+
 @pytest.mark.parametrize("factory", [curve_fit, catalogue, multi_lasso])
 def test_registered_models_follow_configurations_that_saturate_elsewhere(factory):
     """Response times that leave 2 ms at 100 per vCPU; a fifth of them was never seen."""
@@ -172,9 +191,13 @@ def test_bad_data_are_named():
 NOT_OURS = {"check_fit2d_predict1d": "wants scikit-learn's sentence of several lines; ours has one"}
 
 
+CHECKED = [exact(), PerConfiguration(LinearRegression(), calibrate=2)]
+
+
+@pytest.mark.parametrize("model", CHECKED, ids=["plain", "calibrated"])
 @pytest.mark.filterwarnings("ignore")
-def test_scikit_learns_checks():
-    results = check_estimator(exact(), on_fail=None, on_skip=None)
+def test_scikit_learns_checks(model):
+    results = check_estimator(model, on_fail=None, on_skip=None)
     failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert set(failed) <= set(NOT_OURS), failed
 

@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.models.base import Floats
 from workbench.models.functions import ProfilingFunction, profiling_functions
-from workbench.models.one_load import Mask, OneLoad, Points, loads_of, points_of, top_of
+from workbench.models.one_load import (
+    Mask,
+    OneLoad,
+    Points,
+    gap_around,
+    loads_of,
+    points_of,
+    top_of,
+)
 from workbench.models.regions import Piece, best_split, fit_regions, penalised
 
 Ints = NDArray[np.int64]
@@ -123,12 +131,23 @@ class Catalogue(OneLoad):
     def predict_band(self, X: ArrayLike) -> tuple[Floats, Floats]:
         """95 % band of the mean log KPI at `X` (m, d) by the delta method, each of shape (m,).
 
-        It takes function and break-point for right; `Conformal` does not.
+        It takes the functions for right; `PerConfiguration` can widen it by what they err. A
+        break-point that was found may lie anywhere in its gap: there the band is that of both.
         """
         x = self._loads(X)
-        mean = self._mean(x)
-        half = self._by_piece(x, [piece.half_width(loads_of(x)) for piece in self.pieces_])
-        return mean - half, mean + half
+        r = loads_of(x)
+        ends = [
+            (mean - half, mean + half)
+            for piece in self.pieces_
+            for mean, half in [(self.points_.log(piece.kpi(r)), piece.half_width(r))]
+        ]
+        low, high = (self._by_piece(x, [end[side] for end in ends]) for side in (0, 1))
+        if len(ends) == 2 and self.breakpoint is None:
+            first, last = gap_around(self.points_, self.breakpoint_)
+            inside = (first < x) & (x < last)
+            low = np.where(inside, np.minimum(ends[0][0], ends[1][0]), low)
+            high = np.where(inside, np.maximum(ends[0][1], ends[1][1]), high)
+        return low, high
 
     def describe(self) -> list[ProfiledRegion]:
         """The profile as Algorithm 2 saves it, one entry for each region."""

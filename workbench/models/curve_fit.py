@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.models.base import Floats
 from workbench.models.functions import CONSTANT, OFFSET_EXPONENTIAL, hyperbolic
-from workbench.models.one_load import OneLoad, loads_of, points_of, top_of
+from workbench.models.one_load import OneLoad, gap_around, loads_of, points_of, top_of
 from workbench.models.regions import Piece, best_split, fit_regions, penalised
 
 Ints = NDArray[np.int64]
@@ -96,15 +96,22 @@ class CurveFit(OneLoad):
     def predict_band(self, X: ArrayLike) -> tuple[Floats, Floats]:
         """95 % band of the mean log KPI at `X` (m, d) by the delta method, each of shape (m,).
 
-        It takes the law and the break-point for right; `Conformal` does not.
+        It takes the law for right; `PerConfiguration` can widen it by what that errs. The
+        break-point may lie anywhere in its gap: there the band is that of both pieces.
         """
         x = self._loads(X)
-        mean, r = self._mean(x), loads_of(x)
-        half = np.zeros_like(mean)
-        for piece, here in ((self.below_, x < self.breakpoint_), (self.above_, self._above(x))):
-            if piece is not None and here.any():
-                half[here] = piece.half_width(r[here])
-        return mean - half, mean + half
+        low = self._mean(x)
+        high, r = low.copy(), loads_of(x)
+        first, last = gap_around(self.points_, self.breakpoint_)
+        inside = (first < x) & (x < last)
+        for piece, here in ((self.below_, ~self._above(x)), (self.above_, self._above(x))):
+            if piece is None:
+                continue
+            places = here | inside
+            mean, half = self.points_.log(piece.kpi(r[places])), piece.half_width(r[places])
+            low[places] = np.minimum(low[places], mean - half)
+            high[places] = np.maximum(high[places], mean + half)
+        return low, high
 
     def inverse(self, kpi: float) -> float:
         """Log of the highest `wl` at which the log KPI is at most `kpi`.

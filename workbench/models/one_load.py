@@ -75,6 +75,15 @@ def points_of(x: Floats, y: Floats, noise: Floats | None, ceiling: float | None)
     return Points(r, mean, 1.0 / np.sqrt(precision), bounded, low, largest, noise is not None)
 
 
+def gap_around(points: Points, place: float) -> tuple[float, float]:
+    """Logs of the loads on either side of a break-point; twice its own where there are none."""
+    loads = np.log(points.r)
+    count = int((loads < place).sum())
+    if not 0 < count < len(loads):
+        return place, place
+    return float(loads[count - 1]), float(loads[count])
+
+
 def top_of(points: Points, ceiling: float | None) -> float:
     """The KPI at which a function saturates: 100 %, or, for what is not a percentage, its ceiling.
 

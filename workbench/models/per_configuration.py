@@ -12,8 +12,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from workbench.models.base import Floats, ProfileModel
+from workbench.models.conformal import reach_of
 from workbench.models.encoding import Encoding
-from workbench.models.estimator import ProfileEstimator
+from workbench.models.estimator import ProfileEstimator, seeded_subset
+from workbench.models.folds import folds_of, splits_of
 from workbench.models.mesh import Mesh
 from workbench.models.scales import UNKNOWN_LOG_SD
 
@@ -24,8 +26,13 @@ _MOST_TRIANGULATED = 5
 """Columns above which a triangulation has too many simplices; the nearest are weighted instead."""
 
 
+_FOLDS = 5
+_FEWEST_HELD_OUT = 5
+"""Loads between its lowest and highest from which a configuration says how far its model errs."""
+
+
 def _has_band(model: PerConfiguration) -> bool:
-    return hasattr(model.estimator, "predict_band")
+    return model.calibrate > 0 or hasattr(model.estimator, "predict_band")
 
 
 class PerConfiguration(ProfileEstimator):
@@ -51,6 +58,11 @@ class PerConfiguration(ProfileEstimator):
         Distinct loads below which a configuration borrows.
     borrowed_noise : float, default=0.3
         Log standard deviation that is added to a borrowed figure's own.
+    calibrate : int, default=0
+        Configurations that widen the band: a formula's own takes formula and break-point for right.
+        Of so many at most, drawn by a seed, each load between the lowest and the highest is
+        predicted by fits without its fold, and what 95 % of the errors exceed the estimator's own
+        band by (`workbench.models.conformal.reach_of`) is added to its square. 0: nothing is.
 
     Attributes
     ----------
@@ -60,6 +72,8 @@ class PerConfiguration(ProfileEstimator):
         Theirs, in this order.
     borrowed_ : ndarray of shape (k,)
         Whether each has samples of neighbours.
+    reach_ : float
+        What was added to the band, 0 where nothing was.
     coefficients_ : ndarray
         Configurations, then their models' coefficients, one after the other.
     """
@@ -72,11 +86,13 @@ class PerConfiguration(ProfileEstimator):
         categorical: tuple[int, ...] = (),
         fewest_loads: int = 4,
         borrowed_noise: float = 0.3,
+        calibrate: int = 0,
     ) -> None:
         self.estimator = estimator
         self.categorical = categorical
         self.fewest_loads = fewest_loads
         self.borrowed_noise = borrowed_noise
+        self.calibrate = calibrate
 
     def fit(self, X: ArrayLike, y: ArrayLike, noise: ArrayLike | None = None) -> Self:
         """Fit log KPI `y` (n,) to the table `X` (n, d); `noise` (n,) is the sd of each y."""
@@ -94,6 +110,7 @@ class PerConfiguration(ProfileEstimator):
                 known = np.full(len(rows), UNKNOWN_LOG_SD) if told is None else told
                 told = np.hypot(known, np.where(own[rows] == k, 0.0, self.borrowed_noise))
             self.models_.append(self._fitted(X[rows, -1:], y[rows], told))
+        self.reach_ = self._reach(X, y, sd, own)
         learned = [np.ravel(getattr(model, "coefficients_", ())) for model in self.models_]
         self.coefficients_ = np.concatenate([self.configurations_.ravel(), *learned])
         return self
@@ -110,8 +127,14 @@ class PerConfiguration(ProfileEstimator):
         The estimators' own bands, interpolated as their means are: nothing is gained by averaging,
         as neighbours err alike, and what happens between them is not in it.
         """
-        low, high = self._blended(self._rows(X), "predict_band")
-        return low, high
+        rows = self._rows(X)
+        mean = self.predict(rows)
+        low, high = mean, mean
+        if hasattr(self.estimator, "predict_band"):
+            low, high = self._blended(rows, "predict_band")
+        if not self.calibrate:
+            return low, high
+        return mean - np.hypot(mean - low, self.reach_), mean + np.hypot(high - mean, self.reach_)
 
     def extrapolates(self, X: ArrayLike) -> Bools:
         """Whether each row of `X` (m, d) lies outside what was profiled, as shape (m,).
@@ -175,6 +198,40 @@ class PerConfiguration(ProfileEstimator):
         if has_fit_parameter(model, "noise"):
             return model.fit(X, y, noise)
         return model.fit(X, y)
+
+    def _reach(self, X: Floats, y: Floats, noise: Floats | None, own: Ints) -> float:
+        """Half width that the band lacks, from loads that fits of their configuration left out."""
+        inner = (X[:, -1] > self.loads_[own, 0]) & (X[:, -1] < self.loads_[own, 1])
+        held = np.array(
+            [len(np.unique(X[inner & (own == k), -1])) for k in range(len(self.loads_))]
+        )
+        able = np.flatnonzero(held >= _FEWEST_HELD_OUT)
+        has_own = hasattr(self.estimator, "predict_band")
+        misses, points, known, bands = [], [], [], []
+        for k in able[seeded_subset(len(able), self.calibrate, 0)] if self.calibrate else ():
+            rows = np.flatnonzero(own == k)
+            loads = np.unique(X[rows, -1], return_inverse=True)[1].reshape(-1)
+            middle = inner[rows]
+            for train, test in splits_of(np.where(middle, folds_of(loads, _FOLDS, 0), -1)):
+                if not middle[test].all():
+                    continue  # the ends: what lies outside of all loads is another question
+                told = None if noise is None else noise[rows[train]]
+                model = self._fitted(X[rows[train], -1:], y[rows[train]], told)
+                place = X[rows[test], -1:]
+                mean = np.asarray(model.predict(place), dtype=float)
+                misses.append(y[rows[test]] - mean)
+                points.append(loads[test] + len(X) * k)
+                known.append(rows[test])
+                if has_own:
+                    low, high = (np.asarray(end) for end in model.predict_band(place))
+                    bands.append(np.where(misses[-1] < 0.0, mean - low, high - mean))
+        if not misses:
+            return 0.0
+        place = np.unique(np.concatenate(points), return_inverse=True)[1].reshape(-1)
+        sd = None if noise is None else noise[np.concatenate(known)]
+        return reach_of(
+            np.concatenate(misses), place, sd, np.concatenate(bands) if has_own else None
+        )
 
     def _blended(self, rows: Floats, method: str) -> Floats:
         """Weighted means of what the configurations' models say, shape (1 or 2, m)."""
