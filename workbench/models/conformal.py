@@ -120,7 +120,7 @@ class Conformal(ProfileEstimator):
             part = slice(start, start + _ROWS_AT_ONCE)
             voices = [model.predict(rows[part]) for model in self.fold_models_]
             apart[part] = np.std(voices, axis=0)
-        return apart * np.sqrt(len(self.fold_models_) - 1.0)
+        return np.asarray(apart * np.sqrt(len(self.fold_models_) - 1.0))
 
     def _fitted(self, X: Floats, y: Floats, noise: Floats | None) -> Any:
         model = clone(self.estimator)

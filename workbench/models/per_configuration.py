@@ -217,13 +217,13 @@ class PerConfiguration(ProfileEstimator):
                     continue  # the ends: what lies outside of all loads is another question
                 told = None if noise is None else noise[rows[train]]
                 model = self._fitted(X[rows[train], -1:], y[rows[train]], told)
-                place = X[rows[test], -1:]
-                mean = np.asarray(model.predict(place), dtype=float)
+                asked = X[rows[test], -1:]
+                mean = np.asarray(model.predict(asked), dtype=float)
                 misses.append(y[rows[test]] - mean)
                 points.append(loads[test] + len(X) * k)
                 known.append(rows[test])
                 if has_own:
-                    low, high = (np.asarray(end) for end in model.predict_band(place))
+                    low, high = (np.asarray(end) for end in model.predict_band(asked))
                     bands.append(np.where(misses[-1] < 0.0, mean - low, high - mean))
         if not misses:
             return 0.0
