@@ -185,14 +185,17 @@ async def test_too_many_connections_of_a_key_and_too_many_keys_are_dropped(
 ) -> None:
     door = await inside(ECHO, Limits(connections_per_key=1, attempts=2))
     first = await door.start("-tt")
+    assert first.stdin is not None
     assert first.stdout is not None
     assert b"here" in await first.stdout.readline()
     with pytest.raises((asyncssh.Error, OSError)):
         async with asyncssh.connect(**door.options()) as second:
             await second.run("ls", check=True)
     await door.until_told("dropped", who="ann", why="your key has 1 connections already")
-    out, _ = await first.communicate(b"still here\n")
-    assert b"still here" in out
+    first.stdin.write(b"still there?\n")
+    assert b"still there?" in await first.stdout.readline()
+    first.kill()
+    await first.wait()
     many = door.options() | {"client_keys": [str(door.keys / "eve")] * 2 + [str(door.keys / "ann")]}
     with pytest.raises((asyncssh.Error, OSError)):
         await asyncssh.connect(**many)
