@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -30,7 +30,6 @@ WATCH_S = 5.0
 """How often idle connections and keys that were taken away are looked for."""
 KNOCKS_TOLD = 60
 """Lines of the audit log a minute about those who did not get in; the rest is counted."""
-WRONG_USE = 2
 
 log = logger("serve")
 
@@ -41,7 +40,7 @@ class _Knocks:
 
     since: float = 0.0
     told: int = 0
-    untold: int = field(default=0)
+    untold: int = 0
 
 
 class SshServer:
