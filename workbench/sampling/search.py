@@ -134,6 +134,9 @@ class BreakpointSearch:
         # From the capacity to the load that crosses the goal, for each softness: in logs.
         self._offset = np.array([[_crossing(float(w), self.goal)] for w in self._knee[:, 0]])
         self._grid: Floats = np.empty(0)
+        self._log_weight: Floats = np.empty((0, 0))
+        self._weight: Floats = np.empty((0, 0))
+        self._mean, self._sd = 0.0, math.inf
         self._update()
 
     def tell(self, load: float, seconds: float, sent: float, ok: float) -> None:
