@@ -140,12 +140,35 @@ def test_learners_bisect_the_break_and_pass_over_invalid_loads() -> None:
     assert sum(a.wl <= 500.0 for a in asks) >= 6
 
 
+@pytest.mark.parametrize("learner", ["2d", "nd"])
+def test_a_learner_of_the_whole_space_begins_with_its_corners(learner: str) -> None:
+    plan = SamplingPlan("adaptive", 10, options={"learner": learner})
+    asks = run(AdaptiveSampler(space(), plan))
+    corners = {(a.configuration.vcpu("fw"), a.wl) for a in asks[:4]}
+    assert corners == {(v, wl) for v in (0.25, 2.0) for wl in (10.0, 1000.0)}
+    if learner == "nd":  # the other one spreads its points over the areas of its triangles first
+        away = [math.log(a.wl / (300.0 * a.configuration.vcpu("fw"))) for a in asks[8:24]]
+        assert sum(abs(log) < math.log(3.0) for log in away) >= 10
+    assert {a.configuration for a in asks} == set(space().configurations)
+    assert max(Counter(a.configuration for a in asks).values()) <= 10
+
+
+def test_a_learner_that_the_space_has_no_axes_for_is_refused() -> None:
+    for learner, where, what in (
+        ("2d", space(SIZE), "the learner 2d has two axes, the space has 3"),
+        ("3d", space(), "'3d' is no learner"),
+    ):
+        with pytest.raises(DataError, match=what):
+            AdaptiveSampler(where, SamplingPlan("adaptive", 6, options={"learner": learner}))
+
+
 def test_the_runner_of_the_package_is_never_imported() -> None:
     """It sets uvloop's policy; who imports the package later still gets the whole of it."""
     code = (
         "import sys, asyncio;"
         "from workbench.sampling.adaptive import load_learner;"
         "load_learner('learner1D', 'Learner1D', 'x');"
+        "load_learner('learnerND', 'LearnerND', 'x');"
         "assert 'adaptive.runner' not in sys.modules, 'runner';"
         "assert not [m for m in sys.modules if m.startswith('adaptive')], 'left behind';"
         "assert type(asyncio.get_event_loop_policy()).__module__.startswith('asyncio');"
