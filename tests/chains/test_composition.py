@@ -129,6 +129,13 @@ def test_both_terms_of_a_response_time_are_to_be_had_apart() -> None:
     assert terms.unloaded_sum(points) == pytest.approx([8.0, 8.0])
 
 
+def test_functions_that_may_be_faster_than_the_path_leave_no_time_below_zero() -> None:
+    kpis = {"p50_ms": 0.3, "p95_ms": 0.5}
+    parts = {n: replace(part(n, kpis, sd=2.0), path_ms=0.25) for n in "ab"}
+    said = ChainForecaster(Series((A, B)), parts, "p95_ms").forecast([at(5.0)])
+    assert np.isfinite([said.mean, said.low, said.high]).all()
+
+
 def test_clients_that_think_find_a_stretched_function_saturated_by_the_law_of_its_capacity() -> (
     None
 ):

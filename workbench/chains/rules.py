@@ -194,7 +194,9 @@ class Convolved:
             factors = np.concatenate([said / said[:, :1], np.ones_like(said[:1])])
             alone, together = self._percentiles(graph, names, kpi, figures)
             weight = figures.dependence[:, None]
-            moved = alone.scaled(factors) ** (1.0 - weight) * together.scaled(factors) ** weight
+            # Functions drawn faster than the path alone would leave a time below zero.
+            apart, alike = (np.maximum(p.scaled(factors), SMALLEST_KPI) for p in (alone, together))
+            moved = apart ** (1.0 - weight) * alike**weight
         return np.asarray(np.maximum(moved + self.handover_ms, SMALLEST_KPI))
 
     def _percentiles(
