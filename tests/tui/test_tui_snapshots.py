@@ -95,6 +95,8 @@ async def test_live(size: tuple[int, int], theme: str, tmp_path: Path) -> None:
         client.die()
         await until(pilot, lambda: "engine gone" in screen_text(pilot.app), "the banner")
         await check(pilot, "live-engine-gone", tmp_path)
+    if size not in SIZES:
+        return
     async with opened(FakeClient(story()[:2]), size) as pilot:
         await check(pilot, "live-planned", tmp_path)
     async with opened(FakeClient(story(finished=True)), size) as pilot:

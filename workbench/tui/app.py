@@ -172,7 +172,7 @@ class WorkbenchApp(App[None]):
 
     def redraw(self) -> None:
         """Let the screen on top say what is so now."""
-        if isinstance(self.screen, WorkbenchScreen) and self.screen.is_mounted:
+        if isinstance(self.screen, WorkbenchScreen) and self.screen.ready:
             self.screen.draw()
 
     # ------------------------------------------------------------------------- screens
@@ -238,10 +238,14 @@ class WorkbenchApp(App[None]):
             for screen in SCREENS
         )
 
-    def _here(self) -> str:
-        """The name of the full screen that is shown, whatever dialog lies over it."""
+    def _full(self) -> WorkbenchScreen | None:
+        """The full screen that is shown, whatever dialog lies over it."""
         full = [screen for screen in self.screen_stack if isinstance(screen, WorkbenchScreen)]
-        return full[-1].NAME if full else ""
+        return full[-1] if full else None
+
+    def _here(self) -> str:
+        screen = self._full()
+        return screen.NAME if screen is not None else ""
 
     def _open(self, watch: Watch, screen: str) -> None:
         self.opened = watch
@@ -264,11 +268,11 @@ class WorkbenchApp(App[None]):
     # ------------------------------------------------------------------------- actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        screen = self.screen
+        screen = self._full()
         conditions: dict[str, Callable[[], bool]] = {
             "go": lambda: self.can_go(str(parameters[0])),
             "undo": lambda: bool(self.undos),
-            "copy": lambda: isinstance(screen, WorkbenchScreen) and bool(screen.copied()[1]),
+            "copy": lambda: screen is not None and bool(screen.copied()[1]),
             "picture": lambda: self.files.pictures is not None,
             "plot_picture": lambda: self.files.pictures is not None and bool(self._plot()),
             "end_tour": lambda: self.tour.step > 0,
@@ -345,7 +349,9 @@ class WorkbenchApp(App[None]):
             self._write_picture(picture.of_widget(plot, self._picture_title()), "plot")
 
     def _plot(self) -> ProfilePlot | None:
-        return next((plot for plot in self.screen.query(ProfilePlot) if plot.display), None)
+        screen = self._full()
+        plots = screen.query(ProfilePlot) if screen is not None else ()
+        return next((plot for plot in plots if plot.display), None)
 
     def _picture_title(self) -> str:
         return plain(f"workbench {self.opened.session}".rstrip())

@@ -72,6 +72,11 @@ class WorkbenchScreen(Screen[None]):
         self.post_message(Resize(self.app.size, self.app.size))
 
     @property
+    def ready(self) -> bool:
+        """Whether its widgets are there: a key may come before they are made, or after."""
+        return self.is_mounted and bool(self.query(KeyLine))
+
+    @property
     def too_small(self) -> bool:
         return self.has_class("-too-narrow") or self.has_class("-too-low")
 

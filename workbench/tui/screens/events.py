@@ -123,14 +123,14 @@ class EventsScreen(SessionScreen, HasList):
     @property
     def here(self) -> LogLine | None:
         """The line under the cursor."""
-        cursor = self.listing().cursor if self.is_mounted else 0
+        cursor = self.listing().cursor if self.ready else 0
         return self._listed[cursor] if cursor < len(self._listed) else None
 
     # ------------------------------------------------------------------------- actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         here, first = self.here, self._lines[0].seq if self._lines else 1
-        filtering = self.is_mounted and self.query_one(FilterLine).display
+        filtering = self.ready and self.query_one(FilterLine).display
         conditions = {
             "open": here is not None and bool(here.sample),
             "unfilter": filtering or self.level > 0,

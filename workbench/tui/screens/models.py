@@ -116,7 +116,7 @@ class ModelsScreen(SessionScreen, HasList):
         return conditions.get(action, super().check_action(action, parameters))
 
     def copied(self) -> tuple[str, str]:
-        rows = self.query_one("#scores", Rows) if self.is_mounted else None
+        rows = self.query_one("#scores", Rows) if self.ready else None
         return ("the scores", rows.text) if rows is not None and rows.rows else ("", "")
 
     def on_listing_moved(self) -> None:

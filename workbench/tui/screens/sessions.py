@@ -135,7 +135,7 @@ class SessionsScreen(HasList):
 
     def draw(self) -> None:
         """Bring the list and the lines around it up to date."""
-        if not self.is_mounted or self.too_small:
+        if not self.ready or self.too_small:
             return
         shown = self._shown()
         table, empty = self._table, self.query_one("#empty", Static)
@@ -182,7 +182,7 @@ class SessionsScreen(HasList):
     @property
     def here(self) -> SessionSummary | None:
         """The session under the cursor."""
-        name = self._table.here if self.is_mounted else ""
+        name = self._table.here if self.ready else ""
         return next((s for s in self.sessions if s.name == name), None)
 
     # ------------------------------------------------------------------------- actions
@@ -201,7 +201,7 @@ class SessionsScreen(HasList):
             "delete": own,
             "new": self.loaded and ready,
             "filter": bool(self.sessions),
-            "unfilter": self.is_mounted and self.query_one(FilterLine).display,
+            "unfilter": self.ready and self.query_one(FilterLine).display,
             "workspace": bool(self.workbench.files.workspaces()),
             "reconnect": bool(self.lost),
         }
