@@ -64,22 +64,31 @@ async def test_no_key_means_two_things_at_once(state: str) -> None:
                 assert not set(one.keys) & set(other.keys), (name, one.id, other.id)
 
 
-async def test_every_screen_is_reached_by_key_palette_and_mouse() -> None:
-    async with opened(FakeClient(), (120, 34)) as pilot:
-        for way in ("key", "palette", "mouse"):
+async def test_every_screen_is_reached_by_key_and_mouse() -> None:
+    async with opened(FakeClient()) as pilot:
+        for way in ("key", "mouse"):
             for entry in reversed(SCREENS):
                 if way == "key":
                     await pilot.press(entry.key)
-                elif way == "palette":
-                    await pilot.press("ctrl+p", *f"go: {entry.title.lower()[:3]}", "enter")
-                    await pilot.pause(0.05)
-                    await pilot.press("enter") if pilot.app.screen.is_modal else None
                 else:
                     column = screen_text(pilot.app).splitlines()[0].index(entry.title)
                     await pilot.click("#tabs", offset=(column, 0))
                 await pilot.pause()
                 assert isinstance(pilot.app.screen, WorkbenchScreen), (way, entry.name)
                 assert entry.name == pilot.app.screen.NAME, way
+                others = {f"go.{s.name}" for s in SCREENS} - {f"go.{entry.name}"}
+                assert others <= {action.id for action in pilot.app.screen.offered()}
+
+
+async def test_screens_are_in_the_palette() -> None:
+    async with opened(FakeClient()) as pilot:
+        await pilot.press("ctrl+p", *"go: ev")
+        await until(pilot, lambda: "go: events (9)" in screen_text(pilot.app), "the entry")
+        await pilot.press("enter")
+        await until(
+            pilot, lambda: pilot.app.screen.is_current and not pilot.app.screen.is_modal, ""
+        )
+        assert pilot.app.screen.NAME == "events"
 
 
 async def test_a_screen_needs_an_open_session_and_says_so() -> None:
