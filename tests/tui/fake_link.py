@@ -399,7 +399,7 @@ async def until(pilot: Pilot[Any], condition: Callable[[], object], what: str = 
     while loop.time() < deadline:
         if condition():
             return
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.04)  # each look costs a drawing
     raise AssertionError(f"never came: {what}\n{screen_text(pilot.app)}")
 
 
