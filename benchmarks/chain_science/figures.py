@@ -118,7 +118,7 @@ def table_4(found: Sequence[Compared]) -> str:
                 *(tables.number(float(np.mean([c.mape for c in own]))) for own in each.values()),
             ]
         )
-    head = [f"{w}, {what}" for what in ("RMSE", "MAPE %") for w in (WEAKEST, PREDICTION, OURS)]
+    head = [f"{w}, {what}" for what in ("RMSE", "MAPE") for w in (WEAKEST, PREDICTION, OURS)]
     return tables.table(["chain", f"{BASELINE} on the chain, RMSE", *head], rows)
 
 
@@ -138,7 +138,11 @@ def figure_8(found: Sequence[Compared], name: str) -> str:
             row += 1
     series = [svg.Series(who, range(1, row + 1), values) for who, values in lines.items()]
     plot = svg.lines(
-        f"{name}: error by configuration", "configuration", "MAPE of p95, %", series, log_x=False
+        f"{name}: error by configuration",
+        "configuration",
+        "MAPE of p95 (1 is 100 %)",
+        series,
+        log_x=False,
     )
     head = ["", "lowest", "median", "highest"]
     text = [
