@@ -11,6 +11,11 @@ from pathlib import Path
 
 import pytest
 from driving import COMMAND, REPOSITORY, Workbench
+from hypothesis import settings
+
+# Random examples have a seed too: what fails once fails each time.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -34,6 +34,8 @@ REFRESH = 1.25
 """The law is learned anew each time that there are this many times the samples."""
 FINE = 193
 """Loads that may be asked for where nothing was recorded, evenly over the range on its scale."""
+ONE_LOAD = 1e-9
+"""Length in log wl that a range of a single load is given."""
 LOADS = 48
 """Loads that are looked at for each configuration."""
 LOOKED_AT = 48
@@ -141,7 +143,7 @@ class PooledSampler(Explorer):
         assert self._model is not None
         law = self._model.law_
         low = math.log(min(grid[0] for grid in self._grids))
-        high = math.log(max(grid[-1] for grid in self._grids))
+        high = max(math.log(max(grid[-1] for grid in self._grids)), low + ONE_LOAD)
         self._loads_x = np.linspace(low, high, LOADS)
         self._drift = np.zeros((len(self._rows), LOADS))
         if law.field is not None:
@@ -207,7 +209,7 @@ class PooledSampler(Explorer):
         numbers = self._unit()
         low = math.log(min(grid[0] for grid in self._grids))
         high = math.log(max(grid[-1] for grid in self._grids))
-        span = max(high - low, 1e-9)
+        span = max(high - low, ONE_LOAD)
         taken = np.array(
             [
                 [*numbers[place], (math.log(wl) - low) / span]
