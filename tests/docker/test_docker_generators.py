@@ -80,9 +80,9 @@ async def test_a_valid_sample(
         counted = served(session) - before - 1
         samples.append(judged(drive, name, vcpu, wl, load, kpi))
         in_flight = np.count_nonzero(~drive.records.finished)
-        # wrk drives for whole seconds, up to a half beyond its load here; the others' clients
-        # begin a request or two more than they report when their time is up.
-        beyond = (0.5 / 4.5 if generator == "wrk" else 0.01) * counted
+        # wrk drives for whole seconds, up to a half beyond its load here, in bursts of the quota;
+        # the others' clients begin a request or two more than they report when their time is up.
+        beyond = (0.7 / 4.5 if generator == "wrk" else 0.01) * counted
         assert 0 <= counted - np.count_nonzero(drive.records.succeeded) <= 2 * wl + 2 + beyond
         # hey tells time in steps of 0.1 ms, in which one client may end and begin.
         assert in_flight <= (load.connections if load.kind == "open" else wl + 2)
