@@ -25,9 +25,9 @@ FINAL = ("interpolation", "curve-fit", "pooled")
 """Models that are fitted to what samplers bought, where they are registered."""
 SAME = ("interpolation", "curve-fit")
 """Those of paper B's Fig. 12."""
-SHARE, QUICK_SHARE = 5, 40
+SHARE, QUICK_SHARE = 5, 60
 """Plays end at a fifth of the training set: a sampler that needs more has failed. Quick ones
-end at a fortieth, and uniform at a tenth."""
+end at a sixtieth, and uniform at a tenth."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Plan:
         whole = len(playing.problem(name).configurations) * len(playing.problem(name).grid_loads())
         recorded = ":" in name
         most = whole if recorded else whole // (QUICK_SHARE if quick else SHARE)
-        return Plan(
-            name, played, chosen, seeds, whole // 5 if quick and not recorded else whole, most
-        )
+        if not quick or recorded:
+            return Plan(name, played, chosen, seeds, whole, most)
+        return Plan(name, played, chosen, seeds, whole // 10, most)
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,13 @@ def measure(store: Store, plan: Plan, workers: int) -> Compared:
         for model, one in own.items():
             curves.setdefault((sampler, model), []).append(one)
     return Compared(plan, references, curves)
+
+
+def teach(store: Store, plans: Sequence[Plan], workers: int) -> None:
+    """The references of many problems side by side: one model is one process's work."""
+    jobs = [(plan.name, model) for plan in plans for model in plan.models]
+    with ProcessPoolExecutor(workers) as executor:
+        list(executor.map(partial(playing.reference_kept, store), *zip(*jobs, strict=True)))
 
 
 def _curves(
@@ -184,8 +191,14 @@ def printed(found: Compared) -> str:
             f"Reference: {name}, RMSE of log KPI {error:.3f} with the whole training set "
             f"({references}). {plan.seeds} seeds, median (quartiles); *never*: not within "
             f"{plan.most:,} samples, uniform not within {plan.whole:,}. *Error at the end*: at the "
-            f"last budget that was looked at, over the reference. *Of paper's*: of uniform "
-            f"sampling with the better of {' and '.join(same)}"
-            + (", which never does." if math.isinf(paper[0]) else f": {paper[0]:,.0f} samples."),
+            f"last budget that was looked at, over the reference." + _papers(same, paper[0]),
         ]
     )
+
+
+def _papers(same: Sequence[str], samples: float) -> str:
+    """What the column of the paper's models stands for, where any of them was fitted."""
+    if not same:
+        return ""
+    found = "which never does." if math.isinf(samples) else f"{samples:,.0f} samples."
+    return f" *Of paper's*: of uniform sampling with the better of {' and '.join(same)}: {found}"
