@@ -25,9 +25,9 @@ FINAL = ("interpolation", "curve-fit", "pooled")
 """Models that are fitted to what samplers bought, where they are registered."""
 SAME = ("interpolation", "curve-fit")
 """Those of paper B's Fig. 12."""
-SHARE, QUICK_SHARE = 5, 60
+SHARE, QUICK_SHARE = 5, 90
 """Plays end at a fifth of the training set: a sampler that needs more has failed. Quick ones
-end at a sixtieth, and uniform at a tenth."""
+end at a ninetieth, and uniform at a tenth."""
 
 
 @dataclass(frozen=True)
