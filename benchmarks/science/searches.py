@@ -1,4 +1,6 @@
-"""Breakpoint searches on the devices of `devices`: MLRsearch, bisection and ours, one protocol.
+"""Breakpoint searches on the devices of `devices`: the protocol, MLRsearch and bisection.
+
+Ours is in `ours`, so that what others took is not searched again when it changes.
 
 Every search is given the same range and goal, and returns a bracket; its error is that of the
 bracket's geometric middle, which favours those that state bounds only. A method has a time score
@@ -23,12 +25,13 @@ from MLRsearch import (
 )
 
 from science.devices import GOAL, HIGH, LOW, NOISES, Device, Fault, Kind, Noise, device
-from workbench.sampling.search import BreakpointSearch
 
 Bracket = tuple[float, float] | None
 """Bounds of the breakpoint; None where the search refuses to answer."""
 Search = Callable[[Device, float], Bracket]
 """Of a device at a relative width."""
+GridSearch = Callable[[list[Device], float], list[Bracket]]
+"""Of a grid of devices, by rising allocation."""
 WITHIN, COVERED = 0.9, 0.9
 OVERHEADS_S = (0.0, 0.5, 3.0, 15.0)
 WIDTHS = (0.05, 0.005)
@@ -69,7 +72,8 @@ def mlrsearch(
         )
         config = Config()
         config.goals = (goal,)
-        config.max_load, config.min_load = high, low
+        # In this order: each is checked against the other, at first against its default.
+        config.min_load, config.max_load = low, high
         config.warmup_duration = 0.0
         config.search_duration_max = 1200.0
         try:
@@ -102,13 +106,6 @@ def bisection(seconds: float) -> Search:
     return search
 
 
-def ours(driven: Device, width: float) -> Bracket:
-    """Without anything known beforehand."""
-    return drive(
-        BreakpointSearch(LOW, HIGH, width=width, goal=GOAL, overhead_s=driven.overhead_s), driven
-    )
-
-
 MLR_A, MLR_E = mlrsearch(1.0, 1.0, 21.0, 0.5), mlrsearch(1.0, 30.0, 30.0, 0.0)
 SEARCHES: dict[str, Search] = {
     "MLRsearch A": MLR_A,
@@ -116,18 +113,7 @@ SEARCHES: dict[str, Search] = {
     "RFC 2544": mlrsearch(1.0, 60.0, 60.0, 0.0),
     "bisection 1 s": bisection(1.0),
     "bisection 30 s": bisection(30.0),
-    "ours": ours,
 }
-
-
-def drive(search: BreakpointSearch, driven: Device) -> Bracket:
-    """Ask and tell until there is nothing more to ask; what is not "found" is refused."""
-    while (asked := search.ask()) is not None:
-        load, seconds = asked
-        sent, answered = driven.trial(load, seconds)
-        search.tell(load, seconds, sent, answered)
-    found = search.found
-    return (found.low, found.high) if found and found.outcome == "found" else None
 
 
 class Searched(msgspec.Struct, frozen=True):
@@ -182,22 +168,21 @@ class Cell:
 
 
 def cell(
-    name: str, kind: Kind, noise: Noise, width: float, devices: int, overhead_s: float = 0.0
+    search: Search, kind: Kind, noise: Noise, width: float, devices: int, overhead_s: float = 0.0
 ) -> Cell:
     """One method on `devices` devices of a kind."""
     found = [
-        searched(SEARCHES[name], device(kind, noise, seed, overhead_s), width)
-        for seed in range(devices)
+        searched(search, device(kind, noise, seed, overhead_s), width) for seed in range(devices)
     ]
     return Cell(width, found)
 
 
-def faulty(name: str, fault: Fault, devices: int, width: float = 0.05) -> tuple[int, int, int]:
+def faulty(search: Search, fault: Fault, devices: int, width: float = 0.05) -> tuple[int, int, int]:
     """Searches that were right, that refused and that were silently wrong under a fault."""
     right = refused = 0
     for seed in range(devices):
         driven = device("hard knee", NOISES[1], seed, fault=fault)
-        bracket = SEARCHES[name](driven, width)
+        bracket = search(driven, width)
         if bracket is None:
             refused += 1
         elif bracket[0] / (1.0 + width) <= driven.truth <= bracket[1] * (1.0 + width):
@@ -228,7 +213,7 @@ def neighbours(seed: int, noise: Noise, overhead_s: float = 0.0) -> list[Device]
     ]
 
 
-def cold(search: Search) -> Callable[[list[Device], float], list[Bracket]]:
+def cold(search: Search) -> GridSearch:
     """Every configuration from scratch."""
     return lambda devices, width: [search(one, width) for one in devices]
 
@@ -247,45 +232,20 @@ def warm_mlrsearch(devices: list[Device], width: float) -> list[Bracket]:
     return found
 
 
-def warm_ours(devices: list[Device], width: float) -> list[Bracket]:
-    """Ours with what the neighbours' results predict, the first from scratch."""
-    found: list[Bracket] = []
-    for place, one in enumerate(devices):
-        prior = _predicted(found, place)
-        search = BreakpointSearch(
-            LOW, HIGH, width=width, goal=GOAL, overhead_s=one.overhead_s, prior=prior
-        )
-        found.append(drive(search, one))
-    return found
-
-
-def _predicted(found: Sequence[Bracket], place: int) -> tuple[float, float] | None:
-    """Middle and log standard deviation: a line through the logs of the last two."""
-    known = [(math.log(VCPUS[i]), 0.5 * math.log(b[0] * b[1])) for i, b in enumerate(found) if b]
-    if not known:
-        return None
-    (x1, y1) = known[-1]
-    slope, sd = 1.0, 0.3
-    if len(known) > 1:
-        xs, ys = (np.array(v) for v in zip(*known, strict=True))
-        slope, sd = float(np.polyfit(xs, ys, 1)[0]), 0.2
-    return math.exp(y1 + slope * (math.log(VCPUS[place]) - x1)), sd
-
-
-GRIDS: dict[str, Callable[[list[Device], float], list[Bracket]]] = {
+GRIDS: dict[str, GridSearch] = {
     "MLRsearch A, each from scratch": cold(MLR_A),
     "MLRsearch A, neighbour's range": warm_mlrsearch,
-    "ours, each from scratch": cold(ours),
-    "ours, neighbours' prediction": warm_ours,
 }
 
 
-def grid_cell(name: str, noise: Noise, width: float, grids: int, overhead_s: float = 0.0) -> Cell:
+def grid_cell(
+    search: GridSearch, noise: Noise, width: float, grids: int, overhead_s: float = 0.0
+) -> Cell:
     """A way to search grids; every configuration counts, the neighbour that paid included."""
     found: list[Searched] = []
     for seed in range(grids):
         devices = neighbours(seed, noise, overhead_s)
-        brackets = GRIDS[name](devices, width)
+        brackets = search(devices, width)
         for one, bracket in zip(devices, brackets, strict=True):
             found.append(searched(_already(bracket), one, width))
     return Cell(width, found)
@@ -300,15 +260,16 @@ SWEPT: dict[str, tuple[tuple[Search, float], ...]] = {
         (mlrsearch(1.0, 1.0, total, 0.5), 0.005) for total in (1.0, 3.0, 5.0, 11.0, 21.0, 60.0)
     ),
     "bisection": tuple((bisection(seconds), 0.005) for seconds in (1.0, 3.0, 10.0, 30.0)),
-    "ours": tuple((ours, width) for width in (0.1, 0.05, 0.02, 0.01)),
 }
 """Each method swept by what it offers: sum of durations, seconds of a trial, width."""
 
 
-def time_and_error(name: str, devices: int, noise: Noise) -> list[tuple[float, float]]:
+def time_and_error(
+    settings: Sequence[tuple[Search, float]], devices: int, noise: Noise
+) -> list[tuple[float, float]]:
     """Median seconds of load and the 90th percentile of the error in per cent, per setting."""
     points = []
-    for search, width in SWEPT[name]:
+    for search, width in settings:
         found = [
             searched(search, device("hard knee", noise, seed), width) for seed in range(devices)
         ]

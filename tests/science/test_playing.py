@@ -40,7 +40,7 @@ def test_a_perfect_model_errs_by_the_noise_alone(small: Surface) -> None:
 
 def test_a_quick_comparison_prints_a_table(small: Surface, tmp_path: Path) -> None:
     plan = Plan(small.name, ("uniform", "bisection"), ("interpolation", "curve-fit"), 1, 384, 96)
-    found = comparing.measure(Store(tmp_path), plan, 1)
+    found = comparing.measure(Store(tmp_path, tmp_path), plan, 1)
     name, error = found.reference
     assert name in plan.models
     assert 0.1 < error < 1.0
@@ -48,7 +48,7 @@ def test_a_quick_comparison_prints_a_table(small: Surface, tmp_path: Path) -> No
     assert printed.count("\n| uniform |") == 1 == printed.count("\n| bisection |")
     # Nothing is played or fitted again: the store answers, and says the same.
     before = sorted(p.stat().st_mtime_ns for p in tmp_path.rglob("*.jsonl"))
-    assert comparing.printed(comparing.measure(Store(tmp_path), plan, 1)) == printed
+    assert comparing.printed(comparing.measure(Store(tmp_path, tmp_path), plan, 1)) == printed
     assert sorted(p.stat().st_mtime_ns for p in tmp_path.rglob("*.jsonl")) == before
 
 

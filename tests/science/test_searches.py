@@ -3,8 +3,9 @@
 import math
 
 import pytest
-from science import searches
+from science import ours, racing, searches
 from science.devices import GOAL, KINDS, NOISES, Device, device, truth_ratio
+from science.stored import Store
 
 LONG_S = 4_000.0
 
@@ -42,20 +43,20 @@ def test_trials_cost_their_overhead() -> None:
 
 @pytest.mark.parametrize("name", ["MLRsearch A", "MLRsearch E", "bisection 1 s"])
 def test_baselines_find_a_noiseless_knee(name: str) -> None:
-    found = searches.cell(name, "hard knee", NOISES[0], 0.05, 5)
+    found = searches.cell(searches.SEARCHES[name], "hard knee", NOISES[0], 0.05, 5)
     assert found.fair
     assert found.coverage == 1.0
 
 
 def test_mlrsearch_costs_what_its_authors_package_costs() -> None:
     """28 trials and seconds in the package's own run of research/peers.md, the warm-up included."""
-    found = searches.cell("MLRsearch A", "hard knee", NOISES[0], 0.05, 10)
+    found = searches.cell(searches.MLR_A, "hard knee", NOISES[0], 0.05, 10)
     assert 26 <= found.spent() <= 29
     assert found.spent("trials") == found.spent()
 
 
 def test_a_method_that_misses_the_quality_has_no_time() -> None:
-    found = searches.cell("bisection 1 s", "hard knee", NOISES[2], 0.05, 10)
+    found = searches.cell(searches.bisection(1.0), "hard knee", NOISES[2], 0.05, 10)
     assert not found.fair
     row = searches.table_rows([("hard knee", "3 %", [found])])[0]
     assert row[2].startswith("- ·")
@@ -68,4 +69,34 @@ def test_a_refusal_is_an_infinite_error() -> None:
 
 
 def test_truth_of_a_soft_knee_lies_below_the_capacity() -> None:
-    assert truth_ratio("soft knee", 0.0) < 0.95 < truth_ratio("hard knee", 0.0)
+    assert truth_ratio("soft knee", 0.0)[0] < 0.95 < truth_ratio("hard knee", 0.0)[0]
+
+
+def test_mlrsearch_takes_a_neighbours_range_below_its_own_default() -> None:
+    """Its package checks a range against 9,001/s until told otherwise."""
+    devices = searches.neighbours(1, NOISES[0])
+    found = searches.warm_mlrsearch(devices, 0.05)
+    assert len(found) == len(devices)
+    assert all(found)
+
+
+def test_our_search_is_learns_from_neighbours_on_a_grid() -> None:
+    found = searches.grid_cell(ours.warm_ours, NOISES[1], 0.05, 1)
+    assert found.coverage == 1.0
+    assert found.spent() <= 8.0
+
+
+def test_a_refusal_is_kept_and_not_searched_again(tmp_path, monkeypatch) -> None:
+    job = racing.Job("cell", "ours", repetitions=1)
+    refused = searches.Searched(math.inf, False, 3, 4.0, 5.0)
+    monkeypatch.setattr(racing, "do", lambda job: racing.Done(job, [refused]))
+    racing.kept(Store(tmp_path), job)
+    monkeypatch.delattr(racing, "do")
+    assert racing.kept(Store(tmp_path), job).found == [refused]
+
+
+def test_rows_where_a_search_takes_minutes_have_fewer_devices() -> None:
+    jobs = racing.jobs(50, 6)
+    assert len(jobs) == len(set(jobs))
+    cells = [job for job in jobs if job.what == "cell"]
+    assert {job.repetitions for job in cells if job.width == 0.005} == {20}
