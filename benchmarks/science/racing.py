@@ -5,19 +5,25 @@ What was searched is kept by method and by the code that searched, cell by cell.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 import msgspec
 
-from science import searches, tables
+from science import ours, searches, tables
 from science.devices import FAULTS, KINDS, NOISES
 from science.report import save
-from science.searches import GRIDS, OVERHEADS_S, SEARCHES, VCPUS, WIDTHS, Cell, Searched
+from science.searches import OVERHEADS_S, VCPUS, WIDTHS, Cell, Searched
 from science.stored import Store, digest
 from science.svg import Series, lines
 
+SEARCHES = {**searches.SEARCHES, **ours.SEARCHES}
+GRIDS = {**searches.GRIDS, **ours.GRIDS}
+SWEPT = {**searches.SWEPT, **ours.SWEPT}
+REFUSED = -1.0
+"""The error of a refusal in the store: JSON knows no infinity."""
 KNEE, USUAL = "hard knee", 1
 """The device and the noise of tables that show one of each."""
 
@@ -43,81 +49,121 @@ class Done(msgspec.Struct, frozen=True):
 def do(job: Job) -> Done:
     """The searches of a job."""
     if job.what == "fault":
-        counts = searches.faulty(job.method, FAULTS[job.number], job.repetitions, job.width)
+        counts = searches.faulty(
+            SEARCHES[job.method], FAULTS[job.number], job.repetitions, job.width
+        )
         return Done(job, counts=list(counts))
     if job.what == "grid":
         noise = NOISES[job.number]
-        cell = searches.grid_cell(job.method, noise, job.width, job.repetitions, job.overhead_s)
+        grid = GRIDS[job.method]
+        cell = searches.grid_cell(grid, noise, job.width, job.repetitions, job.overhead_s)
         return Done(job, list(cell.found))
     if job.what == "swept":
-        way = searches.time_and_error(job.method, job.repetitions, NOISES[job.number])
+        way = searches.time_and_error(SWEPT[job.method], job.repetitions, NOISES[job.number])
         return Done(job, counts=[figure for point in way for figure in point])
     kind = KINDS[[str(k) for k in KINDS].index(job.kind)]
     noise = NOISES[job.number]
-    cell = searches.cell(job.method, kind, noise, job.width, job.repetitions, job.overhead_s)
+    search = SEARCHES[job.method]
+    cell = searches.cell(search, kind, noise, job.width, job.repetitions, job.overhead_s)
     return Done(job, list(cell.found))
 
 
 def kept(store: Store, job: Job) -> Done:
     """A job, from the store where the same code did it."""
-    key = f"searches/{job.method.replace(' ', '-')}-{digest('science.searches')}"
+    code = "science.ours" if job.method.startswith("ours") else "science.searches"
+    key = f"searches/{job.method.replace(' ', '-')}-{digest(code)}"
     for known in store.lines(key, Done):
         if known.job == job:
-            return known
+            return _with_errors(known, REFUSED, math.inf)
     done = do(job)
-    store.add(key, done)
+    store.add(key, _with_errors(done, math.inf, REFUSED))
     return done
+
+
+def _with_errors(done: Done, old: float, new: float) -> Done:
+    """One figure for another among the errors."""
+    found = [
+        msgspec.structs.replace(one, error=new) if one.error == old else one for one in done.found
+    ]
+    return msgspec.structs.replace(done, found=found)
+
+
+def jobs(devices: int, grids: int) -> list[Job]:
+    """All that the tables need, each once."""
+    return [
+        *(job for w in WIDTHS for job in _cells(w, devices)),
+        *_overheads(devices),
+        *(Job("grid", m, number=n, repetitions=grids) for m in GRIDS for n in range(len(NOISES))),
+        *(Job("fault", m, number=f, repetitions=_few(devices))
+          for m in SEARCHES for f in range(len(FAULTS))),
+        *(Job("swept", m, repetitions=_few(devices)) for m in SWEPT),
+    ]  # fmt: skip
+
+
+def _few(devices: int) -> int:
+    """Where a search takes minutes of load, or a row says less: two fifths of the devices."""
+    return max(2 * devices // 5, 1)
+
+
+def _cells(width: float, devices: int) -> list[Job]:
+    """By device, noise and method."""
+    count = devices if width == max(WIDTHS) else _few(devices)
+    return [
+        Job("cell", m, k, n, width, repetitions=count)
+        for k in KINDS for n in range(len(NOISES)) for m in SEARCHES
+    ]  # fmt: skip
+
+
+def _overheads(devices: int) -> list[Job]:
+    return [
+        Job("cell", m, overhead_s=o, repetitions=_few(devices))
+        for m in SEARCHES for o in OVERHEADS_S
+    ]  # fmt: skip
 
 
 def report(store: Store, workers: int, devices: int, grids: int) -> str:
     """All tables and the figure."""
-    methods, noises = tuple(SEARCHES), range(len(NOISES))
-    cells = [
-        Job("cell", m, k, n, w, repetitions=devices)
-        for w in WIDTHS for k in KINDS for n in noises for m in methods
-    ]  # fmt: skip
-    overheads = [
-        Job("cell", m, overhead_s=o, repetitions=devices) for m in methods for o in OVERHEADS_S
-    ]
-    gridded = [Job("grid", m, number=n, repetitions=grids) for m in GRIDS for n in noises]
-    faults = [
-        Job("fault", m, number=f, repetitions=devices) for m in methods for f in range(len(FAULTS))
-    ]
-    swept = [Job("swept", m, repetitions=devices) for m in searches.SWEPT]
-    jobs = [*cells, *overheads, *gridded, *faults, *swept]
+    methods = tuple(SEARCHES)
+    wanted = jobs(devices, grids)
     with ProcessPoolExecutor(workers) as executor:
-        done = dict(zip(jobs, executor.map(partial(kept, store), jobs), strict=True))
+        done = dict(zip(wanted, executor.map(partial(kept, store), wanted), strict=True))
+    overheads = _overheads(devices)
+    gridded, faults, swept = (
+        [job for job in wanted if job.what == what] for what in ("grid", "fault", "swept")
+    )
 
     def cell(job: Job) -> Cell:
         return Cell(job.width, done[job].found)
 
     parts: list[str] = []
     for width in WIDTHS:
+        own = [cell(job) for job in _cells(width, devices)]
         rows = [
-            (k, NOISES[n].name, [cell(Job("cell", m, k, n, width, 0.0, devices)) for m in methods])
-            for k in KINDS
-            for n in noises
+            (job.kind, NOISES[job.number].name, own[place : place + len(methods)])
+            for place, job in enumerate(_cells(width, devices))
+            if job.method == methods[0]
         ]
         parts += [
-            f"Width {100 * width:g} %, {devices} devices a row: seconds of load, median (p90), "
-            "where p90 of the error is within the width and coverage at least 90 %; p90 of the "
-            "error; coverage.",
+            f"Width {100 * width:g} %, {len(own[0].found)} devices a row: seconds of load, median "
+            "(p90), where p90 of the error is within the width and coverage at least 90 %; p90 of "
+            "the error; coverage.",
             tables.table(["device", "noise", *methods], searches.table_rows(rows)),
         ]
     parts += [
-        "Overhead per trial, charged (hard knee, 1 %, width 5 %):",
+        f"Overhead per trial, charged (hard knee, 1 %, width 5 %, {_few(devices)} devices):",
         _by_method(
             [f"{o:g} s" for o in OVERHEADS_S],
             methods,
             [_wall(cell(job)) for job in overheads],
         ),
-        f"Grids of {len(VCPUS)} configurations, per configuration, neighbours charged (width 5 %):",
+        f"{grids} grids of {len(VCPUS)} configurations, per configuration, neighbours charged "
+        "(hard knee, width 5 %):",
         _by_method(
             [noise.name for noise in NOISES],
             tuple(GRIDS),
             [searches.table_rows([("", "", [cell(job)])])[0][2] for job in gridded],
         ),
-        "Faults (hard knee, 1 %, width 5 %):",
+        f"Faults (hard knee, 1 %, width 5 %, {_few(devices)} devices):",
         _by_method(
             FAULTS,
             methods,

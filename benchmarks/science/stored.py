@@ -2,7 +2,9 @@
 played again and nothing else is.
 
 A file of JSON lines per name and digest. The digest is of a module and of every module of ours
-that it imports, wherever in its text: lazy imports count.
+that it imports, wherever in its text: lazy imports count. What takes hours and does not depend on
+the machine, references and curves, stands in the tree: `rm -r benchmarks/results/science` before a
+run plays everything anew.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".cache" / "bench-science"
+KEPT = ROOT / "benchmarks" / "results" / "science"
+IN_TREE = ("references/", "curves/")
+"""Results of one digest are the same on every machine; these stand in the tree."""
 OURS = ("workbench.models", "workbench.sampling", "science", "workbench_")
 """Packages whose text decides a result; words and plugins of the house do not."""
 
@@ -69,21 +74,21 @@ def digest(*modules: str) -> str:
 
 
 class Store:
-    """Lines by name below `folder`."""
+    """Lines by name below `folder`; those of `IN_TREE` below `kept`."""
 
-    def __init__(self, folder: Path = CACHE) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path = CACHE, kept: Path = KEPT) -> None:
+        self.folder, self.kept = folder, kept
 
     def add(self, name: str, line: Any) -> None:
         """One result; whole lines only, so that two processes may add at once."""
-        path = self.folder / f"{name}.jsonl"
+        path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
             file.write(msgspec.json.encode(line) + b"\n")
 
     def lines(self, name: str, kind: type[T]) -> Iterator[T]:
         """In the order stored; a last one that was cut short by a kill is passed over."""
-        path = self.folder / f"{name}.jsonl"
+        path = self._path(name)
         if not path.exists():
             return
         for line in path.read_bytes().splitlines():
@@ -91,3 +96,7 @@ class Store:
                 yield msgspec.json.decode(line, type=kind)
             except msgspec.DecodeError:
                 continue
+
+    def _path(self, name: str) -> Path:
+        folder = self.kept if name.startswith(IN_TREE) else self.folder
+        return folder / f"{name.replace(':', '/')}.jsonl"
