@@ -6,12 +6,12 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 
-from chain_science import case_study, figures, grids, recommending, report
+from chain_science import capacities, case_study, figures, grids, recommending, report
 from chain_science.canaries import Error, errors_of
 from chain_science.grids import Grid
 from chain_science.stored import LAB, MODELS, digest, kept
 
-PARTS = ("canaries", "recommendations", "case-study", "figures")
+PARTS = ("capacities", "canaries", "recommendations", "case-study", "figures")
 KPIS = ("mean_ms", "p95_ms")
 SIMULATED = ("simulated-closed", "simulated-kept")
 FIGURE_SEEDS = 3
@@ -37,6 +37,10 @@ def main() -> None:
             report.publish(name, text)
 
     parts = given.parts.split(",")
+    if "capacities" in parts:
+        every = (grid for name in names for grid in _grids(name, seeds))
+        found = (one for grid in every for one in capacities.saturations(grid))
+        section("capacities", lambda: capacities.report(list(found)))
     if "canaries" in parts:
         section("canaries", lambda: report.canaries(_errors(names, seeds)))
     if "recommendations" in parts:

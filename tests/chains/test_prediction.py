@@ -11,10 +11,11 @@ from known_profiles import CLOSED, Known, at, carried, named, overload, part
 from synthetic_function import CONFIGURATION, OPEN, RATE, TARGET, make_sample
 
 from workbench.chains.composition import ChainForecaster
+from workbench.chains.demand import DEMAND, cpu_demand
 from workbench.chains.parts import Part
 from workbench.chains.prediction import predict
 from workbench.chains.rules import WeakestLink
-from workbench.chains.usage import DEMAND, ExpectedUsage, cpu_demand
+from workbench.chains.usage import ExpectedUsage
 from workbench.domain import codec
 from workbench.domain.chains import ChainPrediction
 from workbench.domain.errors import DataError

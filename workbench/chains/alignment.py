@@ -15,9 +15,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.chains.demand import carried, loses
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWorkload
 from workbench.domain.samples import Sample
+from workbench.models.base import Floats
 from workbench.models.forecast import Forecast, Forecaster, Points
 from workbench.models.selection import stated
 from workbench.models.table import Table, table_of
@@ -40,10 +42,19 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Measured:
-    """The samples of a chain that state one KPI: their table, and their places in its order."""
+    """The samples of a chain that state one KPI: their table, and their places in its order.
+
+    Attributes
+    ----------
+    carried : requests or packets per second that came through, of shape (n,); NaN where that is not
+        stated, or where what was lost has cost CPU, too.
+    cores : by function, what it used, of shape (n,); NaN where that was not measured.
+    """
 
     table: Table
     points: tuple[tuple[Configuration, float], ...]
+    carried: Floats
+    cores: Mapping[str, Floats]
 
     def __len__(self) -> int:
         return len(self.table)
@@ -51,7 +62,8 @@ class Measured:
     def take(self, chosen: Bools) -> Measured:
         """The chosen samples only; `chosen` is of shape (n,)."""
         kept = tuple(point for point, yes in zip(self.points, chosen, strict=True) if yes)
-        return Measured(self.table.take(chosen), kept)
+        cores = {vnf: used[chosen] for vnf, used in self.cores.items()}
+        return Measured(self.table.take(chosen), kept, self.carried[chosen], cores)
 
     @property
     def noise(self) -> float:
@@ -75,7 +87,18 @@ def measured(
     """Valid samples of a chain that state the KPI. Raises `DataError` as `table_of` does."""
     table = table_of(chain, samples, kpi=kpi, kpi_max=kpi_max, primary=primary)
     used = [s for s in samples if s.point.target == chain and stated(s, kpi)]
-    return Measured(table, tuple((s.point.configuration, s.point.wl) for s in used))
+    components = dict.fromkeys(name for s in used for name in s.usage)
+    return Measured(
+        table,
+        tuple((s.point.configuration, s.point.wl) for s in used),
+        np.array([math.nan if loses(s) else carried(s) or math.nan for s in used]),
+        {c: np.array([_cores(s, c) for s in used]) for c in components},
+    )
+
+
+def _cores(sample: Sample, component: str) -> float:
+    used = sample.usage.get(component)
+    return math.nan if used is None else used.cpu_cores
 
 
 # ------------------------------------------------------------------------- which of them

@@ -26,7 +26,7 @@ from workbench.domain.retraining import (
     StepVerdict,
 )
 from workbench.domain.samples import Estimate, Sample
-from workbench.models.forecast import Forecaster
+from workbench.models.forecast import Forecast, Forecaster
 from workbench.models.scales import figure, log_kpi
 from workbench.models.selection import stated
 
@@ -142,6 +142,7 @@ class Canary:
         self.plan = plan
         self._learner = learner
         self._forecaster: Forecaster | None = None
+        self._in_force: Forecaster | None = None
         self._taken: Counter[float] = Counter()
         for sample in earlier:
             self._count(sample.point)
@@ -153,9 +154,15 @@ class Canary:
         self._ending: CanaryEnding | None = None
         self._pending: CanaryAsk | None = None
         self._learn()
+        self._in_force = self._forecaster
         self._advance()
 
     # ------------------------------------------------------------------ what is to be known
+
+    @property
+    def forecaster(self) -> Forecaster | None:
+        """The model of what was kept so far."""
+        return self._forecaster
 
     @property
     def steps(self) -> tuple[CanaryStep, ...]:
@@ -230,9 +237,12 @@ class Canary:
 
     def _step(self, ask: CanaryAsk, sample: Sample, verdict: StepVerdict, note: str = "") -> None:
         kpi = self._forecaster.kpi if self._forecaster is not None else ""
-        value = sample.kpis.get(kpi)
+        value, wl = sample.kpis.get(kpi), sample.point.wl
+        before: Estimate | None = None
+        if self._in_force is not None:
+            before = _estimate(self._in_force.forecast([(self.plan.configuration, wl)]))
         self._steps.append(
-            CanaryStep(ask.number, sample.id, sample.point.wl, verdict, ask.forecast, note, value)
+            CanaryStep(ask.number, sample.id, wl, verdict, ask.forecast, note, value, before)
         )
 
     def _passed(self, sample: Sample) -> str:
@@ -324,15 +334,15 @@ class Canary:
             return None, ""
         kpi = self._forecaster.kpi
         said = self._forecaster.forecast([(self.plan.configuration, wl)])
-        mean, low, high = (math.exp(float(v[0])) for v in (said.mean, said.low, said.high))
+        expected = _estimate(said)
         for guard in self.plan.guards:
             if guard.kpi != kpi:
                 continue
             below = float(said.probability_below(log_kpi(kpi, guard.limit))[0])
             holds = below if guard.direction == "<=" else 1.0 - below
             if holds < LEAST_PROBABILITY:
-                return Estimate(mean, low, high), f"{kpi} {figure(mean)} (guard {_text(guard)})"
-        return Estimate(mean, low, high), ""
+                return expected, f"{kpi} {figure(expected.value)} (guard {_text(guard)})"
+        return expected, ""
 
     def _count(self, point: OperatingPoint) -> None:
         same = (self.plan.chain, self.plan.configuration)
@@ -344,6 +354,12 @@ class Canary:
 def _key(wl: float) -> float:
     """Loads as sample ids name them."""
     return float(f"{wl:.6g}")
+
+
+def _estimate(said: Forecast) -> Estimate:
+    """The first of the points, in the KPI's unit."""
+    mean, low, high = (math.exp(float(bound[0])) for bound in (said.mean, said.low, said.high))
+    return Estimate(mean, low, high)
 
 
 def _text(guard: Sla) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
-from scipy.special import ndtri
 
 from workbench.chains.base import (
-    RATES,
     SHARES,
     ChainRule,
     LoadFamily,
@@ -18,88 +17,22 @@ from workbench.chains.base import (
     functions_of,
     think_ms_of,
 )
-from workbench.chains.deviates import uniforms
+from workbench.chains.capacity import CpuScale
 from workbench.chains.parts import Part, must_compose
-from workbench.chains.rules import (
-    BottleneckAndSum,
-    LeastThroughput,
-    default_rule,
-    lost,
-    must_apply,
-)
-from workbench.domain.parameters import Configuration
-from workbench.domain.topology import Node, Parallel, Series, Vnf
+from workbench.chains.rules import BottleneckAndSum, LeastThroughput, default_rule, must_apply
+from workbench.chains.standalone import NUDGES, WORSE, StandAlone, Worlds
+from workbench.domain.topology import Node
 from workbench.models.base import Floats
-from workbench.models.forecast import Bools, Forecast, Points
+from workbench.models.forecast import Forecast, Points
 from workbench.models.scales import SMALLEST_KPI, log_kpi
 
 DRAWS = 400
-
-WORSE = 1.1
-"""How much worse each function is made in turn, to see which one limits."""
-COLD = 1.4
-"""How much slower a function may be below the lowest load that it was profiled at (METHOD.md 11:
-R(1) = 1.4 R(4))."""
-FAR_WORSE = 10.0
-"""How much worse it may be anywhere else where its model extrapolates."""
 MATTERS = 0.1
 """Log change of the chain's figure from which on it matters that a function may be that wrong."""
-_NUDGES = 3
 
 _INTERVAL = (0.025, 0.975)
-_NODES = 5
 _AT_ONCE = 200
-_LEAST_PASSED = 1e-3
-
-
-@dataclass(frozen=True)
-class Worlds:
-    """The rows of `Figures`: in what ways the profiles may be right or wrong.
-
-    What is expected; each function made worse by `WORSE`, then each by `COLD`, then each by
-    `FAR_WORSE`; draws.
-
-    Attributes
-    ----------
-    expected : the number of rows before the draws.
-    deviates : standard normal, by profile, shape (rows,): 0 before the draws.
-    worse : factors on a function's figures, by instance name, shape (rows,): 1 in draws.
-    dependence : see `Figures`, shape (rows,).
-    """
-
-    expected: int
-    deviates: Mapping[str, Floats]
-    worse: Mapping[str, Floats]
-    dependence: Floats
-
-    @classmethod
-    def of(
-        cls,
-        parts: Mapping[str, Part],
-        names: Sequence[str],
-        kpi: str,
-        family: LoadFamily,
-        draws: int,
-        seed: int,
-    ) -> Worlds:
-        profiles = tuple(dict.fromkeys(parts[name].target for name in names))
-        expected = 1 + _NUDGES * len(names)
-        u = uniforms(draws, len(profiles) + 1, seed)
-        still = np.zeros(expected)
-        # Of a planned load that is lower than any profiled, no more is known to be carried.
-        cold = 1.0 if _is_carried(kpi, family) else COLD
-        worse = {}
-        for place, name in enumerate(names):
-            worse[name] = np.ones(expected + draws)
-            for turn, factor in enumerate((WORSE, cold, FAR_WORSE)):
-                row = 1 + turn * len(names) + place
-                worse[name][row] = 1.0 / factor if kpi in RATES else factor
-        return cls(
-            expected,
-            {p: np.concatenate([still, ndtri(u[:, place])]) for place, p in enumerate(profiles)},
-            worse,
-            np.concatenate([still, u[:, -1]]),
-        )
+_NO_SCALES: Mapping[str, CpuScale] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -144,6 +77,9 @@ class ChainForecaster:
     seed : int, default=0
     kpi_max : float, default=inf
         Ceiling of the KPI in its unit.
+    scales : mapping of str to CpuScale, optional
+        By instance name, CPU per request in the chain over that alone: the function is asked at
+        the load at which it was that busy alone. None for those that need what they need alone.
 
     Raises
     ------
@@ -163,8 +99,9 @@ class ChainForecaster:
         draws: int = DRAWS,
         seed: int = 0,
         kpi_max: float = math.inf,
+        scales: Mapping[str, CpuScale] = _NO_SCALES,
     ) -> None:
-        self.graph, self.parts, self.kpi = graph, parts, kpi
+        self.graph, self.parts, self.kpi, self.scales = graph, parts, kpi, scales
         self.load_model = must_compose(graph, parts, ())
         family = family_of(self.load_model)
         if rule is None:
@@ -177,8 +114,17 @@ class ChainForecaster:
             log_kpi(kpi, 0.0),
             math.log(min(kpi_max, 100.0 if kpi in SHARES else math.inf)),
         )
+        self._made_with = draws, seed, kpi_max
         names = [vnf.name for vnf in self.vnfs]
-        self._worlds = Worlds.of(parts, names, kpi, family, draws, seed)
+        self._worlds = Worlds.of(parts, names, kpi, family, draws, seed, scales)
+
+    def scaled(self, scales: Mapping[str, CpuScale]) -> ChainForecaster:
+        """The same chain, its functions asked by their CPU per request in it."""
+        draws, seed, kpi_max = self._made_with
+        return ChainForecaster(
+            self.graph, self.parts, self.kpi, self.rule,
+            draws=draws, seed=seed, kpi_max=kpi_max, scales=scales,
+        )  # fmt: skip
 
     @property
     def family(self) -> LoadFamily:
@@ -212,7 +158,7 @@ class ChainForecaster:
         drawn = logs[self._worlds.expected :]
         low, high = np.quantile(drawn, _INTERVAL, axis=0, method="hazen")
         slower, colder, far_worse = np.abs(logs[1 : self._worlds.expected] - mean).reshape(
-            _NUDGES, len(self.vnfs), -1
+            NUDGES, len(self.vnfs), -1
         )
         functions = {vnf.name: figures.alone(vnf.name, self.kpi) for vnf in self.vnfs}
         beyond = np.stack([functions[vnf.name].extrapolates for vnf in self.vnfs])
@@ -240,12 +186,20 @@ class TwoTerms:
     Raises as `ChainForecaster`.
     """
 
-    def __init__(self, graph: Node, parts: Mapping[str, Part], kpi: str) -> None:
+    def __init__(
+        self,
+        graph: Node,
+        parts: Mapping[str, Part],
+        kpi: str,
+        scales: Mapping[str, CpuScale] = _NO_SCALES,
+    ) -> None:
         self._rule = BottleneckAndSum()
-        self._chain = ChainForecaster(graph, parts, kpi, self._rule, draws=1)
+        self._chain = ChainForecaster(graph, parts, kpi, self._rule, draws=1, scales=scales)
         self.think_ms = think_ms_of(self._chain.load_model)
-        highest = (part.loads.get(kpi, (0.0, math.inf))[1] for part in parts.values())
-        self._highest = min(highest)
+        self._highest = min(
+            part.loads.get(kpi, (0.0, math.inf))[1] / (scales[name].factor if name in scales else 1)
+            for name, part in parts.items()
+        )
 
     def bottleneck(self, points: Points) -> Floats:
         """Log of max_i R_i, of shape (m,).
@@ -278,166 +232,3 @@ class TwoTerms:
         figures = self._chain.figures(points)
         slowest, added = self._rule.terms(self._chain.graph, self._chain.kpi, figures)
         return slowest[0], added[0]
-
-
-class StandAlone:
-    """`Figures` from the parts' forecasts. Of a planned load, what one loses spares the next.
-
-    Instances that share a profile, an allocation and a load are asked about once.
-
-    Attributes
-    ----------
-    loads : by function, of shape (rows, m), or (1, m) where all rows have the same.
-    """
-
-    def __init__(
-        self,
-        graph: Node,
-        parts: Mapping[str, Part],
-        worlds: Worlds,
-        family: LoadFamily,
-        points: Points,
-    ) -> None:
-        self._parts, self._worlds, self._family, self._points = parts, worlds, family, points
-        self._own: dict[str, list[Configuration]] = {}
-        self._twins: dict[str, str] = {}
-        self._told: dict[tuple[str, str, bool], Floats] = {}
-        self._asked: dict[tuple[str, str, bytes], Forecast] = {}
-        self.dependence = worlds.dependence
-        self.path_ms = min(part.path_ms for part in parts.values())
-        self.loads: dict[str, Floats] = {}
-        self._lead(graph, np.array([[wl for _, wl in points]]), last=True)
-
-    def loaded(self, vnf: str, kpi: str) -> Floats:
-        figures = self._at(vnf, kpi, idle=False)
-        if _is_carried(kpi, self._family):
-            # Below its lowest profiled load a model may know of no smaller throughput.
-            figures = np.minimum(figures, self.loads[vnf])
-        return self._nudged(vnf, kpi, figures)
-
-    def unloaded(self, vnf: str, kpi: str) -> Floats:
-        return self._nudged(vnf, kpi, self._at(vnf, kpi, idle=True))
-
-    def states(self, vnf: str, kpi: str) -> bool:
-        return kpi in self._parts[vnf].forecasters
-
-    def alone(self, vnf: str, kpi: str) -> Forecast:
-        """A function's own forecast at the loads that are expected to reach it."""
-        return self._forecast(vnf, kpi, self.loads[vnf][0])
-
-    def aside(self, vnf: str, kpi: str) -> Bools:
-        """Where a function extrapolates even at the lowest load that states its KPI, shape (m,)."""
-        lowest = self._parts[vnf].loads.get(kpi, (0.0, 0.0))[0]
-        return self._forecast(vnf, kpi, np.maximum(self.loads[vnf][0], lowest)).extrapolates
-
-    def own(self, vnf: str) -> list[Configuration]:
-        """Its configurations, under the names of its profile."""
-        if vnf not in self._own:
-            part = self._parts[vnf]
-            self._own[vnf] = [part.configuration(c, vnf) for c, _ in self._points]
-        return self._own[vnf]
-
-    def _twin(self, vnf: str) -> str:
-        """The first function that was asked about of those which nothing tells from this one."""
-        if vnf not in self._twins:
-            target, own, load = self._parts[vnf].target, self.own(vnf), self.loads[vnf]
-            self._twins[vnf] = next(
-                (
-                    other
-                    for other in dict.fromkeys(self._twins.values())
-                    if self._parts[other].target == target
-                    and self.own(other) == own
-                    and np.array_equal(self.loads[other], load)
-                ),
-                vnf,
-            )
-        return self._twins[vnf]
-
-    def _lead(self, node: Node, load: Floats, last: bool) -> Floats:
-        """Lead a load through the chain: what reaches each function, and what comes out.
-
-        Nothing is asked of what comes out `last`.
-        """
-        match node:
-            case Vnf(name):
-                self.loads[name] = load
-                return load if last or self._family == "closed" else self._passed(name, load)
-            case Series(parts):
-                for place, part in enumerate(parts):
-                    load = self._lead(part, load, last and place == len(parts) - 1)
-                return load
-            case Parallel(branches, shares):
-                split = zip(branches, shares, strict=True)
-                passed = [self._lead(branch, share * load, last) for branch, share in split]
-                return np.asarray(sum(np.broadcast_arrays(*passed), np.zeros(1)))
-
-    def _passed(self, vnf: str, load: Floats) -> Floats:
-        """What goes on to the next: all but what is lost, or, if that is not known, is carried."""
-        if self.states(vnf, "loss_pct"):
-            passed = load * (1.0 - lost(self._at(vnf, "loss_pct", idle=False), "loss_pct"))
-        else:
-            rate = next((kpi for kpi in RATES[:2] if self.states(vnf, kpi)), None)
-            if rate is None:
-                return load
-            passed = np.minimum(load, self._at(vnf, rate, idle=False))
-        # Something always passes: a load of zero has no logarithm.
-        passed = np.maximum(passed, _LEAST_PASSED * load)
-        return passed[:1] if np.ptp(passed, axis=0).max() == 0.0 else passed
-
-    def _nudged(self, vnf: str, kpi: str, figures: Floats) -> Floats:
-        factors = self._worlds.worse[vnf][:, None]
-        if kpi not in SHARES:
-            return figures * factors
-        # A loss at its floor is none, and a little more than none is none.
-        none = (lost(figures, kpi) == 0.0) & (factors < FAR_WORSE)
-        return np.asarray(np.where(none, figures, np.minimum(figures * factors, 100.0)))
-
-    def _at(self, vnf: str, kpi: str, idle: bool) -> Floats:
-        """A KPI of a function, of shape (rows, m), as drawn."""
-        vnf = self._twin(vnf)
-        key = vnf, kpi, idle
-        if key not in self._told:
-            part = self._parts[vnf]
-            z = self._worlds.deviates[part.target]
-            load = self.loads[vnf]
-            if idle:
-                load = np.full((1, load.shape[1]), part.lowest_wl)
-            told = self._forecast(vnf, kpi, load[0])
-            drawn = told.draws(z) if len(load) == 1 else self._along(vnf, kpi, load, z)
-            drawn[: self._worlds.expected] = told.mean
-            self._told[key] = np.exp(drawn)
-        return self._told[key]
-
-    def _along(self, vnf: str, kpi: str, load: Floats, z: Floats) -> Floats:
-        """Log KPI where every row has a load of its own.
-
-        Asking the model for all of them would be hundreds of times dearer: it is asked at a few
-        loads from the least to the largest of each point, and lines in logs do the rest.
-        """
-        logs = np.log(load)
-        low = logs.min(axis=0)
-        step = np.maximum(np.ptp(logs, axis=0), 1e-9) / (_NODES - 1)
-        nodes = np.exp(low + np.arange(_NODES)[:, None] * step)
-        told = self._forecast(vnf, kpi, nodes.ravel()).draws(z).reshape(-1, *nodes.shape)
-        place = np.clip((logs - low) / step, 0.0, _NODES - 1)
-        left = np.minimum(place.astype(np.int64), _NODES - 2)
-        share = place - left
-        lower, upper = (
-            np.take_along_axis(told, node[:, None, :], axis=1)[:, 0, :] for node in (left, left + 1)
-        )
-        return np.asarray((1.0 - share) * lower + share * upper)
-
-    def _forecast(self, vnf: str, kpi: str, loads: Floats) -> Forecast:
-        """At loads of shape (c * m,), the configurations of the m points c times over."""
-        vnf = self._twin(vnf)
-        key = vnf, kpi, loads.tobytes()
-        if key not in self._asked:
-            own = self.own(vnf) * (len(loads) // len(self._points))
-            points = list(zip(own, loads.tolist(), strict=True))
-            self._asked[key] = self._parts[vnf].forecasters[kpi].forecast(points)
-        return self._asked[key]
-
-
-def _is_carried(kpi: str, family: LoadFamily) -> bool:
-    """Whether a KPI is of the unit of a planned load, of which no more than all is carried."""
-    return family != "closed" and kpi in RATES[:2]

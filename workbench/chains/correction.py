@@ -8,11 +8,22 @@ what its order shares (`workbench.chains.shrinkage`).
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 
 import numpy as np
 
 from workbench.chains.alignment import Measured
-from workbench.chains.forms import AtSamples, Basis, Form, SlopeForm, Terms, TwoTermForm
+from workbench.chains.capacity import CpuScale
+from workbench.chains.forms import (
+    LITTLE_LEFT,
+    UNKNOWN_KAPPA,
+    AtSamples,
+    Basis,
+    Form,
+    SlopeForm,
+    Terms,
+    TwoTermForm,
+)
 from workbench.chains.residual import residual_of
 from workbench.chains.shrinkage import (
     MISFIT_GUESS,
@@ -41,6 +52,8 @@ CARRIED_SD = 0.05
 load, that moves it by so many times more."""
 CLEAR = 2.0
 """Log evidence by which a correction must beat the prediction as it is: about 7 to 1."""
+CPU_OF = "CPU per request of {}"
+"""How `TermChange` names a ratio; 1 is what the function needs alone."""
 _ENDS = (0.025, 0.5, 0.975)
 
 
@@ -73,6 +86,9 @@ class CorrectedForecaster:
     shared_sd : float
         What samples of one deployment share, as a log standard deviation; the host's own where it
         is known.
+    scales : mapping of str to CpuScale or None, optional
+        What the samples say of each function's CPU per request, None where they do not. By those
+        `prediction` and `terms` are asked already. Where all were measured, little is left for κ.
 
     Raises
     ------
@@ -93,8 +109,12 @@ class CorrectedForecaster:
         terms: Terms | None = None,
         *,
         shared_sd: float = SHARED_SD,
+        scales: Mapping[str, CpuScale | None] | None = None,
     ) -> None:
         self.kpi = prediction.kpi
+        scales = scales or {}
+        self.scales = {name: scale for name, scale in scales.items() if scale is not None}
+        all_known = bool(scales) and len(self.scales) == len(scales)
         self.prediction, self.seen, self.shared_sd = prediction, seen, shared_sd
         table = seen.table
         said = prediction.forecast(seen.points)
@@ -118,7 +138,7 @@ class CorrectedForecaster:
         form: Form = (
             SlopeForm(prediction, self._ends)
             if terms is None
-            else TwoTermForm(terms, seen, self.kpi)
+            else TwoTermForm(terms, seen, self.kpi, LITTLE_LEFT if all_known else UNKNOWN_KAPPA)
         )
         basis = form.lay(seen.points)
         self._form = form
@@ -150,6 +170,11 @@ class CorrectedForecaster:
         )
 
     @property
+    def changes_anything(self) -> bool:
+        """Whether it says anything but what the profiles say."""
+        return self.applied or any(scale.differs_from(1.0) for scale in self.scales.values())
+
+    @property
     def method(self) -> str:
         return self._form.name
 
@@ -159,7 +184,8 @@ class CorrectedForecaster:
         middles = [_middle(belief) for belief in (fit.common, *fit.own)]
         head = [float(self.applied), fit.shape, fit.misfit, *fit.taus]
         tail = [] if self._residual is None else [self._residual.coefficients]
-        return np.concatenate([head, *middles, *tail])
+        cpu = [[scale.log, scale.sd, scale.spread] for scale in self.scales.values()]
+        return np.concatenate([head, *middles, *tail, *cpu])
 
     @property
     def has_residual(self) -> bool:
@@ -172,8 +198,18 @@ class CorrectedForecaster:
         return tuple(Reach(configuration, wl) for configuration, wl in self._reach.items())
 
     def changes(self) -> tuple[TermChange, ...]:
-        """Each term before and after: of the order, then of each configuration."""
-        rows: list[TermChange] = []
+        """CPU per request of each function, as a ratio to that alone, and each term before and
+        after: of the order, then of each configuration."""
+        rows = [
+            TermChange(
+                CPU_OF.format(name),
+                None,
+                1.0,
+                scale.factor,
+                *scale.interval,
+            )
+            for name, scale in self.scales.items()
+        ]
         beliefs: list[tuple[Configuration | None, Belief]] = [(None, self._fit.common)]
         beliefs += [(c, self._fit.own[k]) for c, k in self._number.items()]
         for configuration, belief in beliefs:

@@ -23,6 +23,10 @@ _LEAST_SHARE = 0.05
 """Of the unloaded times, what is left of them whatever Δ takes away."""
 _WIDEST = 2.1
 """Largest |log κ| that is thought of."""
+UNKNOWN_KAPPA = Prior(0.15, 4.0, -_WIDEST, _WIDEST)
+LITTLE_LEFT = Prior(0.03, 4.0, -_WIDEST, _WIDEST, taus=(0.02, 0.06, 0.2), tau=0.03)
+"""How far log κ is thought to be from 0: where nothing says what CPU the functions need in the
+chain, and where it was measured and they are asked by it already."""
 _STRETCHES = np.linspace(-_WIDEST, _WIDEST, 29)
 """Log factors on the load at which the bottleneck is tabled."""
 
@@ -112,7 +116,9 @@ class TwoTermForm:
     shapes: tuple[float, ...] = (0.0, 0.125, 0.25)
     reach = REACH
 
-    def __init__(self, terms: Terms, seen: Measured, kpi: str) -> None:
+    def __init__(
+        self, terms: Terms, seen: Measured, kpi: str, kappa: Prior = UNKNOWN_KAPPA
+    ) -> None:
         self._terms, self._kpi, self._stretches = terms, kpi, _STRETCHES
         bottleneck, unloaded = self.lay(seen.points)
         if not (np.isfinite(bottleneck).all() and np.isfinite(unloaded).all()):
@@ -126,7 +132,7 @@ class TwoTermForm:
         self._reference = float(np.median(unloaded))
         largest = math.exp(float(seen.table.y.max())) / self._reference
         self.priors = (
-            Prior(0.15, 4.0, -_WIDEST, _WIDEST),
+            kappa,
             Prior(0.5, 1.0, -2.3, max(math.log1p(largest) + 0.5, 1.0)),
         )
 

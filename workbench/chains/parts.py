@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.chains.base import functions_of
+from workbench.chains.demand import CpuAlone
 from workbench.domain.errors import DataError, UsageError
 from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import Configuration, ParameterValue
@@ -32,6 +33,7 @@ class Part:
     loads : lowest and highest load of the samples that state a KPI, by KPI.
     path_ms : the unloaded time of the path from source to sink without the function, which is in
         its response times; 0 where it was not measured.
+    cpu : what it takes for what it carries; None where no sample says so.
     """
 
     target: str
@@ -44,6 +46,7 @@ class Part:
     profiled: Mapping[str, tuple[ParameterValue, ...]] = field(default_factory=dict)
     loads: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     path_ms: float = 0.0
+    cpu: CpuAlone | None = None
 
     def configuration(self, chain: Configuration, instance: str) -> Configuration:
         """Its own resources, under the names of its profile, and the chain's workload values."""
@@ -120,7 +123,15 @@ def part_of(
         {key: tuple(sorted(values, key=_order)) for key, values in profiled.items()},
         loads,
         min((s.bypass.mean_ms for s in used if s.bypass), default=0.0),
+        _cpu(target.name, functions[0].name, used),
     )
+
+
+def _cpu(target: str, vnf: str, samples: Sequence[Sample]) -> CpuAlone | None:
+    try:
+        return CpuAlone.of(target, vnf, samples)
+    except DataError:
+        return None  # CPU is told where it is known
 
 
 def parts_of(graph: Node, profiles: Iterable[Part]) -> dict[str, Part]:

@@ -67,11 +67,11 @@ def predict(
     DataError
         If the configuration lacks a parameter, or has a category that was never profiled.
     """
-    loads = _loads(primary, wl)
+    loads = loads_over(primary, LOADS, wl)
     here = loads.index(wl)
     along = chain.outlook([(configuration, load) for load in loads])
-    at_each = _limiting(chain, along, np.array(loads))
-    limits, limiting = _along(along, at_each), at_each[here]
+    at_each = limiting_at(chain, along, np.array(loads))
+    limits, limiting = limits_along(along, at_each), at_each[here]
     step, note = _next_step(chain, configuration, wl, limiting, allowed, model)
     curve = along.chain
     if model is not None:
@@ -86,15 +86,8 @@ def predict(
         value=_estimate(curve, here),
         functions=tuple(_functions(chain, along, configuration, here)),
         limiting=limiting,
-        takeovers=tuple(_takeovers(loads, limits, along.chain.extrapolates)),
-        curve=ChainCurve(
-            tuple(loads),
-            _figures(curve.mean),
-            _figures(curve.low),
-            _figures(curve.high),
-            limits,
-            tuple(curve.extrapolates.tolist()),
-        ),
+        takeovers=tuple(takeovers(loads, limits, along.chain.extrapolates)),
+        curve=curve_of(curve, loads, limits),
         next_step=step,
         extrapolates=bool(curve.extrapolates[here]),
         warnings=(*warnings, *_warnings(chain, configuration)),
@@ -102,20 +95,32 @@ def predict(
     )
 
 
-def _loads(primary: PrimaryWorkload, wl: float) -> list[float]:
-    """Loads over the range, by rising `wl`: those of the ends and `wl` itself exactly."""
-    low, high = min(primary.low, wl), max(primary.high, wl)
+def loads_over(primary: PrimaryWorkload, count: int, *exactly: float) -> list[float]:
+    """Loads over the range, by rising `wl`: those of the ends and of `exactly` are among them."""
+    low, high = min((primary.low, *exactly)), max((primary.high, *exactly))
     space = np.geomspace if primary.scale == "log" and low > 0.0 else np.linspace
-    loads = space(low, high, LOADS)
+    loads = space(low, high, count)
     loads[[0, -1]] = low, high
     if primary.integer:
         loads = np.round(loads)
-    loads = np.union1d(loads[loads > 0.0], [wl])
+    loads = np.union1d(loads[loads > 0.0], exactly)
     return [float(load) for load in loads]
 
 
-def _figures(logs: Floats) -> tuple[float, ...]:
-    return tuple(np.exp(logs).tolist())
+def curve_of(forecast: Forecast, loads: Sequence[float], limits: tuple[str, ...]) -> ChainCurve:
+    """The forecast at these loads, in the KPI's unit."""
+    extrapolates = tuple(forecast.extrapolates.tolist())
+    return ChainCurve(tuple(loads), *figures_of(forecast), limits, extrapolates)
+
+
+def figures_of(
+    forecast: Forecast,
+) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+    """Mean and interval in the KPI's unit."""
+    mean, low, high = (
+        tuple(np.exp(logs).tolist()) for logs in (forecast.mean, forecast.low, forecast.high)
+    )
+    return mean, low, high
 
 
 def _estimate(forecast: Forecast, place: int = 0) -> Estimate:
@@ -131,7 +136,9 @@ def _functions(
         part, forecast = chain.parts[vnf.name], along.functions[vnf.name]
         wl = float(along.loads[vnf.name][here])
         own = part.configuration(configuration, vnf.name)
-        outside = tuple(part.outside(own, wl, chain.kpi))
+        scale = chain.scales.get(vnf.name)
+        busy = wl if scale is None else wl * scale.factor
+        outside = tuple(part.outside(own, busy, chain.kpi))
         if forecast.extrapolates[here] and not outside:
             outside = ("no samples surround this combination",)
         yield FunctionFigure(
@@ -144,7 +151,7 @@ def _functions(
         )
 
 
-def _limiting(chain: ChainForecaster, outlook: Outlook, loads: Floats) -> list[str]:
+def limiting_at(chain: ChainForecaster, outlook: Outlook, loads: Floats) -> list[str]:
     """At each point the function with the largest effect; empty where none limits."""
     names = [vnf.name for vnf in chain.vnfs]
     effects = np.stack([outlook.effects[name] for name in names])
@@ -162,7 +169,7 @@ def _unlimited(chain: ChainForecaster, mean: Floats, loads: Floats) -> Bools:
     return np.zeros(len(mean), dtype=bool)
 
 
-def _along(outlook: Outlook, at_each: Sequence[str]) -> tuple[str, ...]:
+def limits_along(outlook: Outlook, at_each: Sequence[str]) -> tuple[str, ...]:
     """Who limits along the curve: who did before, unless another stands out."""
     limits: list[str] = []
     before = ""
@@ -175,7 +182,7 @@ def _along(outlook: Outlook, at_each: Sequence[str]) -> tuple[str, ...]:
     return tuple(limits)
 
 
-def _takeovers(
+def takeovers(
     loads: Sequence[float], limits: Sequence[str], extrapolates: Bools
 ) -> Iterator[Takeover]:
     """Half-way between the two points of the curve where the name changes."""
@@ -220,7 +227,7 @@ def _next_step(
         before,
         after,
         _estimate(value),
-        _limiting(chain, then, np.array([wl]))[0],
+        limiting_at(chain, then, np.array([wl]))[0],
         bool(value.extrapolates[0]),
     ), ""
 

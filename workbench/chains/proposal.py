@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from workbench.chains.alignment import Measured, measured
-from workbench.chains.correction import SHARED_SD, CorrectedForecaster
+from workbench.chains.capacity import scales_of
+from workbench.chains.composition import ChainForecaster, TwoTerms
+from workbench.chains.correction import CPU_OF, SHARED_SD, CorrectedForecaster
 from workbench.chains.forms import Terms
 from workbench.chains.trend import trained
 from workbench.domain.errors import DataError
@@ -28,12 +30,17 @@ from workbench.models.crossvalidation import ModelFactory
 from workbench.models.forecast import Forecaster
 from workbench.models.scores import log_errors, score, score_floor
 
+CPU = "cpu"
+"""Names the parameter of a correction that goes by CPU per request; older ones lack it."""
 FEWEST_POINTS = 3
 """Operating points from which one can be held out and the rest still be learned from."""
 SURELY = 1.64
 """Standard errors of the difference that held-out points must be better by: one side, 95 %."""
 CLEARLY = 0.1
 """Share of the error before that must be gained."""
+COUNTS = 0.05
+"""Share of what a function carries that a clear change of its CPU per request must come to: what
+windows carry scatters by as much (METHOD.md 6)."""
 WITHIN = 1.5
 """Times the noise that a prediction may be off and still be called within it."""
 NORMAL_MEDIAN = 1.4826
@@ -63,8 +70,30 @@ def correction(
     def train(seen: Measured) -> CorrectedForecaster:
         return CorrectedForecaster(prediction, seen, terms, shared_sd=shared_sd)
 
-    name = "correction-offset" if terms is None else "correction-two-terms"
-    return Method(name, train, {"shared_sd": shared_sd})
+    return Method(_correction(terms is not None), train, {"shared_sd": shared_sd})
+
+
+def correction_by_cpu(
+    chain: ChainForecaster, *, two_terms: bool, shared_sd: float = SHARED_SD
+) -> Method:
+    """The same, every function asked at the load at which it was alone as busy as it is here.
+
+    That is read off the samples' CPU per request (`chains.capacity`), whatever the KPI: models of
+    two KPIs of the same samples agree on it.
+    """
+
+    def train(seen: Measured) -> CorrectedForecaster:
+        known = scales_of(chain.graph, chain.parts, seen)
+        prediction = chain.scaled(known) if known else chain
+        terms = TwoTerms(chain.graph, chain.parts, chain.kpi, known) if two_terms else None
+        every = {vnf.name: known.get(vnf.name) for vnf in chain.vnfs}
+        return CorrectedForecaster(prediction, seen, terms, shared_sd=shared_sd, scales=every)
+
+    return Method(_correction(two_terms), train, {"shared_sd": shared_sd, CPU: "per request"})
+
+
+def _correction(two_terms: bool) -> str:
+    return "correction-two-terms" if two_terms else "correction-offset"
 
 
 def direct(name: str, factory: ModelFactory) -> Method:
@@ -116,12 +145,18 @@ def propose(
         test = measured(chain, held_out, kpi=kpi, kpi_max=kpi_max, primary=primary)
         after = model.forecast(test.points).mean
     else:
-        test, after = seen, _left_out(seen, method)
+        test, after = seen, left_out(seen, method)
     before = current.forecast(test.points).mean
     if not (np.isfinite(before).all() and np.isfinite(after).all()):
         raise DataError("says what is not finite", where=f"{chain}, {kpi}, {method.name}")
     noise = math.hypot(test.noise, shared_sd)
+    changes = _changes(model, current)
     gain, statement = _worth(kpi, test, before, after, model, noise)
+    if evidence := " ".join(_capacities(model, changes)):
+        # Where nothing queues, response times know nothing of capacity.
+        contradicted = not gain and _is_worse(kpi, test, before, after)
+        statement = _with_capacity(evidence, statement, gain, contradicted)
+        gain = gain or not contradicted
     sample_ids = seen.table.sample_ids
     return Proposal(
         id=_key(chain, kpi, based_on, method, sample_ids),
@@ -129,7 +164,7 @@ def propose(
         kpi=kpi,
         based_on=based_on,
         model=FittedModel(method.name, method.parameters, sample_ids, _coefficients(model)),
-        changes=_changes(model, current),
+        changes=changes,
         held_out="given" if held_out else "leave-one-load-out",
         before=_scores(kpi, test, before),
         after=_scores(kpi, test, after),
@@ -179,7 +214,7 @@ def refitted(
     return model
 
 
-def _left_out(seen: Measured, method: Method) -> Floats:
+def left_out(seen: Measured, method: Method) -> Floats:
     """Log KPI of each sample, by a model that was trained without its operating point."""
     points = seen.table.points
     numbers = np.unique(points)
@@ -211,8 +246,8 @@ def _worth(
     was, now = (log_errors(test.table.y, said, floor) for said in (before, after))
     better = was - now
     error = float(better.std(ddof=1)) / math.sqrt(len(better)) if len(better) > 1 else 0.0
-    applied = not isinstance(model, CorrectedForecaster) or model.applied
-    gain = applied and float(better.mean()) > max(SURELY * error, CLEARLY * float(was.mean()))
+    changes = not isinstance(model, CorrectedForecaster) or model.changes_anything
+    gain = changes and float(better.mean()) > max(SURELY * error, CLEARLY * float(was.mean()))
     # The root mean square is steadier in few samples, the median where one of them is wild.
     typical = min(float(np.sqrt(np.mean(np.square(was)))), NORMAL_MEDIAN * float(np.median(was)))
     if gain:
@@ -229,6 +264,40 @@ def _worth(
         f"The samples do not show a better model: the median error on {len(was)} held-out samples "
         f"is {_share(was)} before and {_share(now)} after. More loads may."
     )
+
+
+def _capacities(model: Forecaster, changes: Sequence[TermChange]) -> Iterator[str]:
+    """Of each function whose CPU per request clearly differs from what the model in force says."""
+    if not isinstance(model, CorrectedForecaster):
+        return
+    before = {change.name: change.before for change in changes if change.configuration is None}
+    for name, scale in model.scales.items():
+        was = before[CPU_OF.format(name)]
+        ratio, (low, high) = scale.factor, scale.interval
+        carries = was / ratio - 1.0
+        if not scale.differs_from(was) or abs(carries) < COUNTS:
+            continue
+        yield (
+            f"{name} needs {ratio:.2f} ({low:.2f} to {high:.2f}) times the CPU per request that it "
+            f"needs alone: it carries {abs(carries):.0%} {'more' if carries > 0.0 else 'less'} "
+            f"than the model in force says."
+        )
+
+
+def _is_worse(kpi: str, test: Measured, before: Floats, after: Floats) -> bool:
+    """Whether held-out points are clearly worse."""
+    floor = score_floor(kpi)
+    worse = log_errors(test.table.y, after, floor) - log_errors(test.table.y, before, floor)
+    error = float(worse.std(ddof=1)) / math.sqrt(len(worse)) if len(worse) > 1 else math.inf
+    return float(worse.mean()) > max(SURELY * error, CLEARLY)
+
+
+def _with_capacity(evidence: str, statement: str, gain: bool, contradicted: bool) -> str:
+    if gain:
+        return f"{statement} {evidence}"
+    if contradicted:
+        return f"{statement} Their CPU says otherwise: {evidence}"
+    return f"{evidence} Response times cannot show it at loads where nothing queues."
 
 
 def _share(errors: Floats) -> str:

@@ -41,12 +41,17 @@ _REACH = 14.0
 
 @dataclass(frozen=True)
 class Prior:
-    """Of a common coefficient: Student's t around 0, on a range."""
+    """Of a common coefficient: Student's t around 0, on a range.
+
+    `taus` are tried for what configurations differ by; before any sample it is thought to be `tau`.
+    """
 
     scale: float
     degrees: float
     low: float
     high: float
+    taus: tuple[float, ...] = TAUS
+    tau: float = TAU_GUESS
 
     def log_density(self, at: Floats) -> Floats:
         return student(at, self.scale, self.degrees)
@@ -145,15 +150,15 @@ def shrunk(family: Family, y: Floats, sd: Floats, groups: np.ndarray) -> Shrunk:
     leave; a wide misfit at first keeps every peak wider than a cell, whatever the shape.
     """
     own = [groups == number for number in np.unique(groups)]
-    guess = (TAU_GUESS, TAU_GUESS)
+    guess = family.priors[0].tau, family.priors[1].tau
     fits = [_Fit(family, shape, y, sd, own) for shape in family.shapes]
     wide = _Grid.over([(p.low, p.high) for p in family.priors], _WIDE)
     grid = _Grid.over(fits[0].region(wide, _WIDE_MISFIT, guess), _FINE)
-    tried = [fit.hyper(grid, (TAU_GUESS,)) for fit in fits]
+    tried = [fit.hyper(grid, each=False) for fit in fits]
     best = int(np.argmax([evidence for _, _, evidence in tried]))
     fit, misfit = fits[best], tried[best][0]
     grid = _Grid.over(fit.region(grid, misfit, guess), _FINE)
-    misfit, taus, evidence = fit.hyper(grid, TAUS if len(own) > 1 else (TAU_GUESS,))
+    misfit, taus, evidence = fit.hyper(grid, each=len(own) > 1)
     common, each, new = fit.posteriors(grid, misfit, taus)
     return Shrunk(
         grid.belief(common),
@@ -200,6 +205,14 @@ def _spread(axis: Floats, tau: float) -> Floats:
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
+def _smoothings(
+    axis: Floats, taus: tuple[float, ...], guess: float
+) -> list[tuple[float, Floats, float]]:
+    """Each tau with its `_spread` and its log weight."""
+    weights = log_weights(taus, guess)
+    return [(t, _spread(axis, t), float(w)) for t, w in zip(taus, weights, strict=True)]
+
+
 class _Fit:
     def __init__(
         self, family: Family, shape: float, y: Floats, sd: Floats, own: list[Bools]
@@ -240,22 +253,22 @@ class _Fit:
             found.append((float(axis[low]), float(axis[high])))
         return found
 
-    def hyper(
-        self, grid: _Grid, taus: tuple[float, ...]
-    ) -> tuple[float, tuple[float, float], float]:
-        """Misfit and taus of the largest evidence, and the evidence over all of them."""
+    def hyper(self, grid: _Grid, *, each: bool) -> tuple[float, tuple[float, float], float]:
+        """Misfit and taus of the largest evidence, and the evidence over all of them; of taus only
+        the guess unless `each` is tried."""
         gaps, prior = self._gaps(grid), self._prior(grid)
-        spreads = {t: (_spread(grid.first, t), _spread(grid.second, t)) for t in taus}
+        firsts, seconds = (
+            _smoothings(axis, one.taus if each else (one.tau,), one.tau)
+            for axis, one in zip((grid.first, grid.second), self._family.priors, strict=True)
+        )
         found: list[tuple[float, float, tuple[float, float]]] = []
-        tau_weights = dict(zip(taus, log_weights(taus, TAU_GUESS), strict=True))
         for misfit, weight in zip(MISFITS, log_weights(MISFITS, MISFIT_GUESS), strict=True):
             likelihoods = [_scaled(one) for one in self._likelihoods(gaps, misfit)]
-            for one, other in product(taus, taus):
+            for (one, across, likely), (other, along, likely_too) in product(firsts, seconds):
                 total = prior + grid.log_cell
                 for top, likelihood in likelihoods:
-                    smooth = spreads[one][0] @ likelihood @ spreads[other][1].T
-                    total = total + top + _log(smooth)
-                value = log_sum(total) + weight + tau_weights[one] + tau_weights[other]
+                    total = total + top + _log(across @ likelihood @ along.T)
+                value = log_sum(total) + weight + likely + likely_too
                 found.append((float(value), misfit, (one, other)))
         _, misfit, best = max(found)
         return misfit, best, log_sum(np.array([value for value, _, _ in found]))

@@ -3,83 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from workbench.chains.base import family_of, functions_of, visits_of
+from workbench.chains.capacity import CpuScale
 from workbench.chains.composition import ChainForecaster, Outlook
 from workbench.chains.parts import Part
 from workbench.domain.errors import DataError
-from workbench.domain.parameters import PrimaryWorkload
-from workbench.domain.samples import Sample
 from workbench.domain.topology import Node
-from workbench.models.forecast import Forecast, Forecaster, Points, ProfileForecaster
-from workbench.models.interpolation import LogInterpolation
-from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD
-from workbench.models.selection import must_be_alike, rate_kpi
-from workbench.models.table import Column, Table, columns_of, rows_of
-
-DEMAND = "cpu_ms_per_request"
-"""CPU time per request or packet that was carried, in ms."""
-
-
-def cpu_demand(
-    target: str, vnf: str, samples: Sequence[Sample], primary: PrimaryWorkload
-) -> ProfileForecaster:
-    """CPU time per request of a function, as a forecaster of `DEMAND`.
-
-    By the utilisation law (Denning & Buzen 1978), usage is throughput times this demand. Unlike
-    usage it hardly depends on load or allocation, so that little is lost where it is extrapolated:
-    it is interpolated in logs between the samples, and outside of them the nearest holds.
-
-    Parameters
-    ----------
-    target, vnf : the profiled target and the function's name in it.
-    samples : any; of this target, valid ones that carried something and say what the function used.
-
-    Raises
-    ------
-    DataError
-        If there is no such sample, or if they are of different kinds.
-    """
-    used = [
-        s
-        for s in samples
-        if s.point.target == target
-        and s.valid
-        and rate_kpi(s)
-        and vnf in s.usage
-        and s.usage[vnf].cpu_cores > 0.0
-    ]
-    if not used:
-        raise DataError(
-            "no valid sample says what CPU it used", where=vnf, remedy=f"Measure {target} first"
-        )
-    must_be_alike(used)
-    configurations = [s.point.configuration for s in used]
-    columns = (*columns_of(configurations), Column(primary.name, "primary"))
-    X = rows_of(columns, zip(configurations, (s.point.wl for s in used), strict=True))
-    y = np.log([1000.0 * s.usage[vnf].cpu_cores / _carried(s) for s in used])
-    table = Table(
-        target,
-        DEMAND,
-        columns,
-        X,
-        y,
-        np.full(len(y), UNKNOWN_LOG_SD),
-        np.unique(X, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64),
-        np.unique(X[:, :-1], axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64),
-        tuple(s.id for s in used),
-        math.inf,
-    )
-    model = LogInterpolation(categorical=table.categorical).fit(X, y, table.noise)
-    return ProfileForecaster(table, model)
-
-
-def _carried(sample: Sample) -> float:
-    name = rate_kpi(sample)
-    return sample.kpis[name].value if name else 0.0
+from workbench.models.forecast import Forecast, Forecaster, Points
+from workbench.models.scales import NORMAL_95
 
 
 class ExpectedUsage:
@@ -97,6 +32,8 @@ class ExpectedUsage:
         By instance name; each states its throughput.
     demands : mapping of str to Forecaster
         `cpu_demand`, by profiled target.
+    scales : mapping of str to CpuScale, optional
+        By instance name, CPU per request in the chain over that alone.
 
     Raises
     ------
@@ -105,15 +42,20 @@ class ExpectedUsage:
     """
 
     def __init__(
-        self, graph: Node, parts: Mapping[str, Part], demands: Mapping[str, Forecaster]
+        self,
+        graph: Node,
+        parts: Mapping[str, Part],
+        demands: Mapping[str, Forecaster],
+        scales: Mapping[str, CpuScale] | None = None,
     ) -> None:
+        self._scales = scales or {}
         names = [vnf.name for vnf in functions_of(graph)]
         for name in names:
             if name in parts and parts[name].target not in demands:
                 raise DataError("nothing is known of the CPU that it uses", where=name)
         packets = any(family_of(part.load_model) == "packets" for part in parts.values())
         rate = "throughput_pps" if packets else "throughput_rps"
-        self._throughput = ChainForecaster(graph, parts, rate)
+        self._throughput = ChainForecaster(graph, parts, rate, scales=self._scales)
         self._visits = visits_of(graph)
         self._parts, self._demands = parts, demands
 
@@ -131,9 +73,11 @@ class ExpectedUsage:
         share = math.log(self._visits[name]) if closed else 0.0
         allotted = np.array([c.vcpu(name) or math.inf for c, _ in points])
         most = np.log(allotted)
-        mean = demand.mean + rate.mean + share - math.log(1000.0)
+        scale = self._scales.get(name, CpuScale(0.0, 0.0))
+        mean = demand.mean + scale.log + rate.mean + share - math.log(1000.0)
         below, above = (
-            NORMAL_95 * np.hypot(one, other) for one, other in zip(demand.sd, rate.sd, strict=True)
+            NORMAL_95 * np.hypot(math.hypot(scale.sd, scale.spread), np.hypot(one, other))
+            for one, other in zip(demand.sd, rate.sd, strict=True)
         )
         return Forecast(
             np.minimum(mean, most),

@@ -21,27 +21,9 @@ from workbench.models.one_load import (
     points_of,
     top_of,
 )
-from workbench.models.regions import Piece, best_split, fit_regions, penalised
+from workbench.models.regions import Piece, ProfiledRegion, best_split, fit_regions, penalised
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class ProfiledRegion:
-    """What Algorithm 2 saves of one region, ready for export.
-
-    `errors` are the standard errors of the coefficients, `standard_error` that of the regression,
-    as a relative error of the KPI. `low` and `high` are loads in their unit.
-    """
-
-    region: str
-    function: str
-    formula: str
-    low: float
-    high: float
-    coefficients: dict[str, float]
-    errors: dict[str, float]
-    standard_error: float
 
 
 class Catalogue(OneLoad):
@@ -157,16 +139,7 @@ class Catalogue(OneLoad):
         bounds = [(r[0], r[-1])] if whole else [(r[0], edge), (edge, r[-1])]
         names = ["whole range"] if whole else ["no saturation", "saturation"]
         return [
-            ProfiledRegion(
-                name,
-                piece.function.name,
-                piece.function.formula,
-                float(low),
-                float(high),
-                dict(zip(piece.function.coefficients, piece.coefficients.tolist(), strict=True)),
-                dict(zip(piece.function.coefficients, piece.standard_errors.tolist(), strict=True)),
-                piece.standard_error,
-            )
+            piece.region(name, float(low), float(high))
             for name, (low, high), piece in zip(names, bounds, self.pieces_, strict=True)
         ]
 

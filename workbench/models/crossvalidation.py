@@ -65,6 +65,35 @@ def cross_validate(
     DataError
         If there are fewer than two points or configurations to part, or the model says NaN.
     """
+    said = held_out(factory, table, folds, by, seed, timer)
+    return score(table.kpi, table.y, said.predicted, said.ends, said.fit_s)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Log KPI of all samples of a table, each by a model that was fitted without its fold.
+
+    Attributes
+    ----------
+    predicted : shape (n,).
+    ends : of the intervals that are to hold the samples, shape (n,) each; None without any.
+    fit_s : mean seconds of a fit; None without a timer.
+    """
+
+    predicted: Floats
+    ends: tuple[Floats, Floats] | None
+    fit_s: float | None
+
+
+def held_out(
+    factory: ModelFactory,
+    table: Table,
+    folds: int = 5,
+    by: By = "point",
+    seed: int = 0,
+    timer: Timer | None = None,
+) -> HeldOut:
+    """What `cross_validate` scores. Raises as it does."""
     groups = table.points if by == "point" else table.configurations
     count = len(np.unique(groups))
     if count < 2:
@@ -94,7 +123,7 @@ def cross_validate(
     _must_be_finite(predicted, "predictions", table)
     if ends is not None:
         _must_be_finite(np.concatenate(ends), "ends of bands", table)
-    return score(table.kpi, table.y, predicted, ends, float(np.mean(seconds)) if timer else None)
+    return HeldOut(predicted, ends, float(np.mean(seconds)) if timer else None)
 
 
 def compare_models(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.models.base import Floats
 from workbench.models.functions import CONSTANT, OFFSET_EXPONENTIAL, hyperbolic
 from workbench.models.one_load import OneLoad, gap_around, loads_of, points_of, top_of
-from workbench.models.regions import Piece, best_split, fit_regions, penalised
+from workbench.models.regions import Piece, ProfiledRegion, best_split, fit_regions, penalised
 
 Ints = NDArray[np.int64]
 
@@ -112,6 +112,19 @@ class CurveFit(OneLoad):
             low[places] = np.minimum(low[places], mean - half)
             high[places] = np.maximum(high[places], mean + half)
         return low, high
+
+    def describe(self) -> list[ProfiledRegion]:
+        """The pieces with their coefficients and standard errors, by rising load."""
+        first, last = float(self.points_.r[0]), float(self.points_.r[-1])
+        edge = float(np.exp(self.breakpoint_)) if math.isfinite(self.breakpoint_) else None
+        found = []
+        if self.below_ is not None:
+            name = "no saturation" if edge is not None else "whole range"
+            found.append(self.below_.region(name, first, last if edge is None else edge))
+        if self.above_ is not None:
+            name = "saturation" if edge is not None else "whole range"
+            found.append(self.above_.region(name, first if edge is None else edge, last))
+        return found
 
     def inverse(self, kpi: float) -> float:
         """Log of the highest `wl` at which the log KPI is at most `kpi`.

@@ -144,6 +144,24 @@ def _slope(z: Floats, values: Floats, weights: Floats, sign: int) -> Floats:
 
 
 @dataclass(frozen=True)
+class ProfiledRegion:
+    """What Algorithm 2 saves of one region, ready for export.
+
+    `errors` are the standard errors of the coefficients, `standard_error` that of the regression,
+    as a relative error of the KPI. `low` and `high` are loads in their unit.
+    """
+
+    region: str
+    function: str
+    formula: str
+    low: float
+    high: float
+    coefficients: dict[str, float]
+    errors: dict[str, float]
+    standard_error: float
+
+
+@dataclass(frozen=True)
 class Piece:
     """A function with its coefficients, fitted to one region.
 
@@ -191,6 +209,20 @@ class Piece:
 
     def kpi(self, r: Floats) -> Floats:
         return self.function.evaluate(self.coefficients, r)
+
+    def region(self, name: str, low: float, high: float) -> ProfiledRegion:
+        """It as data, from one load to another."""
+        names = self.function.coefficients
+        return ProfiledRegion(
+            name,
+            self.function.name,
+            self.function.formula,
+            low,
+            high,
+            dict(zip(names, self.coefficients.tolist(), strict=True)),
+            dict(zip(names, self.standard_errors.tolist(), strict=True)),
+            self.standard_error,
+        )
 
     def half_width(self, r: Floats) -> Floats:
         """Half of the 95 % interval of the log of the KPI's mean at loads (n,)."""
