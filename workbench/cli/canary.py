@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from workbench.domain.questions import ChainRetrained
     from workbench.domain.retraining import CanaryRun, Proposal, TermChange
 
+MOST_COLUMNS = 100
 UNSEEN_CHANGES = 8
 """Changed terms that are shown; of more configurations `--json` has the rest."""
 
@@ -222,7 +224,7 @@ def _proposal(proposal: Proposal) -> Iterator[str]:
             for name, scores in (("before", proposal.before), ("after", proposal.after))
         ],
     )
-    yield proposal.statement
+    yield from textwrap.wrap(proposal.statement, MOST_COLUMNS, break_on_hyphens=False)
     yield from map(_change, proposal.changes[:UNSEEN_CHANGES])
     for reach in proposal.reach:
         yield f"extrapolates above {reach.wl:.4g} at {reach.configuration.key}"

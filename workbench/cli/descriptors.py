@@ -1,4 +1,4 @@
-"""`lint`, `schema`, `plan`: descriptors before anything runs."""
+"""`lint`, `schema`, `chains`, `plan`: descriptors before anything runs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from workbench.cli.run import BudgetOption, FitOption, LabOption, SeedOption
 def register(app: typer.Typer) -> None:
     app.command("lint")(lint)
     app.command("schema")(schema)
+    app.command("chains")(chains)
     app.command("plan")(plan)
 
 
@@ -59,6 +60,36 @@ def schema(
             f"no descriptor is a {kind!r}", remedy=f"Choose one of: {', '.join(KINDS)}"
         )
     put(json.dumps(json_schema(kind), indent=2))
+
+
+def chains(
+    policy: Annotated[
+        str, typer.Argument(help='"A & B": both; "A | B": either; "A > B": in order.')
+    ],
+    free: Annotated[
+        str, typer.Option(help="VNFs that may stand anywhere, or not: squid,nginx.")
+    ] = "",
+    limit: Annotated[int, typer.Option(help="Refuse a policy that makes more chains.")] = 200,
+    json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+) -> None:
+    """Print every chain that obeys a policy.
+
+    Example: workbench chains "squid > haproxy & (tinyproxy | nginx)"
+    """
+    from workbench.cli.context import ask, put, put_json, say
+    from workbench.cli.sessions import table
+    from workbench.domain.messages import ChainsGenerated, GenerateChains
+
+    others = tuple(name.strip() for name in free.split(",") if name.strip())
+    reply = ask(GenerateChains(policy, others, limit))
+    assert isinstance(reply, ChainsGenerated)
+    found = [(chain.name, [vnf.template for vnf in chain.vnfs]) for chain in reply.chains]
+    if json:
+        put_json([{"name": name, "series": series} for name, series in found])
+        return
+    drawn = (" → ".join(series) for _, series in found)
+    put(table(["", "chain"], [[str(number), chain] for number, chain in enumerate(drawn, 1)]))
+    say(f"{len(found)} chains")
 
 
 def plan(

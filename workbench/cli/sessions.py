@@ -428,7 +428,7 @@ def _configurations_table(views: list[ConfigurationView]) -> str:
             [
                 allocation(view),
                 view.state,
-                str(len(view.samples)) + (f" ({view.invalid} invalid)" if view.invalid else ""),
+                str(view.taken) + (f" ({view.invalid} invalid)" if view.invalid else ""),
                 *(breakpoint_text(by_rule.get(rule)) for rule in BREAKPOINT_RULES),
             ]
         )

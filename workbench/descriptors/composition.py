@@ -15,7 +15,7 @@ from workbench.descriptors.library import Library
 from workbench.descriptors.reading import Described, Located
 from workbench.descriptors.references import ChainName, FunctionName
 from workbench.descriptors.units import shown
-from workbench.domain.topology import Node, Parallel, Series, Vnf
+from workbench.domain.topology import Node, Parallel, Placement, Series, Vnf
 
 _SHARES_TOLERANCE = 1e-6
 
@@ -68,11 +68,16 @@ class Part(Reference):
         None, description="Of this instance; its VNF's name where none is given"
     )
     share: OpenShare | None = Field(None, description="Of the traffic that this branch gets")
+    placement: Placement | None = Field(
+        None, description="Of this instance; that of its VNF's template where none is given"
+    )
 
     def mistakes(self) -> Iterator[Located]:
         yield from super().mistakes()
         if self.name is not None and self.vnf is None:
             yield ("name",), "is given to what is no single vnf; remove it"
+        if self.placement is not None and self.vnf is None:
+            yield ("placement",), "is given to what is no single vnf; remove it"
 
     @model_validator(mode="wrap")
     @classmethod
@@ -136,7 +141,7 @@ def whole_mistakes(composition: Composition, library: Library) -> Iterator[Locat
     """What is wrong with a composition as a whole: names used twice, passive functions in it."""
     leaves = list(_leaves(composition, library, ())) if composition.form else []
     seen: set[str] = set()
-    for path, vnf in leaves:
+    for path, vnf, placement in leaves:
         if vnf.name in seen:
             yield (
                 path,
@@ -145,7 +150,8 @@ def whole_mistakes(composition: Composition, library: Library) -> Iterator[Locat
             )
         seen.add(vnf.name)
         template = library.vnf(vnf.template)
-        if template and template.placement == "passive" and len(leaves) > 1:
+        said = placement or (template.placement if template else "inline")
+        if said == "passive" and len(leaves) > 1:
             yield (
                 path,
                 f"is {shown(vnf.template)}, a passive function: it gets a copy of the traffic and "
@@ -155,18 +161,19 @@ def whole_mistakes(composition: Composition, library: Library) -> Iterator[Locat
 
 def _leaves(
     composition: Composition, library: Library, path: FieldPath
-) -> Iterator[tuple[FieldPath, Vnf]]:
-    """Every function with the place in this file that brings it in."""
+) -> Iterator[tuple[FieldPath, Vnf, Placement | None]]:
+    """Every function with the place in this file that brings it in, and where that puts it."""
     for form in ("series", "parallel"):
         for index, part in enumerate(getattr(composition, form) or ()):
             yield from _leaves(part, library, (*path, form, index))
     if isinstance(composition, Reference) and (composition.vnf or composition.chain):
         node = node_of(composition, library)
+        placement = composition.placement if isinstance(composition, Part) else None
         waiting = [node] if node else []
         while waiting:
             match waiting.pop(0):
                 case Vnf() as vnf:
-                    yield path, vnf
+                    yield path, vnf, placement
                 case Series(parts):
                     waiting[:0] = parts
                 case Parallel(branches):

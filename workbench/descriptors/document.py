@@ -122,7 +122,12 @@ def read_document(path: Path, file: str | None = None) -> Document:
         If it cannot be read as text or as YAML at all. Other mistakes are in the document.
     """
     file = file or printable(path)
-    document = Document(file, _read_text(path, file))
+    return parsed(_read_text(path, file), file)
+
+
+def parsed(text: str, file: str) -> Document:
+    """The text of a file. Raises `DescriptorError` as `read_document` does."""
+    document = Document(file, text)
     try:
         _Composer(document).compose()
     except _NotYaml as error:

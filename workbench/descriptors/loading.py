@@ -10,6 +10,7 @@ from workbench.descriptors.library import Chain, Library, library_for
 from workbench.descriptors.reading import did_you_mean
 from workbench.descriptors.resolving import resolved_campaign
 from workbench.domain.campaign import Campaign
+from workbench.domain.drafts import PREFIX
 from workbench.domain.errors import DescriptorError, UsageError
 from workbench.domain.messages import CampaignChoice
 from workbench.domain.sessions import DescriptorText
@@ -28,7 +29,8 @@ class LoadedCampaign:
 
 
 def load_campaign(name_or_path: str, *, workspace: Workspace) -> LoadedCampaign:
-    """The campaign of that name in the workspace, else among the shipped ones; or of that path.
+    """The campaign of that name in the workspace, else among the shipped ones; or of that path;
+    or the draft that `draft:NAME` names.
 
     Raises
     ------
@@ -37,7 +39,12 @@ def load_campaign(name_or_path: str, *, workspace: Workspace) -> LoadedCampaign:
     UsageError
         If there is no campaign of that name; it names those that there are.
     """
-    if "/" in name_or_path or name_or_path.endswith(_SUFFIXES):
+    if name_or_path.startswith(PREFIX):
+        from workbench.descriptors.drafts import existing
+
+        path = existing(name_or_path.removeprefix(PREFIX), workspace)
+        library = library_for(workspace)
+    elif "/" in name_or_path or name_or_path.endswith(_SUFFIXES):
         path = Path(name_or_path)
         library = library_for(workspace, beside=path)
     else:
