@@ -52,6 +52,11 @@ class Workspace:
         return self.state / "trash"
 
     @property
+    def drafts(self) -> Path:
+        """Campaigns that are being written."""
+        return self.state / "drafts"
+
+    @property
     def engine_lock(self) -> Path:
         return self.state / "engine.lock"
 

@@ -27,7 +27,7 @@ def example(hint: Any) -> Any:
         return tuple(example(kind) for kind in kinds)
     if origin is list:
         return [example(arguments[0])]
-    if origin is Mapping:
+    if origin in (Mapping, dict):
         return {example(arguments[0]): example(arguments[1])}
     if hint in PLAIN:
         return PLAIN[hint]
@@ -36,7 +36,7 @@ def example(hint: Any) -> Any:
     return hint(**{name: example(hints[name]) for name in names})
 
 
-PLAIN = {str: "a ° b", int: 7, float: 2.5, bool: True}
+PLAIN = {str: "a ° b", int: 7, float: 2.5, bool: True, Any: ["a ° b", {"c": None}]}
 
 
 @pytest.mark.parametrize("kind", get_args(events.Fact), ids=lambda kind: kind.__name__)

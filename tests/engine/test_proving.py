@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Never
 
 import pytest
 from engine_watching import Watched
@@ -25,12 +26,12 @@ from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import BudgetSpent, LabError, SessionError, UsageError
 from workbench.domain.messages import RunCampaign, Viewed, ViewSession
 from workbench.domain.parameters import Configuration, Sla
-from workbench.domain.questions import Recommend, Recommended
+from workbench.domain.questions import Recommend, Recommended, VerifyRecommendation
 from workbench.domain.samples import Estimate, Finding, Sample
 from workbench.engine.core import Engine
 from workbench.engine.library import Library
 from workbench.engine.proving_steps import verdict
-from workbench.engine.recommending import recommend
+from workbench.engine.recommending import recommend, verify
 from workbench.exports.bundle import export_bundle
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
@@ -144,6 +145,41 @@ async def test_what_is_recommended_is_measured_and_its_verdict_stored(
         assert before.recommendation.verified is None
     finally:
         await file.close()
+
+
+async def test_what_is_stored_is_verified_later_under_its_own_id(
+    library: Library, pool: InlinePool
+) -> None:
+    before = (
+        await recommend(library, pool, LawfulLab(), asked(MANY, cost="example"))
+    ).recommendation
+    lab = LawfulLab()
+    request = VerifyRecommendation(SESSION, "r1", budget_s=60.0)
+    told = await verify(library, pool, lab, request, by="ann")
+    found = told.recommendation
+    assert before.chosen is not None
+    assert found.verified is not None
+    assert found.verified.met
+    assert replace(found, verified=None, lab_iterations=0, lab_s=0.0) == before
+    assert [purpose for purpose, *_ in lab.opened] == ["verification"]
+    assert lab.opened[0][1].target.name == f"{CHAIN}-4-tinyproxy"
+    async with library.borrow(SESSION) as channel:
+        assert [one.recommendation for one in channel.view.recommendations] == [found]
+        assert channel.view.log[-1].text == "recommendation r1 holds on the lab by ann"
+
+
+async def test_nothing_is_verified_where_nothing_was_recommended(
+    library: Library, pool: InlinePool
+) -> None:
+    with pytest.raises(UsageError, match="no recommendation 'r1'"):
+        await verify(library, pool, no_lab, VerifyRecommendation(SESSION, "r1"))
+    await recommend(library, pool, no_lab, asked("p95<=10ms @ concurrent=80"))
+    with pytest.raises(UsageError, match="recommends nothing"):
+        await verify(library, pool, no_lab, VerifyRecommendation(SESSION, "r1"))
+
+
+def no_lab(*_: object, **__: object) -> Never:
+    raise AssertionError("nothing is measured")
 
 
 async def test_what_the_lab_does_not_confirm_is_missed(library: Library, pool: InlinePool) -> None:

@@ -35,13 +35,15 @@ from workbench.domain.errors import (
     WorkbenchError,
 )
 from workbench.domain.events import RecommendationIssued
+from workbench.domain.handing_on import PreviewRecommendation
 from workbench.domain.messages import ExportRecommendation
 from workbench.domain.questions import Recommend
 from workbench.domain.topology import Parallel, Series, Target, Vnf
-from workbench.engine import judging, recommending
+from workbench.engine import handing_on, judging, recommending
 from workbench.engine.chain_models import Accepted, InForce
+from workbench.engine.handing_on import export_recommendation, options, preview
 from workbench.engine.library import Library
-from workbench.engine.recommending import balancers_of, export_recommendation, recommend
+from workbench.engine.recommending import balancers_of, recommend
 from workbench.exports.bundle import export_bundle
 from workbench.models.forecast import Forecast, Forecaster, Points
 from workbench.paths import Workspace
@@ -353,6 +355,39 @@ async def test_every_format_is_written_from_the_stored_recommendation(
     assert "r1" in (raised.value.remedy or "")
     with pytest.raises(PluginUnknown):
         await exported("pdf")
+
+
+async def test_a_preview_is_what_would_be_written_and_writes_nothing(
+    library: Library, pool: InlinePool, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await recommend(library, pool, no_lab, asked())
+    for format in ("helm", "kustomize", "compose"):
+        seen = await preview(library, PreviewRecommendation(SESSION, "r1", format))
+        assert not any(Path(file.path).exists() for file in seen.files)
+        written = await export_recommendation(library, ExportRecommendation(SESSION, "r1", format))
+        assert tuple(file.path for file in seen.files) == written.files
+        assert [file.text for file in seen.files] == [
+            Path(file).read_text(encoding="utf-8") for file in written.files
+        ]
+        assert all(file.characters == len(file.text) for file in seen.files)
+    monkeypatch.setattr(handing_on, "LONGEST_PREVIEW", 10)
+    (file,) = (await preview(library, PreviewRecommendation(SESSION, "r1", "json"))).files
+    assert len(file.text) == 10 < file.characters
+
+
+async def test_questions_choose_from_what_there_is(
+    library: Library, workspace: Workspace, tmp_path: Path
+) -> None:
+    found = await options(library, SESSION)
+    assert found.chains == ("tinyproxy", "haproxy", CHAIN, "tinyproxy-haproxy")
+    assert found.costs[0] == "vcpu-hours"
+    assert "example" in found.costs
+    assert {"helm", "compose", "tosca"} <= set(found.formats)
+    assert found.unmeasurable == ""
+    async with library.borrow(SESSION) as channel:
+        await export_bundle(channel.file, tmp_path / "bundle")
+    bundled = await options(library, str(tmp_path / "bundle"))
+    assert "bundles are not changed" in bundled.unmeasurable
 
 
 def test_only_a_balancer_that_carries_all_of_a_function_s_traffic_stands_before_it() -> None:

@@ -26,9 +26,11 @@ from workbench.domain.messages import Done, RunCampaign, Viewed, ViewSession
 from workbench.domain.parameters import Configuration
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import (
+    ChainCharted,
     ChainCompared,
     ChainPredicted,
     ChainRetrained,
+    ChartChain,
     CompareChain,
     PredictChain,
     RetrainChain,
@@ -223,6 +225,12 @@ async def test_predictions_and_comparisons_are_of_the_accepted_model(client: Soc
     learned = (await view_of(client)).chain_models[0].versions[0].proposal.model.sample_ids
     of_chain = [s for s in await stored_samples(client, SESSION) if s.point.target == CHAIN]
     assert found.samples == sum(s.id not in learned for s in of_chain), "those it has not seen"
+    charted = await client.ask(ChartChain(SESSION, CHAIN))
+    assert isinstance(charted, ChainCharted)
+    assert charted.model_version == 1
+    for chart in charted.charts:
+        assert chart.profiles is not None
+        assert min(chart.predicted.mean) > 30.0 > min(chart.profiles.mean)
 
 
 async def test_what_was_accepted_is_retrained_on_new_points_only(client: SocketClient) -> None:

@@ -24,7 +24,7 @@ from workbench.domain.recommendations import Deployment, GreedyRun, Recommendati
 from workbench.domain.topology import Node, Parallel, Series, Vnf
 from workbench.models.forecast import Forecast, Forecaster, Points
 from workbench.models.scales import NORMAL_95
-from workbench.sla.comparison import compare, slas_to_break_even
+from workbench.sla.comparison import slas_to_break_even
 from workbench.sla.costs import VcpuHours, allowed
 from workbench.sla.greedy import GreedyScaling, ladders
 from workbench.sla.profiled import Profiled
@@ -179,7 +179,7 @@ def test_greedy_scaling_takes_eight_iterations_and_ends_with_more_than_is_needed
 
 def test_both_ways_stand_side_by_side_as_in_table_1() -> None:
     measured_once = replace(estimated(), greedy=greedy(), lab_iterations=1, lab_s=30.0)
-    by_greedy, by_profile = compare(measured_once)
+    by_greedy, by_profile = measured_once.ways
     assert (by_greedy.method, by_profile.method) == ("greedy", "profiled")
     assert by_greedy.lab_iterations == 8
     assert by_profile.lab_iterations == 1
@@ -196,6 +196,6 @@ def test_both_ways_stand_side_by_side_as_in_table_1() -> None:
 def test_without_a_run_on_the_lab_nothing_breaks_even() -> None:
     alone = estimated()
     assert slas_to_break_even(alone) is None
-    assert [row.method for row in compare(alone)] == ["profiled"]
+    assert [row.method for row in alone.ways] == ["profiled"]
     on_model = replace(greedy(), lab_iterations=0, lab_s=0.0)
     assert slas_to_break_even(replace(alone, greedy=on_model)) is None

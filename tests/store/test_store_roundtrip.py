@@ -54,7 +54,9 @@ windows = st.builds(
     Window, numbers, numbers, counts, counts, counts, counts, histograms, histograms
 )
 seconds = st.builds(UsageSecond, numbers, texts, numbers, numbers, numbers, numbers, numbers)
-findings = st.builds(Finding, st.sampled_from(get_args(Reason)), numbers, numbers, texts)
+measured_reasons = [reason for reason in get_args(Reason) if reason != "rejected"]
+"""A rejection is a person's decision: it is laid over what was measured, and stored as an event."""
+findings = st.builds(Finding, st.sampled_from(measured_reasons), numbers, numbers, texts)
 remarks = st.builds(Remark, st.sampled_from(get_args(Label)), numbers, texts)
 points = st.builds(
     OperatingPoint, texts, st.builds(Configuration, parameters, parameters), numbers, small

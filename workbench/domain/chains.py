@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workbench.domain.parameters import Configuration, ParameterValue
+from workbench.domain.profiles import Curve
 from workbench.domain.samples import Estimate
 
 
@@ -123,3 +124,62 @@ class ChainPrediction:
     warnings: tuple[str, ...] = ()
     note: str = ""
     model_version: int = 0
+
+
+@dataclass(frozen=True)
+class FunctionCurve:
+    """One function on its own, along the loads of its chain: as many points as the chain's curve.
+
+    Attributes
+    ----------
+    vnf, profile, effect : as in `FunctionFigure`.
+    wl : the loads that reach it.
+    mean, low, high : its stand-alone KPI there, with its 95 % interval.
+    """
+
+    vnf: str
+    profile: str
+    wl: tuple[float, ...]
+    mean: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    effect: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class CpuContrast:
+    """The CPU of a function at a load of its chain, in cores.
+
+    `alone` is what its profile lets expect there, with its 95 % interval; `chained` what it used in
+    the chain, as the mean of repetitions.
+    """
+
+    vnf: str
+    wl: float
+    alone: Estimate
+    chained: float
+
+
+@dataclass(frozen=True)
+class ChainChart:
+    """One configuration of a chain over `wl`, ready to draw.
+
+    Attributes
+    ----------
+    predicted : by the chain's accepted model, or by the rule from the profiles. Who limits is
+        always what the profiles say.
+    profiles : what the profiles alone say, where `predicted` is an accepted model's.
+    measured : a model of the chain's own samples, over the loads that state the KPI here; None
+        where there is none, or fewer than two such loads.
+    takeovers : along the curve, by rising `wl`.
+    functions : in the order of the chain, branch by branch.
+    cpu : by function, then by rising `wl`; empty where profiles or samples do not know it.
+    """
+
+    configuration: Configuration
+    predicted: ChainCurve
+    profiles: ChainCurve | None
+    measured: Curve | None
+    takeovers: tuple[Takeover, ...]
+    functions: tuple[FunctionCurve, ...]
+    cpu: tuple[CpuContrast, ...] = ()

@@ -61,6 +61,10 @@ class UsageError(WorkbenchError):
     exit_code = WRONG_USE
 
 
+class NameTaken(UsageError):
+    """Something of that name exists, and nobody said that it may go."""
+
+
 @dataclass(frozen=True)
 class Mistake:
     """One mistake in a descriptor; lines and columns count from 1."""
@@ -217,6 +221,7 @@ BY_NAME: dict[str, type[WorkbenchError]] = {
     for kind in (
         WorkbenchError,
         UsageError,
+        NameTaken,
         LabError,
         TrafficError,
         SessionError,

@@ -8,6 +8,7 @@ from typing import Literal
 
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.chains import PartModel
+from workbench.domain.curation import BudgetExtended, PointRequested, SampleDecided
 from workbench.domain.lab import BypassCurve, HostFacts, HostNoise
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import (
@@ -19,7 +20,16 @@ from workbench.domain.profiles import (
     TargetModel,
 )
 from workbench.domain.recommendations import GreedyRun, Recommendation, Trend, Verification
-from workbench.domain.retraining import CanaryRun, Decision, Proposal, Rollback
+from workbench.domain.retraining import (
+    CanaryAsk,
+    CanaryPlan,
+    CanaryRun,
+    CanaryStep,
+    Decision,
+    Drift,
+    Proposal,
+    Rollback,
+)
 from workbench.domain.samples import Sample, TrialPurpose, Usage
 from workbench.domain.sessions import ConfigurationOutcome, DescriptorText, Outcome, Plan
 from workbench.domain.topology import VnfTemplate
@@ -231,6 +241,40 @@ class GreedyScaled:
 
 
 @dataclass(frozen=True)
+class CanaryStarted:
+    """A real chain is about to be loaded step by step, as soon as the lab is free.
+
+    Attributes
+    ----------
+    kpi : what the model says; a guard may be on another.
+    version : of the model in force, 0 for the profiles; `in_force` is what it says of the KPI from
+        the lowest load to the SLA's, None where it has nothing to say.
+    """
+
+    plan: CanaryPlan
+    kpi: str
+    version: int
+    in_force: Curve | None
+    ask: CanaryAsk
+    by: str
+
+
+@dataclass(frozen=True)
+class CanaryStepped:
+    """A measurement of the canary under way was judged.
+
+    Attributes
+    ----------
+    ask : what is measured next, None where nothing is left.
+    learned : what the model of all kept samples says over the same loads as `in_force`.
+    """
+
+    step: CanaryStep
+    ask: CanaryAsk | None
+    learned: Curve | None
+
+
+@dataclass(frozen=True)
 class CanaryEnded:
     """A real chain was loaded step by step, and there are no more steps."""
 
@@ -245,6 +289,16 @@ class ModelProposed:
     proposal: Proposal
     profiles: tuple[PartModel, ...]
     """Those of the functions that it rests on."""
+    in_force: Curve | None = None
+    """What it is to replace, where most of its samples are; `learned` is what it says itself."""
+    learned: Curve | None = None
+
+
+@dataclass(frozen=True)
+class DriftSeen:
+    """Later samples do not fit the accepted model of a chain any more."""
+
+    drift: Drift
 
 
 @dataclass(frozen=True)
@@ -280,10 +334,16 @@ Fact = (
     | RecommendationIssued
     | RecommendationVerified
     | GreedyScaled
+    | CanaryStarted
+    | CanaryStepped
     | CanaryEnded
     | ModelProposed
+    | DriftSeen
     | ProposalDecided
     | ModelRolledBack
+    | SampleDecided
+    | PointRequested
+    | BudgetExtended
 )
 
 

@@ -10,8 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from workbench.domain.curation import CurationCommand, GetSample, SampleDetail
+from workbench.domain.drafts import DraftCommand, DraftQuery, DraftReply
 from workbench.domain.errors import Mistake
 from workbench.domain.events import Event
+from workbench.domain.handing_on import HandingQuery, Previewed, RecommendOptions
 from workbench.domain.housekeeping import HousekeepingCommand, Trashed
 from workbench.domain.lab import Check, HostNoise
 from workbench.domain.parameters import Configuration
@@ -20,20 +23,30 @@ from workbench.domain.profiles import (
 )
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import (
+    CanaryPlanned,
+    ChainCharted,
     ChainCompared,
     ChainPredicted,
     ChainRetrained,
+    ChartChain,
     CompareChain,
+    DecideProposal,
+    ExplainModel,
+    ModelExplained,
     ModelsScored,
+    PlanCanary,
     PredictChain,
     Recommend,
     Recommended,
     RetrainChain,
     RollBackModel,
     ScoreModels,
+    VerifyRecommendation,
 )
 from workbench.domain.samples import Sample
 from workbench.domain.sessions import Plan, SessionSummary
+from workbench.domain.timeline import Moment, TimeLine, TimeLineQuery
+from workbench.domain.topology import Target
 
 HOST_NOISE = "host-noise"
 """What stands in a session's place while `MeasureHost` holds the host."""
@@ -159,10 +172,15 @@ class ListCampaigns:
 
 @dataclass(frozen=True)
 class ViewSession:
-    """The projection of a session now, or as of the event `until`. Reply: `Viewed`."""
+    """The projection of a session now, or as of the event `until`. Reply: `Viewed`.
+
+    Of a session of very many samples some are left out; of the configuration `focus` (its key;
+    empty: the one that was measured then) as few as a plot can do without.
+    """
 
     session: str
     until: int | None = None
+    focus: str = ""
 
 
 @dataclass(frozen=True)
@@ -195,6 +213,22 @@ class PlanCampaign:
     fit: bool = False
     samplers: bool = False
     """What each registered sampler would cost, too; that takes seconds."""
+    only: tuple[str, ...] = ()
+    """Of the samplers, where not all are asked for."""
+
+
+@dataclass(frozen=True)
+class GenerateChains:
+    """Every chain that obeys a chain policy (`descriptors.policies`). Reply: `ChainsGenerated`.
+
+    More than `limit` chains are a mistake: a list that is cut would pass for the whole.
+    """
+
+    policy: str
+    """As `firewall > router & (snort | suricata)`."""
+    free: tuple[str, ...] = ()
+    """VNFs that may stand anywhere in a chain, or be left out."""
+    limit: int = 200
 
 
 @dataclass(frozen=True)
@@ -272,9 +306,13 @@ Command = (
     | ReapStrays
     | MeasureHost
     | StopEngine
+    | VerifyRecommendation
     | RetrainChain
+    | DecideProposal
     | RollBackModel
+    | DraftCommand
     | HousekeepingCommand
+    | CurationCommand
 )
 Query = (
     GetStatus
@@ -283,15 +321,23 @@ Query = (
     | ViewSession
     | ListSamples
     | ListEvents
+    | TimeLineQuery
+    | GetSample
     | PlanCampaign
+    | GenerateChains
     | ExportSession
     | RunDoctor
     | CompareSessions
     | ScoreModels
     | PredictChain
     | CompareChain
+    | ChartChain
     | Recommend
+    | PlanCanary
+    | ExplainModel
     | ExportRecommendation
+    | HandingQuery
+    | DraftQuery
     | Subscribe
     | Unsubscribe
 )
@@ -383,6 +429,11 @@ class Planned:
 
 
 @dataclass(frozen=True)
+class ChainsGenerated:
+    chains: tuple[Target, ...]
+
+
+@dataclass(frozen=True)
 class Exported:
     path: str
     files: tuple[str, ...]
@@ -432,7 +483,11 @@ Reply = (
     | Viewed
     | SamplePage
     | EventPage
+    | TimeLine
+    | Moment
+    | SampleDetail
     | Planned
+    | ChainsGenerated
     | Exported
     | Examined
     | HostMeasured
@@ -440,8 +495,14 @@ Reply = (
     | ModelsScored
     | ChainPredicted
     | ChainCompared
+    | ChainCharted
     | Recommended
+    | RecommendOptions
+    | Previewed
     | ChainRetrained
+    | CanaryPlanned
+    | ModelExplained
+    | DraftReply
     | Trashed
     | Failed
 )

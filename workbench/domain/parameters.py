@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import Literal
 
@@ -46,7 +47,7 @@ class Configuration:
     def __hash__(self) -> int:
         return hash(self.key)
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Stable text, the same in every session: `haproxy.vcpu=0.25,filesize_bytes=10000`."""
         pairs = (*sorted(self.resources.items()), *sorted(self.workload.items()))

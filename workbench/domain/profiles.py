@@ -191,3 +191,38 @@ class ParameterInfluence:
     weights: tuple[tuple[float, ...], ...]
     samples: int
     """Valid samples that it rests on."""
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A sample, and what a model said that had not seen it; figures in the KPI's unit."""
+
+    sample_id: str
+    configuration: Configuration
+    wl: float
+    measured: float
+    predicted: float
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """A coefficient of a formula with its standard error; None where the fit states none."""
+
+    name: str
+    value: float
+    error: float | None
+
+
+@dataclass(frozen=True)
+class ModelFormula:
+    """What a parametric model says of one configuration, from one load to another.
+
+    `region` names the stretch, such as `no saturation`; r in `formula` is the load.
+    """
+
+    configuration: Configuration
+    region: str
+    formula: str
+    low: float
+    high: float
+    coefficients: tuple[Coefficient, ...]

@@ -7,18 +7,32 @@ cannot tell the three apart.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
+from workbench.domain import canaries
 from workbench.domain.campaign import Campaign, TargetPlan
+from workbench.domain.canaries import CanaryView, ProposalView
+from workbench.domain.curation import (
+    BudgetExtended,
+    PointRequested,
+    SampleDecided,
+    SampleVerdict,
+    as_measured,
+)
 from workbench.domain.durations import duration
 from workbench.domain.events import (
     BypassMeasured,
     CampaignPlanned,
     CanaryEnded,
+    CanaryStarted,
+    CanaryStepped,
     ConfigurationFinished,
     ConfigurationStarted,
+    DriftSeen,
     Event,
     GreedyScaled,
     InfluenceMeasured,
@@ -52,7 +66,7 @@ from workbench.domain.profiles import (
     ParameterInfluence,
 )
 from workbench.domain.recommendations import IssuedRecommendation, Recommendation
-from workbench.domain.retraining import CanaryRun, ChainModels, RetrainingRecord, after
+from workbench.domain.retraining import ChainModels, Drift
 from workbench.domain.samples import Estimate, Sample, TrialPurpose, Usage
 from workbench.domain.sessions import Outcome, Plan, SessionState, TrialsOutcome
 from workbench.domain.topology import VnfTemplate
@@ -67,6 +81,10 @@ _STATE_AFTER: Mapping[Outcome, SessionState] = {
 
 LOG_LINES = 500
 """Events that the view keeps as text; the session file keeps all of them."""
+MOST_POINTS = 4000
+"""Samples that the view keeps for plots, of all configurations; the session file keeps all."""
+FEWEST_POINTS = 8
+"""Of one configuration, however many there are."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +100,19 @@ class SamplePoint:
     reason: str
     labels: tuple[str, ...]
     throttled_share: float
+    verdict: SampleVerdict = "open"
+    """What somebody decided about it."""
+    measured: str = ""
+    """Why it was not valid before that; empty: it was."""
+
+    def decided(self, verdict: SampleVerdict) -> SamplePoint:
+        """The same with a decision in force."""
+        reason = "rejected" if verdict == "rejected" else self.measured
+        return replace(self, verdict=verdict, reason=reason, valid=not reason)
 
     @classmethod
     def of(cls, sample: Sample) -> SamplePoint:
+        plain = as_measured(sample)
         return cls(
             sample.id,
             sample.point.wl,
@@ -95,6 +123,8 @@ class SamplePoint:
             sample.reason,
             sample.labels,
             sample.throttled_share,
+            "rejected" if sample.reason == "rejected" else "open",
+            plain.reason or ("" if plain.valid else "unknown"),
         )
 
 
@@ -107,19 +137,41 @@ class ConfigurationView:
     state: str = "planned"
     """`planned`, `sampling`, or its `ConfigurationOutcome`."""
     samples: list[SamplePoint] = field(default_factory=list)
+    """In the order they were taken; of a very long session some are left out."""
+    left_out: int = 0
+    left_out_reasons: Mapping[str, int] = field(default_factory=dict)
+    """Of those left out, the invalid ones by their reason."""
     curve: Curve | None = None
     breakpoints: tuple[Breakpoint, ...] = ()
     asked: PointAsked | None = None
     """The point being measured or to be measured next; None when nothing is asked."""
     note: str = ""
 
-    @property
+    @cached_property
     def key(self) -> str:
         return f"{self.target}/{self.configuration.key}"
 
     @property
+    def taken(self) -> int:
+        """Samples, those that are left out included."""
+        return len(self.samples) + self.left_out
+
+    @property
     def invalid(self) -> int:
-        return sum(not s.valid for s in self.samples)
+        return sum(not s.valid for s in self.samples) + sum(self.left_out_reasons.values())
+
+    def thin(self) -> int:
+        """Leave out every other sample but the last, and none that is pinned; how many."""
+        if len(self.samples) <= FEWEST_POINTS:
+            return 0
+        out = [sample for sample in self.samples[-2::-2] if sample.verdict != "pinned"]
+        gone = set(map(id, out))
+        self.samples = [sample for sample in self.samples if id(sample) not in gone]
+        self.left_out += len(out)
+        reasons = Counter(self.left_out_reasons)
+        reasons.update(sample.reason for sample in out if not sample.valid)
+        self.left_out_reasons = dict(reasons)  # a copy: snapshots share the one before
+        return len(out)
 
 
 @dataclass(frozen=True)
@@ -183,6 +235,12 @@ class SessionView:
     budget_s: float | None = None
     configurations: list[ConfigurationView] = field(default_factory=list)
     """In the order of the plan."""
+    points: int = 0
+    """Samples that these hold."""
+    decisions: dict[str, SampleDecided] = field(default_factory=dict)
+    """The last on each sample, by its id."""
+    requested: list[PointRequested] = field(default_factory=list)
+    """Points that somebody asked for and that are not measured yet."""
     current: str = ""
     """Key of the configuration that is being measured."""
     started_at: float | None = None
@@ -201,13 +259,24 @@ class SessionView:
     trials: list[TrialsView] = field(default_factory=list)
     """What was measured after the campaign; `configurations` hold the campaign's samples only."""
 
-    canaries: list[CanaryRun] = field(default_factory=list)
-    """In the order in which they ended."""
+    canaries: list[CanaryView] = field(default_factory=list)
+    """In the order in which they were started."""
+    proposals: list[ProposalView] = field(default_factory=list)
+    """In the order in which they were made; one that is made again has the later place."""
+    drifts: list[Drift] = field(default_factory=list)
+    """Alarms of models that are still in force, at most one for each chain and KPI."""
     chain_models: list[ChainModels] = field(default_factory=list)
     """Retrained models by chain and KPI: versions, what is proposed, what was rejected."""
 
     def configuration(self, key: str) -> ConfigurationView | None:
-        return next((c for c in self.configurations if c.key == key), None)
+        if len(self._by_key) != len(self.configurations):
+            del self._by_key
+        return self._by_key.get(key)
+
+    @cached_property
+    def _by_key(self) -> dict[str, ConfigurationView]:
+        """Every event asks for one of perhaps thousands."""
+        return {c.key: c for c in self.configurations}
 
     def model(self, target: str, kpi: str, origin: ModelOrigin = "profile") -> ModelVersion | None:
         """The version in force of those that came about in one way; None where there is none."""
@@ -230,7 +299,7 @@ class SessionView:
     @property
     def samples_taken(self) -> int:
         """The campaign's own."""
-        return sum(len(c.samples) for c in self.configurations)
+        return sum(c.taken for c in self.configurations)
 
     @property
     def trial_samples(self) -> int:
@@ -245,6 +314,11 @@ class SessionView:
     def under_trial(self) -> TrialsView | None:
         """The trials that are under way."""
         return next((t for t in self.trials[-1:] if t.outcome == "running"), None)
+
+    @property
+    def under_canary(self) -> CanaryView | None:
+        """The canary that is under way; it may wait for the lab."""
+        return canaries.under_way(self.canaries)
 
     def apply(self, event: Event) -> None:
         """Fold one event. Events that were folded already are ignored, so replays may overlap."""
@@ -262,12 +336,14 @@ class SessionView:
                 self.configurations = [
                     ConfigurationView(p.target, p.configuration) for p in plan.configurations
                 ]
+                self.__dict__.pop("_by_key", None)
                 text = (
                     f"planned: {len(plan.configurations)} configurations, at most "
                     f"{plan.samples} samples, about {duration(plan.lab_s)} of lab time"
                 )
             case RunStarted(resumed=resumed, budget_s=budget_s):
-                self.cut_trials_off()
+                self._cut_trials_off()
+                canaries.cut_off(self.canaries)
                 self.state, self.budget_s, self.finished = "running", budget_s, None
                 self.started_at = self.started_at or event.at
                 text = "run resumed" if resumed else "run started"
@@ -283,11 +359,11 @@ class SessionView:
                     f"{'kept' if bypass.keep_alive else 'closing'} connections: {most:.0f}/s"
                 )
             case ConfigurationStarted(target=target, configuration=configuration):
-                view = self._view(target, configuration)
+                view = self.place(target, configuration)
                 view.state = "sampling"
                 text = f"{view.key} started"
             case PointAsked() as asked:
-                view = self._view(asked.target, asked.configuration)
+                view = self.place(asked.target, asked.configuration)
                 view.asked, self.current = asked, view.key
             case SampleTaken(sample=taken):
                 self._spend(taken.lab_s)
@@ -295,16 +371,20 @@ class SessionView:
                 if (trials := self.under_trial) is not None:
                     trials.samples.append(TrialPoint(*place, SamplePoint.of(taken)))
                 else:
-                    view = self._view(*place)
+                    view = self.place(*place)
                     view.samples.append(SamplePoint.of(taken))
                     self.current = view.key
+                    self.requested = [r for r in self.requested if r.point != taken.point]
+                    self.points += 1
+                    if self.points > MOST_POINTS:
+                        self.points -= sum(c.thin() for c in self.configurations)
                 level, sample = ("info" if taken.valid else "warning"), taken.id
                 text = _sample_line(taken, self.campaign.kpi if self.campaign else "p95_ms")
             case ModelFitted() as fitted:
-                view = self._view(fitted.target, fitted.configuration)
+                view = self.place(fitted.target, fitted.configuration)
                 view.curve, view.breakpoints = fitted.curve, fitted.breakpoints
             case ConfigurationFinished() as finished:
-                view = self._view(finished.target, finished.configuration)
+                view = self.place(finished.target, finished.configuration)
                 view.state, view.note, view.asked = finished.outcome, finished.note, None
                 text = f"{view.key} {finished.outcome} after {finished.samples} samples"
                 text += f": {finished.note}" if finished.note else ""
@@ -330,7 +410,9 @@ class SessionView:
                 text = f"run {run.outcome}: {run.samples} samples, {run.invalid} invalid"
                 text += f": {run.note}" if run.note else ""
             case TrialsStarted() as started:
-                self.cut_trials_off()
+                self._cut_trials_off()
+                if started.purpose != "canary":
+                    canaries.cut_off(self.canaries)
                 self.trials.append(
                     TrialsView(
                         started.purpose,
@@ -380,27 +462,40 @@ class SessionView:
                 text = f"greedy scaling beside recommendation {id}{_by(by)}: "
                 text += f"{greedy.lab_iterations} allocations on the lab"
                 text += f"; {greedy.note}" if greedy.note else ""
-            case CanaryEnded(canary=canary, by=by):
-                self.canaries.append(canary)
-                tripped = canary.ending.state in ("guard", "foreseen")
-                level = "warning" if tripped else "info"
-                text = f"{canary.plan.chain}: canary ended{_by(by)}: {canary.ending.note}"
-            case ModelProposed(proposal=proposed):
-                self._retrain(proposed)
-                text = f"{proposed.chain}: proposal {proposed.id} for {proposed.kpi}: "
-                text += proposed.statement
-            case ProposalDecided(decision=decision):
-                self._retrain(decision)
-                verb = "accepted" if decision.accepted else "rejected"
-                text = f"proposal {decision.proposal} {verb}{_by(decision.by)}"
-                text += f": {decision.why}" if decision.why else ""
-            case ModelRolledBack(rollback=rollback):
-                self._retrain(rollback)
-                text = f"{rollback.chain}: back to model {rollback.version} of {rollback.kpi}"
-                text += _by(rollback.by) + (f": {rollback.why}" if rollback.why else "")
+            case SampleDecided() as decision:
+                level, text, sample = self._decide(decision)
+            case PointRequested() as wanted:
+                self.requested = [*self.requested, wanted]
+                key = f"{wanted.target} {wanted.configuration.key}"
+                text = f"{key} wl={wanted.wl:g} requested{_by(wanted.by)}"
+            case BudgetExtended(budget_s=budget_s, by=by):
+                self.budget_s = budget_s
+                text = f"budget extended to {duration(budget_s)}{_by(by)}"
+            case (
+                CanaryStarted()
+                | CanaryStepped()
+                | CanaryEnded()
+                | ModelProposed()
+                | DriftSeen()
+                | ProposalDecided()
+                | ModelRolledBack()
+            ) as fact:
+                level, text, sample = canaries.fold(self, fact, event.at)
         if text:
             self.log.append(LogLine(event.seq, event.at, level, text, sample))
             del self.log[:-LOG_LINES]
+
+    def _decide(self, decision: SampleDecided) -> tuple[str, str, str]:
+        """Level and words of the event log, and the sample."""
+        self.decisions = {**self.decisions, decision.sample: decision}
+        for item in self.configurations:
+            for index, point in enumerate(item.samples):
+                if point.id == decision.sample:
+                    item.samples[index] = point.decided(decision.verdict)
+        words = {"rejected": "rejected", "pinned": "pinned", "open": "as measured again"}
+        text = f"sample {decision.sample} {words[decision.verdict]}{_by(decision.by)}"
+        text += f": {decision.why}" if decision.why else ""
+        return "warning" if decision.verdict == "rejected" else "info", text, decision.sample
 
     def _amend(self, id: str, **figures: Any) -> None:
         """A stored recommendation with what the lab said of it; it keeps its place."""
@@ -411,12 +506,12 @@ class SessionView:
             for issued in self.recommendations
         ]
 
-    def _retrain(self, record: RetrainingRecord) -> None:
-        state = {(models.chain, models.kpi): models for models in self.chain_models}
-        self.chain_models = list(after(state, record).values())
+    def cut_off(self) -> None:
+        """Trials and a canary without an end: their engine died."""
+        self._cut_trials_off()
+        canaries.cut_off(self.canaries)
 
-    def cut_trials_off(self) -> None:
-        """Trials without an end: their engine died."""
+    def _cut_trials_off(self) -> None:
         if (trials := self.under_trial) is not None:
             trials.outcome = "interrupted"
 
@@ -425,11 +520,12 @@ class SessionView:
         if (trials := self.under_trial) is not None:
             trials.lab_s += lab_s
 
-    def _view(self, target: str, configuration: Configuration) -> ConfigurationView:
+    def place(self, target: str, configuration: Configuration) -> ConfigurationView:
+        """The view of a configuration, which is made where there is none."""
         key = f"{target}/{configuration.key}"
         found = self.configuration(key)
         if found is None:
-            found = ConfigurationView(target, configuration)
+            found = self._by_key[key] = ConfigurationView(target, configuration)
             self.configurations.append(found)
         return found
 

@@ -8,10 +8,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from workbench.domain.chains import ChainPrediction, PartModel
-from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluence
+from workbench.domain.chains import ChainChart, ChainPrediction, PartModel
+from workbench.domain.parameters import Configuration
+from workbench.domain.profiles import (
+    ModelFormula,
+    ModelScore,
+    ModelVersion,
+    ParameterInfluence,
+    Residual,
+)
 from workbench.domain.recommendations import ComparisonRow, Recommendation
-from workbench.domain.retraining import CanaryRun, ChainComparison, Decision, Drift, Proposal
+from workbench.domain.retraining import (
+    CanaryPlan,
+    CanaryRun,
+    ChainComparison,
+    Decision,
+    Drift,
+    Proposal,
+)
 
 # --------------------------------------------------------------------------- questions
 
@@ -76,6 +90,24 @@ class CompareChain:
 
 
 @dataclass(frozen=True)
+class ChartChain:
+    """A chain over its loads, configuration by configuration: predicted, measured, and function by
+    function. Reply: `ChainCharted`.
+
+    Fields are those of `PredictChain`.
+    """
+
+    session: str
+    chain: str
+    kpi: str | None = None
+    rule: str = ""
+    profiles: str | None = None
+    insist: bool = False
+    configurations: tuple[Configuration, ...] = ()
+    """None: those that were measured, then those that the campaign plans."""
+
+
+@dataclass(frozen=True)
 class Recommend:
     """The cheapest allocation that carries SLAs. Reply: `Recommended`.
 
@@ -102,6 +134,23 @@ class Recommend:
     """Lab time of both, after which no new sample is begun."""
     oversubscribe: bool = False
     """Measure deployments that need more cores than the host has, too."""
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class VerifyRecommendation:
+    """Measure what was recommended, on the session's lab. Reply: `Recommended`, with its verdict.
+
+    It takes minutes on a real lab, as `Recommend` does that verifies.
+    """
+
+    session: str
+    recommendation: str
+    """Its id: `r1`."""
+    budget_s: float | None = None
+    """Lab time, after which no new sample is begun."""
+    oversubscribe: bool = False
+    """Also a deployment that needs more cores than the host has."""
     by: str = ""
 
 
@@ -140,6 +189,45 @@ class RetrainChain:
     decision: Literal["", "accept", "reject"] = ""
     why: str = ""
     by: str = ""
+    pace: float | None = None
+    """Simulated lab only: lab seconds per second; None is as fast as it goes."""
+
+
+@dataclass(frozen=True)
+class PlanCanary:
+    """What a canary would do; nothing is measured and no model made. Reply: `CanaryPlanned`.
+
+    It is refused where the canary would be; the field is named as the command's option: `--sla`.
+    """
+
+    canary: RetrainChain
+
+
+@dataclass(frozen=True)
+class DecideProposal:
+    """Accept or reject the proposal of that id. Reply: `Done`."""
+
+    session: str
+    proposal: str
+    accept: bool
+    why: str = ""
+    """Who rejects says why."""
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class ExplainModel:
+    """How far a stored model is from samples that it has not seen, and what its coefficients are.
+
+    Reply: `ModelExplained`.
+    """
+
+    session: str
+    target: str
+    kpi: str
+    version: int
+    retrained: bool = False
+    """Of a chain's accepted versions, not of those fitted to the target's own samples."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +244,19 @@ class RollBackModel:
     by: str = ""
 
 
-Question = ScoreModels | PredictChain | CompareChain | Recommend | RetrainChain | RollBackModel
+Question = (
+    ScoreModels
+    | PredictChain
+    | CompareChain
+    | ChartChain
+    | Recommend
+    | VerifyRecommendation
+    | RetrainChain
+    | PlanCanary
+    | DecideProposal
+    | ExplainModel
+    | RollBackModel
+)
 
 # --------------------------------------------------------------------------- replies
 
@@ -197,6 +297,30 @@ class ChainCompared:
 
 
 @dataclass(frozen=True)
+class ChainCharted:
+    """Curves in the order in which configurations were asked for; at most 36.
+
+    Attributes
+    ----------
+    rule : by which the profiles are composed.
+    rules : all that apply to the KPI under this load, the default first.
+    method : of the curves of what was measured; empty where `notes` say why there are none.
+    model_version : of the accepted model that predicts; 0: the profiles do.
+    notes : sentences on what was left out, or is marked.
+    """
+
+    chain: str
+    kpi: str
+    rule: str
+    rules: tuple[str, ...]
+    method: str
+    model_version: int
+    charts: tuple[ChainChart, ...]
+    models: tuple[PartModel, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Recommended:
     """`rows` put what is recommended beside greedy scaling, where that was asked for."""
 
@@ -227,4 +351,45 @@ class ChainRetrained:
     proposal: Proposal | None
     decision: Decision | None
     drift: Drift | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CanaryPlanned:
+    """What would be done, to which chain.
+
+    Attributes
+    ----------
+    kpi : what would be retrained.
+    primary, unit : name and unit of its loads.
+    lab_s : about what it would cost, each load once; the plan of a canary without steps has none.
+    """
+
+    plan: CanaryPlan
+    kpi: str
+    primary: str
+    unit: str
+    lab_s: float
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModelExplained:
+    """A model held against samples that it has not seen.
+
+    Attributes
+    ----------
+    held_out : how these were kept from it, as a phrase.
+    residuals : by target's order of samples; of many some hundred, whole points drawn by a seed.
+    formulas : of parametric methods: one for each configuration and region.
+    notes : sentences on what could not be said, and why.
+    """
+
+    target: str
+    kpi: str
+    version: int
+    method: str
+    held_out: str
+    residuals: tuple[Residual, ...]
+    formulas: tuple[ModelFormula, ...]
     notes: tuple[str, ...] = ()

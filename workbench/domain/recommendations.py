@@ -199,6 +199,28 @@ class Recommendation:
     judged: int = 0
     probability_of: ProbabilityOf = "long_run"
 
+    @property
+    def ways(self) -> tuple[ComparisonRow, ...]:
+        """Greedy scaling, where it was run, and what the profiles recommend, where that holds."""
+        found = []
+        if self.greedy is not None and self.greedy.steps:
+            last, run = self.greedy.steps[-1], self.greedy
+            found.append(
+                ComparisonRow(
+                    "greedy", last.allocation, last.replicas, run.cost, run.cost_unit, run.met,
+                    run.lab_iterations, run.lab_s, run.lab_s,
+                )
+            )  # fmt: skip
+        if (chosen := self.chosen) is not None:
+            met = self.verified.met if self.verified else self.met
+            found.append(
+                ComparisonRow(
+                    "profiled", chosen.allocation, chosen.replicas, chosen.cost, chosen.cost_unit,
+                    met, self.lab_iterations, self.lab_s, self.lab_s + self.profiling_s,
+                )
+            )  # fmt: skip
+        return tuple(found)
+
 
 @dataclass(frozen=True)
 class IssuedRecommendation:

@@ -153,7 +153,9 @@ class CanaryAsk:
 class CanaryStep:
     """What a measurement came to. `kept` samples retrain the model; the others say why not.
 
-    `value` is the KPI that `forecast` is of, None where the sample does not state it.
+    `forecast` is of the model that has learned from the steps before, `in_force` of the one that
+    the canary is to improve: neither has seen the sample. `value` is their KPI, None where the
+    sample does not state it.
     """
 
     number: int
@@ -163,11 +165,13 @@ class CanaryStep:
     forecast: Estimate | None
     note: str = ""
     value: Estimate | None = None
+    in_force: Estimate | None = None
 
 
-CanaryState = Literal["done", "guard", "foreseen", "invalid", "budget"]
+CanaryState = Literal["done", "guard", "foreseen", "invalid", "budget", "stopped", "failed"]
 """`guard`: a measured KPI passed it; `foreseen`: the model says that the next load would;
-`invalid`: no valid sample in as many attempts as allowed."""
+`invalid`: no valid sample in as many attempts as allowed; `stopped`: by somebody; `failed`: the lab
+gave up."""
 
 
 @dataclass(frozen=True)
@@ -334,6 +338,8 @@ class ChainModels:
     rejected: tuple[Decision, ...]
     pending: tuple[Proposal, ...]
     """Not decided yet, the latest last."""
+    rollbacks: tuple[Rollback, ...] = ()
+    """In their order."""
 
     @property
     def model(self) -> Proposal | None:
@@ -422,4 +428,4 @@ def _roll_back(models: ChainModels, rollback: Rollback) -> ChainModels:
         )
     if rollback.version == models.current:
         raise UsageError(f"version {rollback.version} is in force", where=where)
-    return replace(models, current=rollback.version)
+    return replace(models, current=rollback.version, rollbacks=(*models.rollbacks, rollback))

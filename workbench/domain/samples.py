@@ -22,8 +22,10 @@ Reason = Literal[
     "timeout",
     "too_few",
     "unsteady",
+    "rejected",
 ]
-"""Why a sample is not valid (METHOD.md 4), in the order in which they are reported."""
+"""Why a sample is not valid (METHOD.md 4), in the order in which they are reported; `rejected`, by
+somebody who looked at it, stands before all others."""
 
 Label = Literal[
     "throttled",

@@ -22,8 +22,8 @@ CHANGES = messages.Command | messages.ExportSession | messages.ExportRecommendat
 OF_THE_HOST = messages.StopEngine | messages.ReapStrays | messages.ImportBundle
 """Commands of those who have an account on the host."""
 FREE_TEXT: Final = frozenset(
-    {"allocation", "at", "by", "formula", "guards", "note", "policy", "reason", "sla", "slas"}
-    | {"text", "why"}
+    {"allocation", "at", "by", "document", "formula", "guards", "note", "policy", "reason"}
+    | {"sample", "sla", "slas", "text", "why"}
 )
 """Fields that the engine never takes for a path, so that `300/s` may stand in them."""
 DOOR: Final = "door"
@@ -64,7 +64,7 @@ class Admission:
                 where=who.identity,
             )
         for name, text in texts(codec.to_plain(request)):
-            if name not in FREE_TEXT and looks_like_a_path(text):
+            if looks_like_a_path(text):
                 raise NotAllowed(
                     "a path is not taken over SSH", where=name, remedy="Give a name instead"
                 )
@@ -111,13 +111,17 @@ def looks_like_a_path(text: str) -> bool:
 
 
 def texts(plain: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Every text in a request as JSON, with the name of the field that it stands in."""
+    """Every text in a request as JSON, with the name of the field that it stands in.
+
+    What lies within free text, such as the document of a draft, is free text.
+    """
     if isinstance(plain, str):
         yield name, plain
     elif isinstance(plain, dict):
         for key, value in plain.items():
             yield name, key
-            yield from texts(value, key)
+            if key not in FREE_TEXT:
+                yield from texts(value, key)
     elif isinstance(plain, list | tuple):
         for value in plain:
             yield from texts(value, name)

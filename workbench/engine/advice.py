@@ -239,6 +239,19 @@ def _fit(question: Question, samples: Sequence[Sample], configuration: Configura
     return Fit(configuration, curve, model, breakpoints, cpu_s, trouble, set_aside)
 
 
+def refit(
+    campaign: Campaign,
+    target: str,
+    seed: int,
+    samples: tuple[Sample, ...],
+    configuration: Configuration,
+    noise: HostNoise | None,
+) -> Fit:
+    """What the samples of a configuration say, whoever changed them; `samples` are the target's."""
+    question = Question("", campaign, target, seed, 0, samples, (), (configuration,), noise=noise)
+    return _fit(question, samples, configuration)
+
+
 def _curve(
     question: Question, samples: Sequence[Sample], configuration: Configuration, method: str
 ) -> tuple[Curve | None, FittedModel | None]:

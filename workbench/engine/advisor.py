@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from workbench.domain.campaign import Campaign
+from workbench.domain.curation import SampleDecided, in_force
 from workbench.domain.errors import EngineError
 from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration
@@ -54,6 +55,21 @@ class Advisor:
     def has_news(self) -> bool:
         """A wish came that the sampler does not know of."""
         return self._skips_told < len(self._skipped)
+
+    def revise(self, decisions: Mapping[str, SampleDecided]) -> tuple[Configuration, ...]:
+        """Put decisions on the samples; the sampler is told all anew where one differs.
+
+        Returns the configurations whose samples changed.
+        """
+        revised = [in_force(sample, decisions) for sample in self.samples]
+        changed = {
+            new.point.configuration: None
+            for old, new in zip(self.samples, revised, strict=True)
+            if old != new
+        }
+        if changed:
+            self.samples, self._told = revised, 0
+        return tuple(changed)
 
     def skip(self, configurations: Iterable[Configuration]) -> None:
         self._skipped.extend(c for c in configurations if c not in self._skipped)

@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING
 
 from workbench.domain.messages import Hello, Reply
 from workbench.domain.questions import (
+    ChartChain,
     CompareChain,
+    DecideProposal,
+    ExplainModel,
+    PlanCanary,
     PredictChain,
     Question,
     Recommend,
     RetrainChain,
     RollBackModel,
     ScoreModels,
+    VerifyRecommendation,
 )
 from workbench.engine.library import Library
 from workbench.engine.pool import Pool
@@ -72,6 +77,13 @@ class Asking:
                 return await compare_chain(
                     self._library, self.pool, request, store=store, say=self._say
                 )
+            case ChartChain():
+                from workbench.engine.chain_charting import chart_chain
+
+                self.pool.warm()
+                return await chart_chain(
+                    self._library, self.pool, request, store=store, say=self._say
+                )
             case Recommend():
                 from workbench.engine.recommending import recommend
 
@@ -82,6 +94,18 @@ class Asking:
                     self._trials,
                     request,
                     store=store,
+                    by=request.by or who.identity,
+                    say=self._say,
+                )
+            case VerifyRecommendation():
+                from workbench.engine.recommending import verify
+
+                self.pool.warm()
+                return await verify(
+                    self._library,
+                    self.pool,
+                    self._trials,
+                    request,
                     by=request.by or who.identity,
                     say=self._say,
                 )
@@ -96,6 +120,18 @@ class Asking:
                     by=request.by or who.identity,
                     say=self._say,
                 )
+            case PlanCanary():
+                from workbench.engine.canary_asking import plan_canary
+
+                return await plan_canary(self._library, self.pool, request)
+            case DecideProposal(by=by):
+                from workbench.engine.retraining import decide
+
+                return await decide(self._library, request, by=by or who.identity)
+            case ExplainModel():
+                from workbench.engine.explaining import explain_model
+
+                return await explain_model(self._library, self.pool, request, say=self._say)
             case RollBackModel(by=by):
                 from workbench.engine.retraining import roll_back
 

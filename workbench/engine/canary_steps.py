@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from workbench.domain.chains import PartModel
 from workbench.domain.errors import DataError, UsageError
 from workbench.domain.parameters import Configuration, PrimaryWorkload, Sla
+from workbench.domain.profiles import Curve
 from workbench.domain.questions import RetrainChain
 from workbench.domain.retraining import (
     CanaryAsk,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these
 
 TREND = "trend"
 """Stands for the method that says the predicted trend best (paper A, 7.2 and 7.3)."""
+CURVE_POINTS = 60
 FEWEST_NEW = 2
 """Operating points since a model was accepted from which another may be proposed: one to learn
 from, one to hold out."""
@@ -77,12 +79,20 @@ class Case:
 
 @dataclass(frozen=True)
 class Walk:
-    """Where a canary stands; `ask` is None when nothing is left to be measured."""
+    """Where a canary stands; `ask` is None when nothing is left to be measured.
+
+    Attributes
+    ----------
+    version : of the model in force.
+    learned : what the model of the kept samples says, that in force before there are any.
+    """
 
     plan: CanaryPlan
     steps: tuple[CanaryStep, ...]
     ask: CanaryAsk | None
     ending: CanaryEnding | None
+    version: int = 0
+    learned: Curve | None = None
 
     @property
     def run(self) -> CanaryRun:
@@ -92,12 +102,17 @@ class Walk:
 
 @dataclass(frozen=True)
 class Proposed:
-    """What samples teach; `notes` say why there is no proposal, and what is to be known."""
+    """What samples teach; `notes` say why there is no proposal, and what is to be known.
+
+    The curves are those of `events.ModelProposed`.
+    """
 
     proposal: Proposal | None
     models: tuple[PartModel, ...]
     drift: Drift | None
     notes: tuple[str, ...]
+    in_force: Curve | None = None
+    learned: Curve | None = None
 
 
 _walking: dict[str, tuple[Canary, int]] = {}
@@ -120,30 +135,56 @@ def walked(case: Case, taken: tuple[Sample, ...]) -> Walk:
     canary.tell(taken[told:])
     _walking.clear()
     _walking[case.key] = canary, len(taken)
-    return Walk(canary.plan, canary.steps, canary.ask(), canary.ending)
+    version = case.accepted.version.version if case.accepted else 0
+    learned = _curve(case, canary.forecaster, canary.plan.configuration)
+    return Walk(canary.plan, canary.steps, canary.ask(), canary.ending, version, learned)
+
+
+def plan_of(
+    request: RetrainChain,
+    chain: str,
+    primary: PrimaryWorkload,
+    configuration: Configuration,
+    sla: Sla | None,
+    guards: tuple[Sla, ...] | None,
+    sample_s: float,
+    seed: int,
+) -> CanaryPlan:
+    """The loads of a canary. Raises `UsageError` if nothing is allowed."""
+    from workbench.chains.canary import canary_plan
+
+    try:
+        return canary_plan(
+            chain,
+            configuration,
+            primary,
+            sla=sla,
+            share=request.share,
+            steps=request.steps,
+            guards=guards,
+            mode="online" if request.online else "canary",
+            budget_s=request.budget_s,
+            sample_s=sample_s,
+            seed=seed,
+        )
+    except DataError as error:
+        raise UsageError(error.what, where=error.where, remedy=error.remedy) from None
 
 
 def _canary(case: Case) -> Canary:
     from workbench.chains.alignment import measured
-    from workbench.chains.canary import Canary, canary_plan
+    from workbench.chains.canary import Canary
 
-    request = case.request
-    try:
-        plan = canary_plan(
-            case.chain,
-            case.configuration,
-            case.primary,
-            sla=case.sla,
-            share=request.share,
-            steps=request.steps,
-            guards=case.guards,
-            mode="online" if request.online else "canary",
-            budget_s=request.budget_s,
-            sample_s=case.sample_s,
-            seed=case.seed,
-        )
-    except DataError as error:
-        raise UsageError(error.what, where=error.where, remedy=error.remedy) from None
+    plan = plan_of(
+        case.request,
+        case.chain,
+        case.primary,
+        case.configuration,
+        case.sla,
+        case.guards,
+        case.sample_s,
+        case.seed,
+    )
     prediction = compose(case.basis).by(case.basis.rule)
     current = in_force(prediction, case.accepted).forecaster
     method = method_named(usual_method(prediction), prediction, case.shared_sd)
@@ -172,14 +213,14 @@ def proposed(case: Case, samples: tuple[Sample, ...]) -> Proposed:
     WorkbenchError
         If the functions' models cannot be fitted, or no method has the name that was asked for.
     """
-    from workbench.chains.proposal import propose
+    from workbench.chains.proposal import propose, refitted
 
     composed = compose(case.basis)
     prediction = composed.by(case.basis.rule)
     accepted = None if case.accepted is None else replace(case.accepted, samples=samples)
     current = in_force(prediction, accepted)
     notes = [*composed.warnings, *current.warnings]
-    proposal = None
+    proposal, learned = None, None
     try:
         name = _chosen(case, prediction, notes)
         used = _aligned(case, samples, direct=not name.startswith(CORRECTION))
@@ -196,9 +237,37 @@ def proposed(case: Case, samples: tuple[Sample, ...]) -> Proposed:
             held_out=held_out,
             shared_sd=shared_sd_or_usual(case.shared_sd),
         )
+        learned = refitted(
+            proposal, train, method, kpi_max=case.basis.kpi_max, primary=case.primary
+        )
     except DataError as error:
         notes.append(f"Nothing can be proposed. {error}")
-    return Proposed(proposal, composed.models, current.drift, tuple(notes))
+    curves = (_curve(case, one, case.configuration) for one in (current.forecaster, learned))
+    return Proposed(proposal, composed.models, current.drift, tuple(notes), *curves)
+
+
+def _curve(case: Case, model: Forecaster | None, configuration: Configuration) -> Curve | None:
+    """What a model says from the lowest load to the SLA's, or of the range where there is none;
+    None where it has nothing to say there."""
+    import numpy as np
+
+    if model is None:
+        return None
+    low, high = case.primary.low, case.primary.high
+    if case.sla is not None and case.sla.wl is not None and case.sla.wl > low:
+        high = case.sla.wl
+    spaced = np.geomspace if case.primary.scale == "log" and low > 0 else np.linspace
+    loads = spaced(low, high, CURVE_POINTS)
+    try:
+        said = model.forecast([(configuration, float(wl)) for wl in loads])
+    except DataError:
+        return None
+    bounds = [np.exp(bound) for bound in (said.mean, said.low, said.high)]
+    if not all(np.isfinite(bound).all() for bound in bounds):
+        return None
+    method = getattr(model, "method", "") or type(model).__name__
+    figures = (tuple(map(float, values)) for values in (loads, *bounds))
+    return Curve(model.kpi, str(method), *figures)
 
 
 def _chosen(case: Case, prediction: ChainForecaster, notes: list[str]) -> str:

@@ -15,7 +15,7 @@ from workbench.domain.questions import ChainCompared, CompareChain
 from workbench.domain.retraining import ChainComparison
 from workbench.domain.samples import Sample
 from workbench.engine.chain_models import Accepted, accepted_for, in_force, speaks
-from workbench.engine.composing import Basis, compose, gather, subject_of
+from workbench.engine.composing import Basis, Subject, compose, gather, subject_of
 from workbench.engine.library import Library
 from workbench.engine.modelling import model_of
 from workbench.engine.pool import Pool
@@ -82,17 +82,8 @@ async def compare_chain(
             notes.append("no sample is left that the accepted model has not learned from")
     if accepted is None and subject.superseded:
         notes.append(subject.superseded)
-    method, note = own.campaign.sampling.model, ""
-    if own.of(subject.chain.name):
-        say(f"{subject.chain.name}: model of {kpi}, trained directly")
-        try:
-            direct = await model_of(
-                library, pool, own.session, subject.chain.name, kpi, store=store
-            )
-            method = direct.model.method
-            notes += [direct.unstored] if direct.unstored else []
-        except (DataError, PluginError) as error:
-            method, note = "", f"nothing is trained directly: {error}"
+    method, note, unstored = await trained_directly(library, pool, subject, store=store, say=say)
+    notes += [unstored] if unstored else []
     say(f"{subject.chain.name}: {len(samples)} samples against the prediction")
     noises = dict.fromkeys((own.session, subject.profiles.session))
     floor = floor_of(kpi, [given.view.noise for given in (own, subject.profiles)][: len(noises)])
@@ -108,6 +99,21 @@ async def compare_chain(
     )
     comparison = replace(told.comparison, note=note) if note else told.comparison
     return replace(told, comparison=comparison, notes=tuple(dict.fromkeys((*told.notes, *notes))))
+
+
+async def trained_directly(
+    library: Library, pool: Pool, subject: Subject, *, store: bool, say: Say
+) -> tuple[str, str, str]:
+    """The method that learns a chain's own samples; why there is none; why it is not stored."""
+    own, name = subject.own, subject.chain.name
+    if not own.of(name):
+        return own.campaign.sampling.model, "", ""
+    say(f"{name}: model of {own.kpi}, trained directly")
+    try:
+        direct = await model_of(library, pool, own.session, name, own.kpi, store=store)
+    except (DataError, PluginError) as error:
+        return "", f"nothing is trained directly: {error}", ""
+    return direct.model.method, "", direct.unstored
 
 
 def floor_of(kpi: str, noises: Sequence[HostNoise | None]) -> float:

@@ -6,7 +6,7 @@ Whoever predicts a chain asks here. The engine looks up what was decided (`chain
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,14 @@ from workbench.domain.projection import SessionView
 from workbench.domain.questions import CompareChain
 from workbench.domain.retraining import Drift, ModelVersion
 from workbench.domain.samples import Sample
+from workbench.domain.topology import Node
 from workbench.engine.composing import Basis, Question, Subject, compose, gather, subject_of
 from workbench.engine.library import Library
 from workbench.engine.pool import Pool
 from workbench.engine.scoring import Say
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
+    from workbench.chains.capacity import CpuScale
     from workbench.chains.composition import ChainForecaster
     from workbench.chains.proposal import Method
     from workbench.models.forecast import Forecaster
@@ -169,7 +171,7 @@ def in_force(prediction: ChainForecaster, accepted: Accepted | None) -> InForce:
     if accepted is None:
         return InForce(prediction)
     proposal, samples = accepted.version.proposal, accepted.samples
-    method = _stored_method(proposal.model, prediction)
+    method = stored_method(proposal.model, prediction)
     ids = set(proposal.model.sample_ids)
     warnings: list[str] = []
     try:
@@ -216,10 +218,25 @@ def of_several(model: Forecaster, prediction: ChainForecaster) -> Forecaster | N
 
     if not isinstance(model, CorrectedForecaster):
         return None
+    if scales := cpu_scales(model, prediction.graph):
+        prediction = prediction.scaled(scales)
     terms = None
     if f"{CORRECTION}{model.method}" == _TWO_TERMS:
-        terms = TwoTerms(prediction.graph, prediction.parts, prediction.kpi)
+        terms = TwoTerms(prediction.graph, prediction.parts, prediction.kpi, prediction.scales)
     return model.carried_to(prediction, terms)
+
+
+def cpu_scales(model: Forecaster, graph: Node) -> Mapping[str, CpuScale]:
+    """CPU per request of a chain's functions, by instance name, where an accepted model says it."""
+    from workbench.chains.capacity import carried_to
+    from workbench.chains.composition import ChainForecaster
+    from workbench.chains.correction import CorrectedForecaster
+
+    if not isinstance(model, CorrectedForecaster):
+        return {}
+    if not isinstance(model.prediction, ChainForecaster):
+        return {}
+    return carried_to(model.scales, model.prediction.graph, graph)
 
 
 # ------------------------------------------------------------------- methods by name
@@ -232,21 +249,33 @@ def usual_method(prediction: ChainForecaster) -> str:
     return _TWO_TERMS if prediction.kpi in RESPONSE_TIMES else _OFFSET
 
 
-def method_named(name: str, prediction: ChainForecaster, shared_sd: float | None) -> Method:
+def method_named(
+    name: str, prediction: ChainForecaster, shared_sd: float | None, *, by_cpu: bool = True
+) -> Method:
     from workbench.chains.composition import TwoTerms
-    from workbench.chains.proposal import correction, direct
+    from workbench.chains.proposal import correction, correction_by_cpu, direct
 
     if not name.startswith(CORRECTION):
         return direct(name, factory_of(name))
+    sd = shared_sd_or_usual(shared_sd)
+    if by_cpu:
+        return correction_by_cpu(prediction, two_terms=name == _TWO_TERMS, shared_sd=sd)
     terms = None
     if name == _TWO_TERMS:
         terms = TwoTerms(prediction.graph, prediction.parts, prediction.kpi)
-    return correction(prediction, terms, shared_sd=shared_sd_or_usual(shared_sd))
+    return correction(prediction, terms, shared_sd=sd)
 
 
-def _stored_method(model: FittedModel, prediction: ChainForecaster) -> Method:
+def stored_method(model: FittedModel, prediction: ChainForecaster) -> Method:
+    from workbench.chains.proposal import CPU
+
     shared_sd = model.parameters.get("shared_sd")
-    return method_named(model.method, prediction, None if shared_sd is None else float(shared_sd))
+    return method_named(
+        model.method,
+        prediction,
+        None if shared_sd is None else float(shared_sd),
+        by_cpu=CPU in model.parameters,
+    )
 
 
 def factory_of(name: str) -> Callable[[], Any]:

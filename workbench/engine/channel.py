@@ -132,9 +132,10 @@ class Channel:
             influences=list(self.view.influences),
             recommendations=list(self.view.recommendations),
             trials=[replace(t, samples=list(t.samples)) for t in self.view.trials],
+            canaries=[replace(c, steps=list(c.steps)) for c in self.view.canaries],
         )
         if not self.live:
-            view.cut_trials_off()
+            view.cut_off()
         if not self.live and view.state in ("planned", "running", "paused"):
             view.state = "interrupted"
         return view

@@ -17,7 +17,7 @@ from workbench.domain.chains import PartModel
 from workbench.domain.errors import OutsideProfile, PluginError, SessionError, UsageError
 from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import PrimaryWorkload
-from workbench.domain.questions import CompareChain, PredictChain
+from workbench.domain.questions import ChartChain, CompareChain, PredictChain
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Target, Vnf
 from workbench.engine.hosts import elsewhere
@@ -38,8 +38,9 @@ if TYPE_CHECKING:  # their imports take time, and the engine only hands these va
     from workbench.chains.base import ChainRule, LoadFamily
     from workbench.chains.composition import ChainForecaster
     from workbench.chains.parts import Part
+    from workbench.models.forecast import Forecaster
 
-Question = PredictChain | CompareChain
+Question = PredictChain | CompareChain | ChartChain
 
 
 # ------------------------------------------------------------------- what is asked about
@@ -279,10 +280,14 @@ class Terms:
 
 @dataclass(frozen=True)
 class Composed:
-    """The functions of a chain, by instance name, and the models that speak for them."""
+    """The functions of a chain, by instance name, and the models that speak for them.
+
+    `demands` are CPU time per request, by profiled target, as far as samples say it.
+    """
 
     basis: Basis
     parts: Mapping[str, Part]
+    demands: Mapping[str, Forecaster]
     models: tuple[PartModel, ...]
     warnings: tuple[str, ...]
 
@@ -361,4 +366,5 @@ def compose(basis: Basis) -> Composed:
             PartModel(model.target, model.kpi, model.method, model.version, learned, also)
         )
     parts = parts_of(basis.chain.graph, made.parts)
-    return Composed(basis, parts, tuple(models), (*basis.warnings, *made.warnings))
+    warnings = (*basis.warnings, *made.warnings)
+    return Composed(basis, parts, made.demands, tuple(models), warnings)

@@ -22,6 +22,8 @@ class Control:
         self.interrupted = False
         """The engine is ending; the run can be resumed."""
         self.measuring: Place | None = None
+        self.revised = False
+        """Somebody decided about samples: what the sampler was told is not so any more."""
         self._skips: list[Place] = []
         self._bell = asyncio.Event()
 
@@ -43,6 +45,11 @@ class Control:
             await asyncio.wait_for(self._bell.wait(), timeout)
         except TimeoutError:
             return
+
+    def revise(self) -> None:
+        """Samples count otherwise from now on."""
+        self.revised = True
+        self.ring()
 
     def skip(self, place: Place) -> None:
         if place not in self._skips:

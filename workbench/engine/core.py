@@ -13,6 +13,8 @@ from workbench import __version__
 from workbench.audit import AuditLog
 from workbench.domain import codec, messages
 from workbench.domain.campaign import TargetPlan
+from workbench.domain.curation import DecideSample, ExtendBudget, RequestPoint
+from workbench.domain.drafts import DraftCommand, DraftQuery
 from workbench.domain.errors import (
     EngineError,
     SessionError,
@@ -25,10 +27,11 @@ from workbench.domain.housekeeping import HousekeepingCommand
 from workbench.domain.messages import Hello, Reply, Request
 from workbench.domain.questions import Question
 from workbench.domain.samples import TrialPurpose
-from workbench.engine import housekeeping, queries
+from workbench.engine import curating, housekeeping, queries
 from workbench.engine.admission import Admission
 from workbench.engine.asking import Asking
 from workbench.engine.channel import Channel, Following
+from workbench.engine.drafts import Drafts
 from workbench.engine.host_lock import FileLock, own
 from workbench.engine.host_measuring import HostMeasuring
 from workbench.engine.lag import LagMonitor
@@ -84,6 +87,7 @@ class Engine:
         self._runs: dict[str, Turn] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._asking = Asking(self.library, self.trials)
+        self._drafts = Drafts(workspace)
         self.admission = Admission(
             Wheels(self._is_unfinished, self._show_wheel), AuditLog(workspace.audit)
         )
@@ -245,6 +249,8 @@ class Engine:
             return await housekeeping.answer(self.library, request)
         if isinstance(request, Question):
             return await self._asking.answer(request, who)
+        if isinstance(request, DraftCommand | DraftQuery):
+            return await self._drafts.answer(request, who)
         match request:
             case messages.RunCampaign() | messages.ResumeSession() | messages.MeasureHost() if (
                 self._ending
@@ -272,6 +278,16 @@ class Engine:
                 return self.admission.wheels.ask(session, who)
             case messages.AnswerWheel(session=session, give=give):
                 return self.admission.wheels.answer(session, give, who)
+            case DecideSample(session=session, by=by):
+                run = self._runs.get(session)
+                return await curating.decide(
+                    self.library, self._pool, run, request, by or who.identity
+                )
+            case RequestPoint():
+                return await self._request_point(request, request.by or who.identity)
+            case ExtendBudget(session=session, by=by):
+                run = self._run(session)
+                return await curating.extend(self.library, run, request, by or who.identity)
             case messages.SkipConfiguration():
                 return self._skip(self._run(request.session), request)
             case messages.ImportBundle():
@@ -473,6 +489,19 @@ class Engine:
         if abort:
             return messages.Done("it ends now; what was announced is stored")
         return messages.Done("it ends after the sample that is being measured")
+
+    async def _request_point(self, request: RequestPoint, by: str) -> Reply:
+        run = self._runs.get(request.session)
+        if run is not None and not run.concluded and not isinstance(run, Run):
+            raise UsageError("is taken by trials now", where=request.session)
+        wanted = await curating.request_point(self.library, request, by)
+        if run is None or run.concluded:
+            await self._let_go(request.session)
+            again = messages.ResumeSession(request.session, pace=request.pace)
+            return self._launch(await self._starting.resume(again))
+        run.control.ring()
+        where = f"{wanted.target} at {wanted.wl:g}, repetition {wanted.repetition}"
+        return messages.Done(f"{where} is measured next, or when its target is")
 
     def _skip(self, run: Turn, request: messages.SkipConfiguration) -> Reply:
         if request.configuration is None or request.target is None:

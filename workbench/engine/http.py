@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -120,12 +121,12 @@ def _run_metrics(channel: Channel) -> Iterator[Metric]:
     invalid = CounterMetricFamily(
         "workbench_invalid_samples", "Samples that are not valid.", labels=("session", "reason")
     )
-    reasons: dict[str, int] = {}
+    reasons: Counter[str] = Counter()
+    for configuration in view.configurations:
+        reasons.update(configuration.left_out_reasons)
     points = [point for c in view.configurations for point in c.samples]
     points += [trial.sample for trials in view.trials for trial in trials.samples]
-    for point in points:
-        if not point.valid:
-            reasons[point.reason] = reasons.get(point.reason, 0) + 1
+    reasons.update(point.reason for point in points if not point.valid)
     for reason, count in sorted(reasons.items()):
         invalid.add_metric((session, reason), count)
     yield invalid

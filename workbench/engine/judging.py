@@ -20,7 +20,7 @@ from workbench.domain.profiles import Curve
 from workbench.domain.recommendations import Choice, Deployment, GreedyRun, PriceTable, Trend
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Target, Vnf
-from workbench.engine.chain_models import Accepted, in_force, of_several
+from workbench.engine.chain_models import Accepted, InForce, cpu_scales, in_force, of_several
 from workbench.engine.parts import Parts, Profiles, kpis_of, parts_from, useful_kpis
 from workbench.engine.refitting import load
 
@@ -111,16 +111,9 @@ def examine(order: Order) -> Examined:
     UsageError
         If no rule composes a KPI, or if something has no price.
     """
-    from workbench.models.selection import stated
     from workbench.sla.costs import options_of
-    from workbench.sla.question import asked
 
-    by_target = [
-        {kpi for s in order.of(plan.target.name) for kpi in s.kpis if stated(s, kpi)}
-        for plan in order.plans
-    ]
-    kpis = set.intersection(*by_target)
-    question = asked(order.slas, profiled(order), kpis, confidence=order.confidence)
+    question = question_of(order)
     options_of(resources_of(order, functions_of(order)), cost_in(order))
     limited = dict.fromkeys(sla.kpi for sla in question.limits)
     if not order.spoken_for:
@@ -130,6 +123,19 @@ def examine(order: Order) -> Examined:
     # Those that are limited come first: a target's first model lends the others its method.
     needed = {**limited, **needed}
     return Examined(question, tuple(needed), useful_kpis(load_model, tuple(needed)))
+
+
+def question_of(order: Order) -> Question:
+    """The question alone. Raises `SlaError` as `sla.question.asked`."""
+    from workbench.models.selection import stated
+    from workbench.sla.question import asked
+
+    by_target = [
+        {kpi for s in order.of(plan.target.name) for kpi in s.kpis if stated(s, kpi)}
+        for plan in order.plans
+    ]
+    kpis = set.intersection(*by_target)
+    return asked(order.slas, profiled(order), kpis, confidence=order.confidence)
 
 
 def judge(order: Order, question: Question, profiles: Profiles) -> Judged:
@@ -337,7 +343,12 @@ class _Foretold:
             return of_several(told[kpi].forecaster, several) or several
 
         performance = ChainPerformance(
-            order.chain.graph, kpis, question.workload, forecaster, balancers, _usage(found)
+            order.chain.graph,
+            kpis,
+            question.workload,
+            forecaster,
+            balancers,
+            _usage(found, told.values()),
         )
         methods = {kpi: rule.rule.name for kpi, rule in rules.items()}
         methods |= {k: a.version.proposal.model.method for k, a in order.accepted.items()}
@@ -411,14 +422,19 @@ class _Foretold:
             yield Curve(kpi, method, tuple(loads.tolist()), mean, lowest, highest)
 
 
-def _usage(found: Parts) -> Callable[[Node], ExpectedUsage] | None:
-    """What says the CPU of a chain's functions; None where it is not known of all of them."""
+def _usage(found: Parts, told: Iterable[InForce]) -> Callable[[Node], ExpectedUsage] | None:
+    """What says the CPU of a chain's functions; None where it is not known of all of them.
+
+    Models of two KPIs that learned from the same samples say the same of it: the first does."""
     from workbench.chains.parts import parts_of
     from workbench.chains.usage import ExpectedUsage
     from workbench.models.selection import RATE_KPIS
 
+    models = tuple(told)
+
     def usage(graph: Node) -> ExpectedUsage:
-        return ExpectedUsage(graph, parts_of(graph, found.parts), found.demands)
+        scales = next(filter(None, (cpu_scales(one.forecaster, graph) for one in models)), {})
+        return ExpectedUsage(graph, parts_of(graph, found.parts), found.demands, scales)
 
     known = all(
         part.target in found.demands and any(rate in part.forecasters for rate in RATE_KPIS)

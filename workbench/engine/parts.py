@@ -68,17 +68,25 @@ def chain_of(campaign: Campaign, wanted: str | None, workspace: Workspace) -> Ta
 
 
 def _choices(campaign: Campaign, workspace: Workspace) -> str:
-    """Targets of the campaign, and templates of chains whose functions it profiles."""
+    return ", ".join(chains_of(campaign, workspace))
+
+
+def chains_of(campaign: Campaign, workspace: Workspace) -> tuple[str, ...]:
+    """What `chain_of` knows by name: the campaign's chains, its single functions, templates.
+
+    Templates of chains count where the campaign profiles their functions.
+    """
     from workbench.descriptors.library import library_for
 
     library = library_for(workspace)
     profiled = {target.vnfs[0].template for target in stand_alone(campaign)}
-    named = [plan.target.name for plan in campaign.targets]
+    targets = sorted((plan.target for plan in campaign.targets), key=lambda t: len(t.vnfs) == 1)
+    named = [target.name for target in targets]
     for name in library.names("chain"):
         chain = library.chain(name)
         if chain and {vnf.template for vnf in Target(name, chain.node).vnfs} <= profiled:
             named.append(name)
-    return ", ".join(dict.fromkeys(named))
+    return tuple(dict.fromkeys(named))
 
 
 def stand_alone(campaign: Campaign) -> tuple[Target, ...]:
@@ -215,8 +223,8 @@ class Parts:
 
 def parts_from(profiles: Profiles) -> Parts:
     """Fit the models again and make parts of them. Raises `WorkbenchError` if that fails."""
+    from workbench.chains.demand import cpu_demand
     from workbench.chains.parts import part_of
-    from workbench.chains.usage import cpu_demand
 
     parts: list[Part] = []
     demands: dict[str, ProfileForecaster] = {}

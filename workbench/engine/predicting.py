@@ -20,7 +20,7 @@ from workbench.domain.parameters import (
 )
 from workbench.domain.questions import ChainPredicted, PredictChain
 from workbench.domain.samples import KPI_UNITS
-from workbench.engine.chain_models import Accepted, accepted_for, in_force, speaks
+from workbench.engine.chain_models import Accepted, accepted_for, cpu_scales, in_force, speaks
 from workbench.engine.composing import Basis, Subject, compose, gather, subject_of
 from workbench.engine.library import Library
 from workbench.engine.pool import Pool
@@ -153,6 +153,8 @@ def predictions_of(
     composed = compose(basis)
     chain = composed.by(basis.rule)
     told = in_force(chain, accepted)
+    if scales := cpu_scales(told.forecaster, chain.graph):
+        chain = chain.scaled(scales)
     made, troubles = [], list[DataError]()
     for configuration in configurations:
         try:

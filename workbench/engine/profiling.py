@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from workbench.domain.campaign import Campaign, TargetPlan
+from workbench.domain.curation import in_force
 from workbench.domain.errors import LabError, PluginError
 from workbench.domain.events import (
     ConfigurationFinished,
@@ -17,7 +18,7 @@ from workbench.domain.events import (
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Sample
 from workbench.domain.sessions import ConfigurationOutcome
-from workbench.engine.advice import Advice
+from workbench.engine.advice import Advice, first_s
 from workbench.engine.advisor import Advisor
 from workbench.engine.channel import Publisher
 from workbench.engine.control import Control, Place
@@ -25,6 +26,7 @@ from workbench.engine.measurement import Bench
 from workbench.engine.pool import Pool
 from workbench.engine.progress import ProgressReport
 from workbench.engine.visits import Ending, Visits
+from workbench.measuring.floor import VarianceFloor
 from workbench.sampling.base import Ask
 
 
@@ -60,7 +62,14 @@ class Profiler:
         progress: ProgressReport,
     ) -> None:
         self._visits = Visits(
-            out, pool, bench, control, progress, spent_s=order.spent_s, budget_s=order.budget_s
+            out,
+            pool,
+            bench,
+            control,
+            progress,
+            spent_s=order.spent_s,
+            budget_s=order.budget_s,
+            extendable=True,
         )
         self.faults = self._visits.faults
         self._note = self._visits.note
@@ -76,6 +85,8 @@ class Profiler:
         """Of the whole session, by target."""
         for sample in order.samples:
             self._samples[sample.point.target].append(sample)
+        self._refused: set[OperatingPoint] = set()
+        """Points whose configuration was given up."""
         self._begun: set[Place] = set()
         """Configurations that were announced in this run."""
         self._worker_losses = pool.losses
@@ -93,26 +104,34 @@ class Profiler:
             self._campaign,
             target,
             self._order.seed,
-            self._samples[target],
+            [in_force(sample, self._out.view.decisions) for sample in self._samples[target]],
             (*self._skipped_before(target), *self._control.skipped(target)),
             (s for other, samples in self._samples.items() if other != target for s in samples),
             self._out.view.noise,
         )
         advice = await self._advise(advisor, self._fitted_perhaps(target))
-        while (ask := advice.ask) is not None:
+        while (ask := self._requested(target) or advice.ask) is not None:
             ending = await self._visits.hold()
             if ending is not None:
                 return ending
             advisor.skip(self._control.skipped(target))
+            if self._control.revised:
+                self._control.revised = False
+                if changed := advisor.revise(self._out.view.decisions):
+                    advice = await self._advise(advisor, changed)
+                    continue
             if advisor.has_news:
                 advice = await self._advise(advisor)
                 continue
             point = OperatingPoint(target, ask.configuration, ask.wl, ask.repetition)
             await self._announce(point, ask)
             try:
-                sample = await self._measure(plan, point, ask.block, advice)
+                own = ask is advice.ask
+                seconds = advice.first_s if own else await self._first_s(advisor, point)
+                sample = await self._measure(plan, point, ask.block, seconds, advice.floor)
             except LabError as error:
                 if await self._visits.gives_up(point, error):
+                    self._refused.add(point)
                     advisor.skip((point.configuration,))
                     advice = await self._advise(advisor)
                 continue
@@ -123,6 +142,23 @@ class Profiler:
             advice = await self._advise(advisor, (point.configuration,))
         if self._bench.target is not None:
             await self._bench.undeploy()
+        return None
+
+    def requests(self, target: str) -> bool:
+        """Whether somebody waits for a point of that target."""
+        return self._requested(target) is not None
+
+    def _requested(self, target: str) -> Ask | None:
+        """A point that somebody asked for goes before those of the sampler; on what is deployed."""
+        for wanted in self._out.view.requested:
+            if wanted.target != target or wanted.point in self._taken | self._refused:
+                continue
+            block = max((sample.block for sample in self._samples[target]), default=0)
+            if self._bench.target == target:
+                block = max(block, self._bench.block)
+            why = f"requested by {wanted.by}" if wanted.by else "requested"
+            wl = wanted.wl
+            return Ask(wanted.configuration, wl, wanted.repetition, wl, wl, why, block)
         return None
 
     # ------------------------------------------------------------------ ask and tell
@@ -165,7 +201,7 @@ class Profiler:
             ConfigurationFinished(
                 *place,
                 outcome,
-                len(view.samples) if view else 0,
+                view.taken if view else 0,
                 view.invalid if view else 0,
                 note,
             )
@@ -189,13 +225,22 @@ class Profiler:
     # ------------------------------------------------------------------ measure
 
     async def _measure(
-        self, plan: TargetPlan, point: OperatingPoint, block: int, advice: Advice
+        self,
+        plan: TargetPlan,
+        point: OperatingPoint,
+        block: int,
+        seconds: float,
+        floor: VarianceFloor,
     ) -> Sample:
-        sample = await self._visits.take(plan.target, point, block, advice.first_s, advice.floor)
+        sample = await self._visits.take(plan.target, point, block, seconds, floor)
         self._taken.add(point)
         for fault in self.faults.sample_taken((point.target, point.configuration)):
             await self._end(fault.place, "unusable", fault.note)
         return sample
+
+    async def _first_s(self, advisor: Advisor, point: OperatingPoint) -> float:
+        """Seconds of the first drive at a point that the sampler did not ask for."""
+        return await self._pool.run(first_s, self._campaign, tuple(advisor.samples), point)
 
     # ------------------------------------------------------------------ what is stored already
 

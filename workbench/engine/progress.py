@@ -75,7 +75,7 @@ class ProgressReport:
         for plan in view.plan.configurations:
             seen = view.configuration(f"{plan.target}/{plan.configuration.key}")
             each = plan.lab_s / plan.samples if plan.samples else 0.0
-            taken = len(seen.samples) if seen else 0
+            taken = seen.taken if seen else 0
             planned_so_far += taken * each
             if seen is None or seen.state not in ENDED:
                 left += max(0, plan.samples - taken)

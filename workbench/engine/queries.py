@@ -6,9 +6,12 @@ import asyncio
 from pathlib import Path
 
 from workbench import plugins
-from workbench.domain import messages
-from workbench.domain.errors import EngineError, SessionError, WorkbenchError
+from workbench.domain import handing_on, messages
+from workbench.domain.curation import GetSample
+from workbench.domain.errors import EngineError, SessionError, UsageError, WorkbenchError
 from workbench.domain.messages import Reply, Request
+from workbench.domain.timeline import FindMoment, GetTimeLine
+from workbench.domain.topology import Target
 from workbench.engine.library import Library
 from workbench.log import logger
 
@@ -26,13 +29,29 @@ async def answer(library: Library, request: Request) -> Reply:
         case messages.ListCampaigns():
             return await _campaigns(library)
         case (
-            messages.ViewSession(session=session, until=None) | messages.Subscribe(session=session)
+            messages.ViewSession(session=session, until=None, focus="")
+            | messages.Subscribe(session=session)
         ):
             async with library.borrow(session) as channel:
                 return messages.Viewed(channel.snapshot())
-        case messages.ViewSession(session=session, until=until):
+        case messages.ViewSession(session=session, until=until, focus=focus):
             async with library.borrow(session) as channel:
-                return messages.Viewed(await channel.file.view(until))
+                return messages.Viewed(await channel.file.view(until, focus))
+        case GetSample(session=session, sample=id):
+            async with library.borrow(session) as channel:
+                detail = await channel.file.detail(id)
+            if detail is None:
+                raise UsageError(f"has no sample {id!r}", where=session)
+            return detail
+        case GetTimeLine(session=session):
+            async with library.borrow(session) as channel:
+                return await channel.file.time_line()
+        case FindMoment(session=session):
+            async with library.borrow(session) as channel:
+                found = await channel.file.moment(request)
+            if found is None:
+                raise UsageError("there is nothing at that place", where=session)
+            return found
         case messages.ListSamples(session=session, offset=offset, limit=limit):
             async with library.borrow(session) as channel:
                 samples = await channel.file.samples(max(0, offset), _page(limit))
@@ -42,6 +61,8 @@ async def answer(library: Library, request: Request) -> Reply:
             async with library.borrow(session) as channel:
                 events = await channel.file.events(max(0, after), _page(limit))
                 return messages.EventPage(events, channel.file.last_seq)
+        case messages.GenerateChains():
+            return messages.ChainsGenerated(await asyncio.to_thread(_chains, library, request))
         case messages.ExportSession():
             return await _export(library, request)
         case messages.RunDoctor():
@@ -53,9 +74,13 @@ async def answer(library: Library, request: Request) -> Reply:
 
             return await compare(library, first, second)
         case messages.ExportRecommendation():
-            from workbench.engine.recommending import export_recommendation
+            from workbench.engine.handing_on import export_recommendation
 
             return await export_recommendation(library, request)
+        case handing_on.GetRecommendOptions() | handing_on.PreviewRecommendation():
+            from workbench.engine.handing_on import answer as handed_on
+
+            return await handed_on(library, request)
         case _:
             raise EngineError(f"does not know the request {type(request).__name__}")
 
@@ -76,6 +101,14 @@ async def _campaigns(library: Library) -> Reply:
 
     found = await asyncio.to_thread(list_campaigns, workspace=library.workspace)
     return messages.CampaignList(tuple(found))
+
+
+def _chains(library: Library, request: messages.GenerateChains) -> tuple[Target, ...]:
+    from workbench.descriptors.library import library_for
+    from workbench.descriptors.policies import generate_chains
+
+    known = library_for(library.workspace)
+    return generate_chains(request.policy, known, request.free, request.limit)
 
 
 async def _export(library: Library, request: messages.ExportSession) -> Reply:

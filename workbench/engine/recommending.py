@@ -1,4 +1,4 @@
-"""`recommend`: which allocation of a chain carries an SLA, stored in the session and handed on.
+"""`recommend`: which allocation of a chain carries an SLA, stored in the session.
 
 What was profiled answers. Afterwards the lab is asked, where somebody wants that: to measure what
 is recommended, and what greedy scaling tries (`engine.proving`).
@@ -7,20 +7,13 @@ is recommended, and what greedy scaling tries (`engine.proving`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from workbench import __version__, plugins
-from workbench.domain import messages, questions
+from workbench import plugins
+from workbench.domain import questions
 from workbench.domain.campaign import Campaign
-from workbench.domain.errors import (
-    EngineError,
-    PluginError,
-    SessionError,
-    UsageError,
-    WorkbenchError,
-)
+from workbench.domain.errors import SessionError, UsageError
 from workbench.domain.events import RecommendationIssued
 from workbench.domain.parameters import Sla
 from workbench.domain.projection import SessionView
@@ -30,7 +23,7 @@ from workbench.engine.chain_models import Accepted, accepted_for
 from workbench.engine.clock import now
 from workbench.engine.composing import subject_of
 from workbench.engine.hosts import elsewhere
-from workbench.engine.judging import Judged, Order, examine, judge
+from workbench.engine.judging import Judged, Order, examine, judge, question_of
 from workbench.engine.library import Library
 from workbench.engine.parts import (
     chain_of,
@@ -104,14 +97,69 @@ async def recommend(
         proof = Proof(library, pool, trials, request, order, examined.question, by, say)
         notes += await proof.of(issued)
         issued = await proof.stored(issued.id)
-    return _reply(issued, tuple(notes))
+    return _reply(issued, notes)
 
 
-def _reply(issued: Recommendation, notes: tuple[str, ...]) -> questions.Recommended:
-    from workbench.sla.comparison import compare
+async def verify(
+    library: Library,
+    pool: Pool,
+    trials: Trials,
+    request: questions.VerifyRecommendation,
+    *,
+    by: str = "",
+    say: Say = lambda _: None,
+) -> questions.Recommended:
+    """Measure what was recommended, and store the verdict with it.
 
-    return questions.Recommended(
-        issued, compare(issued), tuple(dict.fromkeys(note for note in notes if note))
+    Raises
+    ------
+    UsageError, SessionError
+        If there is no such recommendation, it names no allocation, or nothing can be measured.
+    LabError, BudgetSpent, Stopped, ...
+        It could not be deployed or measured.
+    """
+    await library.resumable(request.session)
+    given = await material(library, request.session, None)
+    found = stored_in(given.view, request.recommendation).recommendation
+    if found.chosen is None:
+        raise UsageError(
+            f"{found.id} recommends nothing, so that nothing can be verified",
+            where=request.session,
+        )
+    slas = tuple(sla.text for sla in found.slas)
+    question = questions.Recommend(
+        request.session,
+        slas,
+        found.chain,
+        found.confidence,
+        verify=True,
+        budget_s=request.budget_s,
+        oversubscribe=request.oversubscribe,
+    )
+    order = await asyncio.to_thread(order_of, given, question, library.workspace)
+    examined = await patiently(pool, question_of, order)
+    proof = Proof(library, pool, trials, question, order, examined, by, say)
+    notes = await proof.of(found)
+    return _reply(await proof.stored(found.id), notes)
+
+
+def _reply(issued: Recommendation, notes: Sequence[str]) -> questions.Recommended:
+    told = tuple(dict.fromkeys(note for note in notes if note))
+    return questions.Recommended(issued, issued.ways, told)
+
+
+def stored_in(view: SessionView, id: str) -> IssuedRecommendation:
+    """The recommendation of that id. Raises `UsageError` with those that there are."""
+    issued = view.recommendation(id)
+    if issued is not None:
+        return issued
+    ids = [one.recommendation.id for one in view.recommendations]
+    raise UsageError(
+        f"has no recommendation {id!r}",
+        where=view.session,
+        remedy=f"Choose one of: {', '.join(ids)}"
+        if ids
+        else "Ask for one by `workbench recommend`",
     )
 
 
@@ -138,7 +186,10 @@ def order_of(given: Material, request: questions.Recommend, workspace: Workspace
     return Order(
         campaign,
         chain,
-        tuple(_parsed(text, primary) for text in request.slas),
+        tuple(
+            _parsed(text, primary, f"SLA {number}" if len(request.slas) > 1 else "SLA")
+            for number, text in enumerate(request.slas, 1)
+        ),
         request.confidence,
         spoken_for,
         balancers,
@@ -149,13 +200,13 @@ def order_of(given: Material, request: questions.Recommend, workspace: Workspace
     )
 
 
-def _parsed(text: str, primary: str) -> Sla:
+def _parsed(text: str, primary: str, place: str) -> Sla:
     from workbench.descriptors.sla_text import parse_sla
 
     try:
         return parse_sla(text, primary)
     except UsageError as error:
-        raise UsageError(error.what, where="SLA", remedy=error.remedy) from None
+        raise UsageError(error.what, where=place, remedy=error.remedy) from None
 
 
 def _prices(cost: str, workspace: Workspace) -> PriceTable | None:
@@ -292,102 +343,3 @@ def _templates(order: Order) -> dict[str, str]:
             found.setdefault(balancer.name, balancer.template)
         found.setdefault(vnf.name, vnf.template)
     return found
-
-
-# ------------------------------------------------------------------- for those who deploy
-
-
-async def export_recommendation(
-    library: Library, request: messages.ExportRecommendation
-) -> messages.Exported:
-    """Write a stored recommendation in a registered format.
-
-    Raises
-    ------
-    UsageError
-        If the session has none of that id.
-    PluginError, WorkbenchError
-        If there is no such format, or nothing to deploy.
-    """
-    async with library.borrow(request.session) as channel:
-        view = channel.snapshot()
-        issued = view.recommendation(request.recommendation)
-        if issued is None:
-            raise UsageError(
-                f"has no recommendation {request.recommendation!r}",
-                where=request.session,
-                remedy=_known(view),
-            )
-        (event,) = await channel.file.events(issued.seq - 1, 1)
-    fact = event.fact
-    assert isinstance(fact, RecommendationIssued)
-    texts = await asyncio.to_thread(_rendered, request.format, view, issued, fact)
-    return await asyncio.to_thread(_written, library.workspace, request, view.session, texts)
-
-
-def _known(view: SessionView) -> str:
-    ids = [issued.recommendation.id for issued in view.recommendations]
-    return f"Choose one of: {', '.join(ids)}" if ids else "Ask for one by `workbench recommend`"
-
-
-def _rendered(
-    format: str, view: SessionView, issued: IssuedRecommendation, fact: RecommendationIssued
-) -> Mapping[str, str]:
-    from workbench.exports.recommendation.base import Context
-
-    export = plugins.load("recommendation_exports", format)
-    campaign = view.campaign
-    assert campaign is not None  # it was issued from it
-    primary = campaign.targets[0].primary
-    known = {template.name: template for template in campaign.templates}
-    context = Context(
-        version=__version__,
-        templates={f: known[name] for f, name in fact.templates.items() if name in known},
-        host=view.host,
-        trends=fact.trends,
-        wl_label=f"{primary.name} ({primary.unit})" if primary.unit else primary.name,
-    )
-    try:
-        texts: Mapping[str, str] = export(issued.recommendation, context)
-    except WorkbenchError:
-        raise
-    except Exception as error:  # a plugin may fail in any way
-        raise PluginError(
-            f"{format!r} cannot be written: {type(error).__name__}: {error}",
-            where="workbench.recommendation_exports",
-        ) from error
-    return texts
-
-
-def _written(
-    workspace: Workspace,
-    request: messages.ExportRecommendation,
-    session: str,
-    texts: Mapping[str, str],
-) -> messages.Exported:
-    destination = Path(request.destination) if request.destination else workspace.exports
-    if not destination.is_absolute():
-        raise EngineError("the destination must be an absolute path", where=str(destination))
-    if request.destination is None and len(texts) > 1:
-        destination = destination / f"{session}-{request.recommendation}"
-    to_one_file = len(texts) == 1 and destination.suffix and not destination.is_dir()
-    folder = destination.parent if to_one_file else destination
-    files = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            if name != Path(name).name:
-                raise PluginError(
-                    f"{request.format!r} names a file {name!r}, which is no plain name",
-                    where="workbench.recommendation_exports",
-                )
-            path = destination if to_one_file else folder / name
-            path.write_text(text, encoding="utf-8")
-            files.append(str(path))
-    except OSError as error:
-        raise SessionError(
-            f"cannot be written: {error.strerror}",
-            where=str(destination),
-            remedy="Choose another destination with --output",
-        ) from None
-    return messages.Exported(files[0] if len(files) == 1 else str(folder), tuple(files))

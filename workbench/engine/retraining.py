@@ -7,37 +7,38 @@ The engine opens the lab, measures and stores; canaries and models live in the w
 from __future__ import annotations
 
 import asyncio
-import statistics
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import replace
 from typing import Protocol
 
-from workbench.descriptors.allocation_text import parse_allocation
-from workbench.descriptors.sla_text import kpi_name, parse_sla
-from workbench.domain.campaign import Campaign, TargetPlan
-from workbench.domain.chains import PartModel
-from workbench.domain.errors import BudgetSpent, SessionError, UsageError
+from workbench.domain.campaign import TargetPlan
+from workbench.domain.errors import BudgetSpent, Stopped, UsageError, WorkbenchError
 from workbench.domain.events import (
     CanaryEnded,
+    CanaryStarted,
+    CanaryStepped,
+    DriftSeen,
+    Fact,
     ModelProposed,
     ModelRolledBack,
     ProposalDecided,
 )
 from workbench.domain.messages import Done
-from workbench.domain.parameters import (
-    Configuration,
-    Parameter,
-    ParameterValue,
-    Sla,
-    grid,
-)
+from workbench.domain.parameters import Configuration
 from workbench.domain.projection import SessionView
-from workbench.domain.questions import ChainRetrained, CompareChain, RetrainChain, RollBackModel
+from workbench.domain.questions import (
+    ChainRetrained,
+    CompareChain,
+    DecideProposal,
+    RetrainChain,
+    RollBackModel,
+)
 from workbench.domain.retraining import (
     CanaryEnding,
     CanaryRun,
+    CanaryState,
     ChainModels,
     Decision,
     Drift,
@@ -48,7 +49,17 @@ from workbench.domain.retraining import (
     after,
 )
 from workbench.domain.samples import Sample
-from workbench.engine.canary_steps import Case, proposed, walked
+from workbench.engine.canary_asking import (
+    Wanted,
+    campaign_of,
+    deployed,
+    kpi_of,
+    must_be_judged,
+    must_have_ended,
+    sample_s,
+    wanted_of,
+)
+from workbench.engine.canary_steps import Case, Proposed, Walk, proposed, walked
 from workbench.engine.chain_models import accepted_for
 from workbench.engine.clock import now
 from workbench.engine.composing import Basis, Subject, gather, subject_of
@@ -93,40 +104,41 @@ async def retrain(
     LabError, Stopped
         From the lab; samples that were taken until then are stored.
     """
-    if request.decision == "reject" and not request.why:
-        raise UsageError(
-            "does not say why", where="--reject", remedy='Add --why "…": the next one will ask'
-        )
+    if request.decision == "reject":
+        _must_say_why(request.why, "--reject")
     await library.resumable(request.session)
     view = await _view(library, request.session)
-    wanted = _wanted(view, request)
-    chain = await asyncio.to_thread(chain_of, _campaign(view), request.chain, library.workspace)
+    wanted = wanted_of(view, request)
+    chain = await asyncio.to_thread(chain_of, campaign_of(view), request.chain, library.workspace)
     if request.decision and (stored := _stored_proposal(view, chain.name, wanted.kpi)):
-        decided = await _decide(library, request, stored, by)
+        accept = request.decision == "accept"
+        decided = await _decide(library, request.session, stored.id, accept, request.why, by)
         return await _report(library, request.session, stored, decision=decided)
 
-    kpi = wanted.kpi or (wanted.sla.kpi if wanted.sla else _campaign(view).kpi)
+    if request.steps:
+        must_have_ended(view)
+    kpi = wanted.kpi or (wanted.sla.kpi if wanted.sla else campaign_of(view).kpi)
     question = CompareChain(request.session, chain.name, kpi)
     subject = await subject_of(library, question)
-    _must_be_judged(subject, wanted.guards or ())
-    configuration, plans = _deployed(subject, request, wanted.sla)
+    must_be_judged(subject, wanted.guards or ())
+    configuration, plans = deployed(subject, request, wanted.sla)
     basis = await gather(library, pool, subject, question, say=say)
     case = _case(subject, basis, request, wanted, configuration)
     samples = case.samples
     canary: CanaryRun | None = None
     if request.steps:
-        canary, taken = await _walk(pool, trials, request, case, plans, by, say)
+        canary, taken = await _walk(library, pool, trials, request, case, plans, by, say)
         samples = (*samples, *taken)
-        ended = CanaryEnded(canary, by)
-        await recorded(library, request.session, lambda _: ended)
     say(f"{chain.name}: retraining the model of {kpi}")
     found = await patiently(pool, proposed, case, samples)
     notes = [*wanted.notes, *found.notes, *basis.profiles.unstored]
+    if found.drift is not None and found.drift.direction:
+        await _keep(library, request.session, DriftSeen(found.drift))
     if found.proposal is None:
         return await _report(
             library, request.session, None, chain.name, kpi, canary, drift=found.drift, notes=notes
         )
-    await _propose(library, request.session, found.proposal, found.models)
+    await _propose(library, request.session, found.proposal, found)
     decision: Decision | None = None
     if request.decision == "accept" and not found.proposal.gain:
         notes.append(
@@ -134,11 +146,38 @@ async def retrain(
             "better on held-out points. To accept it all the same, say so again."
         )
     elif request.decision:
-        decision = await _decide(library, request, found.proposal, by)
+        accept = request.decision == "accept"
+        decision = await _decide(
+            library, request.session, found.proposal.id, accept, request.why, by
+        )
     return await _report(
         library, request.session, found.proposal, canary=canary, decision=decision,
         drift=found.drift, notes=notes,
     )  # fmt: skip
+
+
+async def decide(library: Library, request: DecideProposal, *, by: str) -> Done:
+    """Accept or reject a stored proposal.
+
+    Raises
+    ------
+    UsageError
+        If there is none of that id, it is decided already, or nothing says why it is rejected.
+    SessionError
+        If the session cannot be written.
+    """
+    if not request.accept:
+        _must_say_why(request.why, f"proposal {request.proposal}")
+    await _decide(library, request.session, request.proposal, request.accept, request.why, by)
+    verb = "accepted" if request.accept else "rejected"
+    return Done(f"Proposal {request.proposal} is {verb}.")
+
+
+def _must_say_why(why: str, where: str) -> None:
+    if not why:
+        raise UsageError(
+            "does not say why", where=where, remedy='Add --why "…": the next one will ask'
+        )
 
 
 async def roll_back(library: Library, request: RollBackModel, *, by: str) -> Done:
@@ -152,7 +191,7 @@ async def roll_back(library: Library, request: RollBackModel, *, by: str) -> Don
     SessionError
         If the session cannot be written.
     """
-    kpi = _kpi(request.kpi)
+    kpi = kpi_of(request.kpi)
     said: list[str] = []
 
     def rolled(view: SessionView) -> ModelRolledBack:
@@ -189,139 +228,18 @@ def _versioned(view: SessionView, session: str, chain: str | None, kpi: str | No
     )
 
 
-# ------------------------------------------------------------------- what is asked for
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """A request as far as it can be read without looking at samples; `kpi` is None if not named."""
-
-    kpi: str | None
-    sla: Sla | None
-    guards: tuple[Sla, ...] | None
-    notes: tuple[str, ...]
-
-
-def _wanted(view: SessionView, request: RetrainChain) -> _Wanted:
-    campaign = _campaign(view)
-    primary = campaign.targets[0].primary.name
-    if not 0.0 < request.share <= 1.0:
-        raise UsageError(
-            f"is {request.share:g}, must be above 0 and at most 1",
-            where="--share",
-            remedy="Give one, such as 0.5",
-        )
-    if request.steps < 0:
-        raise UsageError(f"is {request.steps}, must not be below 0", where="--steps")
-    notes: list[str] = []
-    sla = _limit(request.sla, primary, "--sla") if request.sla else campaign.sla
-    if sla is not None and not request.sla:
-        notes.append(f"The SLA is the campaign's: {sla.text or f'{sla.kpi}<={sla.limit:g}'}.")
-    guards = tuple(_limit(text, primary, "--guard") for text in request.guards) or None
-    if sla is None and guards is None and request.steps:
-        notes.append("There is neither an SLA nor a guard: nothing stops the canary.")
-    kpi = _kpi(request.kpi)
-    if kpi is None and request.sla and sla is not None:
-        kpi = sla.kpi
-    return _Wanted(kpi, sla, guards, tuple(notes))
-
-
-def _limit(text: str, primary: str, where: str) -> Sla:
-    try:
-        return parse_sla(text, primary)
-    except UsageError as error:
-        raise UsageError(error.what, where=where, remedy=error.remedy) from None
-
-
-def _kpi(name: str | None) -> str | None:
-    try:
-        return kpi_name(name) if name else None
-    except ValueError as error:
-        raise UsageError(str(error), where="--kpi") from None
-
-
-def _must_be_judged(subject: Subject, guards: Sequence[Sla]) -> None:
-    """Raises `UsageError` where a guard limits what no sample of a function has stated: none of the
-    chain would count."""
-    for target in subject.targets:
-        stated = {kpi for s in subject.profiles.of(target.name) if s.valid for kpi in s.kpis}
-        for guard in guards:
-            if guard.kpi not in stated:
-                raise UsageError(
-                    f"limits {guard.kpi}, which no sample of {target.name} states",
-                    where="--guard",
-                    remedy=f"Choose one of: {', '.join(sorted(stated))}",
-                )
-
-
-def _deployed(
-    subject: Subject, request: RetrainChain, sla: Sla | None
-) -> tuple[Configuration, tuple[TargetPlan, ...]]:
-    """Where the chain is measured, and a plan for it where the campaign has none.
-
-    The allocation that was asked for, else the largest of the campaign's: what a canary teaches
-    costs the fewest requests there.
-    """
-    from workbench.sla.profiled import within  # imports numpy
-
-    plan, campaign = subject.plan, subject.own.campaign
-    if plan is not None:
-        resources = plan.resources
-    else:
-        resources = tuple(
-            replace(parameter, key=f"{vnf.name}.{parameter.key.rpartition('.')[2]}")
-            for vnf in subject.chain.vnfs
-            for parameter in subject.plan_of(vnf).resources
-        )
-    if request.allocation:
-        allotted: Mapping[str, ParameterValue] = parse_allocation(request.allocation, resources)
-    else:
-        combine = plan.combine if plan is not None else "every"
-        every = list(grid(resources, (), combine))
-        functions = [vnf.name for vnf in subject.chain.vnfs]
-        allotted = max(every, key=lambda one: sum(map(one.vcpu, functions))).resources
-    offered = sla.workload if sla is not None else {}
-    workload: dict[str, ParameterValue] = {}
-    for parameter in campaign.workload:
-        if parameter.key not in offered and len(parameter.values) > 1:
-            raise UsageError(
-                f"does not say {parameter.key}, which was profiled at "
-                f"{', '.join(map(str, parameter.values))}",
-                where="--sla",
-                remedy="Name it behind the @ of the SLA",
-            )
-        value = offered.get(parameter.key, parameter.values[0])
-        if not within(value, parameter.values):
-            raise UsageError(
-                f"{parameter.key}={value} lies outside everything that was profiled, which is "
-                f"{', '.join(map(str, parameter.values))}",
-                where="--sla",
-                remedy="Ask for a value within, or profile that far",
-            )
-        workload[parameter.key] = value
-    if strange := offered.keys() - workload.keys():
-        raise UsageError(f"{', '.join(sorted(strange))} was not set in any profile", where="--sla")
-    configuration = Configuration(dict(allotted), workload)
-    if plan is not None and configuration in campaign.configurations(plan):
-        return configuration, ()
-    chosen = tuple(_only(parameter, allotted) for parameter in resources)
-    return configuration, (TargetPlan(subject.chain, chosen, subject.primary),)
-
-
-def _only(parameter: Parameter, allotted: Mapping[str, ParameterValue]) -> Parameter:
-    return replace(parameter, values=(allotted[parameter.key],))
+# ------------------------------------------------------------------- what it rests on
 
 
 def _case(
     subject: Subject,
     basis: Basis,
     request: RetrainChain,
-    wanted: _Wanted,
+    wanted: Wanted,
     configuration: Configuration,
 ) -> Case:
     own = subject.own
-    noise, costs = own.view.noise, [sample.lab_s for sample in own.samples if sample.lab_s > 0.0]
-    windows = own.campaign.windows
+    noise = own.view.noise
     return Case(
         uuid.uuid4().hex,
         basis,
@@ -334,21 +252,16 @@ def _case(
         request,
         short_list(own.campaign, subject.targets[0].name),
         None if noise is None else noise.restart_sd.get(own.kpi),
-        statistics.median(costs) if costs else windows.warmup_s + windows.window_s,
+        sample_s(subject),
         own.view.seed,
     )
-
-
-def _campaign(view: SessionView) -> Campaign:
-    if view.campaign is None:
-        raise SessionError("does not hold its campaign", where=view.session)
-    return view.campaign
 
 
 # ------------------------------------------------------------------- on the lab
 
 
 async def _walk(
+    library: Library,
     pool: Pool,
     trials: Trials,
     request: RetrainChain,
@@ -358,7 +271,6 @@ async def _walk(
     say: Say,
 ) -> tuple[CanaryRun, tuple[Sample, ...]]:
     """Measure step after step, each checked before the next; the lab stays shut without any."""
-    taken: list[Sample] = []
     walk = await patiently(pool, walked, case, ())
     if walk.ask is None:
         if walk.ending is not None and walk.ending.state == "budget":
@@ -367,26 +279,45 @@ async def _walk(
                 where="--budget",
                 remedy="Allow more lab time",
             )
+        await _keep(library, request.session, CanaryEnded(walk.run, by))
         return walk.run, ()
-    opened = trials(
-        request.session,
-        "canary",
-        plans=plans,
-        budget_s=request.budget_s,
-        points=len(walk.plan.loads),
-        by=by,
-    )
-    async with opened as lab:
-        while (ask := walk.ask) is not None:
-            say(f"{case.chain}: {ask.why}, {case.primary.name}={ask.point.wl:g}")
-            try:
-                sample = await lab.measure(case.chain, ask.point.configuration, ask.point.wl)
-            except BudgetSpent as spent:
-                walk = replace(walk, ask=None, ending=CanaryEnding("budget", str(spent)))
-                break
-            taken.append(sample)
-            walk = await patiently(pool, walked, case, tuple(taken))
+    started = CanaryStarted(walk.plan, case.basis.kpi, walk.version, walk.learned, walk.ask, by)
+    await _keep(library, request.session, started)
+    taken: list[Sample] = []
+    try:
+        opened = trials(
+            request.session,
+            "canary",
+            plans=plans,
+            budget_s=request.budget_s,
+            points=len(walk.plan.loads),
+            by=by,
+            pace=request.pace,
+        )
+        async with opened as lab:
+            while (ask := walk.ask) is not None:
+                say(f"{case.chain}: {ask.why}, {case.primary.name}={ask.point.wl:g}")
+                try:
+                    sample = await lab.measure(case.chain, ask.point.configuration, ask.point.wl)
+                except BudgetSpent as spent:
+                    walk = replace(walk, ask=None, ending=CanaryEnding("budget", str(spent)))
+                    break
+                taken.append(sample)
+                walk = await patiently(pool, walked, case, tuple(taken))
+                await _keep(library, request.session, _stepped(walk))
+    except WorkbenchError as error:
+        # A guard that has tripped stays why it ended, though the load was not gone back to.
+        state: CanaryState = "stopped" if isinstance(error, Stopped) else "failed"
+        walk = replace(walk, ending=walk.ending or CanaryEnding(state, error.what))
+        with suppress(WorkbenchError):  # the session itself may be what cannot be written
+            await _keep(library, request.session, CanaryEnded(walk.run, by))
+        raise
+    await _keep(library, request.session, CanaryEnded(walk.run, by))
     return walk.run, tuple(taken)
+
+
+def _stepped(walk: Walk) -> CanaryStepped:
+    return CanaryStepped(walk.steps[-1], walk.ask, walk.learned)
 
 
 # ------------------------------------------------------------------- what is stored
@@ -417,25 +348,29 @@ def _stored_proposal(view: SessionView, chain: str, kpi: str | None) -> Proposal
     return found[0] if found else None
 
 
-async def _propose(
-    library: Library, session: str, proposal: Proposal, profiles: tuple[PartModel, ...]
-) -> None:
+async def _keep(library: Library, session: str, fact: Fact) -> None:
+    await recorded(library, session, lambda _: fact)
+
+
+async def _propose(library: Library, session: str, proposal: Proposal, found: Proposed) -> None:
     def fact(view: SessionView) -> ModelProposed:
         after(_state(view), proposal)  # raises where it was decided already
-        return ModelProposed(proposal, profiles)
+        return ModelProposed(proposal, found.models, found.in_force, found.learned)
 
     await recorded(library, session, fact)
 
 
-async def _decide(library: Library, request: RetrainChain, proposal: Proposal, by: str) -> Decision:
-    decision = Decision(proposal.id, request.decision == "accept", by, now(), request.why)
+async def _decide(
+    library: Library, session: str, proposal: str, accept: bool, why: str, by: str
+) -> Decision:
+    decision = Decision(proposal, accept, by, now(), why)
 
     def fact(view: SessionView) -> ProposalDecided:
         record: RetrainingRecord = decision
         after(_state(view), record)  # raises where somebody was faster
         return ProposalDecided(decision)
 
-    await recorded(library, request.session, fact)
+    await recorded(library, session, fact)
     return decision
 
 

@@ -232,11 +232,11 @@ def row_of(table: Table, method: str, by: By, most: int | None) -> Row:
     except PluginError as error:
         return Row(table.target, table.kpi, method, None, str(error))
     if most is not None and len(table) > most:
-        table = _thinned(table, most)
+        table = thinned(table, most)
     return compare_models({method: factory}, table, FOLDS, by, timer=time.perf_counter)[0]
 
 
-def _thinned(table: Table, most: int) -> Table:
+def thinned(table: Table, most: int) -> Table:
     """As many whole points as have at most that many samples; the same ones every time."""
     import numpy as np
 

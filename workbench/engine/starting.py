@@ -126,7 +126,7 @@ class Starting:
         campaign, _ = _whole(view)
         if view.state == "finished" and view.finished and view.finished.outcome == "done":
             unusable = any(c.state == "unusable" for c in view.configurations)
-            if not unusable:
+            if not unusable and not view.requested:
                 raise UsageError(
                     "is finished: nothing is left to measure",
                     where=request.session,
@@ -276,7 +276,7 @@ class Starting:
             return plan
         found = [
             await self._foretold(campaign, lab_name, lab.costs, request.seed, name)
-            for name in plugins.names("samplers")
+            for name in request.only or plugins.names("samplers")
         ]
         return replace(plan, samplers=tuple(sorted(found, key=_by_cost)))
 

@@ -43,6 +43,7 @@ class Visits:
     ----------
     spent_s : lab time that counts towards the budget and was spent before.
     budget_s : lab time after which no new sample is begun.
+    extendable : that is the campaign's, which may be extended while it runs.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Visits:
         *,
         spent_s: float = 0.0,
         budget_s: float | None = None,
+        extendable: bool = False,
     ) -> None:
         self.faults = Faults()
         self._out = out
@@ -63,6 +65,7 @@ class Visits:
         self._control = control
         self._progress = progress
         self._spent_s, self._budget_s = spent_s, budget_s
+        self._extendable = extendable
 
     async def take(
         self,
@@ -158,10 +161,17 @@ class Visits:
                 await self._out.record(RunContinued(control.continued_by))
         if control.stop:
             return "stopped", ""
-        spent, budget = self._spent_s + self._bench.lab_s, self._budget_s
+        spent, budget = self._spent_s + self._bench.lab_s, self._budget()
         if budget is not None and spent >= budget:
             return "budget", f"{spent:.0f} s of lab time spent of {budget:.0f} s"
         return None
+
+    def _budget(self) -> float | None:
+        """What it began with, or more if somebody extended that of the campaign meanwhile."""
+        extended = self._out.view.budget_s
+        if self._budget_s is None or extended is None or not self._extendable:
+            return self._budget_s
+        return max(self._budget_s, extended)
 
     async def note(self, level: Literal["info", "warning", "error"], text: str) -> None:
         await self._out.record(Noted(level, text))

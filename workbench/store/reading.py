@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from workbench.domain import codec
+from workbench.domain.curation import SampleDecided, SampleDetail, in_force
 from workbench.domain.events import Event
 from workbench.domain.parameters import Configuration, OperatingPoint, ParameterValue
-from workbench.domain.projection import SessionView
+from workbench.domain.projection import SamplePoint, SessionView
 from workbench.domain.samples import (
     Bypass,
     Estimate,
@@ -43,11 +44,22 @@ def last_seq(cursor: Cursor) -> tuple[int, int]:
 
 def events(cursor: Cursor, session: str, after: int, limit: int) -> tuple[Event, ...]:
     """Events with a number above `after`, in order."""
+    query = "SELECT seq, type, happened_at, payload FROM events WHERE seq > ?"
+    # Numbers have no gaps, so that a page is a range: DuckDB looks at nothing else. Only where
+    # events were lost the next ones have to be searched for.
+    rows = cursor.execute(f"{query} AND seq <= ? ORDER BY seq", [after, after + limit]).fetchall()
+    if not rows:
+        rows = cursor.execute(f"{query} ORDER BY seq LIMIT ?", [after, limit]).fetchall()
+    return tuple(event(session, *row) for row in rows)
+
+
+def events_of(cursor: Cursor, session: str, seqs: Sequence[int]) -> tuple[Event, ...]:
+    """The events of these numbers, in order."""
     rows = cursor.execute(
-        "SELECT seq, type, happened_at, payload FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
-        [after, limit],
+        "SELECT seq, type, happened_at, payload FROM events"  # noqa: S608 - numbers
+        f" WHERE seq {among(seqs)} ORDER BY seq"
     ).fetchall()
-    return tuple(_event(session, *row) for row in rows)
+    return tuple(event(session, *row) for row in rows)
 
 
 def view(cursor: Cursor, session: str, until: int | None) -> SessionView:
@@ -59,11 +71,12 @@ def view(cursor: Cursor, session: str, until: int | None) -> SessionView:
     )
     while rows := cursor.fetchmany(500):
         for row in rows:
-            folded.apply(_event(session, *row))
+            folded.apply(event(session, *row))
     return folded
 
 
-def _event(session: str, seq: int, kind: str, at: float, payload: str) -> Event:
+def event(session: str, seq: int, kind: str, at: float, payload: str) -> Event:
+    """A row of the events table as what it was made of."""
     head = {"seq": seq, "event": kind, "at": at, "session": session}
     return codec.event_from_plain(codec.loads(payload) | head)
 
@@ -76,6 +89,13 @@ def descriptors(cursor: Cursor) -> tuple[DescriptorText, ...]:
 def sample_counts(cursor: Cursor) -> tuple[int, int]:
     """All samples, and those that are not valid."""
     taken, invalid = one(cursor, "SELECT count(*), count(*) FILTER (NOT valid) FROM samples")
+    rejected = [id for id, d in decisions(cursor).items() if d.verdict == "rejected"]
+    if rejected:
+        (more,) = cursor.execute(
+            "SELECT count(*) FROM samples WHERE valid AND id IN (SELECT unnest(?::VARCHAR[]))",
+            [rejected],
+        ).fetchone() or (0,)
+        invalid += more
     return int(taken), int(invalid)
 
 
@@ -116,7 +136,7 @@ def _state(cursor: Cursor, live: bool) -> SessionState:
         return "planned"
     folded = SessionView("")
     for row in rows:
-        folded.apply(_event("", *row))
+        folded.apply(event("", *row))
     return folded.state if live or folded.finished else "interrupted"
 
 
@@ -128,7 +148,7 @@ def configurations(cursor: Cursor) -> dict[str, int]:
     """Numbers of the stored configurations by what makes them the same (`rows.identity`)."""
     rows = cursor.execute("SELECT configuration, resources, workload FROM configurations")
     return {
-        identity(Configuration(_values(resources), _values(workload))): int(number)
+        identity(Configuration(values(resources), values(workload))): int(number)
         for number, resources, workload in rows.fetchall()
     }
 
@@ -141,9 +161,9 @@ def samples(cursor: Cursor, offset: int, limit: int) -> tuple[Sample, ...]:
 def measurements(cursor: Cursor, offset: int, limit: int) -> tuple[Measurement, ...]:
     """A page of samples with their windows and usage seconds."""
     page = _numbered_samples(cursor, offset, limit)
-    span = _span(page)
-    windows = _children(cursor, "windows", span)
-    series = _children(cursor, "series", span)
+    which = f"BETWEEN {page[0][0]} AND {page[-1][0]}" if page else "IS NULL"
+    windows = _children(cursor, "windows", which)
+    series = _children(cursor, "series", which)
     return tuple(
         Measurement(
             sample,
@@ -154,24 +174,95 @@ def measurements(cursor: Cursor, offset: int, limit: int) -> tuple[Measurement, 
     )
 
 
+def detail(cursor: Cursor, session: str, id: str) -> SampleDetail | None:
+    """A sample by its id, with its windows and the decision on it; None where there is none."""
+    row = cursor.execute("SELECT seq FROM samples WHERE id = ?", [id]).fetchone()
+    if row is None:
+        return None
+    which = f"= {int(row[0])}"
+    ((seq, sample),) = _read_samples(cursor, which)
+    windows = tuple(_window(window) for window in _children(cursor, "windows", which)[seq])
+    for event in reversed(_decided(cursor, session, ALL)):
+        if isinstance(event.fact, SampleDecided) and event.fact.sample == id:
+            return SampleDetail(sample, windows, event.fact, event.at)
+    return SampleDetail(sample, windows, None, None)
+
+
+def decisions(cursor: Cursor, until: int = ALL) -> dict[str, SampleDecided]:
+    """The last decision on each sample, by its id, as of event `until`."""
+    facts = (event.fact for event in _decided(cursor, "", until))
+    return {fact.sample: fact for fact in facts if isinstance(fact, SampleDecided)}
+
+
+def _decided(cursor: Cursor, session: str, until: int) -> tuple[Event, ...]:
+    seqs = cursor.execute(
+        "SELECT seq FROM events WHERE type = 'SampleDecided' AND seq <= ?", [until]
+    ).fetchall()
+    return events_of(cursor, session, [int(seq) for (seq,) in seqs])
+
+
+def points_of(
+    cursor: Cursor, seqs: Sequence[int], decided: Mapping[str, SampleDecided]
+) -> tuple[SamplePoint, ...]:
+    """What plots need of the samples that these events brought, in order."""
+    which = among(seqs)
+    kpis = _children(cursor, "sample_kpis", which)
+    usage = _children(cursor, "sample_usage", which)
+    findings = _children(cursor, "findings", which)
+    rows = cursor.execute(
+        "SELECT seq, id, wl, repetition, valid, labels, throttled_share FROM samples"  # noqa: S608 - numbers
+        f" WHERE seq {which} ORDER BY seq"
+    ).fetchall()
+    points = (
+        SamplePoint(
+            id=id,
+            wl=wl,
+            repetition=repetition,
+            kpis={name: Estimate(*figures) for name, *figures in kpis[seq]},
+            usage={component: Usage(*figures) for component, *figures in usage[seq]},
+            valid=valid,
+            reason=findings[seq][0][0] if findings[seq] else "",
+            labels=tuple(labels),
+            throttled_share=throttled_share,
+            measured=(findings[seq][0][0] if findings[seq] else "") or ("" if valid else "unknown"),
+        )
+        for seq, id, wl, repetition, valid, labels, throttled_share in rows
+    )
+    return tuple(
+        point.decided(decided[point.id].verdict) if point.id in decided else point
+        for point in points
+    )
+
+
 def _numbered_samples(cursor: Cursor, offset: int, limit: int) -> list[tuple[int, Sample]]:
+    page = cursor.execute(
+        "SELECT min(seq), max(seq) FROM (SELECT seq FROM samples ORDER BY seq LIMIT ? OFFSET ?)",
+        [limit, offset],
+    ).fetchone()
+    if page is None or page[0] is None:
+        return []
+    return _read_samples(cursor, f"BETWEEN {page[0]} AND {page[1]}")
+
+
+def _read_samples(cursor: Cursor, which: str) -> list[tuple[int, Sample]]:
+    """Samples whose `seq` is `which` (an SQL predicate without its left side), in order."""
     columns = ", ".join(f"s.{name}" for name in (*_ESTIMATED, *BYPASS, *SAMPLE_SCALARS))
     rows = cursor.execute(
         f"SELECT s.seq, s.id, s.target, c.resources, c.workload, s.wl, s.repetition, s.labels,"  # noqa: S608 - own names
         f" {columns}"
         " FROM samples s JOIN configurations c USING (configuration)"
-        " ORDER BY s.seq LIMIT ? OFFSET ?",
-        [limit, offset],
+        f" WHERE s.seq {which} ORDER BY s.seq"
     ).fetchall()
-    span = _span(rows)
-    kpis = _children(cursor, "sample_kpis", span)
-    usage = _children(cursor, "sample_usage", span)
-    findings = _children(cursor, "findings", span)
-    remarks = _children(cursor, "remarks", span)
-    return [
+    kpis = _children(cursor, "sample_kpis", which)
+    usage = _children(cursor, "sample_usage", which)
+    findings = _children(cursor, "findings", which)
+    remarks = _children(cursor, "remarks", which)
+    samples = (
         (seq, _sample(row, kpis[seq], usage[seq], findings[seq], remarks[seq]))
         for seq, *row in rows
-    ]
+    )
+    decided = decisions(cursor)
+    return [(seq, in_force(sample, decided)) for seq, sample in samples]
 
 
 def _sample(
@@ -184,7 +275,7 @@ def _sample(
     id, target, resources, workload, wl, repetition, labels, *rest = row
     p_sla, rest = rest[: len(_ESTIMATED)], rest[len(_ESTIMATED) :]
     bypass, scalars = rest[: len(BYPASS)], rest[len(BYPASS) :]
-    configuration = Configuration(_values(resources), _values(workload))
+    configuration = Configuration(values(resources), values(workload))
     return Sample(
         id=id,
         point=OperatingPoint(target, configuration, wl, repetition),
@@ -211,24 +302,32 @@ def _histogram(row: _Record) -> LatencyHistogram:
     return LatencyHistogram(growth, *map(tuple, lists))
 
 
-def _children(cursor: Cursor, table: str, span: tuple[int, int]) -> dict[int, list[_Record]]:
+def _children(cursor: Cursor, table: str, which: str) -> dict[int, list[_Record]]:
     """Rows of a sample's table by the sample's number, without number and position."""
     columns = ", ".join(f'"{name}"' for name in COLUMNS[table])
     rows = cursor.execute(
-        f"SELECT {columns} FROM {table} WHERE seq BETWEEN ? AND ? ORDER BY seq, position",  # noqa: S608 - own names
-        list(span),
+        f"SELECT {columns} FROM {table} WHERE seq {which} ORDER BY seq, position"  # noqa: S608 - own names
     ).fetchall()
     found: dict[int, list[_Record]] = defaultdict(list)
-    for seq, _, *values in rows:
-        found[seq].append(tuple(values))
+    for seq, _, *row in rows:
+        found[seq].append(tuple(row))
     return found
 
 
-def _span(rows: Sequence[_Record]) -> tuple[int, int]:
-    return (rows[0][0], rows[-1][0]) if rows else (0, 0)
+def among(seqs: Sequence[int]) -> str:
+    """The predicate that `seq` is one of these; with its range, by which DuckDB skips the rest."""
+    if not seqs:
+        return "IS NULL"
+    return f"BETWEEN {min(seqs)} AND {max(seqs)} AND seq IN ({listed(seqs)})"
 
 
-def _values(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, ParameterValue]:
+def listed(numbers: Sequence[int]) -> str:
+    """Numbers as they stand in an `IN (...)`."""
+    return ",".join(map(str, numbers)) or "NULL"
+
+
+def values(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, ParameterValue]:
+    """Parameter values as a configuration has them."""
     return {
         key: value["number"] if value["text"] is None else value["text"]
         for key, value in stored.items()

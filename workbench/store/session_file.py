@@ -11,12 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from workbench.domain.curation import SampleDetail
 from workbench.domain.errors import SessionError
 from workbench.domain.events import Event, Fact, SessionCreated
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Measurement, Sample
 from workbench.domain.sessions import DescriptorText, SessionSummary
-from workbench.store import bundle, flat, reading, schema
+from workbench.domain.timeline import FindMoment, Moment, TimeLine
+from workbench.store import bundle, flat, reading, schema, standing
 from workbench.store.database import (
     Cursor,
     Database,
@@ -93,9 +95,23 @@ class SessionFile:
         self._writing().put(Append(fact, payload_of(fact), at, measurement, done))
         return await asyncio.wrap_future(done)
 
-    async def view(self, until: int | None = None) -> SessionView:
-        """The session as a screen shows it, now or as of event `until`."""
-        return await self._read(lambda cursor: reading.view(cursor, self.name, until))
+    async def view(self, until: int | None = None, focus: str = "") -> SessionView:
+        """The session as a screen shows it, now or as of event `until`.
+
+        Of a long session some samples are left out (`store.standing`).
+        """
+        last = self.last_seq if until is None else min(until, self.last_seq)
+        if last > standing.LONG:
+            return await self._read(lambda cursor: standing.view(cursor, self.name, last, focus))
+        return await self._read(lambda cursor: reading.view(cursor, self.name, last))
+
+    async def time_line(self) -> TimeLine:
+        """From when to when it lasted, and what was decided."""
+        return await self._read(lambda cursor: standing.time_line(cursor, self.name))
+
+    async def moment(self, wanted: FindMoment) -> Moment | None:
+        """The event that is asked for; None where there is none."""
+        return await self._read(lambda cursor: standing.moment(cursor, wanted))
 
     async def events(self, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
         """Events with a number above `after`, in order."""
@@ -104,6 +120,10 @@ class SessionFile:
     async def samples(self, offset: int = 0, limit: int = 1000) -> tuple[Sample, ...]:
         """Samples in the order they were taken."""
         return await self._read(lambda cursor: reading.samples(cursor, offset, limit))
+
+    async def detail(self, id: str) -> SampleDetail | None:
+        """A sample by its id, with its windows and the decision on it."""
+        return await self._read(lambda cursor: reading.detail(cursor, self.name, id))
 
     async def sample_counts(self) -> tuple[int, int]:
         """All samples, and those that are not valid."""

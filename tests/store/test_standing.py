@@ -1,0 +1,147 @@
+"""A long session at one of its events: looked up in tables, it is what the fold would be."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from session_making import created, facts, make_session
+
+from workbench import paths
+from workbench.domain.events import PointAsked, SampleTaken
+from workbench.domain.projection import MOST_POINTS, SessionView
+from workbench.domain.timeline import FindMoment, Moment
+from workbench.store import reading, standing
+from workbench.store.session_file import SessionFile, open_session
+
+RECORDED = paths.shipped("sessions") / "demo-real"
+
+
+@pytest.fixture(scope="module")
+def recorded() -> SessionFile:
+    return open_session(RECORDED, read_only=True)
+
+
+def compare(looked_up: SessionView, folded: SessionView) -> None:
+    """All but what is said to differ: the log begins later, old questions are not known."""
+    for name in (field.name for field in fields(SessionView)):
+        if name not in ("configurations", "log", "lab_s"):
+            assert getattr(looked_up, name) == getattr(folded, name), name
+    assert looked_up.lab_s == pytest.approx(folded.lab_s)
+    assert folded.log[-len(looked_up.log) :] == looked_up.log or not looked_up.log
+    for one, other in zip(looked_up.configurations, folded.configurations, strict=True):
+        for field in fields(one):
+            if field.name != "asked":
+                assert getattr(one, field.name) == getattr(other, field.name), one.key
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.35, 0.5, 0.72, 0.93, 1.0])
+def test_it_is_the_fold(
+    recorded: SessionFile, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    monkeypatch.setattr(standing, "TAIL", 7)
+    monkeypatch.setattr(standing, "POINTS", 10**5)
+    until = max(8, int(share * recorded.last_seq))
+    with recorded._database.reading() as cursor:
+        looked_up = standing.view(cursor, recorded.name, until)
+        compare(looked_up, reading.view(cursor, recorded.name, until))
+    assert looked_up.seq == until
+
+
+async def test_at_every_event_of_a_small_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "TAIL", 3)
+    monkeypatch.setattr(standing, "POINTS", 10**5)
+    file = await make_session(tmp_path / "s.duckdb")
+    with file._database.reading() as cursor:
+        for until in range(4, file.last_seq + 1):
+            looked_up = standing.view(cursor, "s", until)
+            compare(looked_up, reading.view(cursor, "s", until))
+    await file.close()
+
+
+async def test_what_is_left_out_is_counted_and_the_focus_keeps_more(
+    recorded: SessionFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "LONG", 10)
+    monkeypatch.setattr(standing, "TAIL", 5)
+    monkeypatch.setattr(standing, "POINTS", 1)
+    with recorded._database.reading() as cursor:
+        whole = reading.view(cursor, recorded.name, None)
+    item = max(whole.configurations, key=lambda c: len(c.samples))
+    few = await recorded.view()
+    assert [(c.taken, c.invalid) for c in few.configurations] == [
+        (c.taken, c.invalid) for c in whole.configurations
+    ]
+    assert few.points < whole.points
+    focused = (await recorded.view(focus=item.key)).configuration(item.key)
+    assert focused is not None
+    assert focused.samples == item.samples
+    assert focused.left_out == 0
+
+
+async def test_pages_of_events_are_whole_where_events_are_missing(tmp_path: Path) -> None:
+    file = await make_session(tmp_path / "s.duckdb")
+    with file._database.reading() as cursor:
+        cursor.execute("DELETE FROM events WHERE seq BETWEEN 5 AND 20")
+    assert [event.seq for event in await file.events(4, 3)] == [21, 22, 23]
+    assert [event.seq for event in await file.events(1, 5)] == [2, 3, 4]
+    await file.close()
+
+
+async def test_moments_are_found(tmp_path: Path) -> None:
+    file = await make_session(tmp_path / "s.duckdb")
+    events = await file.events(0, 100)
+    taken = [event for event in events if isinstance(event.fact, SampleTaken)]
+    second = taken[1]
+    assert await file.moment(FindMoment("s", sample=2)) == Moment(second.seq, second.at)
+    assert await file.moment(FindMoment("s", sample_after=second.seq - 1)) == Moment(
+        second.seq, second.at
+    )
+    before = await file.moment(FindMoment("s", sample_before=second.seq))
+    assert before == Moment(taken[0].seq, taken[0].at)
+    assert await file.moment(FindMoment("s", sample_before=taken[0].seq)) is None
+    at = await file.moment(FindMoment("s", at=second.at + 0.5))
+    assert at == Moment(second.seq, second.at)
+    last = taken[-1].fact.sample.point
+    place = FindMoment("s", target=last.target, configuration=last.configuration)
+    first = next(e for e in taken if e.fact.sample.point.configuration == last.configuration)
+    assert await file.moment(place) == Moment(first.seq, first.at)
+    assert await file.moment(FindMoment("s")) is None
+    await file.close()
+
+
+def test_the_time_line_names_what_was_decided(recorded: SessionFile) -> None:
+    with recorded._database.reading() as cursor:
+        line = standing.time_line(cursor, recorded.name)
+        samples, _ = reading.sample_counts(cursor)
+    assert (line.last_seq, line.samples) == (recorded.last_seq, samples)
+    assert line.started_at < line.ended_at
+    assert {"begun", "ended"} <= {mark.kind for mark in line.marks}
+    assert all(mark.text for mark in line.marks)
+    assert sorted(mark.seq for mark in line.marks) == [mark.seq for mark in line.marks]
+
+
+def test_a_view_of_very_many_samples_stays_small_and_counts_them_all() -> None:
+    from session_making import EPOCH, measurement
+
+    from workbench.domain.events import Event
+
+    view = SessionView("s")
+    view.apply(Event(1, EPOCH, "s", created()))
+    target, configuration = next(
+        (f.target, f.configuration) for f, _ in facts() if isinstance(f, PointAsked)
+    )
+    valid = measurement(target, configuration, 100.0).sample
+    bad = measurement(target, configuration, 100.0, valid=False).sample
+    for number in range(2, 3 * MOST_POINTS):
+        view.apply(Event(number, EPOCH, "s", SampleTaken(bad if number % 7 == 0 else valid)))
+        assert view.points <= MOST_POINTS
+    item = view.configurations[0]
+    assert view.points == len(item.samples)
+    assert view.samples_taken == 3 * MOST_POINTS - 2
+    assert item.invalid == sum(n % 7 == 0 for n in range(2, 3 * MOST_POINTS))
+    before = view.configuration(item.key)
+    assert before is item

@@ -1,0 +1,181 @@
+"""Drafts of a workspace: read, written, checked, and saved as templates."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from workbench.descriptors import drafts
+from workbench.descriptors.library import FOLDERS
+from workbench.domain import drafts as asked
+from workbench.domain.drafts import DraftShown
+from workbench.domain.errors import (
+    DescriptorError,
+    NameTaken,
+    NotAllowed,
+    SessionError,
+    UsageError,
+)
+from workbench.domain.messages import Done, Hello, Reply
+from workbench.engine.admission import is_remote
+from workbench.paths import Workspace
+
+OF_THE_HOST = ("agents", "initialization")
+"""Parts of a campaign that reach beyond the lab: which engine is spoken to, what is run."""
+
+
+class Drafts:
+    """Answers what `domain.drafts` asks. One change at a time."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._lock = asyncio.Lock()
+
+    async def answer(self, request: asked.DraftCommand | asked.DraftQuery, who: Hello) -> Reply:
+        """The reply. Raises `WorkbenchError`."""
+        async with self._lock:
+            try:
+                return await asyncio.to_thread(self._answer, request, who)
+            except OSError as error:
+                raise SessionError(
+                    f"cannot be written: {error.strerror or error}",
+                    where=str(self._workspace.drafts),
+                    remedy="Make room, or choose another workspace",
+                ) from None
+
+    def _answer(self, request: asked.DraftCommand | asked.DraftQuery, who: Hello) -> Reply:
+        match request:
+            case asked.ListDrafts():
+                return asked.DraftList(drafts.summaries(self._workspace))
+            case asked.GetPalette():
+                from workbench.descriptors.palette import palette
+
+                return palette(self._workspace)
+            case asked.ReadDraft(name=name):
+                return self._shown(name)
+            case asked.StartDraft(name=name, template=template):
+                return self._started(name, template)
+            case asked.ChangeDraft():
+                return self._changed(request, who)
+            case asked.DiscardDraft(name=name):
+                self._existing(name).unlink()
+                return Done(f"the draft {name} is discarded")
+            case asked.SaveTemplate():
+                return self._saved(request)
+
+    def _shown(self, name: str) -> DraftShown:
+        return shown(name, self._text(name), self._workspace)
+
+    def _started(self, name: str, template: str) -> DraftShown:
+        text = drafts.beginning(template, self._workspace)
+        wanted = name or template.removeprefix(asked.PREFIX) or "campaign"
+        path = self._path(wanted)
+        if name and path.exists():
+            raise NameTaken(
+                f"a draft is called {name!a} already", remedy="Open it, or choose another name"
+            )
+        number = 1
+        while path.exists():
+            number += 1
+            path = self._path(f"{wanted}-{number}")
+        _write(path, text)
+        return shown(path.stem, text, self._workspace)
+
+    def _changed(self, request: asked.ChangeDraft, who: Hello) -> DraftShown:
+        path = self._path(request.name)
+        before = self._text(request.name) if path.exists() else ""
+        if request.revision and request.revision != revision(before):
+            raise UsageError(
+                "somebody else changed the draft meanwhile"
+                if before
+                else "somebody discarded the draft meanwhile",
+                where=request.name,
+                remedy="Look at it as it is now, and change it again",
+            )
+        text = _text_of(request)
+        if is_remote(who):
+            _confine(before, text, who)
+        _write(path, text)
+        return shown(request.name, text, self._workspace)
+
+    def _saved(self, request: asked.SaveTemplate) -> Reply:
+        now = self._shown(request.draft)
+        if now.campaign is None or now.document is None:
+            raise DescriptorError(now.mistakes)
+        text = now.text
+        if request.kind == "chain":
+            text = drafts.chain_text(now.document, now.campaign, request.target)
+        drafts.check_name(request.name, "a template")
+        folder = self._workspace.templates / FOLDERS[request.kind]
+        path = folder / f"{request.name}.yaml"
+        if path.exists() and not request.replace:
+            raise NameTaken(
+                f"a {request.kind} is called {request.name!a} already",
+                where=str(path),
+                remedy="Choose another name, or say that it may be replaced",
+            )
+        _write(path, text)
+        return asked.TemplateSaved(request.name, request.kind, str(path))
+
+    def _path(self, name: str) -> Path:
+        return drafts.path_of(name, self._workspace)
+
+    def _existing(self, name: str) -> Path:
+        return drafts.existing(name, self._workspace)
+
+    def _text(self, name: str) -> str:
+        return drafts.text_of(self._existing(name))
+
+
+def shown(name: str, text: str, workspace: Workspace) -> DraftShown:
+    """A draft's text, read and checked."""
+    document, campaign, mistakes = drafts.checked(name, text, workspace)
+    return DraftShown(name, text, revision(text), document, campaign, mistakes)
+
+
+def revision(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _text_of(request: asked.ChangeDraft) -> str:
+    """What is to stand in the file. Raises `UsageError` for what no file can hold."""
+    if (request.document is None) == (request.text is None):
+        raise UsageError("a draft is changed as a document or as text", where=request.name)
+    if request.document is not None:
+        return drafts.text_from(request.document)
+    text = request.text or ""
+    drafts.check_size(text)
+    return text
+
+
+def _confine(before: str, after: str, who: Hello) -> None:
+    """Raise `NotAllowed` where somebody without an account reaches beyond the lab."""
+    document = drafts.document_of(after)
+    if document is None:
+        raise NotAllowed("over SSH a draft must be YAML", where=who.identity)
+    known = drafts.document_of(before) or {}
+    for part in OF_THE_HOST:
+        if part in document and document[part] != known.get(part):
+            raise NotAllowed(
+                f"{part} are not changed over SSH: they reach beyond the lab",
+                where=who.identity,
+                remedy="Start from a campaign that has them, or ask somebody with an account",
+            )
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all, and only for this user's eyes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with partial.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            partial.unlink()
