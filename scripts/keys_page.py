@@ -52,7 +52,7 @@ def _keys(action: Action) -> str:
 
 def page() -> str:
     titles = {screen.name: f"Screen {screen.title}" for screen in SCREENS}
-    titles = {p: PLACE_TITLES[p] for p in ("anywhere", "session", "list")} | titles
+    titles = {p: PLACE_TITLES[p] for p in ("anywhere", "session", "draft", "list")} | titles
     parts = [f"## {title}\n\n{table(place)}\n" for place, title in titles.items()]
     return "\n".join((HEAD, *parts))
 

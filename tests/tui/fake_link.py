@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from fake_recording import told
 from textual.app import App
 from textual.pilot import Pilot
 
@@ -68,6 +69,7 @@ from workbench.domain.messages import (
     SessionList,
     SkipConfiguration,
     StopRun,
+    ViewSession,
 )
 from workbench.domain.parameters import (
     Configuration,
@@ -87,6 +89,7 @@ from workbench.domain.profiles import (
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Estimate, Finding, Sample, Usage
 from workbench.domain.sessions import Plan, PlannedConfiguration, SessionSummary
+from workbench.domain.timeline import FindMoment, GetTimeLine
 from workbench.domain.topology import Series, Target, Vnf
 from workbench.link.client import Feed
 from workbench.tui.app import WorkbenchApp
@@ -274,6 +277,7 @@ class FakeClient:
 
     def commands(self) -> list[Request]:
         queries = ListSessions | ListCampaigns | ListEvents | PlanCampaign | GetStatus
+        queries |= GetTimeLine | FindMoment | ViewSession
         return [request for request in self.asked if not isinstance(request, queries)]
 
     def view(self) -> SessionView:
@@ -322,6 +326,8 @@ class FakeClient:
             case ListEvents(after=after, limit=limit):
                 page = [event for event in self.events if event.seq > after][:limit]
                 return EventPage(tuple(page), self.events[-1].seq)
+            case GetTimeLine() | FindMoment() | ViewSession():
+                return told(self.events, request)
             case PauseRun():
                 self.tell(RunPaused("tester"))
             case ContinueRun():

@@ -65,7 +65,7 @@ async def test_no_key_means_two_things_at_once(state: str) -> None:
 
 
 async def test_every_screen_is_reached_by_key_and_mouse() -> None:
-    async with opened(FakeClient()) as pilot:
+    async with opened(FakeClient(), (120, 40)) as pilot:  # every tab has its title
         for way in ("key", "mouse"):
             for entry in reversed(SCREENS):
                 if way == "key":
@@ -96,10 +96,12 @@ async def test_a_screen_needs_an_open_session_and_says_so() -> None:
         return FakeClient()
 
     app = WorkbenchApp(connect, theme="dark")
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("9", "4")
         assert app.screen.NAME == "sessions"
-        await pilot.click("#tabs", offset=(14, 0))
+        await pilot.pause()
+        column = screen_text(app).splitlines()[0].index("Live")
+        await pilot.click("#tabs", offset=(column, 0))
         await until(pilot, lambda: toasts(app), "the toast")
         assert toasts(app) == ["Open a session first: ⏎ on its line."]
 

@@ -69,7 +69,7 @@ async def test_enter_goes_to_the_sample_of_a_line() -> None:
         assert "haproxy 12.5 % · p95" in shown
         assert "┝●┥" in shown
         await pilot.press("z")
-        assert "this sample wl 440" in await redrawn(pilot)
+        assert "sample 4 of 8 wl 440" in await redrawn(pilot)
         await pilot.press("F")
         assert "tinyproxy 25 % · p95" in await redrawn(pilot)
 
@@ -182,10 +182,10 @@ async def test_without_a_folder_no_picture_is_offered() -> None:
 
 async def test_jump_mode_goes_to_a_configuration_and_to_a_screen() -> None:
     async with opened(FakeClient()) as pilot:
-        await pilot.press("ctrl+o", "f")
+        await pilot.press("ctrl+o", "l")
         await pilot.pause()
         assert "haproxy 12.5 % · p95" in await redrawn(pilot)
-        await pilot.press("ctrl+o", "d")
+        await pilot.press("ctrl+o", "k")
         await pilot.pause()
         assert pilot.app.screen.NAME == "events"
         await pilot.press("ctrl+o", "escape", "ctrl+o", "1", "b")

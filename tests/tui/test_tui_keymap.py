@@ -84,7 +84,7 @@ def test_what_cannot_be_used_is_a_sentence_and_the_rest_is_in_force(
 
 
 def test_keys_of_screens_that_never_meet_may_be_the_same() -> None:
-    keymap = keymap_of({"keys": {"view.zoom": "d", "session.rename": "z"}}, "keys.toml")
+    keymap = keymap_of({"keys": {"view.zoom": "e", "session.rename": "z"}}, "keys.toml")
     assert keymap.problems == ()
 
 
@@ -106,18 +106,18 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, content: bytes
 
 async def test_keys_of_the_file_work_and_are_named_everywhere(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    path.write_text('[keys]\n"view.freeze" = "space"\n"go.events" = "v"\n"run.pauze" = "x"\n')
-    async with opened(FakeClient(), files=Files(keys=path)) as pilot:
+    path.write_text('[keys]\n"view.freeze" = "space"\n"go.events" = "Z"\n"run.pauze" = "x"\n')
+    async with opened(FakeClient(), (160, 50), files=Files(keys=path)) as pilot:
         app = pilot.app
         assert "space Freeze" in screen_text(app)
-        assert "v Events" in screen_text(app)
+        assert "Z Events" in screen_text(app)
         assert toasts(app) == [
             "keys.toml: there is no action 'run.pauze'; did you mean 'run.pause'."
         ]
         await pilot.press("f", "9")
         assert app.opened.frozen is None
         assert app.screen.NAME == "live"
-        await pilot.press("space", "v")
+        await pilot.press("space", "Z")
         assert app.opened.frozen is not None
         assert app.screen.NAME == "events"
         await pilot.press("f")  # view.unfreeze shared the old key, and keeps it

@@ -277,7 +277,7 @@ async def test_freeze_holds_the_drawing_while_measuring_goes_on() -> None:
 
 
 async def test_help_lists_the_keys_and_explains_the_marks() -> None:
-    async with opened(FakeClient(), (80, 110)) as pilot:
+    async with opened(FakeClient(), (80, 160)) as pilot:
         await pilot.press("question_mark")
         await pilot.pause()
         assert isinstance(pilot.app.screen, HelpScreen)

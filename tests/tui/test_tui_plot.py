@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.tui.canvas import GLYPHS, Axis
-from workbench.tui.figure import Asked, Figure, Fit, Limit, Line, Mark, draw
+from workbench.tui.figure import Asked, Figure, Fit, Limit, Line, Mark, Stretch, draw
 
 WLS = tuple(10 * 160 ** (i / 99) for i in range(100))
 MEAN = tuple(2 + (wl / 400) ** 3 for wl in WLS)
@@ -177,3 +178,59 @@ def test_an_axis_puts_values_where_they_belong() -> None:
     assert Axis(1, 100, log=True).at(10) == pytest.approx(0.5)
     assert Axis(0, 10, log=False).at(2.5) == pytest.approx(0.25)
     assert math.isfinite(Axis(1, 100, log=True).at(0.0))
+
+
+# ------------------------------------------------------------------- several curves, names
+
+
+def several() -> Figure:
+    ends = (10.0, 1000.0)
+    flat = Fit(ends, (3.0, 3.0), (2.0, 2.0), (5.0, 5.0), label="predicted")
+    other = Fit(ends, (30.0, 30.0), (3.0, 3.0), (60.0, 60.0), "dashed", "second", "measured")
+    third = Fit(ends, (300.0, 300.0), (), (), "dotted", "third", "alone")
+    return Figure(
+        ends,
+        (Mark(20.0, 1.0, None, None, True), Mark(90.0, 900.0, None, None, True, other=True)),
+        flat,
+        more=(third, other),
+        along=(Stretch(10.0, 100.0, "tinyproxy"), Stretch(100.0, 1000.0, "haproxy", sure=False)),
+        series=("chain", "before"),
+    )
+
+
+@pytest.mark.parametrize("glyphs", ["braille", "block", "ascii"])
+def test_curves_are_told_apart_by_their_lines(glyphs: str) -> None:
+    canvas = draw(several(), 78, 20, GLYPHS[glyphs])
+    inked = {
+        look: sum(style == look for row in canvas.cells for _, style in row)
+        for look in ("curve", "second", "third")
+    }
+    characters = {
+        look: frozenset(c for row in canvas.cells for c, style in row if style == look)
+        for look in inked
+    }
+    assert inked["curve"] == 78 - 4, "solid: every column of the plot"
+    assert inked["second"] < inked["curve"]
+    assert len({(inked[look], characters[look]) for look in inked}) == 3
+
+
+def test_where_two_bands_lie_over_each_other_is_seen() -> None:
+    shown = "\n".join(text(several(), height=24))
+    assert all(band in shown for band in "░▒▓")
+    alone = "\n".join(text(replace(several(), more=()), height=24))
+    assert "░" in alone
+    assert "▓" not in alone
+
+
+def test_names_stand_along_the_axis_as_far_as_they_fit() -> None:
+    wide, narrow = text(several())[-3], text(several(), width=24)[-3]
+    assert "├ tinyproxy ─" in wide
+    assert "├ haproxy ? ╌" in wide
+    assert "tinyp" in narrow
+    assert "…?" in narrow, "that it is a guess is said in any width"
+
+
+def test_the_key_names_marks_and_curves_the_most_important_first() -> None:
+    key = list(several().key(GLYPHS["braille"]))
+    assert key == ["● chain", "◆ before", "⠤⠤⠤⠤ predicted", "⠤⠤ ⠤ measured", "⠤ ⠤  alone"]
+    assert list(FULL.key(GLYPHS["braille"])) == [], "a profile has the plot's own"

@@ -135,9 +135,9 @@ async def test_replay_plays_the_events_to_the_same_screen() -> None:
         for _ in range(8):
             await pilot.press("plus")
         assert screen.opened.replay is not None
-        assert screen.opened.replay.speed == 128
+        assert screen.opened.replay.speed == 256
         await pilot.press("minus")
-        assert screen.opened.replay.speed == 64
+        assert screen.opened.replay.speed == 128
         await pilot.press("plus", "p")
         await until(pilot, lambda: "REPLAY ended" in screen_text(pilot.app), "the end")
         assert screen.opened.live.view == client.view()

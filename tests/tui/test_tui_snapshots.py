@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -31,19 +30,6 @@ SIZES = [(80, 24), (160, 50)]
 LARGE_AND_SMALL = [*((size, "dark") for size in SIZES), ((60, 18), "dark"),
                    ((80, 24), "mono"), ((80, 24), "safe"), ((80, 24), "ansi"),
                    ((80, 24), "light")]  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Clock and characters do not depend on the machine."""
-    monkeypatch.setenv("TZ", "UTC")
-    monkeypatch.setenv("WORKBENCH_GLYPHS", "braille")
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
 
 
 @asynccontextmanager

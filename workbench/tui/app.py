@@ -23,6 +23,7 @@ from workbench.link.client import Client
 from workbench.tui import keymap, picture
 from workbench.tui.actions import in_places
 from workbench.tui.catalogue import SCREENS, entry
+from workbench.tui.draft import Draft
 from workbench.tui.jump import JumpScreen
 from workbench.tui.memory import Memory
 from workbench.tui.palette import ActionProvider
@@ -79,6 +80,7 @@ class WorkbenchApp(App[None]):
         self.undos = Undos()
         self.tour = Tour()
         self.opened = Watch()
+        self.draft = Draft(self)
         self.known_sessions: tuple[SessionSummary, ...] = ()
         """As the list of sessions knew them last."""
         self._connect = connect
@@ -151,6 +153,7 @@ class WorkbenchApp(App[None]):
     def choose_workspace(self, folder: str) -> None:
         """Leave this workspace's engine as it is, and meet that of another one."""
         self.close_session()
+        self.draft.close()
         self.files.choose_workspace(folder)
         self.reconnect()
         self.screen_stack[0].post_message(SessionsScreen.Elsewhere())
@@ -172,6 +175,8 @@ class WorkbenchApp(App[None]):
 
     def redraw(self) -> None:
         """Let the screen on top say what is so now."""
+        if not self.screen_stack:
+            return  # it is ending, and what was under way hears of that last
         if isinstance(self.screen, WorkbenchScreen) and self.screen.ready:
             self.screen.draw()
 
@@ -329,10 +334,11 @@ class WorkbenchApp(App[None]):
         self.run_worker(take_back())
 
     def action_copy(self) -> None:
+        if isinstance(self.screen, WorkbenchScreen):
+            self.copy_out(*self.screen.copied())
+
+    def copy_out(self, what: str, text: str) -> None:
         """By OSC 52, which the user's own terminal carries out, wherever this runs."""
-        if not isinstance(self.screen, WorkbenchScreen):
-            return
-        what, text = self.screen.copied()
         if len(text.encode()) > LONGEST_COPY:
             self.say(f"Not copied: {what} is longer than terminals take. Export it.", "warning")
         elif os.environ.get("TERM") == "linux":

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 GlyphSet = Literal["braille", "block", "ascii"]
+LineStyle = Literal["solid", "dashed", "dotted"]
 
 
 @dataclass(frozen=True)
@@ -16,10 +19,18 @@ class Glyphs:
     dots: tuple[int, int]
     """Dots per cell, across and down."""
     valid: str = "●"
+    other: str = "◆"
+    """A valid sample of a second series."""
     invalid: str = "×"
+    pinned: str = "★"
     asked: str = "◇"
     band: str = "░"
+    other_band: str = "▒"
+    both_bands: str = "▓"
     curve: str = "─"
+    dashed: str = ""
+    """In place of `curve` where dots are whole cells; elsewhere dots are left out."""
+    dotted: str = ""
     bar: str = "│"
     bar_top: str = "┬"
     bar_bottom: str = "┴"
@@ -38,6 +49,16 @@ class Glyphs:
     tick_y: str = "┤"
     up: str = "↑"
     down: str = "↓"
+    unsure: str = "╌"
+    """A stretch of the axis that is a guess."""
+
+    def line(self, style: LineStyle) -> str:
+        """A curve of that style as a key shows it, four cells wide."""
+        if style == "solid":
+            return self.curve * 4
+        if self.dots == (1, 1):
+            return (self.dashed if style == "dashed" else self.dotted) * 4
+        return f"{self.curve * 2} {self.curve}" if style == "dashed" else f"{self.curve} " * 2
 
 
 GLYPHS: dict[GlyphSet, Glyphs] = {
@@ -46,10 +67,16 @@ GLYPHS: dict[GlyphSet, Glyphs] = {
     "ascii": Glyphs(
         dots=(1, 1),
         valid="o",
+        other="@",
         invalid="x",
+        pinned="#",
         asked="?",
         band=":",
+        other_band=";",
+        both_bands="%",
         curve="*",
+        dashed="=",
+        dotted=".",
         bar="|",
         bar_top="|",
         bar_bottom="|",
@@ -68,6 +95,7 @@ GLYPHS: dict[GlyphSet, Glyphs] = {
         tick_y="+",
         up="^",
         down="v",
+        unsure="~",
     ),
 }
 
@@ -112,14 +140,14 @@ class Canvas:
         bit = _BRAILLE_BITS[y % 4][x % 2] if down == 4 else 1 << (y % down)
         self._bits[cell] = self._bits.get(cell, 0) | bit
 
-    def flush(self, style: str) -> None:
-        """Draw the dots that were set since the last flush."""
+    def flush(self, style: str, whole: str = "") -> None:
+        """Draw the dots that were set since the last flush, by `whole` where dots are cells."""
         down = self.glyphs.dots[1]
         for (x, y), bits in self._bits.items():
             if down == 4:
                 character = chr(0x2800 + bits)
             else:
-                character = _HALVES[bits] if down == 2 else self.glyphs.curve
+                character = _HALVES[bits] if down == 2 else whole or self.glyphs.curve
             self.put(x, y, character, style)
         self._bits.clear()
 
@@ -130,7 +158,9 @@ class Canvas:
         return all(style not in _TEXTS for _, style in self.cells[y][x : x + length])
 
 
-_TEXTS = frozenset({"breakpoint", "limit", "sample", "invalid", "note", "curve"})
+_TEXTS = frozenset(
+    {"breakpoint", "limit", "sample", "other", "invalid", "note", "curve", "second", "third"}
+)
 
 
 @dataclass(frozen=True)
@@ -177,3 +207,20 @@ class Axis:
         if len(ticks) < 2 and self.high / self.low < 10:
             return self._linear_ticks(most)
         return ticks
+
+
+def inked(line: LineStyle, dot: int, across: int) -> bool:
+    """Whether a curve of that style has ink at a column of dots. Where dots are whole cells, the
+    character tells styles apart."""
+    if line == "solid" or across == 1:
+        return line == "solid" or dot % 3 < (2 if line == "dashed" else 1)
+    return dot % 6 < 4 if line == "dashed" else dot % 3 == 0
+
+
+def between(at: Sequence[float], values: Sequence[float], x: float) -> float:
+    """Linear interpolation; `x` lies in the range of `at`."""
+    right = min(bisect_right(at, x), len(at) - 1)
+    left = right - 1
+    width = at[right] - at[left]
+    share = (x - at[left]) / width if width > 0 else 0.0
+    return values[left] + share * (values[right] - values[left])

@@ -31,14 +31,17 @@ class Entry:
     """Imports lazily: a screen that nobody opens costs nothing."""
     of_session: bool = True
     """Whether it shows the open session, and so needs one."""
+    of_draft: bool = False
+    """Whether it shows the open draft, and can open one."""
     has_list: bool = False
     """Whether a list with a cursor has the focus, which the keys of `list` move."""
 
     @property
     def places(self) -> tuple[str, ...]:
         """The places whose actions it offers, its own first."""
-        own = [self.name] + ["list"] * self.has_list + ["session"] * self.of_session
-        return (*own, "anywhere")
+        own = [self.name] + ["list"] * self.has_list
+        shared = ["session"] * self.of_session + ["draft"] * self.of_draft
+        return (*own, *shared, "anywhere")
 
 
 def _sessions() -> WorkbenchScreen:
@@ -47,16 +50,46 @@ def _sessions() -> WorkbenchScreen:
     return SessionsScreen()
 
 
+def _grid() -> WorkbenchScreen:
+    from workbench.tui.screens.grid import GridScreen
+
+    return GridScreen()
+
+
+def _chain() -> WorkbenchScreen:
+    from workbench.tui.screens.chain import ChainScreen
+
+    return ChainScreen()
+
+
 def _live() -> WorkbenchScreen:
     from workbench.tui.screens.live import LiveScreen
 
     return LiveScreen()
 
 
+def _compare() -> WorkbenchScreen:
+    from workbench.tui.screens.compare import CompareScreen
+
+    return CompareScreen()
+
+
 def _models() -> WorkbenchScreen:
     from workbench.tui.screens.models import ModelsScreen
 
     return ModelsScreen()
+
+
+def _recommend() -> WorkbenchScreen:
+    from workbench.tui.screens.recommend import RecommendScreen
+
+    return RecommendScreen()
+
+
+def _canary() -> WorkbenchScreen:
+    from workbench.tui.screens.canary import CanaryScreen
+
+    return CanaryScreen()
 
 
 def _events() -> WorkbenchScreen:
@@ -79,6 +112,33 @@ SCREENS: tuple[Entry, ...] = (
         of_session=False,
     ),
     Entry(
+        "chain",
+        "2",
+        "Chain",
+        "Build what is profiled: functions in series and in parallel",
+        "A draft is a campaign that is being written; every change is kept. Its targets are on the "
+        "left, the one under the cursor is drawn. A function is added behind the part under the "
+        "cursor, or in parallel with it; the descriptor shows what that means, and mistakes stand "
+        "below their lines. A chain policy makes all chains that obey it targets.",
+        _chain,
+        has_list=True,
+        of_session=False,
+        of_draft=True,
+    ),
+    Entry(
+        "grid",
+        "3",
+        "Campaign",
+        "Grid, load, SLA, sampler and budget of the draft, and what that costs",
+        "A campaign is written here before it runs: which vCPU shares each function gets, the load "
+        "and its range, the KPI and its ceiling, the sampler and its budget. Values are typed with "
+        "their units. Beside it stands what each sampler would take in samples and lab time, as "
+        "you type. Nothing runs until you say so.",
+        _grid,
+        of_session=False,
+        of_draft=True,
+    ),
+    Entry(
         "live",
         "4",
         "Live",
@@ -90,13 +150,52 @@ SCREENS: tuple[Entry, ...] = (
         _live,
     ),
     Entry(
+        "compare",
+        "5",
+        "Compare",
+        "A chain as predicted and as measured; two sessions against each other",
+        "What the functions' profiles say of a chain stands beside what was measured of it; who "
+        "limits stands along the axis of the load. The list has first what deviates beyond both "
+        "intervals and beyond what the host differs from itself, then the rest by error, and the "
+        "plot follows its cursor. Computing takes seconds; what is shown stays until it is done.",
+        _compare,
+        has_list=True,
+    ),
+    Entry(
         "models",
         "6",
         "Models",
-        "Methods and their scores, feature influence, versions",
-        "Scores are cross-validated: each method predicts samples that it has not seen. A version "
-        "is what `workbench models` or a retraining stored; the mark says which one is in force.",
+        "Versions, scores, residuals, coefficients, influence; roll back",
+        "Scores are cross-validated: each method predicts samples that it has not seen, and so are "
+        "the residuals. A version is what `workbench models` or a retraining stored; the mark says "
+        "which one is in force. A chain can be rolled back to any accepted one, and to its "
+        "functions' profiles.",
         _models,
+        has_list=True,
+    ),
+    Entry(
+        "canary",
+        "7",
+        "Canary",
+        "Load a real chain in small steps, learn what it adds, decide",
+        "A canary loads a real chain step by step, up to a share of the SLA's load, and stops "
+        "where a guard does not hold. Each step shows what was expected before it was measured, "
+        "and how much of the guard was left. What was learned is a proposal: accepted, it says the "
+        "chain's KPI; rejected, nothing changes. Beyond the highest kept load the curve is a "
+        "guess.",
+        _canary,
+        has_list=True,
+    ),
+    Entry(
+        "recommend",
+        "8",
+        "Recommend",
+        "Which allocation carries an SLA, at what cost, and how surely",
+        "The question is an SLA, or several, of a chain; the profiles answer, and nothing is "
+        "measured unless you say so. The list shows the allocations that hold by rising cost, or "
+        "what comes closest; the lower part is about the one under the cursor. What is recommended "
+        "can be verified on the lab and written as Helm values, Compose and other formats.",
+        _recommend,
         has_list=True,
     ),
     Entry(

@@ -7,11 +7,11 @@ the tests and the benchmark call.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from workbench.tui.canvas import Axis, Canvas, Glyphs
+from workbench.tui.canvas import Axis, Canvas, Glyphs, LineStyle, between, inked
 from workbench.tui.text import number
 
 
@@ -26,16 +26,28 @@ class Mark:
     valid: bool
     chosen: bool = False
     """The user went to it: it stands between brackets."""
+    other: bool = False
+    """Of a second series, which has a mark of its own."""
+    pinned: bool = False
+    """Somebody wants it looked at."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted curve with its band; all four of one length, `x` ascending."""
+    """A curve with its band; all four of one length, `x` ascending. Without `low` and `high` there
+    is no band.
+
+    `look` is its colour and kind of band, `line` tells it from others where there is no colour, and
+    `label` is what the key of the plot calls it.
+    """
 
     x: Sequence[float]
     mean: Sequence[float]
     low: Sequence[float]
     high: Sequence[float]
+    line: LineStyle = "solid"
+    look: Literal["curve", "second", "third"] = "curve"
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,16 @@ class Limit:
 
 
 @dataclass(frozen=True)
+class Stretch:
+    """A part of the axis of `wl` with a name, such as the function that limits there."""
+
+    low: float
+    high: float
+    label: str
+    sure: bool = True
+
+
+@dataclass(frozen=True)
 class Figure:
     """One KPI over `wl`, ready to draw."""
 
@@ -80,6 +102,28 @@ class Figure:
     log_y: bool = True
     empty: str = ""
     """What stands in the plot as long as there is nothing to draw."""
+    counts: bool = False
+    """The axis of x counts things: only whole numbers stand there."""
+    more: tuple[Fit, ...] = ()
+    """Other curves, the least important first: they lie under `fit`."""
+    along: tuple[Stretch, ...] = ()
+    """Names along the axis, in a row of their own."""
+    series: tuple[str, ...] = ()
+    """What marks are of, for the key: the first series, then the other."""
+
+    @property
+    def curves(self) -> tuple[Fit, ...]:
+        """All, as they are drawn: the most important last."""
+        return (*self.more, *((self.fit,) if self.fit else ()))
+
+    def key(self, glyphs: Glyphs) -> Iterator[str]:
+        """What its marks and curves are, the most important first; nothing if nobody named them."""
+        signs = (glyphs.valid, glyphs.other)
+        for sign, name in zip(signs, self.series, strict=False):
+            yield f"{sign} {name}"
+        for curve in reversed(self.curves):
+            if curve.label:
+                yield f"{glyphs.line(curve.line)} {curve.label}"
 
 
 def draw(figure: Figure, width: int, height: int, glyphs: Glyphs) -> Canvas:
@@ -93,14 +137,16 @@ def draw(figure: Figure, width: int, height: int, glyphs: Glyphs) -> Canvas:
         canvas.text((width - len(text)) // 2, height // 2, text, "note")
         return canvas
     x, y = axes
-    rows = height - 2
+    rows = height - 2 - bool(figure.along)
     ticks = y.ticks(max(2, rows // 2))
     gutter = max((len(number(t)) for t in ticks), default=1) + 1
     inner = Canvas(width - gutter, rows, glyphs)
     _Painter(inner, x, y, figure).paint()
     for row, cells in enumerate(inner.cells):
         canvas.cells[row][gutter:] = cells
-    _draw_axes(canvas, x, y, ticks, gutter, figure.asked)
+    _draw_axes(canvas, x, y, ticks, gutter, figure)
+    if figure.along:
+        _draw_along(canvas, x, gutter, figure.along)
     return canvas
 
 
@@ -113,8 +159,9 @@ def _axes(figure: Figure) -> tuple[Axis, Axis] | None:
         return None
     x = _axis(min(xs), max(xs), figure.log_x, margin=0.0)
     ys = [v for m in marks for v in (m.y, m.low, m.high) if v is not None and math.isfinite(v)]
-    if figure.fit:
-        ys += [v for at, v in zip(figure.fit.x, figure.fit.mean, strict=True) if at <= x.high]
+    for curve in figure.curves:
+        ys += [v for at, v in zip(curve.x, curve.mean, strict=True) if at <= x.high]
+    ys = [v for v in ys if math.isfinite(v)]
     if not ys:
         ys = [figure.limit.y] if figure.limit else [1.0, 10.0]
     low, high = min(ys), max(ys)
@@ -136,9 +183,10 @@ def _axis(low: float, high: float, log: bool, margin: float) -> Axis:
 
 
 def _draw_axes(
-    canvas: Canvas, x: Axis, y: Axis, ticks: Sequence[float], gutter: int, asked: Asked | None
+    canvas: Canvas, x: Axis, y: Axis, ticks: Sequence[float], gutter: int, figure: Figure
 ) -> None:
-    glyphs, rows, columns = canvas.glyphs, canvas.height - 2, canvas.width - gutter
+    asked, glyphs = figure.asked, canvas.glyphs
+    rows, columns = canvas.height - 2, canvas.width - gutter
     for row in range(rows):
         canvas.put(gutter - 1, row, glyphs.axis_y, "axis")
     for tick in ticks:
@@ -150,6 +198,8 @@ def _draw_axes(
     canvas.text(gutter, rows, glyphs.axis_x * columns, "axis")
     taken = 0
     for tick in x.ticks(max(2, columns // 8)):
+        if figure.counts and tick != round(tick):
+            continue
         column = gutter + _cell(x.at(tick), columns)
         label = number(tick)
         start = min(max(column - len(label) // 2, taken), canvas.width - len(label))
@@ -171,6 +221,24 @@ def _draw_axes(
         canvas.text(right + 1 if right + 6 < canvas.width else left - 6, rows, text, "asked")
 
 
+def _draw_along(canvas: Canvas, x: Axis, gutter: int, along: Sequence[Stretch]) -> None:
+    """Between plot and axis: each stretch from its end to the next, its name as far as it fits."""
+    glyphs, row, columns = canvas.glyphs, canvas.height - 3, canvas.width - gutter
+    for stretch in along:
+        left, right = (gutter + _cell(x.at(end), columns) for end in (stretch.low, stretch.high))
+        line = glyphs.axis_x if stretch.sure else glyphs.unsure
+        canvas.text(left, row, line * (right - left + 1), "axis")
+        canvas.put(left, row, glyphs.span_left, "along")
+        canvas.put(right, row, glyphs.span_right, "along")
+        room = right - left - 1
+        guess = "" if stretch.sure else "?"
+        name = f" {stretch.label} {guess}".rstrip() + " "
+        if len(name) > room:
+            kept = stretch.label[: max(room - 1 - len(guess), 0)]
+            name = f"{kept}…{guess}" if kept else guess[:room]
+        canvas.text(left + 1, row, name, "along")
+
+
 def _cell(share: float, cells: int) -> int:
     return min(max(math.floor(share * cells), 0), cells - 1)
 
@@ -185,8 +253,11 @@ class _Painter:
     def paint(self) -> None:
         if self.figure.limit:
             self._limit(self.figure.limit)
-        if self.figure.fit and len(self.figure.fit.x) > 1:
-            self._fit(self.figure.fit)
+        curves = [curve for curve in self.figure.curves if len(curve.x) > 1]
+        for curve in curves:
+            self._band(curve)
+        for curve in curves:
+            self._curve(curve)
         lines = self.figure.lines[: max(2, self.canvas.height // 5)]
         for line in lines:
             self._vertical(line)
@@ -207,34 +278,45 @@ class _Painter:
     def row(self, y: float) -> int:
         return _cell(1 - self.y.at(y), self.canvas.height)
 
-    def _fit(self, fit: Fit) -> None:
-        across, down = self.glyphs.dots
+    def _band(self, fit: Fit) -> None:
+        if not fit.low or not fit.high:
+            return
         at = [self.x.at(v) for v in fit.x]
-        mean, low, high = (
-            [1 - self.y.at(v) for v in values] for values in (fit.mean, fit.low, fit.high)
-        )
-        rows = self.canvas.height
+        low, high = ([1 - self.y.at(v) for v in values] for values in (fit.low, fit.high))
+        rows, glyphs = self.canvas.height, self.glyphs
+        own = glyphs.band if fit.look == "curve" else glyphs.other_band
+        bands = (glyphs.band, glyphs.other_band, glyphs.both_bands)
         for column in range(self.canvas.width):
             centre = (column + 0.5) / self.canvas.width
             if not at[0] <= centre <= at[-1]:
                 continue
-            top = _cell(max(_between(at, high, centre), 0.0), rows)
-            bottom = _cell(min(_between(at, low, centre), 1.0), rows)
+            top = _cell(max(between(at, high, centre), 0.0), rows)
+            bottom = _cell(min(between(at, low, centre), 1.0), rows)
             for row in range(top, bottom + 1):
-                self.canvas.put(column, row, self.glyphs.band, "band")
+                glyph = glyphs.both_bands if self.canvas.cells[row][column][0] in bands else own
+                self.canvas.put(column, row, glyph, "band")
+
+    def _curve(self, fit: Fit) -> None:
+        across, down = self.glyphs.dots
+        at = [self.x.at(v) for v in fit.x]
+        mean = [1 - self.y.at(v) for v in fit.mean]
+        rows = self.canvas.height
         before: int | None = None
         for column in range(self.canvas.width * across):
             centre = (column + 0.5) / (self.canvas.width * across)
-            share = _between(at, mean, centre) if at[0] <= centre <= at[-1] else -1.0
+            share = between(at, mean, centre) if at[0] <= centre <= at[-1] else -1.0
             if not 0 <= share <= 1:
                 before = None
                 continue
             dot = _cell(share, rows * down)
             start = dot if before is None else before + (dot > before) - (dot < before)
+            before = dot
+            if not inked(fit.line, column, across):
+                continue
             for y in range(min(start, dot), max(start, dot) + 1):
                 self.canvas.dot(column, y)
-            before = dot
-        self.canvas.flush("curve")
+        whole = {"dashed": self.glyphs.dashed, "dotted": self.glyphs.dotted}.get(fit.line, "")
+        self.canvas.flush(fit.look, whole)
 
     def _vertical(self, line: Line) -> None:
         if self.x.low <= line.x <= self.x.high:
@@ -277,8 +359,11 @@ class _Painter:
 
     def _mark(self, mark: Mark) -> None:
         row = 0 if mark.y is None else self.row(mark.y)
-        glyph = self.glyphs.valid if mark.valid else self.glyphs.invalid
-        style = "chosen" if mark.chosen else "sample" if mark.valid else "invalid"
+        own = self.glyphs.other if mark.other else self.glyphs.valid
+        glyph = own if mark.valid else self.glyphs.invalid
+        glyph = self.glyphs.pinned if mark.pinned else glyph
+        valid = "other" if mark.other else "sample"
+        style = "chosen" if mark.chosen else valid if mark.valid else "invalid"
         self.canvas.put(self.column(mark.x), row, glyph, style)
         if mark.chosen:
             self.canvas.put(self.column(mark.x) - 1, row, self.glyphs.ask_left, style)
@@ -302,12 +387,3 @@ class _Painter:
                         self.canvas.put(here, row, self.glyphs.vertical, "breakpoint")
                     self.canvas.text(start, row, label, "breakpoint")
                     return
-
-
-def _between(at: Sequence[float], values: Sequence[float], x: float) -> float:
-    """Linear interpolation; `x` lies in the range of `at`."""
-    right = min(bisect_right(at, x), len(at) - 1)
-    left = right - 1
-    width = at[right] - at[left]
-    share = (x - at[left]) / width if width > 0 else 0.0
-    return values[left] + share * (values[right] - values[left])

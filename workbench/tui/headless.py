@@ -13,12 +13,14 @@ from workbench.tui import picture
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.catalogue import SCREENS
 from workbench.tui.plot import ProfilePlot
-from workbench.tui.screens.base import SMALLEST
+from workbench.tui.screens.base import SMALLEST, WorkbenchScreen
 from workbench.tui.theme import THEMES
 
 PATIENCE_S = 60.0
 SETTLE_S = 0.3
 """For what a screen asks of the engine once it is drawn, such as the scores of a model."""
+COMPUTING_S = 600.0
+"""For what a screen has computed, such as the comparison of a chain."""
 LARGEST = (400, 200)
 
 
@@ -42,7 +44,9 @@ async def svg_of(
     async with app.run_test(size=size) as pilot:
         await opened(pilot, app)
         for key in keys:
+            await computed(pilot, app)
             await pilot.press(key)
+        await computed(pilot, app)
         await pilot.pause(SETTLE_S)
         title = f"workbench {app.opened.session}"
         if not plot:
@@ -81,3 +85,15 @@ async def opened(pilot: Pilot[None], app: WorkbenchApp) -> None:
                 await pilot.pause(0.02)
     except TimeoutError:
         raise EngineError(f"it did not answer within {PATIENCE_S:g} s") from None
+
+
+async def computed(pilot: Pilot[None], app: WorkbenchApp) -> None:
+    """Wait until the screen has what it asked the engine for."""
+    await pilot.pause()
+    app.redraw()  # it asks for what it lacks when it is drawn
+    try:
+        async with asyncio.timeout(COMPUTING_S):
+            while isinstance(app.screen, WorkbenchScreen) and app.screen.unanswered:
+                await pilot.pause(0.1)
+    except TimeoutError:
+        raise EngineError(f"it has not computed this within {COMPUTING_S:g} s") from None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workbench.domain.canaries import ProposalView
 from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluence
 from workbench.domain.projection import SessionView
+from workbench.domain.retraining import ChainModels
 from workbench.tui import text
 from workbench.tui.widgets.rows import Row, fit
 
@@ -19,9 +21,13 @@ class VersionLine:
     in_force: bool
     made: str
     by: str
-    model: ModelVersion | None
-    """Fitted to its own samples; None: a chain's retrained model."""
+    model: ModelVersion | None = None
+    """Fitted to its own samples; None: a chain's retrained model, or its profiles."""
     note: str = ""
+    proposal: ProposalView | None = None
+    """Of a chain: what was accepted, rejected, or waits."""
+    back: bool = False
+    """A chain can be rolled back to it, unless it is in force."""
 
 
 def subjects(view: SessionView) -> list[tuple[str, str]]:
@@ -40,33 +46,62 @@ def version_lines(view: SessionView, target: str, kpi: str) -> list[VersionLine]
         for m in reversed(fitted)
     ]
     retrained = view.chain_model(target, kpi)
-    if retrained is None:
-        return lines
-    for proposal in reversed(retrained.pending):
-        made = f"proposed: {proposal.model.method}"
-        lines.insert(0, VersionLine(0, False, made, "not decided", None, proposal.statement))
+    return lines if retrained is None else _chain_lines(view, retrained) + lines
+
+
+def _chain_lines(view: SessionView, models: ChainModels) -> list[VersionLine]:
+    """What waits, then the versions down to the profiles, then what was rejected."""
+    made = {p.proposal.id: p for p in view.proposals}
+    waiting = [
+        VersionLine(0, False, f"proposed: {proposal.model.method}", "not decided",
+                    note=proposal.statement, proposal=made.get(proposal.id))
+        for proposal in reversed(models.pending)
+    ]  # fmt: skip
     accepted = [
         VersionLine(
-            number,
-            number == retrained.current,
+            version.version,
+            version.version == models.current,
             f"retrained: {version.proposal.model.method}",
             f"{version.decision.by} {text.day(version.decision.at)}",
-            None,
-            version.decision.why,
+            note=_story(version.decision.why, models, version.version),
+            proposal=made.get(version.proposal.id),
+            back=True,
         )
-        for number, version in reversed([*enumerate(retrained.versions, 1)])
+        for version in reversed(models.versions)
     ]
-    return accepted + lines
+    if models.versions:
+        note = _story("", models, 0)
+        accepted.append(
+            VersionLine(0, not models.current, "the stand-alone profiles", "", note=note, back=True)
+        )
+    rejected = []
+    for decision in reversed(models.rejected):
+        proposal = made.get(decision.proposal)
+        method = proposal.proposal.model.method if proposal else "a proposal"
+        by = f"{decision.by} {text.day(decision.at)}"
+        rejected.append(
+            VersionLine(0, False, f"rejected: {method}", by, note=decision.why, proposal=proposal)
+        )
+    return [*waiting, *accepted, *rejected]
+
+
+def _story(why: str, models: ChainModels, version: int) -> str:
+    """Why it was accepted, and who came back to it last."""
+    last = next((r for r in reversed(models.rollbacks) if r.version == version), None)
+    if last is None:
+        return why
+    back = f"back to it by {last.by} {text.day(last.at)}" + (f": {last.why}" if last.why else "")
+    return f"{why}; {back}" if why else back
 
 
 def version_heading() -> Row:
-    return (("    version  model                                accepted            note", "dim"),)
+    return ((f"    version  {fit('model', 32)}{fit('accepted', 25)}note", "dim"),)
 
 
 def version_row(line: VersionLine, here: bool, width: int) -> Row:
     mark = "✓" if line.in_force else " "
-    number = str(line.version) if line.version else "–"
-    fixed = f"{mark} {number:>7}  {fit(text.plain(line.made), 36)} {fit(text.plain(line.by), 19)} "
+    number = str(line.version) if line.version or line.back else "–"
+    fixed = f"{mark} {number:>7}  {fit(text.plain(line.made), 31)} {fit(text.plain(line.by), 24)} "
     room = max(0, width - len(fixed) - 1)
     return (
         ("›" if here else " ", "accent"),

@@ -39,8 +39,8 @@ class ProfilePlot(Widget):
     """Draws one figure; redraws only when the figure, the size or the theme changes."""
 
     STYLES: ClassVar[tuple[str, ...]] = (
-        "axis", "tick", "band", "curve", "bar", "sample", "invalid", "chosen", "asked", "vertical",
-        "breakpoint", "limit", "threshold", "note",
+        "axis", "tick", "band", "curve", "second", "third", "bar", "sample", "other", "invalid",
+        "chosen", "asked", "vertical", "breakpoint", "limit", "threshold", "note", "along",
     )  # fmt: skip
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"plot--{name}" for name in STYLES}
     DEFAULT_CSS = """
@@ -49,8 +49,12 @@ class ProfilePlot(Widget):
     ProfilePlot > .plot--tick { color: $foreground 80%; }
     ProfilePlot > .plot--band { color: $primary 45%; }
     ProfilePlot > .plot--curve { color: $primary; }
+    ProfilePlot > .plot--second { color: $warning; }
+    ProfilePlot > .plot--third { color: $success; }
+    ProfilePlot > .plot--along { color: $foreground; text-style: bold; }
     ProfilePlot > .plot--bar { color: $foreground; }
     ProfilePlot > .plot--sample { color: $foreground; text-style: bold; }
+    ProfilePlot > .plot--other { color: $secondary; text-style: bold; }
     ProfilePlot > .plot--invalid { color: $error; text-style: bold; }
     ProfilePlot > .plot--chosen { text-style: bold reverse; }
     ProfilePlot > .plot--asked { color: $warning; text-style: bold; }
@@ -75,6 +79,7 @@ class ProfilePlot(Widget):
             self.border_title = Content(title)
         if figure != self.figure:
             self.figure = figure
+            self._draw_key()
             self._redraw()
 
     def notify_style_update(self) -> None:
@@ -82,12 +87,23 @@ class ProfilePlot(Widget):
         self._redraw()
 
     def on_resize(self) -> None:
+        self._draw_key()
+        self._redraw()
+
+    def _draw_key(self) -> None:
+        """What marks and curves are, as far as there is room: the figure's own names, or those of
+        a profile."""
+        if key := tuple(self.figure.key(self.glyphs)):
+            text = key[0]
+            for name in key[1:]:
+                text += f"  {name}" if len(text) + len(name) + 8 <= self.size.width else ""
+            self.border_subtitle = Content(text)
+            return
         g = self.glyphs
         marks = f"{g.valid} valid  {g.invalid} not valid  "
         curve = f"{g.curve * 2} fit  {g.band * 2} 95 % band  " if self.size.width >= 64 else ""
         band = curve or f"{g.band} band  "
         self.border_subtitle = Content(f"{marks}{band}{g.asked} next  {g.vertical} breakpoint")
-        self._redraw()
 
     def render_line(self, y: int) -> Strip:
         if y < len(self._strips):

@@ -10,6 +10,7 @@ from workbench.domain.projection import ConfigurationView, LogLine, SamplePoint,
 from workbench.domain.samples import Usage
 from workbench.tui import text
 from workbench.tui.figure import Asked, Figure, Fit, Limit, Line, Mark
+from workbench.tui.sample_rows import within
 from workbench.tui.widgets.rows import Look, Row, Span, fit, spread
 
 STATES: dict[str, tuple[str, str, Look]] = {
@@ -48,6 +49,8 @@ class Choice:
     kpi: str | None = None
     log_x: bool | None = None
     log_y: bool = True
+    span: tuple[float, float] | None = None
+    """The part of the range of loads that is looked at; None: all."""
 
 
 @dataclass
@@ -65,6 +68,7 @@ class Shown:
             configurations=[replace(c, samples=list(c.samples)) for c in self.view.configurations],
             log=list(self.view.log),
             trials=[replace(t, samples=list(t.samples)) for t in self.view.trials],
+            canaries=[replace(c, steps=list(c.steps)) for c in self.view.canaries],
         )
         return Shown(view, self.usage, self.progress)
 
@@ -98,6 +102,10 @@ def name_of(view: SessionView, configuration: ConfigurationView) -> str:
 
 
 def figure(shown: Shown, choice: Choice) -> Figure:
+    return within(_whole_figure(shown, choice), choice.span)
+
+
+def _whole_figure(shown: Shown, choice: Choice) -> Figure:
     selected = shown.selected(choice)
     if selected is None:
         return Figure(empty="nothing planned yet")
@@ -108,7 +116,7 @@ def figure(shown: Shown, choice: Choice) -> Figure:
     asked = selected.asked
     return Figure(
         x_range=(plan.primary.low, plan.primary.high) if plan else None,
-        marks=tuple(_mark(sample, kpi, choice.sample) for sample in selected.samples),
+        marks=tuple(mark(sample, kpi, choice.sample) for sample in selected.samples),
         fit=Fit(curve.wl, curve.mean, curve.low, curve.high) if curve else None,
         asked=Asked(asked.wl, asked.low, asked.high) if asked else None,
         lines=tuple(
@@ -116,21 +124,30 @@ def figure(shown: Shown, choice: Choice) -> Figure:
             for b in ranked(view, selected)
             if b.state == "found" and b.wl is not None
         ),
-        limit=_limit(view, kpi),
+        limit=sla_limit(view, kpi),
         log_x=log_x,
         log_y=choice.log_y,
         empty=f"no samples yet: {STATES.get(selected.state, ('', selected.state, ''))[1]}",
     )
 
 
-def _mark(sample: SamplePoint, kpi: str, chosen: str) -> Mark:
+def mark(sample: SamplePoint, kpi: str, chosen: str = "") -> Mark:
     estimate, this = sample.kpis.get(kpi), sample.id == chosen
     if estimate is None:
         return Mark(sample.wl, None, None, None, sample.valid, this)
-    return Mark(sample.wl, estimate.value, estimate.low, estimate.high, sample.valid, this)
+    pinned = sample.verdict == "pinned"
+    return Mark(
+        sample.wl,
+        estimate.value,
+        estimate.low,
+        estimate.high,
+        sample.valid,
+        this,
+        pinned=pinned,
+    )
 
 
-def _limit(view: SessionView, kpi: str) -> Limit | None:
+def sla_limit(view: SessionView, kpi: str) -> Limit | None:
     sla = view.campaign.sla if view.campaign else None
     if sla is None or sla.kpi != kpi:
         return None
@@ -204,8 +221,9 @@ def sample_row(shown: Shown, choice: Choice) -> Row:
     sample, kpi = chosen or selected.samples[-1], shown.kpi(choice)
     value = sample.kpis.get(kpi)
     figure = text.estimate(value) if value else "not stated"
+    place = f" sample {selected.samples.index(sample) + 1 + selected.left_out} of {selected.taken} "
     spans: list[Span] = [
-        (" this sample " if chosen else " last sample ", "dim"),
+        (place if chosen else " last sample ", "dim"),
         (f"wl {text.number(sample.wl)}  {text.kpi_name(kpi)} {figure}  ", ""),
         *flags(sample),
     ]
@@ -231,6 +249,8 @@ def flags(sample: SamplePoint) -> tuple[Span, ...]:
     spans: list[Span] = (
         [("valid", "good")] if sample.valid else [(f"× not valid: {sample.reason}", "bad")]
     )
+    if sample.verdict == "pinned":
+        spans.append((" · pinned", "strong"))
     if sample.throttled_share > 0:
         spans.append((f" · throttled {text.percent(sample.throttled_share)} of periods", "warn"))
     others = [label for label in sample.labels if label != "throttled"]
@@ -274,7 +294,7 @@ def list_row(shown: Shown, item: ConfigurationView, selected: bool, width: int) 
         (("›" if selected else " "), "accent"),
         (f"{sign} ", look),
         (name, "badge" if selected else ""),
-        (f"{len(item.samples):>3}{of:<3}", ""),
+        (f"{item.taken:>3}{of:<3}", ""),
         (f"{invalid} ", "bad" if item.invalid else "dim"),
         (fit(_headline(shown.view, item, wide=found > 12), found), "good"),
     )

@@ -75,7 +75,7 @@ class Watch:
     @property
     def moving(self) -> bool:
         """Whether the clock of a replay must be drawn, even where nothing happens."""
-        return self.replay is not None and not self.replay.ended
+        return self.replay is not None and not (self.replay.ended or self.replay.paused)
 
     def freeze(self) -> None:
         self.frozen = self.live.frozen()
@@ -104,7 +104,9 @@ class Watch:
                 await self._start(engine, self.command)
             if self.replay is not None:
                 self._begin(Shown(SessionView(self.session)))
-                await self._consume(self.replay.events(engine, self.session))
+                await self._consume(
+                    self.replay.changes(engine, self.session, lambda: self.choice.key or "")
+                )
                 return
             async with engine.follow(self.session) as feed:
                 self._begin(Shown(feed.view))
@@ -131,12 +133,16 @@ class Watch:
         self.lost = plain(why.removeprefix("the engine is gone; "))
         self.changed += 1
 
-    async def _consume(self, changes: AsyncIterator[Event | Tick] | AsyncIterator[Event]) -> None:
+    async def _consume(
+        self, changes: AsyncIterator[Event | Tick] | AsyncIterator[Event | SessionView]
+    ) -> None:
         count = 0
         async for change in changes:
             match change:
                 case Event():
                     self.live.view.apply(change)
+                case SessionView():
+                    self.live = Shown(change)
                 case UsageTick():
                     self.live.usage = change
                 case Progress():

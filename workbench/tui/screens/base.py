@@ -74,7 +74,13 @@ class WorkbenchScreen(Screen[None]):
     @property
     def ready(self) -> bool:
         """Whether its widgets are there: a key may come before they are made, or after."""
-        return self.is_mounted and bool(self.query(KeyLine))
+        # Not by a query: with the hundreds of widgets of a form that takes as long as drawing.
+        return self.is_mounted and any(isinstance(child, KeyLine) for child in self.children)
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether it waits for something that the engine computes: no picture is taken then."""
+        return False
 
     @property
     def too_small(self) -> bool:

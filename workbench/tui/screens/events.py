@@ -136,6 +136,7 @@ class EventsScreen(SessionScreen, HasList):
             "unfilter": filtering or self.level > 0,
             "back": not filtering and self.level == 0,
             "follow": not self.follows,
+            "replay_from": here is not None and self.opened.connected and not self.opened.lost,
             "older": first > 1 and not self.opened.lost,
         }
         return conditions.get(action, super().check_action(action, parameters))
@@ -171,6 +172,10 @@ class EventsScreen(SessionScreen, HasList):
                 self.workbench.go("live")
                 return
         self.workbench.say("That sample is of trials, which have no curve on the screen Live.")
+
+    def action_replay_from(self) -> None:
+        if (here := self.here) is not None:
+            self.go_to_moment(here.seq)
 
     def action_filter(self) -> None:
         self.query_one(FilterLine).open()

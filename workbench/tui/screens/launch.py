@@ -33,6 +33,7 @@ LABS: tuple[tuple[str | None, str], ...] = (
     ("docker", "docker: real containers on this host"),
     ("sim", "sim: simulated, figures are not of your host"),
 )
+_ALL = ListCampaigns()
 SETTLE_S = 0.25
 """How long the cursor rests on a campaign before its plan is asked for."""
 
@@ -47,9 +48,10 @@ class LaunchScreen(ModalScreen[RunCampaign | None]):
         ("escape,q", "dismiss(None)", "Cancel"),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, campaigns: tuple[CampaignChoice, ...] = ()) -> None:
+        """Of these campaigns; of all that the engine knows where there are none."""
         super().__init__()
-        self.campaigns: tuple[CampaignChoice, ...] = ()
+        self.campaigns = campaigns
         self.lab = 0
 
     def compose(self) -> ComposeResult:
@@ -72,7 +74,7 @@ class LaunchScreen(ModalScreen[RunCampaign | None]):
     async def _load(self) -> None:
         try:
             client = await cast("WorkbenchApp", self.app).client()
-            reply = await client.ask(ListCampaigns())
+            reply = CampaignList(self.campaigns) if self.campaigns else await client.ask(_ALL)
         except (WorkbenchError, OSError) as error:
             self._note(str(error))
             return

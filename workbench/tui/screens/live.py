@@ -14,20 +14,29 @@ from textual.widgets import RichLog
 
 from workbench.domain.messages import SkipConfiguration
 from workbench.domain.projection import LOG_LINES, LogLine
+from workbench.domain.timeline import FindMoment
 from workbench.tui import present
 from workbench.tui.legends import legend, plot_marks
+from workbench.tui.overview import multiples, overview
 from workbench.tui.plot import ProfilePlot
 from workbench.tui.present import Choice, Shown
 from workbench.tui.screens.base import Target
-from workbench.tui.screens.session import SessionScreen
+from workbench.tui.screens.sampling import SamplingScreen
 from workbench.tui.text import clock
+from workbench.tui.timeline_rows import timeline_marks
 from workbench.tui.widgets.configurations import ConfigurationList
 from workbench.tui.widgets.rows import Rows
 
 ZOOMS = ("", "plot", "configurations", "usage", "log")
+VIEWS = ("", "targets", "overview")
+"""What stands in the place of all panels: a plot for each target, a sparkline for each
+configuration."""
+MOST_PLOTS = 9
+SMALLEST_PLOT = (38, 9)
+"""Columns and lines of a plot beside others."""
 
 
-class LiveScreen(SessionScreen):
+class LiveScreen(SamplingScreen):
     """Follows what is being measured until the user chooses a configuration."""
 
     NAME: ClassVar[str] = "live"
@@ -36,6 +45,8 @@ class LiveScreen(SessionScreen):
         super().__init__()
         self.zoomed = 0
         self._logged = 0
+        self.view = ""
+        """Of `VIEWS`."""
 
     def middle(self) -> ComposeResult:
         yield ProfilePlot(id="plot")
@@ -44,6 +55,10 @@ class LiveScreen(SessionScreen):
         with Container(id="panels"):
             yield ConfigurationList(id="configurations")
             yield Rows(id="usage")
+        with Container(id="multiples"):
+            for _ in range(MOST_PLOTS):
+                yield ProfilePlot()
+        yield Rows(id="overview")
         yield RichLog(id="log", max_lines=LOG_LINES, wrap=False, markup=False, min_width=20)
 
     def on_mount(self) -> None:
@@ -52,16 +67,43 @@ class LiveScreen(SessionScreen):
     # ------------------------------------------------------------------------- drawing
 
     def draw_middle(self, shown: Shown, choice: Choice) -> None:
+        if self.view == "targets":
+            self._draw_multiples(shown, choice)
+            return
+        if self.view == "overview":
+            self._draw_overview(shown, choice)
+            return
         width = self.size.width
         self.query_one("#breakpoints", Rows).show([present.breakpoints(shown, choice, width)])
         self.query_one("#sample", Rows).show([present.sample_row(shown, choice)])
+        self.query_one("#sample").set_class(bool(choice.sample), "-chosen")
+        self.fill_in(shown, choice)
         self._draw_list(shown, choice)
-        plot = self.query_one(ProfilePlot)
+        plot = self.query_one("#plot", ProfilePlot)
         title = present.plot_title(shown, choice, plot.size.width - 4)
         plot.show(present.figure(shown, choice), title)
         usage = self.query_one("#usage", Rows)
         usage.show(present.usage_rows(shown, choice, usage.size.width, usage.size.height))
         self._draw_log(shown)
+
+    def _draw_multiples(self, shown: Shown, choice: Choice) -> None:
+        grid, room = self.query_one("#multiples"), self.query_one("#middle").size
+        columns = max(1, min(3, room.width // SMALLEST_PLOT[0]))
+        lines = max(1, room.height // SMALLEST_PLOT[1])
+        made = multiples(shown, choice, min(MOST_PLOTS, columns * lines))
+        lines = max(1, -(-len(made) // columns))
+        grid.styles.grid_size_columns = max(1, -(-len(made) // lines))
+        grid.styles.grid_size_rows = lines
+        for index, plot in enumerate(grid.query(ProfilePlot)):
+            plot.display = index < len(made)
+            if plot.display:
+                plot.show(*made[index])
+
+    def _draw_overview(self, shown: Shown, choice: Choice) -> None:
+        panel, room = self.query_one("#overview", Rows), self.query_one("#middle").size
+        ascii_only = self.query_one("#plot", ProfilePlot).glyphs.dots == (1, 1)
+        rows, _ = overview(shown, choice, room.width, room.height, ascii_only)
+        panel.show(rows)
 
     def _draw_list(self, shown: Shown, choice: Choice) -> None:
         panel = self.query_one(ConfigurationList)
@@ -74,6 +116,9 @@ class LiveScreen(SessionScreen):
         log = self.query_one(RichLog)
         if not log.size or self.opened.frozen:
             return
+        if shown.view.seq < self._logged:  # a replay went back
+            log.clear()
+            self._logged = 0
         for line in shown.view.log:
             if line.seq > self._logged:
                 log.write(_log_text(line, present.log_line(shown.view, line)))
@@ -91,7 +136,7 @@ class LiveScreen(SessionScreen):
         return conditions.get(action, super().check_action(action, parameters))
 
     def legend(self) -> tuple[str, ...]:
-        return legend(self.query_one(ProfilePlot).glyphs, plot_marks)
+        return legend(self.query_one("#plot", ProfilePlot).glyphs, plot_marks, timeline_marks)
 
     def copied(self) -> tuple[str, str]:
         name, table = present.table_of(self.shown, self.choice)
@@ -108,10 +153,20 @@ class LiveScreen(SessionScreen):
         if selected is not None:
             self.confirm(
                 f"Skip {present.name_of(self.opened.live.view, selected)}?",
-                f"Its {len(selected.samples)} samples stay; no more are taken.",
+                f"Its {selected.taken} samples stay; no more are taken.",
                 SkipConfiguration(self.opened.session, selected.target, selected.configuration),
                 "skipped",
             )
+
+    def action_replay_from(self) -> None:
+        selected = self.shown.selected(self.choice)
+        if selected is not None:
+            place = FindMoment(
+                self.opened.session,
+                target=selected.target,
+                configuration=selected.configuration,
+            )
+            self.go_to_moment(place)
 
     def action_next_configuration(self) -> None:
         self._step(1)
@@ -134,11 +189,27 @@ class LiveScreen(SessionScreen):
         now = self.shown.kpi(self.choice)
         self.choose(kpi=kpis[(kpis.index(now) + 1) % len(kpis)] if now in kpis else kpis[0])
 
+    def action_side_by_side(self) -> None:
+        self._show_view("" if self.view == "targets" else "targets")
+
+    def action_overview(self) -> None:
+        self._show_view("" if self.view == "overview" else "overview")
+
+    def _show_view(self, view: str) -> None:
+        self._zoom(0)
+        for name in VIEWS[1:]:
+            self.set_class(name == view, f"view-{name}")
+        self.view = view
+
     def action_zoom(self) -> None:
+        if self.view:
+            self._show_view("")
         self._zoom((self.zoomed + 1) % len(ZOOMS))
 
     def action_back(self) -> None:
-        if self.zoomed:
+        if self.view:
+            self._show_view("")
+        elif self.zoomed:
             self._zoom(0)
         else:
             super().action_back()

@@ -12,6 +12,7 @@ from dataclasses import replace
 from textual.app import ComposeResult
 from textual.containers import Container
 
+from workbench.domain.errors import WorkbenchError
 from workbench.domain.messages import (
     AnswerWheel,
     AskWheel,
@@ -21,13 +22,18 @@ from workbench.domain.messages import (
     ResumeSession,
     StopRun,
 )
+from workbench.domain.timeline import FindMoment, Moment
 from workbench.tui import present
 from workbench.tui.actions import Action
+from workbench.tui.canvas import GLYPHS
+from workbench.tui.plot import terminal_glyphs
 from workbench.tui.present import Choice, Shown
 from workbench.tui.replay import Replay
 from workbench.tui.screens.base import WATCHED_PACE, WorkbenchScreen
-from workbench.tui.screens.dialogs import ConfirmScreen
+from workbench.tui.screens.dialogs import ConfirmScreen, NameScreen
+from workbench.tui.seeking import HINT, place_of
 from workbench.tui.text import clock, number, plain
+from workbench.tui.timeline_rows import timeline
 from workbench.tui.watch import RESUMABLE, Watch
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Rows
@@ -54,6 +60,7 @@ class SessionScreen(WorkbenchScreen):
         with Container(id="middle"):
             yield from self.middle()
         yield Rows(id="progress")
+        yield Rows(id="timeline")
         yield KeyLine(id="keys")
 
     def middle(self) -> ComposeResult:
@@ -127,6 +134,12 @@ class SessionScreen(WorkbenchScreen):
         banner.display = bool(said)
         banner.show([((f" {said} ", "alert"),)])
         self.query_one("#progress", Rows).show([present.progress(shown, self.size.width)])
+        line, replay = self.query_one("#timeline", Rows), watch.replay
+        line.display = replay is not None
+        self.set_class(replay is not None, "-replay")
+        if replay is not None:
+            glyphs = GLYPHS[terminal_glyphs()]
+            line.show([timeline(replay, shown.view, glyphs, self.size.width)])
 
     def _banner(self, shown: Shown) -> str:
         watch = self.opened
@@ -158,9 +171,15 @@ class SessionScreen(WorkbenchScreen):
             "abort": runs and state in ("running", "paused"),
             "resume": runs and state in RESUMABLE,
             "replay_pause": replay is not None and not replay.paused and not replay.ended,
-            "replay_play": replay is not None and replay.paused,
+            "replay_play": replay is not None and (replay.paused or replay.ended),
             "faster": replay is not None,
             "slower": replay is not None,
+            "step": replay is not None and not replay.ended,
+            "step_back": replay is not None and replay.seq > 0,
+            "seek": replay is not None and replay.line is not None,
+            "next_mark": replay is not None and replay.mark(1) is not None,
+            "previous_mark": replay is not None and replay.mark(-1) is not None,
+            "replay_from": not watch.lost and watch.connected,
             "reconnect": bool(watch.lost),
             "freeze": watch.frozen is None,
             "unfreeze": watch.frozen is not None,
@@ -222,6 +241,65 @@ class SessionScreen(WorkbenchScreen):
     def action_slower(self) -> None:
         self._turn(Replay.slower)
 
+    def action_step(self) -> None:
+        self._turn(lambda replay: replay.step(1))
+
+    def action_step_back(self) -> None:
+        self._turn(lambda replay: replay.step(-1))
+
+    def action_next_mark(self) -> None:
+        self._go_to_mark(1)
+
+    def action_previous_mark(self) -> None:
+        self._go_to_mark(-1)
+
+    def _go_to_mark(self, direction: int) -> None:
+        replay = self.opened.replay
+        if replay is not None and (mark := replay.mark(direction)) is not None:
+            replay.pause()
+            replay.go_to(mark.seq)
+            self.workbench.say(f"{clock(mark.at)} {plain(mark.text)}")
+
+    def action_seek(self) -> None:
+        replay = self.opened.replay
+        if replay is None or replay.line is None:
+            return
+
+        def answered(written: str | None) -> None:
+            if written is None or replay.line is None:
+                return
+            try:
+                place = place_of(written, replay.line, replay.at, self.opened.live.view)
+            except WorkbenchError as error:
+                self.workbench.say(str(error), "error")
+                return
+            self.go_to_moment(place)
+
+        self.app.push_screen(NameScreen("Go to", "", HINT), answered)
+
+    def go_to_moment(self, place: FindMoment | int) -> None:
+        """Replay from there: in this replay, or in one that is opened for it."""
+
+        async def go() -> None:
+            try:
+                seq = place if isinstance(place, int) else await self._event_at(place)
+            except (WorkbenchError, OSError) as error:
+                self.workbench.say(str(error), "error")
+                return
+            if self.opened.replay is not None:
+                self.opened.replay.go_to(seq)
+                return
+            choice, session = self.choice, self.opened.session
+            self.workbench.open_session(session, replay=Replay(start=seq))
+            self.workbench.opened.choose(replace(choice, sample=""))
+
+        self.run_worker(go(), group="seek", exclusive=True)
+
+    async def _event_at(self, place: FindMoment) -> int:
+        found = await (await self.workbench.client()).ask(place)
+        assert isinstance(found, Moment)
+        return found.seq
+
     def action_freeze(self) -> None:
         self.opened.freeze()
         self.draw()
@@ -264,6 +342,5 @@ def _badge(watch: Watch) -> str:
 def replay_badge(replay: Replay | None) -> str:
     if replay is None:
         return ""
-    passed, whole = replay.at - replay.started_at, replay.ends_at - replay.started_at
     state = "ended" if replay.ended else "held" if replay.paused else f"×{number(replay.speed)}"
-    return f"REPLAY {state} {clock(replay.at)} ({passed:.0f} of {whole:.0f} s)"
+    return f"REPLAY {state} {clock(replay.at)}"

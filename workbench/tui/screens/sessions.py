@@ -196,6 +196,7 @@ class SessionsScreen(HasList):
             "replay": here is not None and ready,
             "resume": own and here is not None and here.state in RESUMABLE,
             "duplicate": idle,
+            "draft": here is not None and ready,
             "export": here is not None and ready,
             "rename": own,
             "delete": own,
@@ -267,6 +268,14 @@ class SessionsScreen(HasList):
         if isinstance(reply, RunAccepted):
             self.workbench.say(f"Copied {session} to {reply.session}.")
         self.refresh_list()
+
+    def action_draft(self) -> None:
+        if here := self.here:
+            self._do(self._draft(here.name))
+
+    async def _draft(self, session: str) -> None:
+        await self.workbench.draft.of_session(session)
+        self.workbench.go("grid")
 
     def action_export(self) -> None:
         here = self.here

@@ -1,0 +1,336 @@
+"""Compare, by keys: what is asked and when, what stays, what is said where nothing can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from comparing_link import (
+    NOT_PROFILED,
+    NOTE,
+    WORSE,
+    ComparingClient,
+    more_samples,
+    of_chain,
+)
+from fake_link import SESSION, FakeClient, opened, redrawn, screen_text, story, until
+from snapshots import check
+from textual.pilot import Pilot
+
+from workbench.domain.errors import UsageError
+from workbench.domain.messages import CompareSessions
+from workbench.domain.questions import ChartChain, CompareChain
+from workbench.tui import headless
+from workbench.tui.screens.compare import CompareScreen
+from workbench.tui.screens.dialogs import HelpScreen
+from workbench.tui.widgets.listing import Listing
+
+SIZES = [(80, 24), (160, 50)]
+LOOKS = [*((size, "dark") for size in SIZES), ((60, 18), "dark"), ((80, 24), "mono"),
+         ((80, 24), "safe")]  # fmt: skip
+
+
+def shown(pilot: Pilot) -> CompareScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, CompareScreen)
+    return screen
+
+
+async def settled(pilot: Pilot) -> str:
+    """Everything that is asked for has come and is drawn."""
+    await until(pilot, lambda: shown(pilot).answer and not shown(pilot).doing, "an answer")
+    return await redrawn(pilot)
+
+
+async def of_worse(pilot: Pilot) -> str:
+    """The second chain, which is not as predicted."""
+    await settled(pilot)
+    await pilot.press("tab")
+    await until(pilot, lambda: WORSE in screen_text(pilot.app), WORSE)
+    return await settled(pilot)
+
+
+# ------------------------------------------------------------------- what is asked, and when
+
+
+async def test_a_chain_is_compared_when_the_screen_is_opened_then_its_curves_are_fetched() -> None:
+    client = ComparingClient()
+    async with opened(client, screen="compare") as pilot:
+        text = await settled(pilot)
+        first, second = client.questions()
+        assert isinstance(first, CompareChain)
+        assert (first.session, first.chain, first.kpi) == (SESSION, "haproxy-tinyproxy", "p95_ms")
+        assert isinstance(second, ChartChain)
+        assert second.configurations == tuple(reversed(of_chain("haproxy-tinyproxy"))) or (
+            set(second.configurations) == set(of_chain("haproxy-tinyproxy"))
+        )
+        assert "✓ none of 2 deviates" in text
+        assert "A/A floor 31 %" in text
+        await pilot.press("9", "5")
+        await settled(pilot)
+        assert len(client.questions()) == 2, "nothing is asked twice"
+
+
+async def test_outliers_stand_first_and_the_plot_follows_the_cursor() -> None:
+    client = ComparingClient()
+    async with opened(client, (100, 30), screen="compare") as pilot:
+        text = await of_worse(pilot)
+        assert "▼ 2 of 2 worse" in text
+        assert "worse at 8 of 8" in text
+        assert "tinyproxy ─" in text, "who limits is named along the axis"
+        assert "?┤" in text, "a guess is marked"
+        assert "25+25 %" in text.split("╭")[1].splitlines()[0]
+        await pilot.press("j")
+        text = await settled(pilot)
+        assert "50+25 %" in text.split("╭")[1].splitlines()[0]
+
+
+async def test_a_load_is_read_out() -> None:
+    async with opened(ComparingClient(), (100, 30), screen="compare") as pilot:
+        text = await of_worse(pilot)
+        assert "at 120  predicted 2" in text, "where the departure is largest"
+        assert "×  ▸tinyproxy" in text
+        await pilot.press("right")
+        text = await redrawn(pilot)
+        assert "at 440  predicted" in text
+        await pilot.press("left", "left", "left", "left")
+        assert "at 10  predicted" in await redrawn(pilot)
+
+
+async def test_what_is_shown_stays_until_the_new_answer_is_there() -> None:
+    client = ComparingClient()
+    async with opened(client, (100, 30), screen="compare") as pilot:
+        await settled(pilot)
+        client.holds = True
+        await pilot.press("y")
+        await until(pilot, lambda: "model of p95_ms" in screen_text(pilot.app), "what is computed")
+        text = screen_text(pilot.app)
+        assert "computing" in text
+        assert "shown: haproxy-tinyproxy p95 (ms), as before" in text
+        assert "✓ none of 2 deviates" in text
+        client.holds = False
+        client.let_go()
+        text = await settled(pilot)
+        assert "computing" not in text
+        assert "p50 (ms) by convolved" in text
+
+
+async def test_an_answer_that_comes_late_is_kept_and_not_drawn_in_anothers_place() -> None:
+    client = ComparingClient()
+    client.holds = True
+    async with opened(client, (100, 30), screen="compare") as pilot:
+        await until(pilot, lambda: client.questions(), "the first question")
+        await pilot.press("y", "y", "tab")
+        client.holds = False
+        client.let_go()
+        text = await settled(pilot)
+        assert f"{WORSE} throughput" in text
+        kinds = [(q.chain, q.kpi) for q in client.questions() if isinstance(q, CompareChain)]
+        assert kinds == [("haproxy-tinyproxy", "p95_ms"), (WORSE, "throughput_rps")], (
+            "one at a time"
+        )
+        await pilot.press("tab", "y")
+        assert "✓ none of 2 deviates" in await settled(pilot)
+        again = [q for q in client.questions() if isinstance(q, CompareChain)]
+        assert [(q.chain, q.kpi) for q in again].count(kinds[0]) == 1, "it was kept"
+
+
+async def test_every_rule_can_be_asked_for() -> None:
+    client = ComparingClient()
+    async with opened(client, (100, 30), screen="compare") as pilot:
+        await settled(pilot)
+        await pilot.press("R", "R")
+        text = await settled(pilot)
+        assert "by weakest-link" in text
+        asked = client.questions()[-1]
+        assert isinstance(asked, ChartChain)
+        assert asked.rule == "weakest-link"
+        await pilot.press("R")
+        assert "by convolved" in await settled(pilot), "the default again"
+
+
+async def test_samples_that_come_later_are_counted_and_compared_when_asked() -> None:
+    client = ComparingClient()
+    async with opened(client, screen="compare") as pilot:
+        await settled(pilot)
+        before = len(client.questions())
+        more_samples(client, "haproxy-tinyproxy")
+        await until(pilot, lambda: "1 samples came since" in screen_text(pilot.app), "the note")
+        assert len(client.questions()) == before
+        await pilot.press("n")
+        assert "came since" not in await settled(pilot)
+        assert len(client.questions()) == before + 2
+
+
+# ------------------------------------------------------------------- the other views
+
+
+async def test_errors_by_configuration_and_by_bucket() -> None:
+    async with opened(ComparingClient(), (100, 40), screen="compare") as pilot:
+        await of_worse(pilot)
+        await pilot.press("v")
+        text = await redrawn(pilot)
+        assert "error of each configuration in %, sorted" in text
+        assert "10 to 100" in text
+        assert "weakest-link" in text
+        assert "interpolation, direct" in text
+        assert "A/A floor 31 %" in text.split("╭")[1]
+
+
+async def test_functions_alone_and_chained() -> None:
+    async with opened(ComparingClient(), (100, 30), screen="compare") as pilot:
+        await of_worse(pilot)
+        await pilot.press("v", "v")
+        text = await redrawn(pilot)
+        assert "⠤⠤ ⠤ tinyproxy alone" in text
+        assert "⠤ ⠤  haproxy alone" in text
+        assert "▸tinyproxy" in text
+        assert "1.03×" in text, "as much CPU as alone"
+        assert "1.90×!" in text, "and nearly twice as much"
+
+
+async def test_two_sessions_against_each_other_what_got_worse_first() -> None:
+    client = ComparingClient()
+    async with opened(client, (100, 30), screen="compare") as pilot:
+        await settled(pilot)
+        await pilot.press("v", "v", "v")
+        assert "o chooses the session" in await redrawn(pilot)
+        await pilot.press("o")
+        await until(pilot, lambda: "closed-loop" in screen_text(pilot.app), "the choice")
+        await pilot.press("enter")
+        await until(pilot, lambda: "1 worse" in screen_text(pilot.app), "the changes")
+        text = await redrawn(pilot)
+        assert client.questions()[-1] == CompareSessions("night", SESSION)
+        rows = text[text.index("before    after") :].splitlines()[1:5]
+        assert [row[1] for row in rows] == ["▼", "▲", "?", " "]
+        assert "p95" in rows[0]
+        assert "1.90 [1.77–2.03]" in rows[0]
+        assert "not valid, or only" in rows[2]
+        assert "◆ before" in text
+
+
+async def test_in_a_replay_it_says_that_it_is_of_the_whole_session() -> None:
+    client = ComparingClient()
+    async with opened(client, (100, 30), screen="compare", replay_speed=1000.0) as pilot:
+        await until(pilot, lambda: "of the whole session" in screen_text(pilot.app), "the note")
+
+
+async def test_enter_shows_the_configuration_on_live() -> None:
+    async with opened(ComparingClient(), screen="compare") as pilot:
+        await of_worse(pilot)
+        await pilot.press("j", "enter")
+        await until(pilot, lambda: pilot.app.screen.NAME == "live", "Live")
+        assert f"{WORSE} 50+25 %" in await redrawn(pilot)
+
+
+# ------------------------------------------------------------------- where nothing can be said
+
+
+async def test_a_refusal_is_a_sentence_with_what_to_do() -> None:
+    client = ComparingClient()
+    client.refuses_chains["haproxy-tinyproxy"] = NOT_PROFILED
+    async with opened(client, screen="compare") as pilot:
+        text = await settled(pilot)
+        assert "no sample of haproxy states p95_ms" in text
+        assert "n tries again; b takes the profiles of another session" in text
+        client.refuses_chains.clear()
+        await pilot.press("n")
+        assert "✓ none of 2" in await settled(pilot)
+
+
+async def test_profiles_of_another_host_are_insisted_on() -> None:
+    client = ComparingClient()
+    async with opened(client, screen="compare") as pilot:
+        await settled(pilot)
+        client.refuses_chains["haproxy-tinyproxy"] = UsageError("night was measured elsewhere")
+        await pilot.press("b")
+        await until(pilot, lambda: "of this session" in screen_text(pilot.app), "the choice")
+        await pilot.press("j", "enter")
+        await until(pilot, lambda: "elsewhere" in screen_text(pilot.app), "the refusal")
+        asked = next(q for q in reversed(client.questions()) if isinstance(q, CompareChain))
+        assert (asked.profiles, asked.insist) == ("night", False)
+        assert "I insists" in await settled(pilot)
+        client.refuses_chains.clear()
+        await pilot.press("I")
+        assert "✓ none of 2" in await settled(pilot)
+        asked = next(q for q in reversed(client.questions()) if isinstance(q, CompareChain))
+        assert (asked.profiles, asked.insist) == ("night", True)
+
+
+async def test_an_engine_that_knows_no_such_question_is_said() -> None:
+    async with opened(FakeClient(story(finished=True)), screen="compare") as pilot:
+        assert "knows no ChartChain" in await settled(pilot)
+
+
+async def test_help_explains_the_marks_and_tells_all_notes() -> None:
+    async with opened(ComparingClient(), (100, 90), screen="compare") as pilot:
+        await settled(pilot)
+        await pilot.press("question_mark")
+        await pilot.pause()
+        help = pilot.app.screen
+        assert isinstance(help, HelpScreen)
+        assert "worse, ▲ better than predicted" in help._text()
+        assert NOTE in help._text()
+
+
+async def test_a_picture_waits_for_what_is_computed() -> None:
+    client = ComparingClient()
+
+    async def connect() -> ComparingClient:
+        return client
+
+    svg = await headless.svg_of(connect, SESSION, screen="compare", keys=("tab", "v"))
+    assert "weakest-link" in svg
+    assert "computing" not in svg
+    assert {q.chain for q in client.questions() if isinstance(q, ChartChain)} == {
+        "haproxy-tinyproxy",
+        WORSE,
+    }
+
+
+async def test_the_list_can_be_copied() -> None:
+    async with opened(ComparingClient(), screen="compare") as pilot:
+        await of_worse(pilot)
+        name, table = shown(pilot).copied()
+        assert name == "the configurations and their errors"
+        assert table.splitlines()[1].split("\t")[:2] == ["25+25 %", "8"]
+
+
+# ------------------------------------------------------------------- looks
+
+
+@pytest.mark.parametrize(("size", "theme"), LOOKS)
+async def test_looks(size: tuple[int, int], theme: str, tmp_path: Path) -> None:
+    async with opened(ComparingClient(), size, theme=theme, screen="compare") as pilot:
+        await of_worse(pilot)
+        await check(pilot, "compare-curves", tmp_path)
+        await pilot.press("v")
+        await check(pilot, "compare-errors", tmp_path)
+        await pilot.press("v")
+        await check(pilot, "compare-functions", tmp_path)
+        await pilot.press("o")
+        await until(pilot, lambda: "closed-loop" in screen_text(pilot.app), "the choice")
+        await pilot.press("enter")
+        await until(pilot, lambda: "1 worse" in screen_text(pilot.app), "the changes")
+        await check(pilot, "compare-sessions", tmp_path)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_looks_of_states(size: tuple[int, int], tmp_path: Path) -> None:
+    client = ComparingClient()
+    client.holds = True
+    async with opened(client, size, screen="compare") as pilot:
+        await until(pilot, lambda: "model of p95_ms" in screen_text(pilot.app), "busy")
+        shown(pilot).began = 0.0  # the seconds depend on the machine
+        await check(pilot, "compare-busy", tmp_path)
+        client.refuses_chains["haproxy-tinyproxy"] = NOT_PROFILED
+        client.holds = False
+        client.let_go()
+        await settled(pilot)
+        await check(pilot, "compare-error", tmp_path)
+        await pilot.press("v", "v", "v")
+        await check(pilot, "compare-no-other", tmp_path)
+    async with opened(ComparingClient(story()[:2]), size, screen="compare") as pilot:
+        await settled(pilot)
+        assert pilot.app.screen.query_one(Listing).count == 2
+        await check(pilot, "compare-planned", tmp_path)

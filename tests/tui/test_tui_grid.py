@@ -1,0 +1,384 @@
+"""The screen Campaign: settings of a draft by keys, their mistakes, what they cost, the start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_link import opened, redrawn, screen_text, toasts, until
+from pricing_link import PricingClient, campaigning, priced
+from snapshots import check
+from textual.pilot import Pilot
+
+from workbench.descriptors.drafts import beginning
+from workbench.domain.drafts import DiscardDraft
+from workbench.domain.errors import UsageError
+from workbench.domain.events import SessionCreated
+from workbench.domain.messages import RunCampaign
+from workbench.domain.sessions import DescriptorText
+from workbench.tui.screens.dialogs import ConfirmScreen
+from workbench.tui.screens.grid import GridScreen
+from workbench.tui.screens.live import LiveScreen
+
+
+def screen_of(pilot: Pilot[Any]) -> GridScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, GridScreen)
+    return screen
+
+
+async def write(pilot: Pilot[Any], field: str, text: str) -> None:
+    """Type a line anew, and let the engine see it."""
+    screen = screen_of(pilot)
+    assert screen.form is not None
+    assert screen.form.field(field).display, field
+    screen.form.edit(field)
+    await pilot.press("end", "ctrl+u", *(_KEYS.get(c, c) for c in text), "enter")
+    await priced(pilot)
+
+
+async def choose(pilot: Pilot[Any], field: str, value: str) -> None:
+    """Go through a choice by its keys until it says so."""
+    screen = screen_of(pilot)
+    assert screen.form is not None
+    screen.form.edit(field)
+    await pilot.pause()
+    for _ in range(30):
+        if screen.form.field(field).value == value:
+            break
+        await pilot.press("right")
+        await pilot.pause()
+    assert screen.form.field(field).value == value
+    await priced(pilot)
+
+
+_KEYS = {
+    " ": "space", "%": "percent_sign", ",": "comma", ".": "full_stop", "/": "slash",
+    "<": "less_than_sign", "=": "equals_sign", "@": "at",
+}  # fmt: skip
+
+
+def shares(pilot: Pilot[Any]) -> list[list[Any]]:
+    """The values of every resource parameter, target by target."""
+    return [
+        parameter["values"]
+        for target in pilot.app.draft.targets
+        for parameter in target.get("resource_parameters", [])
+    ]
+
+
+async def test_without_a_draft_it_says_which_key_starts_one(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path), template="") as pilot:
+        await until(pilot, lambda: "from a template" in screen_text(pilot.app), "keys are named")
+        assert "Press n to start one" in screen_text(pilot.app)
+        await pilot.press("enter")
+        assert screen_of(pilot).form is None
+        await check(pilot, "grid-empty", tmp_path)
+
+
+async def test_a_line_is_typed_and_its_cost_follows(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    async with campaigning(client) as pilot:
+        assert "8 configurations" in screen_text(pilot.app)
+        await pilot.press("enter", "down", "end", "comma", "5", "0", "percent_sign", "enter")
+        await priced(pilot)
+        assert shares(pilot)[0] == ["12.5%", "25%", "50%"]
+        text = screen_text(pilot.app)
+        assert "9 configurations" in text
+        assert "▸ blocks            90" in text, "the chosen sampler is marked"
+        assert "uniform        ≤2700" in text
+        assert screen_of(pilot).focused is not None, "enter goes on to the next line"
+        await pilot.press("escape", "u")
+        await priced(pilot)
+        assert shares(pilot)[0] == ["12.5%", "25%"]
+        assert "8 configurations" in screen_text(pilot.app)
+
+
+async def test_what_is_typed_counts_without_enter_once_typing_stops(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        screen = screen_of(pilot)
+        assert screen.form is not None
+        screen.form.edit("max_samples")
+        await pilot.press("end", "0")
+        await until(
+            pilot, lambda: pilot.app.draft.at("sampling", "max_samples") == 100, "it is written"
+        )
+        assert screen.form.field("max_samples").entry.has_focus, "nothing was taken away"
+
+
+async def test_keys_belong_to_the_line_that_is_typed(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await write(pilot, "sla", "qRuDn:1")
+        assert screen_of(pilot).form is not None
+        assert pilot.app.draft.at("sla") == "qRuDn:1"
+        await pilot.press("escape", "1")
+        await pilot.pause()
+        assert not isinstance(pilot.app.screen, GridScreen), "after escape they are the screen's"
+
+
+async def test_a_mistake_stands_below_its_line_and_there_is_no_cost(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await write(pilot, "line-0", "12.5%, 25x")
+        await redrawn(pilot)
+        text = screen_text(pilot.app)
+        assert "! is '25x'" in text
+        assert "unknown until a mistake is mended" in text
+        assert "run_draft" not in {a.method for a in screen_of(pilot).offered()}
+        await pilot.press("escape", "enter")
+        screen = screen_of(pilot)
+        assert screen.form is not None
+        assert screen.form.field("line-0").entry.has_focus, "editing begins where it is wrong"
+        await check(pilot, "grid-mistake", tmp_path)
+
+
+async def test_mistakes_that_no_line_shows_stand_beside_them(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        pilot.app.draft.put({"x": 1}, "agent", what="Breaking it")
+        await priced(pilot)
+        await redrawn(pilot)
+        assert "! agent: is not known here" in screen_text(pilot.app)
+
+
+async def test_costs_that_are_late_are_not_shown_for_what_has_changed(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    async with campaigning(client) as pilot:
+        screen = screen_of(pilot)
+        client.holds.clear()
+        for samples in ("20", "30"):
+            assert screen.form is not None
+            before = len(client.plans())
+            screen.form.edit("max_samples")
+            await pilot.press("end", "backspace", "backspace", *samples, "enter")
+            await until(pilot, lambda n=before: len(client.plans()) > n, "its cost is asked for")
+        await redrawn(pilot)
+        assert "computing…" in screen_text(pilot.app)
+        await check(pilot, "grid-busy", tmp_path)
+        client.holds.set()
+        await priced(pilot)
+        text = screen_text(pilot.app)
+        assert "≤ 240 samples" in text
+        assert "computing…" not in text
+
+
+async def test_a_mistake_that_is_taken_back_has_its_cost_again(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    async with campaigning(client) as pilot:
+        client.holds.clear()
+        before = len(client.plans())
+        pilot.app.draft.put(20, "sampling", "max_samples", what="Twenty")
+        await until(pilot, lambda: len(client.plans()) > before, "its cost is asked for")
+        pilot.app.draft.put("many", "sampling", "max_samples", what="Many")
+        await priced(pilot)
+        client.holds.set()
+        await pilot.press("u")
+        await priced(pilot)
+        assert "≤ 160 samples" in screen_text(pilot.app)
+
+
+async def test_what_the_host_cannot_give_is_said_and_may_be_left_out(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    async with campaigning(client) as pilot:
+        await write(pilot, "line-0", "25%, 300%")
+        assert "! its functions need up to 4" in screen_text(pilot.app)
+        assert not client.plans()[-1].fit
+        await choose(pilot, "too_large", "leave it out")
+        assert client.plans()[-1].fit
+        await choose(pilot, "lab", "sim")
+        assert "its functions need" not in screen_text(pilot.app)
+
+
+async def test_a_budget_that_does_not_last_is_said(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    async with campaigning(client) as pilot:
+        await write(pilot, "budget", "4 min")
+        assert "! the budget of 4:00 pays for" in screen_text(pilot.app)
+        assert client.plans()[-1].budget_s == 240.0
+
+
+async def test_every_target_is_set_at_once(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await choose(pilot, "target", "every target")
+        screen = screen_of(pilot)
+        assert screen.form is not None
+        line = screen.form.field("line-0")
+        assert (line.label, line.value) == ("haproxy", "")
+        assert "differs: 12.5%, 25% | 25%" in screen_text(pilot.app)
+        await write(pilot, "line-0", "100%")
+        assert shares(pilot) == [
+            ["100%"], ["25%", "50%"], ["100%"], ["25%", "50%"], ["25%"], ["100%"],
+        ]  # fmt: skip
+        assert line.value == "100%"
+        await pilot.press("escape", "v")
+        await pilot.pause()
+        assert screen.form.field("target").value == "1 haproxy"
+        await pilot.press("v")
+        await redrawn(pilot)
+        assert [f.label for f in screen.form.fields if f.display][1] == "tinyproxy"
+        assert pilot.app.draft.target == 1
+
+
+async def test_another_load_has_other_lines_and_a_range_of_its_own(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        screen = screen_of(pilot)
+        assert screen.form is not None
+        assert not screen.form.field("think_time").display
+        await choose(pilot, "load", "closed")
+        document = pilot.app.draft.document
+        assert document["load"] == {"kind": "closed"}
+        assert document["primary_workload_parameter"] == {
+            "name": "concurrent", "range": [1, 200], "scale": "log",
+        }  # fmt: skip
+        assert screen.form.field("range").label == "concurrent"
+        assert screen.form.field("sla").mistake, "its rate means nothing any more"
+        await write(pilot, "sla", "p95<=100ms @ concurrent=40, filesize=10kB")
+        await write(pilot, "think_time", "100 ms")
+        await write(pilot, "range", "2 to 50")
+        assert pilot.app.draft.campaign is not None
+        assert pilot.app.draft.campaign.load.key == "closed-think-0.1s"
+        assert pilot.app.draft.campaign.targets[0].primary.high == 50
+
+
+async def test_flavors_are_written_and_named_in_the_lines_of_functions(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await pilot.press("m")
+        await redrawn(pilot)
+        await write(pilot, "flavors", "small=25% 64MiB, big=1 128MiB")
+        await write(pilot, "line-0", "small, big")
+        campaign = pilot.app.draft.campaign
+        assert campaign is not None
+        (parameter,) = campaign.targets[0].resources
+        assert parameter.key == "haproxy.flavor"
+        assert parameter.flavors["big"] == {"vcpu": 1.0, "memory_bytes": 2**27}
+        screen = screen_of(pilot)
+        assert screen.form is not None
+        assert screen.form.field("flavors").value == "small=25% 64MiB, big=1 128MiB"
+
+
+async def test_a_sampler_is_chosen_by_a_click_on_its_cost(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        lines = screen_text(pilot.app).splitlines()
+        row = next(i for i, line in enumerate(lines) if "heuristic" in line)
+        await pilot.click(offset=(lines[row].index("heuristic"), row))
+        await priced(pilot)
+        assert pilot.app.draft.at("sampling", "method") == "heuristic"
+        assert "▸ heuristic" in screen_text(pilot.app)
+
+
+async def test_it_runs_after_a_question_and_goes_to_live(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    async with campaigning(client) as pilot:
+        await choose(pilot, "lab", "sim")
+        await write(pilot, "seed", "7")
+        await pilot.press("escape", "R")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, ConfirmScreen)
+        text = screen_text(pilot.app)
+        assert "Run mine on the lab sim?" in text
+        assert "At most 80 samples of 8 configurations, about 8:00" in text
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(pilot.app.screen, LiveScreen), "live is shown")
+        await until(pilot, lambda: any(isinstance(r, RunCampaign) for r in client.asked), "it runs")
+        command = next(r for r in client.asked if isinstance(r, RunCampaign))
+        assert (command.campaign, command.lab, command.seed) == ("draft:mine", "sim", 7)
+        assert not command.fit
+        assert not command.oversubscribe
+        await pilot.press("3")
+        await until(pilot, lambda: isinstance(pilot.app.screen, GridScreen), "and back")
+        assert screen_of(pilot).terms.seed == "7", "what it ran on is kept"
+
+
+async def test_a_seed_that_is_no_number_is_refused_at_its_line(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await write(pilot, "seed", "abc")
+        screen = screen_of(pilot)
+        assert screen.form is not None
+        assert "whole number" in screen.form.field("seed").mistake
+        assert "run_draft" not in {a.method for a in screen.offered()}
+
+
+async def test_a_plan_that_fails_is_a_sentence(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    client.plan_fails = UsageError("no recording is called x", remedy="Choose another lab")
+    async with campaigning(client) as pilot:
+        assert "! no recording is called x." in screen_text(pilot.app)
+
+
+async def test_a_draft_that_is_gone_leaves_the_empty_state(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    async with campaigning(client) as pilot:
+        await pilot.press("D")
+        await until(pilot, lambda: not pilot.app.draft.is_open, "it is discarded")
+        await redrawn(pilot)
+        assert "No draft is open." in screen_text(pilot.app)
+        assert any(isinstance(r, DiscardDraft) for r in client.asked)
+        await pilot.press("u")
+        await until(pilot, lambda: pilot.app.draft.is_open, "it is back")
+        await priced(pilot)
+        assert "12.5%, 25%" in screen_text(pilot.app)
+
+
+async def test_more_functions_than_lines_get_a_new_form(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        screen, before = screen_of(pilot), screen_of(pilot).form
+        assert before is not None
+        parts = [{"vnf": "haproxy", "name": f"ha-{n}"} for n in range(before.lines)]
+        pilot.app.draft.edit("Adding many", lambda d: d["targets"][0].update(series=parts))
+        pilot.app.draft.edit("Adding many", lambda d: d["targets"][0].pop("vnf"))
+        await until(pilot, lambda: screen.form is not before, "a new form")
+        await until(pilot, lambda: screen.form is not None and screen.form.made, "it is made")
+        await redrawn(pilot)
+        assert "ha-0" in screen_text(pilot.app)
+        assert not before.is_attached
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50), (60, 18)])
+async def test_it_looks_as_it_did(size: tuple[int, int], tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path), size) as pilot:
+        await check(pilot, "grid-priced", tmp_path)
+
+
+async def test_it_looks_as_it_did_without_colours(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path), theme="mono") as pilot:
+        await pilot.press("m", "enter", "down")
+        await check(pilot, "grid-all-settings", tmp_path)
+
+
+async def test_the_screen_is_found_by_its_key_alone(tmp_path: Path) -> None:
+    async with opened(PricingClient(tmp_path)) as pilot:
+        await pilot.press("3")
+        await until(pilot, lambda: isinstance(pilot.app.screen, GridScreen), "screen 3")
+
+
+async def test_keys_that_come_faster_than_drawings_find_their_lines(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await pilot.press("enter", "up", "up", "up", "right", "right", "down", "down", "9")
+        await priced(pilot)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert screen_of(pilot).terms.lab == "sim"
+        assert screen_of(pilot).terms.seed == "19"
+
+
+async def test_the_campaign_of_a_session_becomes_a_draft(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    created = client.events[0].fact
+    assert isinstance(created, SessionCreated)
+    texts = (DescriptorText("campaigns/demo.yaml", beginning("demo", client.workspace)),)
+    client.events[0] = replace(client.events[0], fact=replace(created, descriptors=texts))
+    async with opened(client) as pilot:
+        await pilot.press("1")
+        await until(pilot, lambda: "demo-1" in screen_text(pilot.app), "the list")
+        await pilot.press("N")
+        await until(pilot, lambda: isinstance(pilot.app.screen, GridScreen), "screen 3")
+        draft = pilot.app.draft
+        assert (draft.name, draft.at("kpi_max")) == ("demo-1", "1000 ms")
+        assert (draft.terms.lab, draft.terms.seed) == ("sim", "7"), "as the session had them"
+        draft.put("50 ms", "kpi_max", what="Changing it")
+        await until(pilot, lambda: draft.settled, "settled")
+        await pilot.press("1", "N")
+        await until(
+            pilot, lambda: any("was there already" in said for said in toasts(pilot.app)), "said"
+        )
+        assert draft.at("kpi_max") == "50 ms", "what was changed is not lost"

@@ -1,0 +1,109 @@
+"""Screen 6 by keys: residuals, coefficients, a chain's versions, rolling back and forward again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from canary_story import CHAIN, KPI, CanaryClient, accepted, modelled, proposed, rolled_back, whole
+from fake_link import SESSION, START, opened, redrawn, screen_text, until
+from snapshots import check
+
+from workbench.domain.errors import DataError
+from workbench.domain.events import ProposalDecided
+from workbench.domain.questions import ExplainModel, RollBackModel
+from workbench.domain.retraining import Decision
+
+SIZES = [(80, 24), (160, 50)]
+OTHER = "aaaa11112222"
+STORY = [
+    *modelled(),
+    *whole(),
+    accepted(),
+    *proposed(False, OTHER),
+    ProposalDecided(Decision(OTHER, False, "eve", START + 910, "within the noise")),
+]
+
+
+async def test_versions_say_who_decided_and_when() -> None:
+    async with opened(CanaryClient(*STORY, rolled_back(0)), (120, 30), screen="models") as pilot:
+        await pilot.press("tab")
+        text = " ".join((await redrawn(pilot)).split())
+        assert "retrained: correction-two-terms ann 09-21 14:28 as measured" in text
+        assert "rejected: correction-two-terms eve 09-21 14:28 within the noise" in text
+        assert "✓ 0 the stand-alone profiles" in text
+        assert "back to it by bob" in text
+
+
+async def test_residuals_are_asked_for_once_and_shown_over_load_or_prediction() -> None:
+    client = CanaryClient(*STORY)
+    async with opened(client, screen="models") as pilot:
+        assert client.requests(ExplainModel) == [], "what takes seconds is asked for when looked at"
+        await pilot.press("v")
+        await until(pilot, lambda: "log error over rate" in screen_text(pilot.app), "the plot")
+        assert client.requests(ExplainModel) == [ExplainModel(SESSION, "tinyproxy", KPI, 2)]
+        assert "6 held out in 5 folds" in screen_text(pilot.app)
+        await pilot.press("x")
+        assert "log error over predicted p95 (ms)" in await redrawn(pilot)
+        assert pilot.app.screen.copied()[1].startswith("sample\tconfiguration")
+        await pilot.press("v")
+        assert "a 2.1 ±0.08  b 0.0021 ±0.0004" in await redrawn(pilot)
+        assert len(client.requests(ExplainModel)) == 1
+        await pilot.press("tab")
+        assert "[43.1–44.8] ms" in await redrawn(pilot), "terms of a chain's model are in the view"
+        await pilot.press("v", "v")
+        await until(pilot, lambda: len(client.requests(ExplainModel)) == 2, "the chain's")
+        assert client.requests(ExplainModel)[-1] == ExplainModel(SESSION, CHAIN, KPI, 1, True)
+
+
+async def test_a_model_that_cannot_be_explained_says_why() -> None:
+    client = CanaryClient(*STORY)
+    async with opened(client, screen="models") as pilot:
+        client.refuses = DataError("its samples are gone", where="tinyproxy")
+        await pilot.press("v")
+        await until(pilot, lambda: "its samples are gone" in screen_text(pilot.app), "why")
+
+
+async def test_a_chain_is_rolled_back_after_a_yes_and_forward_by_undo() -> None:
+    client = CanaryClient(*STORY)
+    async with opened(client, screen="models") as pilot:
+        await pilot.press("tab")
+        assert "models.roll_back" not in {a.id for a in pilot.app.screen.offered()}, "in force"
+        await pilot.press("j", "b")
+        await until(
+            pilot, lambda: "Let the stand-alone profiles say" in screen_text(pilot.app), "it asks"
+        )
+        assert client.requests(RollBackModel) == []
+        await pilot.press("y")
+        await until(pilot, lambda: client.requests(RollBackModel), "the request")
+        assert client.requests(RollBackModel)[-1] == RollBackModel(SESSION, 0, CHAIN, KPI)
+        await until(pilot, lambda: client.view().chain_models[0].current == 0, "it is so")
+        await redrawn(pilot)
+        await pilot.press("u")
+        await until(pilot, lambda: len(client.requests(RollBackModel)) == 2, "forward again")
+        assert client.requests(RollBackModel)[-1] == RollBackModel(SESSION, 1, CHAIN, KPI)
+        await until(pilot, lambda: client.view().chain_models[0].current == 1, "it is so")
+
+
+async def test_observers_roll_nothing_back() -> None:
+    client = CanaryClient(*STORY)
+    client.role = "observer"
+    async with opened(client, screen="models") as pilot:
+        await pilot.press("tab", "j")
+        await redrawn(pilot)
+        assert "models.roll_back" not in {action.id for action in pilot.app.screen.offered()}
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_looks(size: tuple[int, int], tmp_path: Path) -> None:
+    async with opened(CanaryClient(*STORY, rolled_back(0)), size, screen="models") as pilot:
+        await until(pilot, lambda: "neighbours" in screen_text(pilot.app), "the scores")
+        await pilot.press("v")
+        await until(pilot, lambda: "log error over" in screen_text(pilot.app), "the plot")
+        await check(pilot, "models-residuals", tmp_path)
+        await pilot.press("v")
+        await check(pilot, "models-coefficients", tmp_path)
+        await pilot.press("v", "tab")
+        await check(pilot, "models-chain", tmp_path)
+        await pilot.press("b")
+        await check(pilot, "models-roll-back", tmp_path)

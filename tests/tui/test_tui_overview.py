@@ -1,0 +1,68 @@
+"""Many configurations at once on Live: a plot for each target, a sparkline for each of them."""
+
+from __future__ import annotations
+
+import pytest
+from fake_link import FakeClient, opened, redrawn, screen_text, story, until
+
+from workbench.tui.overview import multiples, overview, sparkline
+from workbench.tui.present import Choice, Shown
+
+TARGETS = ("haproxy 25 %", "tinyproxy 50 %", "haproxy-tinyproxy 25+50 %", "tinyproxy-haproxy 50+25")
+
+
+def shown() -> Shown:
+    return Shown(FakeClient(story(finished=True)).view())
+
+
+@pytest.mark.parametrize(("size", "plots"), [((160, 50), 4), ((80, 24), 4), ((60, 18), 1)])
+async def test_every_target_has_a_plot_where_there_is_room(
+    size: tuple[int, int], plots: int
+) -> None:
+    async with opened(FakeClient(story(finished=True)), size) as pilot:
+        await pilot.press("v")
+        await until(pilot, lambda: screen_text(pilot.app).count("╭─") == plots, "the plots")
+        text = await redrawn(pilot)
+        assert sum(name in text for name in TARGETS) == plots
+        assert "tinyproxy-haproxy 50+25" in text, "the one shown is among them"
+        await pilot.press("v")
+        await until(pilot, lambda: "cpu" in screen_text(pilot.app), "all panels again")
+
+
+async def test_the_overview_has_a_line_for_each_and_moves_with_the_choice() -> None:
+    async with opened(FakeClient(story(finished=True))) as pilot:
+        await pilot.press("V")
+        await until(pilot, lambda: "8 configurations" in screen_text(pilot.app), "the overview")
+        text = await redrawn(pilot)
+        assert "›✓ tinyproxy-haproxy 50+25 %" in text
+        assert text.count("▁") > 8
+        await pilot.press("j")
+        assert "›✓ haproxy 12.5 %" in await redrawn(pilot)
+        await pilot.press("escape")
+        await until(pilot, lambda: "╭─" in screen_text(pilot.app), "the plot again")
+        assert pilot.app.screen.NAME == "live"
+
+
+def test_hundreds_are_shown_a_page_at_a_time_with_the_one_shown_on_it() -> None:
+    seen = shown()
+    items = seen.view.configurations
+    seen.view.configurations = [items[i % len(items)] for i in range(3)] + items * 40
+    last = Choice(key=items[-1].key)
+    rows, places = overview(seen, last, 160, 40, False)
+    assert len(rows) == 40
+    assert any("›" in span for row in rows for span, _ in row)
+    assert len({(line, column) for line, column, _ in places}) == len(places)
+
+
+def test_a_single_target_is_shown_by_its_configurations() -> None:
+    seen = shown()
+    seen.view.configurations = seen.view.configurations[:2]
+    made = multiples(seen, Choice(), 4)
+    assert [title.split(" ·")[0] for _, title in made] == ["haproxy 12.5 %", "haproxy 25 %"]
+
+
+def test_a_sparkline_is_on_the_scale_of_all() -> None:
+    assert sparkline([1.0, 10.0, None, 100.0], (1.0, 100.0), False) == "▁▅ █"
+    assert sparkline([1.0, 100.0], (1.0, 100.0), True) == ".#"
+    assert sparkline([None, None], None, False) == "  "
+    assert sparkline([5.0], (5.0, 5.0), False) == "▁"

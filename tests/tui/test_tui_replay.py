@@ -1,0 +1,216 @@
+"""Replay: steps, seeking, the time line, and that a place is the same however one came there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fake_link import (
+    SESSION,
+    START,
+    FakeClient,
+    opened,
+    redrawn,
+    screen_text,
+    story,
+    toasts,
+    until,
+)
+from snapshots import check
+from textual.pilot import Pilot
+
+from workbench.domain.errors import UsageError
+from workbench.domain.events import RunPaused, SampleTaken
+from workbench.domain.projection import SessionView
+from workbench.domain.timeline import FindMoment, TimeLine
+from workbench.tui.replay import Replay
+from workbench.tui.screens.live import LiveScreen
+from workbench.tui.seeking import place_of
+
+SLOW = 0.1
+
+
+def replay_of(pilot: Pilot[object]) -> Replay:
+    replay = pilot.app.opened.replay  # type: ignore[attr-defined]
+    assert isinstance(replay, Replay)
+    return replay
+
+
+def shown_view(pilot: Pilot[object]) -> SessionView:
+    view = pilot.app.opened.live.view  # type: ignore[attr-defined]
+    assert isinstance(view, SessionView)
+    return view
+
+
+def samples(pilot: Pilot[object]) -> int:
+    return shown_view(pilot).samples_taken
+
+
+def folded(client: FakeClient, upto: int) -> SessionView:
+    view = SessionView(SESSION)
+    for event in client.events[:upto]:
+        view.apply(event)
+    return view
+
+
+async def at_sample(pilot: Pilot[object], count: int) -> None:
+    await until(pilot, lambda: samples(pilot) == count, f"sample {count}")
+
+
+async def test_a_step_shows_one_sample_and_what_was_concluded_from_it() -> None:
+    client = FakeClient(story(finished=True))
+    async with opened(client, replay_speed=SLOW) as pilot:
+        await pilot.press("full_stop")
+        await at_sample(pilot, 1)
+        assert replay_of(pilot).paused
+        await pilot.press("full_stop", "full_stop")
+        await at_sample(pilot, 3)
+        await until(pilot, lambda: shown_view(pilot).configurations[0].breakpoints, "its fit")
+        await pilot.press("comma")
+        await at_sample(pilot, 2)
+        await until(pilot, lambda: not shown_view(pilot).configurations[0].breakpoints, "no fit")
+        assert replay_of(pilot).paused
+        await until(pilot, lambda: "sample 2 of 64" in screen_text(pilot.app), "the time line")
+
+
+async def test_back_from_the_first_sample_is_the_begin_and_forward_from_there_the_first() -> None:
+    async with opened(FakeClient(story(finished=True)), replay_speed=SLOW) as pilot:
+        await pilot.press("full_stop")
+        await at_sample(pilot, 1)
+        await pilot.press("comma")
+        await at_sample(pilot, 0)
+        await pilot.press("full_stop")
+        await at_sample(pilot, 1)
+
+
+async def test_a_place_is_the_same_by_stepping_seeking_and_going_back() -> None:
+    client = FakeClient(story(finished=True))
+    async with opened(client, replay_speed=SLOW) as pilot:
+        await pilot.press("ctrl+g", *"20", "enter")
+        await at_sample(pilot, 20)
+        replay_of(pilot).pause()
+        await until(pilot, lambda: replay_of(pilot).seq == shown_view(pilot).seq, "shown")
+        assert shown_view(pilot) == folded(client, shown_view(pilot).seq)
+        for _ in range(5):
+            await pilot.press("full_stop")
+        await at_sample(pilot, 25)
+        await pilot.press(*["comma"] * 5)
+        await at_sample(pilot, 20)
+        await until(pilot, lambda: shown_view(pilot) == folded(client, shown_view(pilot).seq), "")
+
+
+async def test_played_to_the_end_it_is_what_the_engine_holds() -> None:
+    client = FakeClient(story(finished=True))
+    async with opened(client, replay_speed=1000.0) as pilot:
+        await until(pilot, lambda: replay_of(pilot).ended, "the end")
+        assert shown_view(pilot) == client.view()
+        assert "REPLAY ended" in await redrawn(pilot)
+        replay_of(pilot).speed = SLOW
+        await pilot.press("p")
+        await until(pilot, lambda: samples(pilot) == 0, "from the start again")
+
+
+@pytest.mark.parametrize(
+    ("written", "count"), [("50%", 32), ("#12", 2), ("tinyproxy 50", 25), ("-1h", 0)]
+)
+async def test_places_are_written_in_many_ways(written: str, count: int) -> None:
+    client = FakeClient(story(finished=True))
+    async with opened(client, replay_speed=SLOW) as pilot:
+        await pilot.press("full_stop")
+        await at_sample(pilot, 1)
+        keys = {" ": "space", "%": "percent_sign", "#": "number_sign", "-": "minus"}
+        await pilot.press("ctrl+g", *(keys.get(c, c) for c in written), "enter")
+        await at_sample(pilot, count)
+        assert replay_of(pilot).paused
+
+
+async def test_a_place_that_is_none_is_a_sentence() -> None:
+    async with opened(FakeClient(story(finished=True)), replay_speed=SLOW) as pilot:
+        await pilot.press("ctrl+g", *"nonsense", "enter")
+        await until(pilot, lambda: toasts(pilot.app), "the toast")
+        assert "no place in this session" in toasts(pilot.app)[-1]
+        await pilot.press("ctrl+g", *"999", "enter")
+        await until(pilot, lambda: len(toasts(pilot.app)) > 1, "the toast")
+        assert "samples 1 to 64" in toasts(pilot.app)[-1]
+
+
+async def test_marks_are_on_the_line_and_brackets_go_to_them() -> None:
+    client = FakeClient(story(finished=True)[:-1])
+    client.tell(RunPaused("ann"))
+    paused_at = client.events[-1].seq
+    async with opened(client, replay_speed=SLOW) as pilot:
+        await pilot.press("right_square_bracket")  # begun
+        await until(pilot, lambda: "began" in str(toasts(pilot.app)) or toasts(pilot.app), "said")
+        await until(pilot, lambda: replay_of(pilot).seq == 3, "the begin of the run")
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: replay_of(pilot).seq == paused_at, "the pause")
+        assert "PAUSED" in await redrawn(pilot)
+        await pilot.press("left_square_bracket")
+        await until(pilot, lambda: replay_of(pilot).seq == 3, "back")
+        line = str((await redrawn(pilot)).splitlines()[-2])
+        assert "P" in line
+
+
+async def test_a_line_of_events_opens_a_replay_from_there() -> None:
+    client = FakeClient(story(finished=True))
+    async with opened(client, screen="events") as pilot:
+        await pilot.press("home", *["down"] * 5)
+        seq = pilot.app.screen.here.seq  # type: ignore[attr-defined]
+        await pilot.press("R")
+        await until(pilot, lambda: isinstance(pilot.app.screen, LiveScreen), "the replay")
+        await until(pilot, lambda: replay_of(pilot).seq >= seq, "there")
+        assert replay_of(pilot).paused
+        assert shown_view(pilot) == folded(client, shown_view(pilot).seq)
+
+
+async def test_speeds_go_from_a_tenth_to_a_thousand() -> None:
+    async with opened(FakeClient(story(finished=True)), replay_speed=1.0) as pilot:
+        for _ in range(20):
+            await pilot.press("minus")
+        assert replay_of(pilot).speed == 0.1
+        for _ in range(20):
+            await pilot.press("plus")
+        assert replay_of(pilot).speed == 1000
+
+
+async def test_a_log_that_went_back_says_only_what_had_happened() -> None:
+    client = FakeClient(story(finished=True))
+    async with opened(client, (120, 40), replay_speed=1000.0) as pilot:
+        await until(pilot, lambda: replay_of(pilot).ended, "the end")
+        await redrawn(pilot)
+        await pilot.press("ctrl+g", "3", "enter")
+        await at_sample(pilot, 3)
+        assert "run done" not in await redrawn(pilot)
+
+
+LINE = TimeLine(START, START + 100.0, 300, 64, ())
+
+
+def test_a_time_outside_the_session_is_refused() -> None:
+    with pytest.raises(UsageError, match="lasted from"):
+        place_of("01-02 03:04", LINE, START, SessionView(SESSION))
+
+
+def test_relative_places_stay_within_the_session() -> None:
+    view = SessionView(SESSION)
+    assert place_of("+1d", LINE, START, view) == FindMoment(SESSION, at=START + 100.0)
+    assert place_of("+90s", LINE, START, view) == FindMoment(SESSION, at=START + 90.0)
+    assert place_of("-1", LINE, START, view) == 0
+    assert place_of("#999", LINE, START, view) == 300
+
+
+def test_samples_of_the_story() -> None:
+    taken = [e for e in story(finished=True) if isinstance(e.fact, SampleTaken)]
+    assert len(taken) == 64
+
+
+@pytest.mark.parametrize(("size", "theme"), [((80, 24), "dark"), ((160, 50), "dark"),
+                                             ((60, 18), "dark"), ((80, 24), "mono")])  # fmt: skip
+async def test_snapshot_of_a_replay_that_is_held(
+    size: tuple[int, int], theme: str, tmp_path: Path
+) -> None:
+    client = FakeClient(story(finished=True))
+    async with opened(client, size, replay_speed=SLOW, theme=theme) as pilot:
+        await pilot.press("ctrl+g", *"20", "enter", "p")
+        await at_sample(pilot, 20)
+        await check(pilot, "live-replay-held", tmp_path)

@@ -1,0 +1,232 @@
+"""The cursor on Live's plot, and what is done with the sample under it."""
+
+from __future__ import annotations
+
+import pytest
+from fake_link import (
+    SESSION,
+    START,
+    WLS,
+    FakeClient,
+    campaign,
+    configurations,
+    opened,
+    redrawn,
+    screen_text,
+    story,
+    toasts,
+    until,
+)
+from textual.pilot import Pilot
+
+from workbench.domain.curation import (
+    BudgetExtended,
+    DecideSample,
+    ExtendBudget,
+    GetSample,
+    RequestPoint,
+    SampleDecided,
+    SampleDetail,
+)
+from workbench.domain.events import RunFinished, SampleTaken
+from workbench.domain.messages import Done, Reply, Request, ResumeSession, Viewed, ViewSession
+from workbench.domain.samples import LatencyHistogram, Window
+from workbench.tui.sample_rows import closer
+from workbench.tui.screens.dialogs import MessageScreen, NameScreen
+
+HISTOGRAM = LatencyHistogram(1.01, (500,), (10,))
+
+
+class CuratingClient(FakeClient):
+    """Decides as an engine would."""
+
+    async def ask(self, request: Request) -> Reply:
+        match request:
+            case DecideSample(sample=id, verdict=verdict, why=why):
+                self.asked.append(request)
+                self.tell(SampleDecided(id, verdict, "ann", why))
+            case ExtendBudget(more_s=more_s):
+                self.asked.append(request)
+                self.tell(BudgetExtended(1800.0 + more_s, "ann"))
+            case RequestPoint():
+                self.asked.append(request)
+            case GetSample(sample=id):
+                taken = next(
+                    e.fact.sample
+                    for e in self.events
+                    if isinstance(e.fact, SampleTaken) and e.fact.sample.id == id
+                )
+                window = Window(3.0, 6.0, 500, 498, 1, 1, HISTOGRAM, HISTOGRAM)
+                decided = SampleDecided(id, "pinned", "bob", "odd")
+                return SampleDetail(taken, (window,), decided, START)
+            case _:
+                return await super().ask(request)
+        return Done()
+
+
+async def on_sample(pilot: Pilot[object], client: FakeClient) -> str:
+    """The cursor on a valid sample of the configuration shown; its id."""
+    await pilot.press("left")
+    await until(pilot, lambda: pilot.app.opened.choice.sample, "a sample")  # type: ignore[attr-defined]
+    del client
+    return str(pilot.app.opened.choice.sample)  # type: ignore[attr-defined]
+
+
+async def test_the_cursor_goes_over_the_samples_in_the_order_of_loads() -> None:
+    async with opened(CuratingClient()) as pilot:
+        await pilot.press("left")
+        assert "sample 5 of 5 wl 760" in await redrawn(pilot)
+        await pilot.press("left")
+        assert "wl 440" in await redrawn(pilot)
+        await pilot.press("left", "left", "left", "left")
+        shown = await redrawn(pilot)
+        assert "sample 1 of 5 wl 10 " in shown
+        assert "valid" in shown
+        await pilot.press("right", "right", "right", "right")
+        assert "wl 1.6k" in await redrawn(pilot)
+        assert "not valid: source_saturated" in screen_text(pilot.app)
+        await pilot.press("F")
+        assert "wl 1.6k" not in await redrawn(pilot)
+
+
+async def test_enter_tells_all_of_the_sample() -> None:
+    async with opened(CuratingClient(), (100, 40)) as pilot:
+        await pilot.press("left", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "the details")
+        await pilot.pause()
+        shown = screen_text(pilot.app)
+        for words in ("p95 (ms)", "throttled", "1 windows", "498 of 500", "pinned by bob", "odd"):
+            assert words in shown, words
+
+
+async def test_a_sample_is_rejected_with_a_reason_and_undo_takes_it_back() -> None:
+    client = CuratingClient()
+    async with opened(client) as pilot:
+        id = await on_sample(pilot, client)
+        await pilot.press("d")
+        assert isinstance(pilot.app.screen, NameScreen)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert client.commands() == [], "not without a reason"
+        await pilot.press("d", *"backup", "enter")
+        await until(pilot, client.commands, "the command")
+        assert client.commands() == [DecideSample(SESSION, id, "rejected", "backup")]
+        await until(pilot, lambda: "not valid: rejected" in screen_text(pilot.app), "shown")
+        await until(pilot, lambda: "takes it back" in str(toasts(pilot.app)), "the toast")
+        await pilot.press("u")
+        await until(pilot, lambda: len(client.commands()) == 2, "undone")
+        assert client.commands()[1] == DecideSample(SESSION, id, "open", "")
+        await until(pilot, lambda: "not valid: rejected" not in screen_text(pilot.app), "")
+
+
+async def test_a_pinned_sample_has_a_mark_of_its_own() -> None:
+    client = CuratingClient()
+    async with opened(client) as pilot:
+        await on_sample(pilot, client)
+        await pilot.press("m", *"odd", "enter")
+        await until(pilot, lambda: "★" in screen_text(pilot.app), "the mark")
+        await until(pilot, lambda: "· pinned" in screen_text(pilot.app), "the word")
+        await pilot.press("m")
+        await until(pilot, lambda: "★" not in screen_text(pilot.app), "gone")
+
+
+async def test_one_more_repetition_and_one_more_point() -> None:
+    client = CuratingClient()
+    name, configuration = configurations(campaign())[2]
+    async with opened(client) as pilot:
+        await on_sample(pilot, client)
+        await pilot.press("o")
+        await until(pilot, client.commands, "the command")
+        await pilot.press("O", *["backspace"] * 5, *"555", "enter")
+        await until(pilot, lambda: len(client.commands()) == 2, "the other")
+        assert client.commands() == [
+            RequestPoint(SESSION, name, configuration, wl, pace=20.0) for wl in (760.0, 555.0)
+        ]
+        await pilot.press("O", *["backspace"] * 5, *"x", "enter")
+        await until(pilot, lambda: "is no number" in str(toasts(pilot.app)), "said")
+        assert len(client.commands()) == 2
+
+
+async def test_the_budget_of_a_run_is_extended() -> None:
+    client = CuratingClient()
+    async with opened(client) as pilot:
+        await pilot.press("B", "enter")
+        await until(pilot, client.commands, "the command")
+        assert client.commands() == [ExtendBudget(SESSION, 1800.0)]
+        await until(pilot, lambda: "of 1:00:00" in screen_text(pilot.app), "the budget")
+
+
+async def test_a_run_that_spent_its_budget_goes_on_with_more() -> None:
+    client = CuratingClient()
+    async with opened(client) as pilot:
+        client.tell(RunFinished("budget", 21, 3, 60.0, 1800.0, ()))
+        await redrawn(pilot)
+        await pilot.press("B", *["backspace"] * 3, *"2h", "enter")
+        await until(pilot, client.commands, "the command")
+        assert client.commands() == [ResumeSession(SESSION, 7200.0, 20.0)]
+
+
+async def test_closer_and_wider_keep_the_cursor_in_sight() -> None:
+    async with opened(CuratingClient()) as pilot:
+        await pilot.press("left", "greater_than_sign", "greater_than_sign")
+        axis = next(line for line in (await redrawn(pilot)).splitlines() if " 500 " in line)
+        assert " 20 " not in axis
+        assert "┝" in screen_text(pilot.app)
+        await pilot.press("less_than_sign", "less_than_sign")
+        shown = await redrawn(pilot)
+        assert "10 " in shown
+        assert pilot.app.opened.choice.span is None  # type: ignore[attr-defined]
+
+
+async def test_a_replay_decides_nothing() -> None:
+    client = CuratingClient(story(finished=True))
+    async with opened(client, replay_speed=1000.0) as pilot:
+        await until(pilot, lambda: pilot.app.opened.replay.ended, "the end")  # type: ignore[attr-defined]
+        await redrawn(pilot)
+        await pilot.press("left", "d", "m", "o", "B")
+        await pilot.pause()
+        assert not isinstance(pilot.app.screen, NameScreen)
+        assert client.commands() == []
+
+
+class LongClient(CuratingClient):
+    """Its feed begins with a view that leaves samples out."""
+
+    def view(self) -> object:  # type: ignore[override]
+        view = super().view()
+        item = view.configurations[0]
+        del item.samples[:-1]
+        item.left_out = len(WLS) - 1
+        return view
+
+    async def ask(self, request: Request) -> Reply:
+        if isinstance(request, ViewSession):
+            return Viewed(super().view())
+        return await super().ask(request)
+
+
+async def test_samples_that_are_left_out_are_fetched_when_they_are_looked_at() -> None:
+    async with opened(LongClient(story(finished=True))) as pilot:
+        await pilot.press("k", "k", "k", "j", "j", "j")
+        view = pilot.app.opened.live.view  # type: ignore[attr-defined]
+        item = view.configurations[0]
+        key = pilot.app.screen.shown.selected(pilot.app.screen.choice).key  # type: ignore[attr-defined]
+        while key != item.key:
+            await pilot.press("j")
+            key = pilot.app.screen.shown.selected(pilot.app.screen.choice).key  # type: ignore[attr-defined]
+        await until(pilot, lambda: item.left_out == 0, "fetched")
+        assert [s.wl for s in item.samples] == list(WLS)
+        assert item.taken == len(WLS)
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_closer_stays_within_the_whole(log: bool) -> None:
+    whole = (10.0, 1600.0)
+    span = None
+    for _ in range(20):
+        span = closer(span, whole, 1590.0, 0.5, log)
+        assert span is not None
+        assert whole[0] <= span[0] < span[1] <= whole[1] * 1.000001
+    for _ in range(20):
+        span = closer(span, whole, 500.0, 2.0, log)
+    assert span is None

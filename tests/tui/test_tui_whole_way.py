@@ -1,0 +1,33 @@
+"""The whole way by keys alone in a real terminal at 80x24, against the simulated lab."""
+
+from __future__ import annotations
+
+import whole_way_keys as way
+from driving import Workbench
+from terminal import Terminal
+
+
+def test_from_an_empty_workspace_to_a_deployment_by_keys_alone(workbench: Workbench) -> None:
+    screen = Terminal(workbench)
+    screen.until("Sessions")
+    way.build(screen)
+    way.choose(screen)
+    way.await_breakpoints(screen)
+    way.compare(screen)
+    way.canary(screen)
+    way.accept(screen)
+    way.recommend(screen)
+    way.close(screen)
+
+    again = Terminal(workbench)
+    way.find_again(again)
+    way.close(again)
+
+    stored = workbench.json("show", way.SESSION, "--json")
+    assert stored["state"] == "finished"
+    kustomization, *patches = way.written(workbench.root / "exports" / f"{way.SESSION}-r1")
+    assert kustomization["kind"] == "Component"
+    assert {patch["metadata"]["name"] for patch in patches} == {"haproxy", "tinyproxy"}
+    for patch in patches:
+        (container,) = patch["spec"]["template"]["spec"]["containers"]
+        assert container["resources"]["limits"]["cpu"] in ("250m", "500m")

@@ -1,0 +1,353 @@
+"""The open draft, as the screens that write it share it.
+
+What a screen changes is there at once and goes to the engine behind it, one change after the
+other; the engine says what is wrong with it. Nothing is kept here that the engine does not get.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol
+
+from workbench.domain.campaign import Campaign
+from workbench.domain.drafts import (
+    ChangeDraft,
+    DiscardDraft,
+    DraftShown,
+    GetPalette,
+    Palette,
+    ReadDraft,
+    StartDraft,
+)
+from workbench.domain.errors import Mistake, NameTaken, SessionError, WorkbenchError
+from workbench.domain.events import SessionCreated
+from workbench.domain.messages import EventPage, ListEvents, Reply, Request, Role
+from workbench.link.client import Client
+from workbench.tui.run_terms import RunTerms
+from workbench.tui.text import plain
+from workbench.tui.undo import Undo, Undos
+
+Document = dict[str, Any]
+FieldPart = str | int
+
+
+class Desk(Protocol):
+    """What a draft needs of the application."""
+
+    undos: Undos
+
+    def client(self) -> Awaitable[Client]: ...
+
+    def run_worker(self, work: Coroutine[Any, Any, None]) -> object: ...
+
+    def say(self, message: str, level: Any = ...) -> None: ...
+
+    def redraw(self) -> None: ...
+
+
+class Draft:
+    """A draft from the moment it is opened; `changed` counts what could be drawn.
+
+    Attributes
+    ----------
+    document : the YAML as nested values; change it by `edit` or `put` alone.
+    text : as the engine wrote it last, or as somebody typed it.
+    readable : whether the text is a mapping; else `document` is the last that was.
+    campaign : of the latest state that the engine has seen; None while there are mistakes.
+    target : index of the target that is looked at, on every screen of the draft.
+    settled : the engine has seen everything that was changed here.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self.name = ""
+        self.document: Document = {}
+        self.text = ""
+        self.readable = True
+        self.campaign: Campaign | None = None
+        self.mistakes: tuple[Mistake, ...] = ()
+        self.target = 0
+        self.terms = RunTerms()
+        """On what it is to be run; no part of the draft."""
+        self.palette: Palette | None = None
+        self.changed = 0
+        self.settled = True
+        self.role: Role = "operator"
+        self.lost = ""
+        """Why the engine does not answer, as a sentence."""
+        self.remote = False
+        """Whether we came over SSH, and so have no editor."""
+        self._revision = ""
+        self._waiting: ChangeDraft | None = None
+        self._sending = False
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.name)
+
+    @property
+    def targets(self) -> list[Any]:
+        """The document's targets, whatever they are; not to be changed."""
+        targets = self.document.get("targets")
+        return targets if isinstance(targets, list) else []
+
+    def at(self, *path: FieldPart, default: Any = None) -> Any:
+        """The value at a path of the document; the default where nothing stands there."""
+        value: Any = self.document
+        for part in path:
+            try:
+                value = value[part]
+            except (KeyError, IndexError, TypeError):
+                return default
+        return value
+
+    def mistake_at(self, *path: FieldPart) -> Mistake | None:
+        """The first mistake of a field, or of something in it; `spelled` or in parts."""
+        field = spelled(path)
+        return next((m for m in self.own_mistakes if _within(m.field, field)), None)
+
+    @property
+    def own_mistakes(self) -> tuple[Mistake, ...]:
+        """Those of the draft itself, not of templates that it names."""
+        return tuple(m for m in self.mistakes if m.file == f"{self.name}.yaml")
+
+    # ------------------------------------------------------------------------- opening
+
+    async def meet(self) -> None:
+        """Learn what the engine lets us do. Raises `WorkbenchError`."""
+        try:
+            client = await self._desk.client()
+        except (WorkbenchError, OSError) as error:
+            self.lost = plain(str(error))
+            raise
+        self.role, self.remote, self.lost = client.role, client.remote, ""
+        self._go_on()
+
+    async def start(self, name: str = "", template: str = "") -> None:
+        """Open a new draft. Raises `WorkbenchError`."""
+        await self._opened(StartDraft(name, template))
+
+    async def open(self, name: str) -> None:
+        """Open a draft that is there. Raises `WorkbenchError`."""
+        await self._opened(ReadDraft(name))
+
+    async def of_session(self, session: str) -> None:
+        """Open a draft of what a session measured, and named like it; where there is one of that
+        name already, that one. Raises `WorkbenchError`."""
+        page = await self._ask(ListEvents(session, 0, 1))
+        created = page.events[0].fact if isinstance(page, EventPage) and page.events else None
+        if not isinstance(created, SessionCreated) or not created.descriptors:
+            raise SessionError(
+                "holds no descriptor to begin with",
+                where=session,
+                remedy="Start from the campaign that it was made of",
+            )
+        try:
+            await self._ask(StartDraft(session))
+        except NameTaken:
+            self._desk.say(f"The draft {session} was there already.")
+        else:
+            # A campaign is read before what it names.
+            await self._ask(ChangeDraft(session, text=created.descriptors[0].text))
+        await self.open(session)
+        self.terms = RunTerms.of(created.lab, created.seed)
+        self._tell()
+
+    async def _opened(self, request: StartDraft | ReadDraft) -> None:
+        await self._send_latest()  # of the draft that is left
+        shown = await self._ask(request)
+        palette = await self._ask(GetPalette())
+        self.palette = palette if isinstance(palette, Palette) else None
+        if isinstance(shown, DraftShown):
+            self.document, self.target, self._waiting = {}, 0, None
+            self._take(shown)
+
+    async def refresh_palette(self) -> None:
+        """Templates came or went. Raises `WorkbenchError`."""
+        palette = await self._ask(GetPalette())
+        if isinstance(palette, Palette):
+            self.palette = palette
+            self._tell()
+
+    async def discard(self) -> None:
+        """Remove the open draft; one key brings it back. Raises `WorkbenchError`."""
+        name, text = self.name, self.text
+        await self._ask(DiscardDraft(name))
+        self.close()
+
+        async def back() -> str:
+            shown = await self._ask(ChangeDraft(name, text=text))
+            if isinstance(shown, DraftShown):
+                self.document = {}
+                self._take(shown)
+            return f"The draft {name} is back."
+
+        self._desk.undos.add(Undo(f"Discarding {name}", back))
+
+    def close(self) -> None:
+        """Forget the draft; its file stays."""
+        self.name, self.document, self.text, self._revision = "", {}, "", ""
+        self.readable, self.campaign, self.mistakes, self.target = True, None, (), 0
+        self.settled, self._waiting, self.lost = True, None, ""
+        self._tell()
+
+    # ------------------------------------------------------------------------- changing
+
+    def edit(self, what: str, change: Callable[[Document], None]) -> bool:
+        """Change the document; whether it did.
+
+        `change` works on a copy; `what` begins the sentence of the undo: `Adding haproxy`.
+        """
+        after = copy.deepcopy(self.document)
+        change(after)
+        if after == self.document or not self._may_write():
+            return False
+        self._keep(what)
+        self.document, self.readable = after, True
+        self._send(ChangeDraft(self.name, after))
+        return True
+
+    def put(self, value: Any, *path: FieldPart, what: str) -> bool:
+        """Set one field, or remove it with None; what is missing above it is made."""
+
+        def change(document: Document) -> None:
+            here: Any = document
+            for part in path[:-1]:
+                if isinstance(here, dict) and not isinstance(here.get(part), dict | list):
+                    if value is None:
+                        return
+                    here[part] = {}
+                here = here[part]
+            if value is not None:
+                here[path[-1]] = value
+            elif isinstance(here, dict):
+                here.pop(path[-1], None)
+            else:
+                del here[path[-1]]
+
+        return self.edit(what, change)
+
+    def write(self, what: str, text: str) -> bool:
+        """Take a text from an editor, whatever it is; whether it is another one."""
+        if text == self.text or not self._may_write():
+            return False
+        self._keep(what)
+        self._send(ChangeDraft(self.name, text=text))
+        return True
+
+    def _may_write(self) -> bool:
+        if self.role != "operator":
+            self._desk.say("Observers may watch, not change.", "warning")
+        return self.role == "operator"
+
+    def _keep(self, what: str) -> None:
+        """Let one key take the coming change back, also when another draft is open by then."""
+        name = self.name
+        before = (
+            ChangeDraft(name, copy.deepcopy(self.document))
+            if self.readable and not self.settled
+            else ChangeDraft(name, text=self.text)
+        )
+
+        async def back() -> str:
+            if self.name == name:
+                self._send(before)
+            else:
+                await self._ask(before)
+            return f"{what} is taken back."
+
+        self._desk.undos.add(Undo(what, back))
+
+    # ------------------------------------------------------------------------- sending
+
+    def _send(self, change: ChangeDraft) -> None:
+        """The latest change wins: those that wait behind one that is under way are not sent."""
+        self._waiting = change
+        if change.document is not None:
+            self.document = copy.deepcopy(dict(change.document))
+            self._clamp()
+        self.settled = False
+        self._tell()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Send what waits, unless that is under way."""
+        if self._waiting is not None and not self._sending:
+            self._sending = True
+            self._desk.run_worker(self._send_all())
+
+    async def _send_all(self) -> None:
+        try:
+            while self._waiting is not None and not self.lost:
+                await self._send_latest()
+        finally:
+            self._sending = False
+            self._tell()
+
+    async def _send_latest(self) -> None:
+        """What waits, after what is under way."""
+        async with self._one_at_a_time:
+            if self._waiting is not None:
+                await self._send_one(self._waiting)
+
+    async def _send_one(self, change: ChangeDraft) -> None:
+        stamped = ChangeDraft(change.name, change.document, change.text, self._revision)
+        shown: Reply | None
+        try:
+            shown = await self._ask(stamped)
+        except (WorkbenchError, OSError) as error:
+            self._desk.say(str(error), "error")
+            shown = await self._look_again()
+        else:
+            self._waiting = None if self._waiting is change else self._waiting
+        if isinstance(shown, DraftShown) and shown.name == self.name:
+            self._take(shown)
+
+    async def _look_again(self) -> Reply | None:
+        """What was sent was refused: what stands in the file. Else it waits for `meet`."""
+        try:
+            shown = await self._ask(ReadDraft(self.name))
+        except (WorkbenchError, OSError) as error:
+            self.lost = plain(str(error))
+            return None
+        self._waiting = None
+        return shown
+
+    def _take(self, shown: DraftShown) -> None:
+        self.name, self.text, self._revision = shown.name, shown.text, shown.revision
+        self.campaign, self.mistakes = shown.campaign, shown.mistakes
+        self.settled = self._waiting is None
+        self.readable = shown.document is not None
+        if self.settled and shown.document is not None:
+            self.document = copy.deepcopy(dict(shown.document))
+        self._clamp()
+        self._tell()
+
+    def _clamp(self) -> None:
+        """Look at a target that there is."""
+        self.target = max(0, min(self.target, len(self.targets) - 1))
+
+    def _tell(self) -> None:
+        self.changed += 1
+        self._desk.redraw()
+
+    async def _ask(self, request: Request) -> Reply:
+        return await (await self._desk.client()).ask(request)
+
+
+def spelled(path: tuple[FieldPart, ...]) -> str:
+    """A path as mistakes name it: `targets[0].vnf`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def _within(field: str, of: str) -> bool:
+    return field == of or field.startswith((f"{of}.", f"{of}["))

@@ -1,0 +1,100 @@
+"""Allocations, SLAs and verdicts in words, as the screen Recommend writes them."""
+
+from __future__ import annotations
+
+from workbench.domain.parameters import ParameterValue, Sla
+from workbench.domain.recommendations import Choice, Deployment, GreedyRun, Recommendation
+from workbench.tui import text
+
+
+def amount(resource: str, value: ParameterValue) -> str:
+    if isinstance(value, str):
+        return text.plain(value)
+    if resource == "vcpu":
+        return f"{100 * value:.4g} %"
+    if resource == "memory_bytes":
+        return f"{value / 2**20:.4g} MiB"
+    return f"{value:.4g} Mbit/s" if resource == "bandwidth_mbps" else f"{resource} {value:.4g}"
+
+
+def instances(deployment: Deployment, vnf: str) -> str:
+    """`4 × 100 %, 64 MiB`; a dash for a function that is not there."""
+    own = deployment.functions.get(vnf)
+    if own is None:
+        return "–"
+    words = ", ".join(amount(key.rpartition(".")[2], value) for key, value in own.items())
+    count = deployment.instances(vnf)
+    return f"{count} × {words}" if count > 1 else words
+
+
+def in_words(deployment: Deployment) -> str:
+    """`tinyproxy 200 %, firewall 4 × 100 %`."""
+    named = (f"{text.plain(vnf)} {instances(deployment, vnf)}" for vnf in deployment.functions)
+    return ", ".join(named)
+
+
+def shares(deployment: Deployment) -> str:
+    """vCPU alone, in the order of the chain: `200+50+4×100 %`; flavors by name."""
+    parts = []
+    for vnf, own in deployment.functions.items():
+        names = [v for v in own.values() if isinstance(v, str)]
+        cores = own.get(f"{vnf}.vcpu")
+        share = f"{100 * cores:.4g}" if isinstance(cores, float | int) else "–"
+        part = text.plain(names[0]) if names else share
+        count = deployment.instances(vnf)
+        parts.append(f"{count}×{part}" if count > 1 else part)
+    return "+".join(parts) + " %"
+
+
+def slas_text(found: Recommendation) -> str:
+    return "; ".join(dict.fromkeys(sla_text(sla) for sla in found.slas))
+
+
+def sla_text(sla: Sla) -> str:
+    return text.plain(" ".join(sla.text.split())) or f"{sla.kpi}{sla.direction}{sla.limit:g}"
+
+
+def probability(value: float) -> str:
+    """Never rounded to certainty."""
+    if value > 0.999:
+        return ">99.9 %"
+    return "<0.1 %" if value < 0.001 else f"{100 * value:.1f} %"
+
+
+def load(found: Recommendation) -> float | None:
+    """What was asked."""
+    return next((sla.wl for sla in found.slas if sla.wl is not None), None)
+
+
+def confidence(value: float) -> str:
+    return f"{100 * value:.4g} %"
+
+
+def margin(choice: Choice) -> str:
+    """How much more load than asked: `+120`, `≥+900`, `-40`, or that it carries none."""
+    if choice.margin_wl is None:
+        return "no load"
+    least = "≥" if choice.margin_open else ""
+    sign = "+" if choice.margin_wl >= 0 else "-"
+    return f"{least}{sign}{text.number(abs(choice.margin_wl))}"
+
+
+def usage(choice: Choice) -> str:
+    """CPU of each function as a share of its allocation: `81+43 %`."""
+    shares = [choice.usage.get(vnf) for vnf in choice.deployment.functions]
+    if not any(share is not None for share in shares):
+        return "–"
+    return "+".join("–" if s is None else f"{100 * s:.0f}" for s in shares) + " %"
+
+
+def marks(choice: Choice) -> str:
+    if choice.extrapolated:
+        return "extrapolated"
+    return "" if choice.profiled else "interpolated"
+
+
+def tried(run: GreedyRun) -> int:
+    """Different allocations that greedy scaling tried, on the lab or on a model."""
+    if run.lab_iterations:
+        return run.lab_iterations
+    return len({(*sorted(s.allocation.items()), *sorted(s.replicas.items())) for s in run.steps})

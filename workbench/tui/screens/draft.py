@@ -1,0 +1,342 @@
+"""What the screens of the open draft share: frame, opening, saving, the editor, running it."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.css.query import NoMatches
+from textual.widgets import Static
+
+from workbench.domain.drafts import (
+    DraftList,
+    ListDrafts,
+    SaveTemplate,
+    TemplateKind,
+    TemplateSaved,
+    campaign_of,
+)
+from workbench.domain.errors import DescriptorError, NameTaken, WorkbenchError
+from workbench.domain.messages import (
+    CampaignChoice,
+    CampaignList,
+    ListCampaigns,
+    Reply,
+    Request,
+    RunCampaign,
+)
+from workbench.tui import editor
+from workbench.tui.draft import Draft
+from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.dialogs import ChoiceScreen, ConfirmScreen, NameScreen
+from workbench.tui.screens.launch import LaunchScreen
+from workbench.tui.text import day, plain
+from workbench.tui.widgets.keys import KeyLine
+from workbench.tui.widgets.rows import Row, Rows, Span
+from workbench.tui.widgets.tabs import TabLine
+
+FROM_NOTHING = ""
+"""Choice of a new draft without template."""
+
+
+class DraftScreen(WorkbenchScreen):
+    """Shows the open draft; subclasses give `middle`, `draw_middle` and `why_empty`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drafts: DraftList | None = None
+        """As the engine knew them last."""
+
+    def compose(self) -> ComposeResult:
+        yield self.too_small_note()
+        with Container(id="top"):
+            yield TabLine(id="tabs")
+            yield Rows(id="header")
+        yield Rows(id="banner")
+        with Container(id="middle"):
+            yield from self.middle()
+        yield Static("connecting…", id="empty", markup=False)
+        yield KeyLine(id="keys")
+
+    def middle(self) -> ComposeResult:
+        """The widgets of this screen, which are hidden while no draft is open."""
+        raise NotImplementedError
+
+    def draw_middle(self, draft: Draft) -> None:
+        """Bring these widgets up to date."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        self.look()
+        self.call_after_refresh(self.draw)
+
+    def on_screen_resume(self) -> None:
+        self.look()
+        self.call_after_refresh(self.draw)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.draw)
+
+    @property
+    def ready(self) -> bool:
+        """The line of keys is there before what stands in containers is."""
+        if not super().ready:
+            return False
+        try:
+            return self.query_one("#header").is_mounted and bool(self.query_one("#middle").children)
+        except NoMatches:
+            return False
+
+    @property
+    def draft(self) -> Draft:
+        return self.workbench.draft
+
+    def look(self) -> None:
+        """Ask which drafts there are, for the empty state and for `open`."""
+        self.run_worker(self._look())
+
+    async def _look(self) -> None:
+        try:
+            await self.draft.meet()
+            reply = await self.request(ListDrafts())
+        except (WorkbenchError, OSError) as error:
+            self.draft.lost = plain(str(error))
+        else:
+            self.drafts = reply if isinstance(reply, DraftList) else None
+        if self.is_current:
+            self.draw()
+
+    # ------------------------------------------------------------------------- drawing
+
+    def draw(self) -> None:
+        """Bring everything up to date; called whenever something could have changed."""
+        if not self.ready or self.too_small:
+            return
+        draft, middle, empty = (
+            self.draft,
+            self.query_one("#middle", Container),
+            self.query_one("#empty", Static),
+        )
+        with self.app.batch_update():
+            self.query_one("#header", Rows).show([self._head()])
+            self._draw_banner()
+            middle.display, empty.display = draft.is_open, not draft.is_open
+            if draft.is_open:
+                self.draw_middle(draft)
+            else:
+                empty.update(self.why_empty())
+            self.offer_keys()
+
+    def _head(self) -> Row:
+        draft = self.draft
+        if not draft.is_open:
+            waiting = "no engine" if self.draft.lost else "no draft is open"
+            return ((" workbench ", "strong"), (f" {waiting}", "dim"))
+        said: list[Span] = [(f" {plain(draft.name)} ", "strong"), (" draft", "dim")]
+        if not draft.settled:
+            said.append(("  checking…", "dim"))
+        elif draft.mistakes:
+            many = len(draft.mistakes)
+            said.append((f"  {many} mistake{'s' * (many != 1)}", "bad"))
+        else:
+            said.append(("  can be run", "good"))
+        count = len(draft.targets)
+        said.append((f"  {count} target{'s' * (count != 1)}", "dim"))
+        return tuple(said)
+
+    def _draw_banner(self) -> None:
+        banner = self.query_one("#banner", Rows)
+        text = ""
+        if self.draft.lost:
+            text = f"{self.draft.lost} {self.key('draft.reconnect')} to reconnect"
+        elif not self.draft.readable and self.draft.mistakes:
+            first = self.draft.mistakes[0]
+            undo, edit = self.key("app.undo"), self.key("draft.editor")
+            text = f"line {first.line}: {plain(first.message)} ({edit} edits, {undo} takes it back)"
+        banner.display = bool(text)
+        banner.show([((f" {text} ", "alert"),)])
+
+    def why_empty(self) -> str:
+        """What to press where no draft is open."""
+        if self.draft.lost:
+            return f"No engine answers.\n\nPress {self.key('draft.reconnect')} to look again."
+        if self.draft.role != "operator":
+            return f"Nothing is being written.\n\nPress {self.key('draft.open')} to see a draft."
+        lines = [
+            "No draft is open.",
+            "",
+            f"Press {self.key('draft.new')} to start one, from a template or from nothing.",
+        ]
+        if self.drafts is not None and self.drafts.drafts:
+            latest = self.drafts.drafts[0]
+            lines.append(f"Press {self.key('draft.open')} to go on with {plain(latest.name)}.")
+        return "\n".join(lines)
+
+    # ------------------------------------------------------------------------- actions
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        draft = self.draft
+        able = not self.draft.lost and draft.role == "operator"
+        right = draft.is_open and draft.settled and not draft.mistakes
+        conditions = {
+            "new_draft": able,
+            "open_draft": not self.draft.lost
+            and self.drafts is not None
+            and bool(self.drafts.drafts),
+            "save_draft": able and right,
+            "edit_text": able and draft.is_open and not draft.remote,
+            "discard_draft": able and draft.is_open,
+            "run_draft": able and right,
+            "reconnect_draft": bool(self.draft.lost),
+        }
+        return conditions.get(action, super().check_action(action, parameters))
+
+    def copied(self) -> tuple[str, str]:
+        return ("the descriptor", self.draft.text) if self.draft.is_open else ("", "")
+
+    def action_reconnect_draft(self) -> None:
+        self.draft.lost = ""
+        self.workbench.reconnect()
+        self.look()
+        self.draw()
+
+    def action_new_draft(self) -> None:
+        self.do(self._choose_template())
+
+    async def _choose_template(self) -> None:
+        reply = await self.request(ListCampaigns())
+        campaigns = reply.campaigns if isinstance(reply, CampaignList) else ()
+
+        def chosen(template: str | None) -> None:
+            if template is not None:
+                self.do(self.draft.start(template=template))
+
+        known = [(c.name, f"{c.name:<18} {c.summary}") for c in campaigns]
+        options = [(FROM_NOTHING, "from nothing"), *known]
+        self.app.push_screen(ChoiceScreen("Start a draft from", options), chosen)
+
+    def action_open_draft(self) -> None:
+        self.do(self._choose_draft())
+
+    async def _choose_draft(self) -> None:
+        reply = await self.request(ListDrafts())
+        self.drafts = reply if isinstance(reply, DraftList) else None
+        if self.drafts is None or not self.drafts.drafts:
+            return
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.do(self.draft.open(name))
+
+        options = [
+            (d.name, f"{d.name:<18} {day(d.changed_at)}  {', '.join(d.targets) or d.summary}")
+            for d in self.drafts.drafts
+        ]
+        self.app.push_screen(ChoiceScreen("Open a draft", options), chosen)
+
+    def action_save_draft(self) -> None:
+        draft = self.draft
+        titles = titles_of(draft)
+        here = titles[draft.target] if titles else ""
+        kinds: list[tuple[TemplateKind, str]] = [
+            ("campaign", "campaign: targets, grid, workload, everything"),
+            ("chain", f"chain: {plain(here)} alone, for other campaigns"),
+        ]
+
+        def chosen(kind: str | None) -> None:
+            if kind is not None:
+                name = draft.name if kind == "campaign" else here
+                self._name_template("chain" if kind == "chain" else "campaign", name)
+
+        self.app.push_screen(ChoiceScreen("Save as a template", kinds), chosen)
+
+    def _name_template(self, kind: TemplateKind, name: str) -> None:
+        def named(name: str | None) -> None:
+            if name is not None:
+                request = SaveTemplate(self.draft.name, name, kind, self.draft.target)
+                self.do(self._save(request))
+
+        note = f"It goes to templates/{kind}s/ of the workspace."
+        self.app.push_screen(NameScreen(f"Save the {kind} as", name, note), named)
+
+    async def _save(self, request: SaveTemplate) -> None:
+        try:
+            reply = await self.request(request)
+        except NameTaken:
+            self._ask_to_replace(request)
+            return
+        if isinstance(reply, TemplateSaved):
+            self.workbench.say(f"Saved the {reply.kind} {reply.name}.")
+            await self.draft.refresh_palette()
+
+    def _ask_to_replace(self, request: SaveTemplate) -> None:
+        def answered(yes: bool | None) -> None:
+            if yes:
+                again = SaveTemplate(
+                    request.draft, request.name, request.kind, request.target, replace=True
+                )
+                self.do(self._save(again))
+
+        question = f"Replace the {request.kind} {plain(request.name)}?"
+        self.app.push_screen(ConfirmScreen(question, "What it says now is lost."), answered)
+
+    def action_edit_text(self) -> None:
+        draft = self.draft
+        try:
+            text = editor.edited(self.app, draft.text, draft.name)
+        except WorkbenchError as error:
+            self.workbench.say(str(error), "error")
+            return
+        if draft.write("Editing the text", text):
+            self.workbench.say(f"Read it back. {self.key('app.undo')} takes it back.")
+        else:
+            self.workbench.say("Nothing was changed.")
+
+    def action_discard_draft(self) -> None:
+        self.do(self._discard())
+
+    async def _discard(self) -> None:
+        name = self.draft.name
+        await self.draft.discard()
+        self.workbench.say(f"Discarded {name}. {self.key('app.undo')} brings it back.")
+        await self._look()
+
+    def action_run_draft(self) -> None:
+        draft = self.draft
+
+        def chosen(command: RunCampaign | None) -> None:
+            if command is not None:
+                self.workbench.open_session(command=command)
+
+        choice = CampaignChoice(campaign_of(draft.name), str(draft.at("summary", default="")), "")
+        self.app.push_screen(LaunchScreen((choice,)), chosen)
+
+    # ------------------------------------------------------------------------- requests
+
+    async def request(self, request: Request) -> Reply:
+        return await (await self.workbench.client()).ask(request)
+
+    def do(self, work: Coroutine[None, None, None]) -> None:
+        """Without holding up the keys; what goes wrong is a toast."""
+
+        async def done() -> None:
+            try:
+                await work
+            except DescriptorError as error:
+                self.workbench.say(str(error.mistakes[0]), "error")
+            except (WorkbenchError, OSError) as error:
+                self.workbench.say(str(error), "error")
+
+        self.run_worker(done())
+
+
+def titles_of(draft: Draft) -> Sequence[str]:
+    """What the targets are called; a place where nothing says it has its number."""
+    return [_title(target) or f"target {number}" for number, target in enumerate(draft.targets, 1)]
+
+
+def _title(target: object) -> str:
+    if not isinstance(target, dict):
+        return ""
+    return next((t for k in ("name", "vnf", "chain") if isinstance(t := target.get(k), str)), "")

@@ -1,0 +1,161 @@
+"""A recommendation for those who deploy: choose a format, look at its text, write it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.handing_on import Previewed, PreviewedFile, PreviewRecommendation
+from workbench.domain.messages import Exported, ExportRecommendation
+from workbench.tui.text import plain, plain_lines
+
+if TYPE_CHECKING:
+    from workbench.tui.app import WorkbenchApp
+
+MEANINGS = {
+    "json": "everything, for programs",
+    "csv": "allocations as a table",
+    "md": "a report in Markdown",
+    "html": "a report with plots",
+    "kustomize": "requests and limits as a Kustomize patch",
+    "helm": "requests and limits as Helm values",
+    "compose": "cpus and deploy.resources of Docker Compose",
+    "tosca": "an ETSI SOL001 fragment",
+}
+SETTLE_S = 0.15
+"""How long the cursor rests on a format before its text is asked for."""
+MOST_LINES = 2000
+"""Of a file, drawn."""
+
+
+class HandOnScreen(ModalScreen[None]):
+    """Formats at the left, the text of the one under the cursor at the right; enter writes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("j", "cursor(1)", "Down"),
+        ("k", "cursor(-1)", "Up"),
+        ("space,pagedown", "scroll(1)", "Page down"),
+        ("b,pageup", "scroll(-1)", "Page up"),
+        ("tab", "file(1)", "Next file"),
+        ("c", "copy", "Copy"),
+        ("escape,q", "dismiss(None)", "Close"),
+    ]
+
+    def __init__(self, session: str, id: str, formats: Sequence[str], *, writes: bool) -> None:
+        super().__init__()
+        self.session, self.of, self.formats = session, id, tuple(formats)
+        self.writes = writes
+        self.files: tuple[PreviewedFile, ...] = ()
+        self.file = 0
+        self.trouble = ""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog hand-on"):
+            yield Static(f"Export {plain(self.of)}", classes="dialog-title", markup=False)
+            with Horizontal():
+                yield OptionList(*map(plain, self.formats), markup=False)
+                with Vertical():
+                    yield Static("", id="meaning", markup=False)
+                    yield Static("", id="path", markup=False)
+                    with VerticalScroll(can_focus=False, id="preview"):
+                        yield Static("", id="text", markup=False)
+            yield Static("", classes="dialog-keys", markup=False)
+
+    def on_mount(self) -> None:
+        options = self.query_one(OptionList)
+        options.focus()
+        options.highlighted = 0
+        self._show()
+
+    @property
+    def format(self) -> str:
+        """The one under the cursor."""
+        return self.formats[self.query_one(OptionList).highlighted or 0]
+
+    def on_option_list_option_highlighted(self) -> None:
+        self.files, self.file, self.trouble = (), 0, ""
+        self._show()
+        self.run_worker(self._look(self.format), group="look", exclusive=True)
+
+    async def _look(self, format: str) -> None:
+        await asyncio.sleep(SETTLE_S)
+        try:
+            client = await cast("WorkbenchApp", self.app).client()
+            reply = await client.ask(PreviewRecommendation(self.session, self.of, format))
+            self.files = reply.files if isinstance(reply, Previewed) else ()
+        except (WorkbenchError, OSError) as error:
+            self.trouble = str(error)
+        self.query_one("#preview", VerticalScroll).scroll_home(animate=False)
+        self._show()
+
+    def _show(self) -> None:
+        self.query_one("#meaning", Static).update(MEANINGS.get(self.format, "of a plugin"))
+        path, text = "", "…"
+        if self.trouble:
+            text = f"! {plain_lines(self.trouble)}"
+        elif self.files:
+            shown = self.files[self.file]
+            lines = shown.text.splitlines()
+            left_out = len(lines) > MOST_LINES or len(shown.text) < shown.characters
+            path = plain(shown.path)
+            if len(self.files) > 1:
+                path += f"  (file {self.file + 1} of {len(self.files)})"
+            text = plain_lines("\n".join(lines[:MOST_LINES]))
+            text += f"\n… {shown.characters} characters in all" * left_out
+        self.query_one("#path", Static).update(path)
+        self.query_one("#text", Static).update(text)
+        keys = ["observers may look, not write"] * (not self.writes)
+        keys += ["enter write"] * (self.writes and bool(self.files))
+        keys += ["j k format", "space b page"] + ["tab file"] * (len(self.files) > 1)
+        self.query_one(".dialog-keys", Static).update("   ".join((*keys, "c copy", "esc close")))
+
+    # ------------------------------------------------------------------------- actions
+
+    def action_cursor(self, by: int) -> None:
+        options = self.query_one(OptionList)
+        if by > 0:
+            options.action_cursor_down()
+        else:
+            options.action_cursor_up()
+
+    def action_scroll(self, pages: int) -> None:
+        view = self.query_one("#preview", VerticalScroll)
+        view.scroll_relative(y=pages * max(1, view.size.height - 1), animate=False)
+
+    def action_file(self, by: int) -> None:
+        if self.files:
+            self.file = (self.file + by) % len(self.files)
+            self.query_one("#preview", VerticalScroll).scroll_home(animate=False)
+            self._show()
+
+    def action_copy(self) -> None:
+        if self.files:
+            shown = self.files[self.file]
+            cast("WorkbenchApp", self.app).copy_out(f"{self.format} of {self.of}", shown.text)
+
+    def on_option_list_option_selected(self) -> None:
+        if self.writes and self.files and not self.trouble:
+            self.run_worker(self._write(self.format), group="write", exclusive=True)
+
+    async def _write(self, format: str) -> None:
+        app = cast("WorkbenchApp", self.app)
+        try:
+            reply = await (await app.client()).ask(
+                ExportRecommendation(self.session, self.of, format)
+            )
+        except (WorkbenchError, OSError) as error:
+            self.trouble = str(error)
+            self._show()
+            return
+        if isinstance(reply, Exported):
+            files = f" ({len(reply.files)} files)" if len(reply.files) > 1 else ""
+            self.dismiss(None)
+            app.say(f"Wrote {reply.path}{files}.")

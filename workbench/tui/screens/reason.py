@@ -1,0 +1,37 @@
+"""Asks why, before something is decided."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+
+class ReasonScreen(ModalScreen[str | None]):
+    """A line of text; None is nothing decided, an empty one a decision without a reason."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss(None)", "Cancel")]
+
+    def __init__(self, question: str, consequence: str, *, needed: bool) -> None:
+        super().__init__()
+        self.question, self.consequence, self.needed = question, consequence, needed
+
+    def compose(self) -> ComposeResult:
+        hint = "why: the next one will ask" if self.needed else "why, if there is more to say"
+        with Vertical(classes="dialog name"):
+            yield Static(self.question, classes="dialog-title", markup=False)
+            yield Static(self.consequence, markup=False)
+            yield Input(placeholder=hint, id="name")
+            yield Static("", id="missing", markup=False)
+            yield Static("enter do it   esc cancel", classes="dialog-keys", markup=False)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        why = event.value.strip()
+        if self.needed and not why:
+            self.query_one("#missing", Static).update("! Say why: whoever asks next finds it here.")
+            return
+        self.dismiss(why)

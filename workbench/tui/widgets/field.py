@@ -1,0 +1,265 @@
+"""Forms: labelled fields that are gone through by keys, each with its mistake below it.
+
+While a field is edited its keys are its own: letters and digits are text, ↓ ↑ and tab go to the
+next field, enter does what the form is for, and escape gives the keys back to the screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar, cast
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from workbench.tui.text import plain, plain_lines
+
+
+class Line(Input):
+    """The text of a field."""
+
+    DEFAULT_CSS = """
+    Line, Line:focus { border: none; height: 1; padding: 0 1; width: 1fr; background: $panel; }
+    Line:focus { background: $primary 25%; }
+    """
+
+
+class Cycle(Static, can_focus=True):
+    """One of a few values: ← → and space go through them, a letter goes to what begins with it."""
+
+    DEFAULT_CSS = """
+    Cycle { height: 1; width: 1fr; padding: 0 1; background: $panel; }
+    Cycle:focus { background: $primary 25%; text-style: bold; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "turn(-1)", show=False),
+        Binding("right,space", "turn(1)", show=False),
+    ]
+
+    class Turned(Message):
+        """Another value stands there."""
+
+    def __init__(self, options: Iterable[str], value: str) -> None:
+        super().__init__(markup=False)
+        self.options = tuple(options)
+        self.value = value if value in self.options else (*self.options, "")[0]
+
+    def on_mount(self) -> None:
+        self._show()
+
+    def offer(self, options: Iterable[str]) -> None:
+        """Other values to choose from; the chosen one stays where it is among them."""
+        self.options = tuple(options)
+        if self.value not in self.options:
+            self.value = (*self.options, "")[0]
+        self._show()
+
+    def choose(self, value: str) -> None:
+        if value != self.value and value in self.options:
+            self.value = value
+            self._show()
+            self.post_message(self.Turned())
+
+    def action_turn(self, by: int) -> None:
+        if self.options:
+            at = self.options.index(self.value) if self.value in self.options else -by
+            self.choose(self.options[(at + by) % len(self.options)])
+
+    def on_key(self, event: events.Key) -> None:
+        """Letters are this field's, as they are in a line of text."""
+        if event.key == "space" or not event.is_printable or not event.character:
+            return
+        event.stop()
+        after = [o for o in self.options if o.casefold().startswith(event.character.casefold())]
+        if after:
+            later = after.index(self.value) + 1 if self.value in after else 0
+            self.choose(after[later % len(after)])
+
+    def on_click(self) -> None:
+        self.focus()
+        self.action_turn(1)
+
+    def _show(self) -> None:
+        value = plain(self.value) or "–"
+        self.update(f"‹ {value} ›" if len(self.options) > 1 else value)
+
+
+class Field(Vertical):
+    """A label, a value that is typed or chosen, and the sentence on what is wrong with it.
+
+    Parameters
+    ----------
+    name : what forms know it by.
+    options : values to choose from; without them it is a line of text.
+    hint : shown where the line is empty.
+    """
+
+    DEFAULT_CSS = """
+    Field { height: auto; width: 1fr; }
+    Field > Horizontal { height: 1; }
+    Field .field-label { width: 14; height: 1; padding: 0 1; color: $foreground 80%; }
+    Field:focus-within .field-label { color: $primary; text-style: bold; }
+    Field > .field-mistake { height: auto; display: none; color: $error; padding: 0 1 0 15; }
+    Field.-wrong > .field-mistake { display: block; }
+    Field.-wrong .field-label { color: $error; text-style: bold; }
+    """
+
+    class Changed(Message):
+        """Its value is another one now."""
+
+        def __init__(self, field: Field) -> None:
+            super().__init__()
+            self.field = field
+
+    class Submitted(Message):
+        """Enter was pressed in it."""
+
+        def __init__(self, field: Field) -> None:
+            super().__init__()
+            self.field = field
+
+    def __init__(
+        self,
+        name: str,
+        label: str,
+        value: str = "",
+        *,
+        hint: str = "",
+        options: Iterable[str] | None = None,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(name=name, id=id)
+        self.label, self.mistake = label, ""
+        self.entry: Line | Cycle
+        if options is None:
+            self.entry = Line(value, placeholder=hint, select_on_focus=False)
+        else:
+            self.entry = Cycle(options, value)
+        self._below = Static("", classes="field-mistake", markup=False)
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield Static(self.label, classes="field-label", markup=False)
+            yield self.entry
+        yield self._below
+
+    @property
+    def value(self) -> str:
+        """Without the blanks around it."""
+        return self.entry.value.strip()
+
+    @value.setter
+    def value(self, value: str) -> None:
+        if isinstance(self.entry, Cycle):
+            self.entry.choose(value)
+        else:
+            self.entry.value = value
+            self.entry.cursor_position = len(value)
+
+    def rename(self, label: str) -> None:
+        """Stand for another thing from now on."""
+        if label != self.label:
+            self.label = label
+            self.query_one(".field-label", Static).update(label)
+
+    def refuse(self, mistake: str) -> None:
+        """Show what is wrong, as a sentence; nothing where nothing is."""
+        self.mistake = plain_lines(mistake)
+        self._below.update(f"! {self.mistake}" if mistake else "")
+        self.set_class(bool(mistake), "-wrong")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Changed(self))
+
+    def on_cycle_turned(self, event: Cycle.Turned) -> None:
+        event.stop()
+        self.post_message(self.Changed(self))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Submitted(self))
+
+
+class Form(Vertical):
+    """Fields below each other, by name; `Submitted` on enter, `Left` on escape."""
+
+    DEFAULT_CSS = "Form { height: auto; width: 1fr; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,tab", "step(1)", show=False),
+        Binding("up,shift+tab", "step(-1)", show=False),
+        Binding("enter", "submit", show=False),
+        Binding("escape", "leave", show=False),
+    ]
+
+    class Submitted(Message):
+        """Enter was pressed in one of its fields."""
+
+    class Left(Message):
+        """Escape was pressed: the keys are the screen's again."""
+
+    def __init__(self, fields: Iterable[Field], *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._made = tuple(fields)
+
+    def compose(self) -> ComposeResult:
+        yield from self._made
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self._made
+
+    def field(self, name: str) -> Field:
+        """Raises `KeyError` where there is none of that name."""
+        found = next((field for field in self._made if field.name == name), None)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def values(self) -> dict[str, str]:
+        return {cast(str, field.name): field.value for field in self._made}
+
+    @property
+    def editing(self) -> bool:
+        """Whether one of its fields has the keys."""
+        return any(field.entry is self.screen.focused for field in self._made)
+
+    def edit(self, name: str = "") -> None:
+        """Give the keys to a field; the first wrong one, or the first one, where none is named."""
+        shown = [*self._shown()]
+        wrong = next((field for field in shown if field.mistake), None)
+        chosen = self.field(name) if name else wrong or shown[0]
+        self._focus(chosen)
+
+    def refuse(self, mistakes: Mapping[str, str]) -> None:
+        """Show mistakes at their fields, and none at the others."""
+        for field in self._made:
+            field.refuse(mistakes.get(cast(str, field.name), ""))
+
+    def action_step(self, by: int) -> None:
+        shown = [*self._shown()]
+        focused = self.screen.focused
+        here = next((i for i, field in enumerate(shown) if field.entry is focused), 0)
+        self._focus(shown[(here + by) % len(shown)])
+
+    def _focus(self, field: Field) -> None:
+        """At once: the key that comes next is the field's already."""
+        self.screen.set_focus(field.entry)
+
+    def action_submit(self) -> None:
+        self.post_message(self.Submitted())
+
+    def action_leave(self) -> None:
+        self.screen.set_focus(None)
+        self.post_message(self.Left())
+
+    def on_field_submitted(self, event: Field.Submitted) -> None:
+        event.stop()
+        self.action_submit()
+
+    def _shown(self) -> Iterator[Field]:
+        return (field for field in self._made if field.display)

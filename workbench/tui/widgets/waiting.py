@@ -1,0 +1,52 @@
+"""What is waited for, for how long, and why no answer came: lines above an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from workbench.tui.text import duration, plain, wrapped
+from workbench.tui.widgets.rows import Rows
+
+
+@dataclass
+class Busy:
+    """A question that the engine has not answered yet."""
+
+    words: str
+    measures: bool
+    """On the lab."""
+    since: float
+    doing: str = ""
+    """What the engine does for it now, in its own words."""
+
+    @classmethod
+    def of(cls, words: str, *, measures: bool) -> Busy:
+        return cls(words, measures, monotonic())
+
+    @property
+    def text(self) -> str:
+        doing = f": {plain(self.doing)}" if self.doing else ""
+        return f"{self.words}{doing} ({duration(monotonic() - self.since)})"
+
+
+class Waiting(Vertical):
+    """A line while something is waited for, sentences where it failed; else no line at all."""
+
+    DEFAULT_CSS = "Waiting { height: auto; }"
+
+    def compose(self) -> ComposeResult:
+        yield Rows(id="busy")
+        yield Rows(id="trouble")
+
+    def tell(self, busy: Busy | None, trouble: str, width: int) -> None:
+        line, why = self.query_one("#busy", Rows), self.query_one("#trouble", Rows)
+        line.display, why.display = busy is not None, bool(trouble)
+        self.display = line.display or why.display
+        line.show([((f" … {busy.text}", "accent"),)] if busy is not None else [])
+        said = [words for part in trouble.splitlines() for words in wrapped(part, width - 4)]
+        why.styles.height = max(1, len(said))
+        why.show([((f" {' ' if i else '!'} {words}", "bad"),) for i, words in enumerate(said)])
