@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +10,18 @@ import pexpect
 import pyte
 from driving import COMMAND, Workbench
 
-PATIENCE_S = 60
+PATIENCE_S = 180
 """After this the expected text is not coming; tests wait for text, never for time."""
+
+
+VALUE_AT = 15
+"""Columns from the start of a form's label to its value."""
+
+
+def _place(label: str, line: str) -> int | None:
+    """Where a form's line begins with that label, inside a dialog's frame or not."""
+    found = re.match(rf"[ │]*(?={re.escape(label)} )", line)
+    return found.end() if found else None
 
 
 class Terminal:
@@ -44,6 +55,17 @@ class Terminal:
     @property
     def text(self) -> str:
         return "\n".join(self.lines)
+
+    def edits(self, label: str) -> bool:
+        """Whether the value beside that label has the keys: its background is unlike the others."""
+        found = [
+            (y, at) for y, line in enumerate(self.lines) if (at := _place(label, line)) is not None
+        ]
+        if not found:
+            return False
+        y, at = found[0]
+        column = [self._screen.buffer[row][at + VALUE_AT].bg for row in range(self._screen.lines)]
+        return column.count(column[y]) == 1
 
     def press(self, *keys: str) -> None:
         for key in keys:

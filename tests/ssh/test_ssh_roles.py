@@ -22,6 +22,7 @@ from workbench.domain.messages import (
     ContinueRun,
     Done,
     EngineStatus,
+    ExportRecommendation,
     ExportSession,
     GetStatus,
     Hello,
@@ -37,6 +38,7 @@ from workbench.domain.messages import (
     StopRun,
     ViewSession,
 )
+from workbench.domain.questions import VerifyRecommendation
 from workbench.engine.core import Engine
 from workbench.engine.process import serving
 from workbench.engine.wheels import Wheels
@@ -74,6 +76,8 @@ async def over_ssh(engine: Engine, name: str, role: Role = "operator") -> Socket
         AskWheel("s"),
         StopEngine(),
         ExportSession("demo-real", "csv"),
+        ExportRecommendation("demo-real", "r1", "helm"),
+        VerifyRecommendation("demo-real", "r1"),
     ],
     ids=lambda request: type(request).__name__,
 )
