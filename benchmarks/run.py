@@ -180,6 +180,23 @@ def ssh_figures() -> list[Figure]:
     ]
 
 
+def replay_figures() -> list[Figure]:
+    """A session of a million samples, replayed in a real terminal; making it takes minutes."""
+    done = subprocess.run(
+        [sys.executable, FOLDER / "replay_speed.py"],
+        env=os.environ | {"PYTHONPATH": str(FOLDER.parent / "tests")},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    measured = json.loads(done.stdout)
+    return [
+        Figure("replay of 1,000,000 samples opens", measured["open_s"], 1.0, "s"),
+        Figure("it goes to another place", measured["seek_ms"], 200, "ms"),
+        Figure("memory of its screen", measured["memory_mb"], 120, "MB"),
+    ]
+
+
 def docker_answers() -> bool:
     return subprocess.run(["docker", "version"], capture_output=True, check=False).returncode == 0
 
@@ -198,6 +215,7 @@ def measure_all(times: int) -> list[Figure]:
             "MB",
         ),
     ]
+    figures += replay_figures()
     if shutil.which("ssh"):
         figures += ssh_figures()
     if shutil.which("docker") and docker_answers():
