@@ -34,7 +34,7 @@ from statistics import median
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign
 from workbench.domain.samples import Sample
-from workbench.engine.advice import judge_drives, terms
+from workbench.engine.learning.advice import judge_drives, terms
 from workbench.labs.base import LabSettings
 from workbench.labs.recorded.recording import read_recording
 from workbench.labs.simulated import SimulatedLab

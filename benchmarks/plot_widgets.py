@@ -26,7 +26,7 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 
 CANDIDATES = {
-    "own canvas": ("workbench.tui.plot", "workbench"),
+    "own canvas": ("workbench.tui.plots.plot", "workbench"),
     "textual-plot": ("textual_plot", "textual_plot"),
     "textual-plotext": ("textual_plotext", "textual_plotext"),
 }
@@ -52,8 +52,8 @@ def samples(count: int) -> list[tuple[float, float, float, float, bool]]:
 
 
 def own() -> tuple[Widget, Callable[[int], None]]:
-    from workbench.tui.figure import Asked, Figure, Fit, Limit, Line, Mark
-    from workbench.tui.plot import ProfilePlot
+    from workbench.tui.plots.figure import Asked, Figure, Fit, Limit, Line, Mark
+    from workbench.tui.plots.plot import ProfilePlot
 
     plot = ProfilePlot(glyphs="braille")
     turn = iter(range(10**6))

@@ -6,15 +6,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from workbench.tui.actions import ACTIONS, PLACE_TITLES, Action
-from workbench.tui.catalogue import SCREENS
-from workbench.tui.keymap import preset_actions
+from workbench.tui.commands.actions import ACTIONS, PLACE_TITLES, Action
+from workbench.tui.commands.catalogue import SCREENS
+from workbench.tui.commands.keymap import preset_actions
 
 PAGE = Path(__file__).parents[1] / "docs" / "keys.md"
 
 HEAD = """# Keys
 
-<!-- Written by scripts/keys_page.py from workbench/tui/actions.py. Do not edit. -->
+<!-- Written by scripts/keys_page.py from workbench/tui/commands/actions.py. Do not edit. -->
 
 `?` on any screen lists the keys in force there, `:` or `^p` searches everything that can be done
 now. Every key can be bound anew in `keys.toml`, by the id of its action; `i` on any screen says

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from workbench.cli.context import settings, started_client
 from workbench.domain.messages import RunCampaign, StopRun
-from workbench.tui import headless, picture
+from workbench.tui import headless
 from workbench.tui.app import WorkbenchApp
+from workbench.tui.plots import picture
 from workbench.tui.watch import Watch
 
 PATIENCE_S = 120.0

@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 from session_making import EPOCH, campaign, created, facts
 
 from workbench.domain.events import SessionCreated
-from workbench.engine.pool import Pool
+from workbench.engine.learning.pool import Pool
 from workbench.paths import Workspace
 from workbench.store.session_file import SessionFile
 

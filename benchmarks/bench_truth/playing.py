@@ -12,8 +12,8 @@ from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
-from workbench.engine.advice import Advice, Question, advise, space_of
-from workbench.engine.measurement import Bench
+from workbench.engine.learning.advice import Advice, Question, advise, space_of
+from workbench.engine.runs.measurement import Bench
 from workbench.labs.base import LabSettings
 from workbench.labs.simulated import SimulatedLab, SimulationOptions
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor

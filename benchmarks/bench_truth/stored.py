@@ -17,7 +17,7 @@ import msgspec
 import workbench
 from workbench.domain.samples import Sample
 
-CODE = ("labs/simulated", "queues", "measuring", "sampling", "models", "engine/advice.py")
+CODE = ("labs/simulated", "queues", "measuring", "sampling", "models", "engine/learning/advice.py")
 """What decides which samples are taken, beside the families. Rules of breakpoints are left out:
 they are what stored samples are scored with again."""
 LEFT_OUT = "breakpoints"

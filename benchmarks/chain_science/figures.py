@@ -29,8 +29,8 @@ from workbench.chains.trend import trained
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.parameters import Configuration
 from workbench.domain.retraining import ChainComparison, ConfigurationScore
-from workbench.engine.chain_models import factory_of
-from workbench.engine.scoring import row_of, table_for
+from workbench.engine.answers.chain_models import factory_of
+from workbench.engine.learning.scoring import row_of, table_for
 from workbench.models.base import Floats
 from workbench.models.estimator import one_thread
 from workbench.models.forecast import Forecaster, Points

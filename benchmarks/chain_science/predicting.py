@@ -24,10 +24,10 @@ from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
-from workbench.engine.chain_models import factory_of, method_named, usual_method
-from workbench.engine.parts import useful_kpis
-from workbench.engine.refitting import fitted
-from workbench.engine.scoring import FEW_SAMPLES, row_of, short_list, table_for
+from workbench.engine.answers.chain_models import factory_of, method_named, usual_method
+from workbench.engine.answers.parts import useful_kpis
+from workbench.engine.learning.refitting import fitted
+from workbench.engine.learning.scoring import FEW_SAMPLES, row_of, short_list, table_for
 from workbench.models.base import Floats
 from workbench.models.crossvalidation import best_of
 from workbench.models.estimator import one_thread

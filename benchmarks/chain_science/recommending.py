@@ -24,7 +24,7 @@ from workbench.domain.errors import DataError, WorkbenchError
 from workbench.domain.parameters import Configuration, Sla
 from workbench.domain.recommendations import Deployment
 from workbench.domain.retraining import Decision, ModelVersion
-from workbench.engine.chain_models import Accepted, in_force, method_named, usual_method
+from workbench.engine.answers.chain_models import Accepted, in_force, method_named, usual_method
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.truth import Truth
 from workbench.sla.costs import VcpuHours, allowed

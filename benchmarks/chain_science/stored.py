@@ -15,9 +15,9 @@ import workbench
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".cache" / "bench-chains"
-LAB = ("labs/simulated", "queues", "measuring", "sampling", "engine/measurement.py")
+LAB = ("labs/simulated", "queues", "measuring", "sampling", "engine/runs/measurement.py")
 """What decides a sample of the simulated lab."""
-MODELS = ("chains", "models", "engine/chain_models.py", "engine/refitting.py")
+MODELS = ("chains", "models", "engine/answers/chain_models.py", "engine/learning/refitting.py")
 """And what is made of samples."""
 SLA = (*MODELS, "sla")
 

@@ -1,7 +1,7 @@
 """Paper A's Table 3 on the recordings: every model on every target, cross-validated.
 
 The figures are those that `workbench models SESSION` prints: the table, the folds and the scores
-are made by the same functions of `engine/scoring.py`.
+are made by the same functions of `engine/learning/scoring.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 from science import judging, recordings, tables
 from science.stored import Store, digest
 from workbench.domain.events import SessionCreated
-from workbench.engine.scoring import row_of, table_for
+from workbench.engine.learning.scoring import row_of, table_for
 from workbench.store.recordings import read_whole
 
 KPIS = ("p95_ms", "mean_ms")

@@ -31,7 +31,7 @@ from workbench.domain.parameters import Configuration, PrimaryWorkload
 from workbench.domain.retraining import Proposal
 from workbench.domain.samples import Estimate, Sample, Usage
 from workbench.domain.topology import Series, Vnf
-from workbench.engine.chain_models import cpu_scales, of_several
+from workbench.engine.answers.chain_models import cpu_scales, of_several
 
 A, B = named("a", "b")
 LINE = Series((A, B))

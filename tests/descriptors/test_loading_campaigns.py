@@ -14,7 +14,7 @@ from workbench.domain.codec import from_plain, to_plain
 from workbench.domain.errors import DescriptorError, UsageError
 from workbench.domain.parameters import LoadModel
 from workbench.domain.topology import Parallel, Series, Vnf
-from workbench.engine.fitting import fit
+from workbench.engine.runs.fitting import fit
 from workbench.paths import Workspace
 
 SMALL = """\

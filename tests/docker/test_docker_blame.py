@@ -29,7 +29,7 @@ from workbench.domain.lab import BypassCurve
 from workbench.domain.parameters import LoadModel, OperatingPoint
 from workbench.domain.samples import Sample
 from workbench.domain.topology import VnfTemplate
-from workbench.engine.bypass import point_of
+from workbench.engine.runs.bypass import point_of
 from workbench.measuring.judging import Terms, judge
 from workbench.measuring.records import Drive
 

@@ -15,8 +15,8 @@ import pytest_asyncio
 from modelling_session import InlinePool
 
 from workbench.engine.core import Engine
-from workbench.engine.library import Library
 from workbench.engine.process import serving
+from workbench.engine.sessions.library import Library
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
 

@@ -26,9 +26,10 @@ from workbench.domain import codec
 from workbench.domain.errors import UsageError
 from workbench.domain.parameters import Configuration
 from workbench.domain.questions import ChainCharted, ChartChain
-from workbench.engine import chain_charting, scoring
-from workbench.engine.chain_charting import chart_chain
-from workbench.engine.library import Library
+from workbench.engine.answers import chain_charting
+from workbench.engine.answers.chain_charting import chart_chain
+from workbench.engine.learning import scoring
+from workbench.engine.sessions.library import Library
 from workbench.paths import Workspace
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -33,12 +33,13 @@ from workbench.domain.errors import OutsideProfile, PluginUnknown, UsageError
 from workbench.domain.lab import HostNoise
 from workbench.domain.questions import CompareChain, PredictChain
 from workbench.domain.topology import Target, Vnf
-from workbench.engine import predicting, scoring
-from workbench.engine.chain_comparing import compare_chain, floor_of
-from workbench.engine.composing import terms_of
-from workbench.engine.library import Library
-from workbench.engine.parts import profiles_for
-from workbench.engine.predicting import predict_chain
+from workbench.engine.answers import predicting
+from workbench.engine.answers.chain_comparing import compare_chain, floor_of
+from workbench.engine.answers.composing import terms_of
+from workbench.engine.answers.parts import profiles_for
+from workbench.engine.answers.predicting import predict_chain
+from workbench.engine.learning import scoring
+from workbench.engine.sessions.library import Library
 from workbench.measuring import contrast
 from workbench.paths import Workspace
 

@@ -9,7 +9,7 @@ from session_making import campaign, created, measurement
 
 from workbench.domain.profiles import Difference
 from workbench.domain.samples import Estimate, Sample
-from workbench.engine.comparing import Evidence, contrasted
+from workbench.engine.answers.comparing import Evidence, contrasted
 
 CONFIGURATION = campaign().configurations(campaign().targets[0])[0]
 

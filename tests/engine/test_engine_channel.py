@@ -12,7 +12,7 @@ from session_making import EPOCH, created
 
 from workbench.domain.errors import SessionError
 from workbench.domain.events import Event, Noted, Tick, UsageTick
-from workbench.engine.channel import QUEUE, Channel, Following
+from workbench.engine.sessions.channel import QUEUE, Channel, Following
 from workbench.store.session_file import SessionFile
 
 

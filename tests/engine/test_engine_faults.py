@@ -29,8 +29,8 @@ from workbench.domain.messages import (
     StopRun,
 )
 from workbench.domain.parameters import Configuration
-from workbench.engine.host_lock import FileLock, Holder
-from workbench.engine.visits import NO_BYPASS
+from workbench.engine.runs.host_lock import FileLock, Holder
+from workbench.engine.runs.visits import NO_BYPASS
 from workbench.link.socket import SocketClient
 from workbench.paths import measuring_lock
 

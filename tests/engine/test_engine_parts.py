@@ -16,12 +16,12 @@ from workbench.domain.errors import DataError, EngineError, LabError
 from workbench.domain.lab import BypassPoint
 from workbench.domain.parameters import LoadModel, PrimaryWorkload
 from workbench.domain.samples import Estimate, Finding
-from workbench.engine import bypass, doctor
-from workbench.engine.faults import Faults
-from workbench.engine.host_lock import FileLock, Holder
-from workbench.engine.planning import ladder, make_plan
-from workbench.engine.pool import NICE, Pool
-from workbench.engine.progress import besides_s
+from workbench.engine.learning.pool import NICE, Pool
+from workbench.engine.runs import bypass, doctor
+from workbench.engine.runs.faults import Faults
+from workbench.engine.runs.host_lock import FileLock, Holder
+from workbench.engine.runs.planning import ladder, make_plan
+from workbench.engine.runs.progress import besides_s
 from workbench.labs.base import LabCosts
 from workbench.paths import Workspace
 

@@ -71,7 +71,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.samples import Sample
 from workbench.domain.sessions import Plan
 from workbench.engine.core import Engine
-from workbench.engine.progress import besides_s
+from workbench.engine.runs.progress import besides_s
 from workbench.labs.base import LabSettings
 from workbench.labs.simulated import SimulatedLab
 from workbench.link.local import LocalClient

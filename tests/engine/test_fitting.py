@@ -12,8 +12,8 @@ from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import UsageError
 from workbench.domain.parameters import Parameter
-from workbench.engine.fitting import FEWEST_LOADS, fit
-from workbench.engine.planning import make_plan
+from workbench.engine.runs.fitting import FEWEST_LOADS, fit
+from workbench.engine.runs.planning import make_plan
 from workbench.labs.base import LabCosts
 from workbench.paths import Workspace
 

@@ -11,10 +11,10 @@ from session_making import campaign
 from workbench import plugins
 from workbench.domain.campaign import SamplingPlan
 from workbench.domain.parameters import LoadModel, PrimaryWorkload
-from workbench.engine import foretelling
-from workbench.engine.advice import space_of
-from workbench.engine.foretelling import cost_of, stand_in
-from workbench.engine.planning import make_plan
+from workbench.engine.learning.advice import space_of
+from workbench.engine.runs import foretelling
+from workbench.engine.runs.foretelling import cost_of, stand_in
+from workbench.engine.runs.planning import make_plan
 from workbench.labs.base import LabCosts
 from workbench.models.selection import stated
 from workbench.sampling.base import Ask

@@ -31,8 +31,8 @@ from workbench.domain.messages import (
     Viewed,
     ViewSession,
 )
-from workbench.engine import noises
 from workbench.engine.core import Engine
+from workbench.engine.runs import noises
 from workbench.link.socket import SocketClient
 from workbench.paths import noise_folder
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from session_making import created
 
-from workbench.engine.hosts import elsewhere
+from workbench.engine.answers.hosts import elsewhere
 from workbench.probes.host import read_cpu_model
 
 

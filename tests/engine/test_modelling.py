@@ -20,11 +20,11 @@ from workbench.domain.profiles import ModelScore, TargetModel
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import ScoreModels
 from workbench.domain.samples import Estimate
-from workbench.engine import modelling, scoring
-from workbench.engine.library import Library
-from workbench.engine.modelling import model_of, score
-from workbench.engine.refitting import StoredModel, fit_to_all, load
-from workbench.engine.scoring import all_methods, row_of, short_list, table_for
+from workbench.engine.learning import modelling, scoring
+from workbench.engine.learning.modelling import model_of, score
+from workbench.engine.learning.refitting import StoredModel, fit_to_all, load
+from workbench.engine.learning.scoring import all_methods, row_of, short_list, table_for
+from workbench.engine.sessions.library import Library
 from workbench.models.forecast import Points
 from workbench.paths import Workspace
 from workbench.store.session_file import SessionFile

@@ -11,8 +11,8 @@ from modelling_session import SESSION, TARGET, first, write_session
 from workbench.domain.events import InfluenceMeasured, TargetModelled
 from workbench.domain.messages import Viewed, ViewSession
 from workbench.domain.questions import ModelsScored, ScoreModels
-from workbench.engine import scoring
 from workbench.engine.core import Engine
+from workbench.engine.learning import scoring
 from workbench.link.socket import SocketClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -12,7 +12,7 @@ from engine_watching import SMALL, Watched, stored_samples
 from workbench import plugins
 from workbench.domain.events import Noted
 from workbench.domain.messages import RunCampaign
-from workbench.engine import advisor
+from workbench.engine.learning import advisor
 from workbench.link.socket import SocketClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -28,10 +28,10 @@ from workbench.domain.messages import RunCampaign, Viewed, ViewSession
 from workbench.domain.parameters import Configuration, Sla
 from workbench.domain.questions import Recommend, Recommended, VerifyRecommendation
 from workbench.domain.samples import Estimate, Finding, Sample
+from workbench.engine.answers.proving_steps import verdict
+from workbench.engine.answers.recommending import recommend, verify
 from workbench.engine.core import Engine
-from workbench.engine.library import Library
-from workbench.engine.proving_steps import verdict
-from workbench.engine.recommending import recommend, verify
+from workbench.engine.sessions.library import Library
 from workbench.exports.bundle import export_bundle
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace

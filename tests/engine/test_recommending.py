@@ -39,11 +39,11 @@ from workbench.domain.handing_on import PreviewRecommendation
 from workbench.domain.messages import ExportRecommendation
 from workbench.domain.questions import Recommend
 from workbench.domain.topology import Parallel, Series, Target, Vnf
-from workbench.engine import handing_on, judging, recommending
-from workbench.engine.chain_models import Accepted, InForce
-from workbench.engine.handing_on import export_recommendation, options, preview
-from workbench.engine.library import Library
-from workbench.engine.recommending import balancers_of, recommend
+from workbench.engine.answers import handing_on, judging, recommending
+from workbench.engine.answers.chain_models import Accepted, InForce
+from workbench.engine.answers.handing_on import export_recommendation, options, preview
+from workbench.engine.answers.recommending import balancers_of, recommend
+from workbench.engine.sessions.library import Library
 from workbench.exports.bundle import export_bundle
 from workbench.models.forecast import Forecast, Forecaster, Points
 from workbench.paths import Workspace

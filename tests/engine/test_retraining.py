@@ -37,9 +37,9 @@ from workbench.domain.questions import (
     RollBackModel,
 )
 from workbench.domain.samples import Estimate, Sample
-from workbench.engine.chain_models import InForce, chain_forecaster, forecaster_of
+from workbench.engine.answers.chain_models import InForce, chain_forecaster, forecaster_of
+from workbench.engine.answers.retraining import Lab, retrain
 from workbench.engine.core import Engine
-from workbench.engine.retraining import Lab, retrain
 from workbench.link.socket import SocketClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

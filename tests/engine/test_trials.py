@@ -40,7 +40,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Parallel, Series, Target, Vnf
 from workbench.engine.core import Engine
-from workbench.engine.scoring import material
+from workbench.engine.learning.scoring import material
 from workbench.labs.simulated import SimulatedLab
 from workbench.link.socket import SocketClient
 

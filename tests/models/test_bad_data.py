@@ -16,7 +16,7 @@ from workbench import plugins
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, LoadModel
 from workbench.domain.samples import Estimate, Sample
-from workbench.engine.scoring import row_of, table_for
+from workbench.engine.learning.scoring import row_of, table_for
 from workbench.models.table import Table
 
 MODELS = plugins.names("models")

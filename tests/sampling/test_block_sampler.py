@@ -12,7 +12,7 @@ from synthetic_function import CLIENTS, LATENCY_SLA, OPEN, TARGET, make_sample
 
 from workbench.domain.campaign import SamplingPlan
 from workbench.domain.parameters import LoadModel, PrimaryWorkload
-from workbench.engine.planning import blocks
+from workbench.engine.runs.planning import blocks
 from workbench.models.breakpoints import find_breakpoints
 from workbench.models.interpolation import LogInterpolation
 from workbench.sampling.base import Sampler, Space

@@ -26,7 +26,7 @@ from workbench.domain.messages import (
 from workbench.domain.sessions import Plan, PlannedConfiguration, SamplerCost
 from workbench.engine.drafts import Drafts
 from workbench.paths import Workspace
-from workbench.tui.screens.grid import GridScreen
+from workbench.tui.screens.campaign.grid import GridScreen
 
 SAMPLERS = ("bisection", "blocks", "heuristic", "pooled", "uniform")
 SAMPLE_S = 6.0

@@ -10,9 +10,9 @@ import pytest
 from fake_link import FakeClient, opened, redrawn, screen_text, story, toasts, until
 
 from workbench.domain.events import RunPaused
-from workbench.tui.actions import ACTIONS, PLACES, in_places
 from workbench.tui.app import WorkbenchApp
-from workbench.tui.catalogue import SCREENS
+from workbench.tui.commands.actions import ACTIONS, PLACES, in_places
+from workbench.tui.commands.catalogue import SCREENS
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialogs import HelpScreen
 

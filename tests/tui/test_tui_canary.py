@@ -32,7 +32,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.questions import DecideProposal, PlanCanary, RetrainChain, RollBackModel
 from workbench.domain.retraining import CanaryEnding
 from workbench.tui import typed
-from workbench.tui.screens.canary_form import CanaryForm
+from workbench.tui.screens.canary.canary_form import CanaryForm
 
 SIZES = [(80, 24), (160, 50)]
 GUARDED = [

@@ -15,7 +15,7 @@ from workbench.domain.errors import EngineError
 from workbench.domain.messages import Failed, Reply, Request
 from workbench.link.local import LocalClient
 from workbench.tui import editor
-from workbench.tui.screens.choosing import PaletteScreen
+from workbench.tui.screens.chain.choosing import PaletteScreen
 from workbench.tui.screens.dialogs import ChoiceScreen, ConfirmScreen, NameScreen
 
 SIZES = [(80, 24), (160, 50)]

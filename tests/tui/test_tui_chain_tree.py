@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.tui import chain_rows
-from workbench.tui.chain_drawing import drawing, window
-from workbench.tui.chain_tree import (
+from workbench.tui.screens.chain import chain_rows
+from workbench.tui.screens.chain.chain_drawing import drawing, window
+from workbench.tui.screens.chain.chain_tree import (
     Group,
     Leaf,
     Tree,

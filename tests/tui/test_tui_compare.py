@@ -21,7 +21,7 @@ from workbench.domain.errors import UsageError
 from workbench.domain.messages import CompareSessions
 from workbench.domain.questions import ChartChain, CompareChain
 from workbench.tui import headless
-from workbench.tui.screens.compare import CompareScreen
+from workbench.tui.screens.compare.compare import CompareScreen
 from workbench.tui.screens.dialogs import HelpScreen
 from workbench.tui.widgets.listing import Listing
 

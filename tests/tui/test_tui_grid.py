@@ -18,9 +18,9 @@ from workbench.domain.errors import UsageError
 from workbench.domain.events import SessionCreated
 from workbench.domain.messages import RunCampaign
 from workbench.domain.sessions import DescriptorText
+from workbench.tui.screens.campaign.grid import GridScreen
 from workbench.tui.screens.dialogs import ConfirmScreen
-from workbench.tui.screens.grid import GridScreen
-from workbench.tui.screens.live import LiveScreen
+from workbench.tui.screens.live.live import LiveScreen
 
 
 def screen_of(pilot: Pilot[Any]) -> GridScreen:

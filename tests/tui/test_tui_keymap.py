@@ -11,8 +11,8 @@ import pytest
 from driving import REPOSITORY
 from fake_link import FakeClient, opened, screen_text, toasts
 
-from workbench.tui.actions import ACTIONS
-from workbench.tui.keymap import Keymap, keymap_of, load, meet, preset_actions
+from workbench.tui.commands.actions import ACTIONS
+from workbench.tui.commands.keymap import Keymap, keymap_of, load, meet, preset_actions
 from workbench.tui.places import Files
 
 

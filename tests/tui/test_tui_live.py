@@ -33,8 +33,8 @@ from workbench.domain.messages import (
 from workbench.domain.parameters import OperatingPoint
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.screens.dialogs import ConfirmScreen, HelpScreen, MessageScreen
-from workbench.tui.screens.live import LiveScreen
-from workbench.tui.screens.sessions import SessionsScreen
+from workbench.tui.screens.live.live import LiveScreen
+from workbench.tui.screens.sessions.sessions import SessionsScreen
 
 SIZES = [(60, 18), (80, 24), (120, 34), (160, 50)]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from fake_link import FakeClient, opened, redrawn, screen_text, story, until
 
-from workbench.tui.overview import multiples, overview, sparkline
 from workbench.tui.present import Choice, Shown
+from workbench.tui.screens.live.overview import multiples, overview, sparkline
 
 TARGETS = ("haproxy 25 %", "tinyproxy 50 %", "haproxy-tinyproxy 25+50 %", "tinyproxy-haproxy 50+25")
 

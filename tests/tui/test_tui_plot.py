@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.tui.canvas import GLYPHS, Axis
-from workbench.tui.figure import Asked, Figure, Fit, Limit, Line, Mark, Stretch, draw
+from workbench.tui.plots.canvas import GLYPHS, Axis
+from workbench.tui.plots.figure import Asked, Figure, Fit, Limit, Line, Mark, Stretch, draw
 
 WLS = tuple(10 * 160 ** (i / 99) for i in range(100))
 MEAN = tuple(2 + (wl / 400) ** 3 for wl in WLS)

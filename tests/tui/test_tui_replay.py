@@ -23,9 +23,9 @@ from workbench.domain.errors import UsageError
 from workbench.domain.events import RunPaused, SampleTaken
 from workbench.domain.projection import SessionView
 from workbench.domain.timeline import FindMoment, TimeLine
-from workbench.tui.replay import Replay
-from workbench.tui.screens.live import LiveScreen
-from workbench.tui.seeking import place_of
+from workbench.tui.replaying.replay import Replay
+from workbench.tui.replaying.seeking import place_of
+from workbench.tui.screens.live.live import LiveScreen
 
 SLOW = 0.1
 

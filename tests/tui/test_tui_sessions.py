@@ -11,9 +11,9 @@ from textual.pilot import Pilot
 from workbench.domain.errors import EngineError
 from workbench.domain.messages import PlanCampaign, ResumeSession, RunCampaign
 from workbench.tui.app import WorkbenchApp
-from workbench.tui.screens.launch import LaunchScreen
-from workbench.tui.screens.live import LiveScreen
-from workbench.tui.screens.sessions import SessionsScreen
+from workbench.tui.screens.live.live import LiveScreen
+from workbench.tui.screens.sessions.launch import LaunchScreen
+from workbench.tui.screens.sessions.sessions import SessionsScreen
 
 
 @asynccontextmanager

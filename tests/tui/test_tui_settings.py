@@ -16,9 +16,14 @@ from workbench.descriptors.loading import list_campaigns
 from workbench.descriptors.palette import palette
 from workbench.domain.drafts import Palette
 from workbench.domain.errors import Mistake
-from workbench.tui.allocation_settings import EVERY, allocation, combination, functions
-from workbench.tui.campaign_settings import LOADS, campaign_settings
-from workbench.tui.settings import Setting, placed, scalar, scalars
+from workbench.tui.screens.campaign.allocation_settings import (
+    EVERY,
+    allocation,
+    combination,
+    functions,
+)
+from workbench.tui.screens.campaign.campaign_settings import LOADS, campaign_settings
+from workbench.tui.screens.campaign.settings import Setting, placed, scalar, scalars
 
 WORKSPACE = paths.Workspace(Path("/nowhere"))
 CAMPAIGNS = [choice.name for choice in list_campaigns(WORKSPACE)]

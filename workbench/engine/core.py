@@ -27,22 +27,24 @@ from workbench.domain.housekeeping import HousekeepingCommand
 from workbench.domain.messages import Hello, Reply, Request
 from workbench.domain.questions import Question
 from workbench.domain.samples import TrialPurpose
-from workbench.engine import curating, housekeeping, queries
 from workbench.engine.admission import Admission
-from workbench.engine.asking import Asking
-from workbench.engine.channel import Channel, Following
+from workbench.engine.answers import queries
+from workbench.engine.answers.asking import Asking
 from workbench.engine.drafts import Drafts
-from workbench.engine.host_lock import FileLock, own
-from workbench.engine.host_measuring import HostMeasuring
 from workbench.engine.lag import LagMonitor
-from workbench.engine.library import Library
-from workbench.engine.pool import Pool
-from workbench.engine.profiling import Order
-from workbench.engine.run import Run
-from workbench.engine.starting import Ready, Starting
-from workbench.engine.strays import reap_strays
-from workbench.engine.trials import Trials
-from workbench.engine.turn import Turn
+from workbench.engine.learning.pool import Pool
+from workbench.engine.runs import curating
+from workbench.engine.runs.host_lock import FileLock, own
+from workbench.engine.runs.host_measuring import HostMeasuring
+from workbench.engine.runs.profiling import Order
+from workbench.engine.runs.run import Run
+from workbench.engine.runs.starting import Ready, Starting
+from workbench.engine.runs.strays import reap_strays
+from workbench.engine.runs.trials import Trials
+from workbench.engine.runs.turn import Turn
+from workbench.engine.sessions import housekeeping
+from workbench.engine.sessions.channel import Channel, Following
+from workbench.engine.sessions.library import Library
 from workbench.engine.wheels import Wheels
 from workbench.log import logger, open_log
 from workbench.paths import Workspace, measuring_lock

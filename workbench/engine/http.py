@@ -17,8 +17,8 @@ from workbench.domain.errors import EngineError, UsageError
 from workbench.domain.events import Progress, UsageTick
 
 if TYPE_CHECKING:
-    from workbench.engine.channel import Channel
     from workbench.engine.core import Engine
+    from workbench.engine.sessions.channel import Channel
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

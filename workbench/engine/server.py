@@ -20,8 +20,8 @@ from workbench.domain.lines import (
     refuse_other_protocol,
 )
 from workbench.domain.messages import PROTOCOL_VERSION, Hello, Reply, Request
-from workbench.engine.channel import Following
 from workbench.engine.core import Engine
+from workbench.engine.sessions.channel import Following
 from workbench.engine.wheels import person
 from workbench.log import logger
 

@@ -20,19 +20,20 @@ from workbench.domain.errors import WorkbenchError
 from workbench.domain.messages import Done, Request, ResumeSession, RunCampaign
 from workbench.domain.sessions import SessionSummary
 from workbench.link.client import Client
-from workbench.tui import keymap, picture
-from workbench.tui.actions import in_places
-from workbench.tui.catalogue import SCREENS, entry
+from workbench.tui.commands import keymap
+from workbench.tui.commands.actions import in_places
+from workbench.tui.commands.catalogue import SCREENS, entry
+from workbench.tui.commands.jump import JumpScreen
+from workbench.tui.commands.palette import ActionProvider
 from workbench.tui.draft import Draft
-from workbench.tui.jump import JumpScreen
 from workbench.tui.memory import Memory
-from workbench.tui.palette import ActionProvider
 from workbench.tui.places import Files, places_text
-from workbench.tui.plot import ProfilePlot
-from workbench.tui.replay import Replay
+from workbench.tui.plots import picture
+from workbench.tui.plots.plot import ProfilePlot
+from workbench.tui.replaying.replay import Replay
 from workbench.tui.screens.base import WorkbenchScreen, bind
 from workbench.tui.screens.dialogs import HelpScreen, MessageScreen
-from workbench.tui.screens.sessions import SessionsScreen
+from workbench.tui.screens.sessions.sessions import SessionsScreen
 from workbench.tui.text import plain, plain_lines
 from workbench.tui.theme import THEMES, fitting
 from workbench.tui.tour import Tour

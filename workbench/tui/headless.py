@@ -9,10 +9,10 @@ from textual.pilot import Pilot
 
 from workbench.domain.errors import EngineError, UsageError
 from workbench.link.client import Client
-from workbench.tui import picture
 from workbench.tui.app import WorkbenchApp
-from workbench.tui.catalogue import SCREENS
-from workbench.tui.plot import ProfilePlot
+from workbench.tui.commands.catalogue import SCREENS
+from workbench.tui.plots import picture
+from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.screens.base import SMALLEST, WorkbenchScreen
 from workbench.tui.theme import THEMES
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.messages import EngineStatus, GetStatus
-from workbench.tui.plot import GLYPHS_VARIABLE, terminal_glyphs
+from workbench.tui.plots.plot import GLYPHS_VARIABLE, terminal_glyphs
 
 if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp

@@ -9,7 +9,7 @@ from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import ConfigurationView, LogLine, SamplePoint, SessionView
 from workbench.domain.samples import Usage
 from workbench.tui import text
-from workbench.tui.figure import Asked, Figure, Fit, Limit, Line, Mark
+from workbench.tui.plots.figure import Asked, Figure, Fit, Limit, Line, Mark
 from workbench.tui.sample_rows import within
 from workbench.tui.widgets.rows import Look, Row, Span, fit, spread
 

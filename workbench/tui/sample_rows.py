@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from workbench.domain.curation import SampleDetail
 from workbench.domain.projection import SamplePoint
-from workbench.tui.figure import Figure
+from workbench.tui.plots.figure import Figure
 from workbench.tui.text import clock, estimate, kpi_name, number, percent, plain, plain_lines
 
 CLOSER = 0.5

@@ -16,7 +16,7 @@ from workbench.domain.messages import ResumeSession, Role, RunAccepted, RunCampa
 from workbench.domain.projection import SessionView
 from workbench.link.client import Client
 from workbench.tui.present import Choice, Shown
-from workbench.tui.replay import Replay
+from workbench.tui.replaying.replay import Replay
 from workbench.tui.text import plain
 
 BURST = 200

@@ -11,7 +11,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
-from workbench.tui.actions import PLACE_TITLES, Action
+from workbench.tui.commands.actions import PLACE_TITLES, Action
 from workbench.tui.text import plain, wrapped
 
 

@@ -30,7 +30,7 @@ from workbench.tui import editor
 from workbench.tui.draft import Draft
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialogs import ChoiceScreen, ConfirmScreen, NameScreen
-from workbench.tui.screens.launch import LaunchScreen
+from workbench.tui.screens.sessions.launch import LaunchScreen
 from workbench.tui.text import day, plain
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Row, Rows, Span

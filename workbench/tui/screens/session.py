@@ -24,16 +24,16 @@ from workbench.domain.messages import (
 )
 from workbench.domain.timeline import FindMoment, Moment
 from workbench.tui import present
-from workbench.tui.actions import Action
-from workbench.tui.canvas import GLYPHS
-from workbench.tui.plot import terminal_glyphs
+from workbench.tui.commands.actions import Action
+from workbench.tui.plots.canvas import GLYPHS
+from workbench.tui.plots.plot import terminal_glyphs
 from workbench.tui.present import Choice, Shown
-from workbench.tui.replay import Replay
+from workbench.tui.replaying.replay import Replay
+from workbench.tui.replaying.seeking import HINT, place_of
+from workbench.tui.replaying.timeline_rows import timeline
 from workbench.tui.screens.base import WATCHED_PACE, WorkbenchScreen
 from workbench.tui.screens.dialogs import ConfirmScreen, NameScreen
-from workbench.tui.seeking import HINT, place_of
 from workbench.tui.text import clock, number, plain
-from workbench.tui.timeline_rows import timeline
 from workbench.tui.watch import RESUMABLE, Watch
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Rows

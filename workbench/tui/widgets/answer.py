@@ -10,9 +10,9 @@ from textual.containers import Vertical
 
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.recommendations import Recommendation, Trend
-from workbench.tui import recommend_rows as rows_of
-from workbench.tui import recommend_words as words_of
-from workbench.tui.plot import ProfilePlot
+from workbench.tui.plots.plot import ProfilePlot
+from workbench.tui.screens.recommend import recommend_rows as rows_of
+from workbench.tui.screens.recommend import recommend_words as words_of
 from workbench.tui.text import kpi_name, plain
 from workbench.tui.widgets.listing import Listing
 from workbench.tui.widgets.rows import Row, Rows

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.widgets import Static
 
-from workbench.tui.settings import Document, Setting
+from workbench.tui.screens.campaign.settings import Document, Setting
 from workbench.tui.text import plain
 from workbench.tui.widgets.field import Field, Form, Line
 

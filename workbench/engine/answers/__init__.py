@@ -1,0 +1,1 @@
+"""Questions about chains and sessions: predicted, compared, retrained, recommended, handed on."""

@@ -1,0 +1,210 @@
+"""What a canary is asked to do, read and refused before a model is made or the lab is opened."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from workbench.descriptors.allocation_text import parse_allocation
+from workbench.descriptors.sla_text import kpi_name, parse_sla
+from workbench.domain.campaign import Campaign, TargetPlan
+from workbench.domain.errors import SessionError, UsageError
+from workbench.domain.parameters import (
+    Configuration,
+    Parameter,
+    ParameterValue,
+    Sla,
+    grid,
+)
+from workbench.domain.projection import SessionView
+from workbench.domain.questions import CanaryPlanned, CompareChain, PlanCanary, RetrainChain
+from workbench.domain.retraining import CanaryPlan
+from workbench.engine.answers.canary_steps import plan_of
+from workbench.engine.answers.composing import Subject, subject_of
+from workbench.engine.answers.parts import chain_of
+from workbench.engine.learning.pool import Pool
+from workbench.engine.learning.scoring import patiently
+from workbench.engine.runs.starting import ENDED
+from workbench.engine.sessions.library import Library
+
+
+async def plan_canary(library: Library, pool: Pool, request: PlanCanary) -> CanaryPlanned:
+    """The loads of a canary and what they cost. Raises as `engine.retraining.retrain` does."""
+    canary = request.canary
+    await library.resumable(canary.session)
+    async with library.borrow(canary.session) as channel:
+        view = channel.snapshot()
+    if canary.steps:
+        must_have_ended(view)
+    wanted = wanted_of(view, canary)
+    campaign = campaign_of(view)
+    try:
+        chain = await asyncio.to_thread(chain_of, campaign, canary.chain, library.workspace)
+    except UsageError as error:
+        raise UsageError(error.what, where="--chain", remedy=error.remedy) from None
+    kpi = wanted.kpi or (wanted.sla.kpi if wanted.sla else campaign.kpi)
+    subject = await subject_of(library, CompareChain(canary.session, chain.name, kpi))
+    must_be_judged(subject, wanted.guards or ())
+    configuration, _ = deployed(subject, canary, wanted.sla)
+    cost = sample_s(subject)
+    plan = CanaryPlan(chain.name, configuration, ())
+    if canary.steps:
+        plan = await patiently(
+            pool,
+            plan_of,
+            canary,
+            chain.name,
+            subject.primary,
+            configuration,
+            wanted.sla,
+            wanted.guards,
+            cost,
+            view.seed,
+        )
+    primary, lab_s = subject.primary, len(plan.loads) * cost
+    return CanaryPlanned(plan, kpi, primary.name, primary.unit, lab_s, wanted.notes)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A request as far as it can be read without looking at samples; `kpi` is None if not named."""
+
+    kpi: str | None
+    sla: Sla | None
+    guards: tuple[Sla, ...] | None
+    notes: tuple[str, ...]
+
+
+def wanted_of(view: SessionView, request: RetrainChain) -> Wanted:
+    campaign = campaign_of(view)
+    primary = campaign.targets[0].primary.name
+    if not 0.0 < request.share <= 1.0:
+        raise UsageError(
+            f"is {request.share:g}, must be above 0 and at most 1",
+            where="--share",
+            remedy="Give one, such as 0.5",
+        )
+    if request.steps < 0:
+        raise UsageError(f"is {request.steps}, must not be below 0", where="--steps")
+    notes: list[str] = []
+    sla = _limit(request.sla, primary, "--sla") if request.sla else campaign.sla
+    if sla is not None and not request.sla:
+        notes.append(f"The SLA is the campaign's: {sla.text or f'{sla.kpi}<={sla.limit:g}'}.")
+    guards = tuple(_limit(text, primary, "--guard") for text in request.guards) or None
+    if sla is None and guards is None and request.steps:
+        notes.append("There is neither an SLA nor a guard: nothing stops the canary.")
+    kpi = kpi_of(request.kpi)
+    if kpi is None and request.sla and sla is not None:
+        kpi = sla.kpi
+    return Wanted(kpi, sla, guards, tuple(notes))
+
+
+def _limit(text: str, primary: str, where: str) -> Sla:
+    try:
+        return parse_sla(text, primary)
+    except UsageError as error:
+        raise UsageError(error.what, where=where, remedy=error.remedy) from None
+
+
+def kpi_of(name: str | None) -> str | None:
+    try:
+        return kpi_name(name) if name else None
+    except ValueError as error:
+        raise UsageError(str(error), where="--kpi") from None
+
+
+def must_be_judged(subject: Subject, guards: Sequence[Sla]) -> None:
+    """Raises `UsageError` where a guard limits what no sample of a function has stated: none of the
+    chain would count."""
+    for target in subject.targets:
+        stated = {kpi for s in subject.profiles.of(target.name) if s.valid for kpi in s.kpis}
+        for guard in guards:
+            if guard.kpi not in stated:
+                raise UsageError(
+                    f"limits {guard.kpi}, which no sample of {target.name} states",
+                    where="--guard",
+                    remedy=f"Choose one of: {', '.join(sorted(stated))}",
+                )
+
+
+def deployed(
+    subject: Subject, request: RetrainChain, sla: Sla | None
+) -> tuple[Configuration, tuple[TargetPlan, ...]]:
+    """Where the chain is measured, and a plan for it where the campaign has none.
+
+    The allocation that was asked for, else the largest of the campaign's: what a canary teaches
+    costs the fewest requests there.
+    """
+    from workbench.sla.profiled import within  # imports numpy
+
+    plan, campaign = subject.plan, subject.own.campaign
+    if plan is not None:
+        resources = plan.resources
+    else:
+        resources = tuple(
+            replace(parameter, key=f"{vnf.name}.{parameter.key.rpartition('.')[2]}")
+            for vnf in subject.chain.vnfs
+            for parameter in subject.plan_of(vnf).resources
+        )
+    if request.allocation:
+        allotted: Mapping[str, ParameterValue] = parse_allocation(request.allocation, resources)
+    else:
+        combine = plan.combine if plan is not None else "every"
+        every = list(grid(resources, (), combine))
+        functions = [vnf.name for vnf in subject.chain.vnfs]
+        allotted = max(every, key=lambda one: sum(map(one.vcpu, functions))).resources
+    offered = sla.workload if sla is not None else {}
+    workload: dict[str, ParameterValue] = {}
+    for parameter in campaign.workload:
+        if parameter.key not in offered and len(parameter.values) > 1:
+            raise UsageError(
+                f"does not say {parameter.key}, which was profiled at "
+                f"{', '.join(map(str, parameter.values))}",
+                where="--sla",
+                remedy="Name it behind the @ of the SLA",
+            )
+        value = offered.get(parameter.key, parameter.values[0])
+        if not within(value, parameter.values):
+            raise UsageError(
+                f"{parameter.key}={value} lies outside everything that was profiled, which is "
+                f"{', '.join(map(str, parameter.values))}",
+                where="--sla",
+                remedy="Ask for a value within, or profile that far",
+            )
+        workload[parameter.key] = value
+    if strange := offered.keys() - workload.keys():
+        raise UsageError(f"{', '.join(sorted(strange))} was not set in any profile", where="--sla")
+    configuration = Configuration(dict(allotted), workload)
+    if plan is not None and configuration in campaign.configurations(plan):
+        return configuration, ()
+    chosen = tuple(_only(parameter, allotted) for parameter in resources)
+    return configuration, (TargetPlan(subject.chain, chosen, subject.primary),)
+
+
+def _only(parameter: Parameter, allotted: Mapping[str, ParameterValue]) -> Parameter:
+    return replace(parameter, values=(allotted[parameter.key],))
+
+
+def campaign_of(view: SessionView) -> Campaign:
+    if view.campaign is None:
+        raise SessionError("does not hold its campaign", where=view.session)
+    return view.campaign
+
+
+def must_have_ended(view: SessionView) -> None:
+    """Raises `UsageError` where the campaign has not ended: nothing else is measured before."""
+    if view.state not in ENDED:
+        raise UsageError(
+            f"is {view.state}: its campaign has not ended",
+            where=view.session,
+            remedy=f"Let it end first: see `workbench resume {view.session}`",
+        )
+
+
+def sample_s(subject: Subject) -> float:
+    """Lab seconds that a sample of this session has cost, or else will."""
+    costs = [sample.lab_s for sample in subject.own.samples if sample.lab_s > 0.0]
+    windows = subject.own.campaign.windows
+    return statistics.median(costs) if costs else windows.warmup_s + windows.window_s

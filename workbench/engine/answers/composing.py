@@ -1,0 +1,370 @@
+"""What a question about a chain rests on: the chain, its functions' profiles, where they were made.
+
+Gathered by the engine, composed in the worker process: `compose` makes of it what predicts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from workbench import plugins
+from workbench.domain.campaign import TargetPlan
+from workbench.domain.chains import PartModel
+from workbench.domain.errors import OutsideProfile, PluginError, SessionError, UsageError
+from workbench.domain.lab import HostFacts
+from workbench.domain.parameters import PrimaryWorkload
+from workbench.domain.questions import ChartChain, CompareChain, PredictChain
+from workbench.domain.samples import Sample
+from workbench.domain.topology import Node, Target, Vnf
+from workbench.engine.answers.hosts import elsewhere
+from workbench.engine.answers.parts import (
+    Profiles,
+    chain_of,
+    kpis_of,
+    parts_from,
+    profiles_for,
+    profiles_of,
+    useful_kpis,
+)
+from workbench.engine.learning.pool import Pool
+from workbench.engine.learning.scoring import Material, Say, material, patiently
+from workbench.engine.sessions.library import Library
+
+if TYPE_CHECKING:  # their imports take time, and the engine only hands these values on
+    from workbench.chains.base import ChainRule, LoadFamily
+    from workbench.chains.composition import ChainForecaster
+    from workbench.chains.parts import Part
+    from workbench.models.forecast import Forecaster
+
+Question = PredictChain | CompareChain | ChartChain
+
+
+# ------------------------------------------------------------------- what is asked about
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A chain, and the stand-alone targets that speak for its functions.
+
+    Attributes
+    ----------
+    own, profiles : the session that the question is about, and the one with the functions.
+    plan : of the chain, where it is a target of the campaign.
+    targets : one for each kind of function.
+    """
+
+    own: Material
+    profiles: Material
+    chain: Target
+    plan: TargetPlan | None
+    targets: tuple[Target, ...]
+
+    def plan_of(self, vnf: Vnf) -> TargetPlan:
+        """How a function was profiled alone."""
+        target = next(t for t in self.targets if t.vnfs[0].template == vnf.template)
+        return self.profiles.campaign.target_plan(target.name)
+
+    @property
+    def primary(self) -> PrimaryWorkload:
+        """The loads of the chain: of a template, those that its functions were planned for."""
+        if self.plan is not None:
+            return self.plan.primary
+        ranges = [self.profiles.campaign.target_plan(t.name).primary for t in self.targets]
+        low = min(p.low for p in ranges)
+        high = max(low, min(p.high for p in ranges))
+        first = ranges[0]
+        return PrimaryWorkload(first.name, low, high, first.scale, first.unit, first.integer)
+
+    @property
+    def hosts(self) -> dict[str, HostFacts]:
+        """Where the session was measured that is asked about, and where the functions were."""
+        hosts = {}
+        for what, given in (
+            (f"session {self.own.session}", self.own),
+            (f"profiles of session {self.profiles.session}", self.profiles),
+        ):
+            if given.view.host is None:
+                raise SessionError("does not say where it was measured", where=given.session)
+            hosts[what] = given.view.host
+        return hosts
+
+    @property
+    def reach(self) -> dict[str, tuple[float, float]]:
+        """By function, the loads of its valid samples, whether or not they state the KPI."""
+        found = {}
+        for vnf in self.chain.vnfs:
+            target = self.plan_of(vnf).target.name
+            loads = [s.point.wl for s in self.profiles.of(target) if s.valid]
+            found[vnf.name] = min(loads), max(loads)
+        return found
+
+    @property
+    def kpi_max(self) -> float:
+        """Ceiling of the KPI: the campaign's for its own KPI, none for another."""
+        campaign = self.own.campaign
+        return campaign.kpi_max if self.own.kpi == campaign.kpi else math.inf
+
+    @property
+    def superseded(self) -> str:
+        """That a retrained model is in force, as a sentence; empty where the profiles are."""
+        models = self.own.view.chain_model(self.chain.name, self.own.kpi)
+        if models is None or not models.current:
+            return ""
+        return (
+            f"model {models.current} of {self.chain.name}, {self.own.kpi}, is in force; this is "
+            "what the profiles alone say"
+        )
+
+
+async def subject_of(library: Library, question: Question) -> Subject:
+    """What a question is about.
+
+    Raises
+    ------
+    SessionError, DescriptorError
+        If a session or a descriptor cannot be read.
+    UsageError
+        If there is no such chain or KPI, or no profile of one of its functions.
+    """
+    own = profiles = await material(library, question.session, question.kpi)
+    if question.profiles is not None and question.profiles != question.session:
+        profiles = await material(library, question.profiles, own.kpi)
+        here, there = own.campaign.load.key, profiles.campaign.load.key
+        if here != there:
+            raise UsageError(
+                f"was profiled under load {there}, and {own.session} is of {here}: they never meet",
+                where=profiles.session,
+                remedy="Profile the functions under the load of the chain",
+            )
+    chain = await asyncio.to_thread(chain_of, own.campaign, question.chain, library.workspace)
+    plan = next((p for p in own.campaign.targets if p.target == chain), None)
+    targets = profiles_for(profiles.campaign, chain)
+    for target in targets:
+        _must_state(profiles, target.name, profiles.of(target.name))
+    return Subject(own, profiles, chain, plan, targets)
+
+
+def _must_state(given: Material, target: str, samples: Sequence[Sample]) -> None:
+    """Raises `UsageError` where nothing was measured, or not this KPI."""
+    valid = [sample for sample in samples if sample.valid]
+    if not valid:
+        raise UsageError(
+            f"has no valid samples of {target}",
+            where=given.session,
+            remedy="Profile it first, or name the session that has it by --profiles",
+        )
+    if not any(given.kpi in sample.kpis for sample in valid):
+        raise UsageError(
+            f"no sample of {target} states {given.kpi}",
+            where=given.session,
+            remedy=f"Choose one of: {', '.join(sorted({k for s in valid for k in s.kpis}))}",
+        )
+
+
+# ------------------------------------------------------------------- what it rests on
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Everything that `compose` takes; it crosses to the worker."""
+
+    chain: Target
+    kpi: str
+    rule: str
+    kpi_max: float
+    profiles: Profiles
+    warnings: tuple[str, ...]
+
+
+async def gather(
+    library: Library,
+    pool: Pool,
+    subject: Subject,
+    question: Question,
+    *,
+    wl: float | None = None,
+    store: bool = True,
+    say: Say = lambda _: None,
+) -> Basis:
+    """The models of a chain's functions, made where there are none.
+
+    What can be refused is refused before that: a rule that does not apply, profiles of another
+    host, a load `wl` outside of everything that was profiled.
+
+    Raises
+    ------
+    UsageError, OutsideProfile, PluginError
+        As said; if no rule has that name.
+    DataError
+        If a function's samples cannot make a table, or no model can be fitted to them.
+    """
+    given, graph = subject.profiles, subject.chain.graph
+    load_model = given.campaign.load.key
+    say(f"{subject.chain.name}: looking at the profiles")
+    terms = await patiently(
+        pool, terms_of, graph, given.kpi, question.rule, load_model, subject.hosts, question.insist
+    )
+    if wl is not None:
+        _must_be_reached(wl, subject.primary.name, subject.reach, terms.visits)
+    profiles = await profiles_of(
+        library,
+        pool,
+        given,
+        subject.targets,
+        terms.chosen,
+        besides=terms.besides,
+        store=store,
+        say=say,
+    )
+    here = elsewhere(given.session, given.view.host)
+    warnings = (*terms.warnings, *here, *_other_images(subject))
+    return Basis(subject.chain, given.kpi, question.rule, subject.kpi_max, profiles, warnings)
+
+
+def _must_be_reached(
+    wl: float,
+    name: str,
+    reach: Mapping[str, tuple[float, float]],
+    visits: Mapping[str, float],
+) -> None:
+    low = min(low / visits[vnf] for vnf, (low, _) in reach.items())
+    high = max(high / visits[vnf] for vnf, (_, high) in reach.items())
+    if not low * (1.0 - 1e-9) <= wl <= high * (1.0 + 1e-9):
+        raise OutsideProfile(
+            f"{name}={wl:.6g} lies outside everything that was profiled, which is "
+            f"{name}={low:.6g} to {high:.6g}",
+            where="at",
+            remedy="Ask for a load within, or profile that far",
+        )
+
+
+def _other_images(subject: Subject) -> list[str]:
+    """Functions whose image was another one when they were profiled."""
+    here, there = (given.view.host for given in (subject.own, subject.profiles))
+    if here is None or there is None:
+        return []
+    names = dict.fromkeys(vnf.template for vnf in subject.chain.vnfs)
+    digests = {n: (here.image_digests.get(n), there.image_digests.get(n)) for n in names}
+    return [
+        f"the image of {name} is not the one that {subject.profiles.session} profiled"
+        for name, (now, then) in digests.items()
+        if now and then and now != then
+    ]
+
+
+# ------------------------------------------------------------------- in the worker
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a rule asks for.
+
+    Attributes
+    ----------
+    chosen : KPIs whose models are chosen by themselves: the one that is asked for, and what a
+        function carries where that is what reaches the next.
+    besides : others, which are fitted by the method of the first.
+    visits : by function, the share of the chain's load that reaches it.
+    warnings : where profiles of another host are insisted on.
+    """
+
+    chosen: tuple[str, ...]
+    besides: tuple[str, ...]
+    visits: Mapping[str, float]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Composed:
+    """The functions of a chain, by instance name, and the models that speak for them.
+
+    `demands` are CPU time per request, by profiled target, as far as samples say it.
+    """
+
+    basis: Basis
+    parts: Mapping[str, Part]
+    demands: Mapping[str, Forecaster]
+    models: tuple[PartModel, ...]
+    warnings: tuple[str, ...]
+
+    def by(self, rule: str) -> ChainForecaster:
+        """The chain by a rule, empty for the default. Raises as `ChainForecaster` and `rule_of`."""
+        from workbench.chains.base import family_of
+        from workbench.chains.composition import ChainForecaster
+
+        graph, kpi = self.basis.chain.graph, self.basis.kpi
+        family = family_of(next(iter(self.parts.values())).load_model)
+        chosen = rule_of(rule, kpi, family)
+        return ChainForecaster(graph, self.parts, kpi, chosen, kpi_max=self.basis.kpi_max)
+
+
+def terms_of(
+    graph: Node,
+    kpi: str,
+    rule: str,
+    load_model: str,
+    hosts: Mapping[str, HostFacts],
+    insisted: bool,
+) -> Terms:
+    """What a rule asks for, before any model is made. Raises `UsageError`, `PluginError`."""
+    from workbench.chains.base import RATES, family_of, visits_of
+    from workbench.chains.parts import must_be_of_one_host
+
+    warnings = must_be_of_one_host(hosts, insisted)
+    family, visits = family_of(load_model), visits_of(graph)
+    needed = kpis_of(kpi, load_model, rule_of(rule, kpi, family))
+    besides = dict.fromkeys((*needed, *useful_kpis(load_model, needed)))
+    carried = [name for name in besides if name in RATES and family != "closed" and len(visits) > 1]
+    chosen = dict.fromkeys((kpi, *carried))
+    left = tuple(name for name in besides if name not in chosen)
+    return Terms(tuple(chosen), left, visits, warnings)
+
+
+def rule_of(name: str, kpi: str, family: LoadFamily) -> ChainRule:
+    """The rule of that name, or the default. Raises `UsageError` if it does not apply."""
+    from workbench.chains.rules import default_rule, must_apply
+
+    if not name:
+        return default_rule(kpi, family)
+    made = plugins.load("chain_rules", name)
+    try:
+        rule: ChainRule = made()
+    except Exception as error:  # a plugin may fail in any way
+        raise PluginError(
+            f"{name!r} cannot be made: {type(error).__name__}: {error}",
+            where="workbench.chain_rules",
+        ) from error
+    must_apply(rule, kpi, family)
+    return rule
+
+
+def compose(basis: Basis) -> Composed:
+    """Fit the models that the basis holds.
+
+    Raises
+    ------
+    WorkbenchError
+        If a model cannot be fitted, or if profiles do not belong together.
+    """
+    from workbench.chains.parts import parts_of
+
+    made = parts_from(basis.profiles)
+    chosen = [stored.model for stored in basis.profiles.models]
+    models = []
+    for model in chosen:
+        also: tuple[str, ...] = ()
+        if model.kpi == basis.kpi:
+            part = next(part for part in made.parts if part.target == model.target)
+            own = {m.kpi for m in chosen}
+            also = tuple(kpi for kpi in part.forecasters if kpi not in own)
+        learned = len(model.sample_ids)
+        models.append(
+            PartModel(model.target, model.kpi, model.method, model.version, learned, also)
+        )
+    parts = parts_of(basis.chain.graph, made.parts)
+    warnings = (*basis.warnings, *made.warnings)
+    return Composed(basis, parts, made.demands, tuple(models), warnings)

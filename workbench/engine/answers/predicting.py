@@ -1,0 +1,206 @@
+"""`workbench predict`: a chain at one load, for every allocation, by the model in force."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from workbench.descriptors.allocation_text import parse_allocation
+from workbench.descriptors.sla_text import parse_point
+from workbench.domain.chains import ChainPrediction, PartModel
+from workbench.domain.errors import DataError, OutsideProfile, UsageError
+from workbench.domain.parameters import (
+    Configuration,
+    Parameter,
+    ParameterValue,
+    PrimaryWorkload,
+    grid,
+)
+from workbench.domain.questions import ChainPredicted, PredictChain
+from workbench.domain.samples import KPI_UNITS
+from workbench.engine.answers.chain_models import (
+    Accepted,
+    accepted_for,
+    cpu_scales,
+    in_force,
+    speaks,
+)
+from workbench.engine.answers.composing import Basis, Subject, compose, gather, subject_of
+from workbench.engine.learning.pool import Pool
+from workbench.engine.learning.scoring import Say, patiently
+from workbench.engine.sessions.library import Library
+
+if TYPE_CHECKING:  # its imports take time, and most questions are about something else
+    from workbench.chains.composition import ChainForecaster
+
+MOST_ALLOCATIONS = 36
+"""Of one answer; each takes tenths of a second."""
+
+
+async def predict_chain(
+    library: Library,
+    pool: Pool,
+    question: PredictChain,
+    *,
+    store: bool = True,
+    say: Say = lambda _: None,
+) -> ChainPredicted:
+    """What the stand-alone profiles say of a chain, or its accepted model where one is in force.
+
+    Who names a rule, or the profiles of another session, wants to know what these say alone.
+
+    Raises
+    ------
+    WorkbenchError
+        As `subject_of`, `gather` and `in_force` do; `UsageError` for a text that cannot be read,
+        and `OutsideProfile` for a load or a workload value outside of everything that was profiled.
+    """
+    subject = await subject_of(library, question)
+    wl, workload = _point(subject, question.at)
+    known = tuple(_known(subject))
+    allocations = _allocations(subject, known, question.allocation)
+    configurations = [Configuration(one, workload) for one in allocations[:MOST_ALLOCATIONS]]
+    basis = await gather(library, pool, subject, question, wl=wl, store=store, say=say)
+    say(f"{subject.chain.name}: {len(configurations)} allocations")
+    accepted = accepted_for(subject) if speaks(question) else None
+    predictions, models, troubles = await patiently(
+        pool, predictions_of, basis, subject.primary, wl, configurations, known, accepted
+    )
+    superseded = (subject.superseded,) if subject.superseded and accepted is None else ()
+    notes = [*superseded, *basis.profiles.unstored, *troubles]
+    if left_out := len(allocations) - len(configurations):
+        notes.append(
+            f"{left_out} of {len(allocations)} allocations are left out; --allocate asks for one"
+        )
+    return ChainPredicted(predictions, models, tuple(notes))
+
+
+def _point(subject: Subject, text: str) -> tuple[float, Mapping[str, ParameterValue]]:
+    """The load, and a value for every workload parameter that the functions were profiled at."""
+    primary = subject.primary
+    wl, given = parse_point(text, primary.name)
+    if wl is None:
+        raise UsageError(
+            "does not say the load",
+            where="at",
+            remedy=f"Add it, as {primary.name}={primary.high:g}",
+        )
+    if primary.integer and wl != round(wl):
+        raise UsageError(f"{primary.name} is {wl:g}, must be a whole number", where="at")
+    known = {p.key: p.values for p in subject.profiles.campaign.workload}
+    for key, value in given.items():
+        numbers = [v for v in known.get(key, ()) if not isinstance(v, str)]
+        if isinstance(value, str) or not numbers:
+            raise UsageError(f"{key} was not set in any profile", where="at", remedy="Leave it out")
+        if not min(numbers) <= value <= max(numbers):
+            raise OutsideProfile(
+                f"{key}={value:.10g} lies outside everything that was profiled, which is "
+                f"{', '.join(f'{number:.10g}' for number in numbers)}",
+                where="at",
+                remedy="Ask for a value within, or profile that far",
+            )
+    for key, values in known.items():
+        if key not in given and len(values) > 1:
+            raise UsageError(
+                f"does not say {key}, which was profiled at {', '.join(map(str, values))}",
+                where="at",
+            )
+    return wl, {key: given.get(key, values[0]) for key, values in known.items()}
+
+
+def _known(subject: Subject) -> Iterator[Parameter]:
+    """What every function may be allotted: what the chain's plan names, and what was profiled."""
+    planned = {p.key: p for p in subject.plan.resources} if subject.plan is not None else {}
+    for vnf in subject.chain.vnfs:
+        plan = subject.plan_of(vnf)
+        own = {p.key: p for p in planned.values() if p.key.startswith(f"{vnf.name}.")}
+        for parameter in plan.resources:
+            key = f"{vnf.name}.{parameter.key.rpartition('.')[2]}"
+            if key not in own and subject.plan is None:
+                own[key] = replace(parameter, key=key)
+            elif key in own:
+                values = {*own[key].values, *parameter.values}
+                own[key] = replace(
+                    own[key],
+                    values=tuple(sorted(values, key=lambda v: (isinstance(v, str), v))),
+                    flavors={**parameter.flavors, **own[key].flavors},
+                )
+        yield from own.values()
+
+
+def _allocations(
+    subject: Subject, known: Sequence[Parameter], text: str
+) -> list[Mapping[str, ParameterValue]]:
+    """The one that the text says; else those of the campaign; else all combinations."""
+    if text:
+        return [parse_allocation(text, known)]
+    plan = subject.plan
+    found = grid(tuple(known), ()) if plan is None else grid(plan.resources, (), plan.combine)
+    return [configuration.resources for configuration in dict.fromkeys(found)]
+
+
+def predictions_of(
+    basis: Basis,
+    primary: PrimaryWorkload,
+    wl: float,
+    configurations: Sequence[Configuration],
+    known: Sequence[Parameter],
+    accepted: Accepted | None = None,
+) -> tuple[tuple[ChainPrediction, ...], tuple[PartModel, ...], tuple[str, ...]]:
+    """In the worker: a prediction each, the models behind them, and why some cannot be made.
+
+    Raises as `compose` and `in_force` do, and if no allocation can be predicted.
+    """
+    from workbench.chains.base import RESPONSE_TIMES
+    from workbench.chains.prediction import predict
+
+    composed = compose(basis)
+    chain = composed.by(basis.rule)
+    told = in_force(chain, accepted)
+    if scales := cpu_scales(told.forecaster, chain.graph):
+        chain = chain.scaled(scales)
+    made, troubles = [], list[DataError]()
+    for configuration in configurations:
+        try:
+            said = predict(
+                chain,
+                configuration,
+                wl,
+                name=basis.chain.name,
+                primary=primary,
+                allowed=known,
+                warnings=(*composed.warnings, *told.warnings),
+                model=told.forecaster if told.version else None,
+            )
+        except DataError as error:
+            troubles.append(error)
+            continue
+        overloaded = tuple(_overloaded(chain, said)) if chain.kpi in RESPONSE_TIMES else ()
+        warnings = (*said.warnings, *overloaded)
+        made.append(replace(said, warnings=warnings, model_version=told.version))
+    if not made:
+        raise troubles[0]
+    return tuple(made), composed.models, tuple(dict.fromkeys(map(str, troubles)))
+
+
+def _overloaded(chain: ChainForecaster, said: ChainPrediction) -> Iterator[str]:
+    """Functions that do not carry the load that reaches them: they have no steady response time."""
+    from workbench.chains.base import RATES
+    from workbench.chains.prediction import CARRIED
+
+    if chain.family == "closed":
+        return
+    for function in said.functions:
+        part = chain.parts[function.vnf]
+        rate = next((kpi for kpi in RATES[:2] if kpi in part.forecasters), None)
+        if rate is None:
+            continue
+        own = part.configuration(said.configuration, function.vnf)
+        carried = math.exp(part.forecasters[rate].forecast([(own, function.wl)]).mean[0])
+        if carried < CARRIED * function.wl:
+            yield (
+                f"{function.vnf} carries {carried:.4g} of {function.wl:.4g} {KPI_UNITS[rate]}: it "
+                f"is overloaded, and {said.kpi} grows for as long as one watches"
+            )

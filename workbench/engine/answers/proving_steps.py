@@ -1,0 +1,171 @@
+"""Deployments as the lab knows them, and what is made of their samples: pure steps."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from workbench.domain.campaign import TargetPlan
+from workbench.domain.parameters import Configuration, Parameter, Sla
+from workbench.domain.recommendations import Deployment, GreedyRun, Verification
+from workbench.domain.samples import Reason, Sample
+from workbench.domain.topology import Target
+from workbench.engine.answers.judging import (
+    Order,
+    balancers_in,
+    functions_of,
+    resources_of,
+    scaling_of,
+)
+
+if TYPE_CHECKING:  # its imports take time, and the engine only hands these values on
+    from workbench.sla.greedy import Ladder
+    from workbench.sla.question import Question
+
+ATTEMPTS = 3
+"""Samples of one deployment, of which the first that says something counts."""
+TOO_MUCH: frozenset[Reason] = frozenset({"errors", "timeout", "too_few", "unsteady"})
+"""Why a sample is not valid where a deployment does not carry its load."""
+
+
+@dataclass(frozen=True)
+class Stand:
+    """What is deployed, and loaded with the question's load.
+
+    `plan` is what the trials are opened with.
+    """
+
+    plan: TargetPlan
+    configuration: Configuration
+    wl: float
+
+
+@dataclass(frozen=True)
+class Climb:
+    """Where greedy scaling stands; `stand` is None when it has ended."""
+
+    stand: Stand | None
+    run: GreedyRun
+
+
+def stand_of(
+    order: Order,
+    question: Question,
+    deployment: Deployment,
+    rungs: Mapping[str, Ladder] | None = None,
+) -> Stand:
+    """A deployment of the chain; in its target every instance is a function of its own.
+
+    `rungs` are allotments that single instances may be given later, without a new deployment.
+    """
+    from workbench.sla.replicas import instances, spread, spread_allocation
+
+    known = resources_of(order, functions_of(order))
+    target = order.chain
+    several = {vnf: count for vnf, count in sorted(deployment.replicas.items()) if count > 1}
+    if several:
+        balancers = balancers_in(order)
+        known += tuple(p for vnf in several for p in balancers[vnf].resources)
+        target = Target(
+            "-".join((target.name, *(f"{count}-{vnf}" for vnf, count in several.items()))),
+            spread(target.graph, several, balancers),
+            target.source,
+            target.sink,
+        )
+    primary = order.plans[0].primary
+    primary = replace(
+        primary, low=min(primary.low, question.wl), high=max(primary.high, question.wl)
+    )
+    resources: list[Parameter] = []
+    for parameter in known:
+        vnf, _, name = parameter.key.rpartition(".")
+        values = [deployment.allocation[parameter.key]]
+        if rungs is not None and vnf not in several:
+            values = list(dict.fromkeys(rung[parameter.key] for rung in rungs[vnf]))
+        resources += (
+            replace(parameter, key=f"{copy}.{name}", values=tuple(values))
+            for copy in instances(vnf, deployment.instances(vnf))
+        )
+    configuration = Configuration(spread_allocation(deployment), question.workload)
+    return Stand(TargetPlan(target, tuple(resources), primary), configuration, question.wl)
+
+
+# ------------------------------------------------------------------- what is recommended
+
+
+def verdict(sample: Sample, limits: Sequence[Sla], lab_s: float) -> Verification:
+    """Whether every limit holds in the window; a sample that is not valid proves nothing."""
+    if not sample.valid:
+        return Verification(sample.id, {}, False, lab_s, f"No valid sample: {evidence(sample)}.")
+    kpis = {sla.kpi: sample.kpis[sla.kpi] for sla in limits if sla.kpi in sample.kpis}
+    told = [_held(sample, sla) for sla in limits]
+    notes = dict.fromkeys(note for _, note in told if note)
+    return Verification(sample.id, kpis, all(met for met, _ in told), lab_s, " ".join(notes))
+
+
+def overloaded(sample: Sample, target: Target) -> bool:
+    """Whether a sample is not valid because a busy function does not carry the load.
+
+    It misses every limit, and would do so again.
+    """
+    from workbench.sla.greedy import BUSY
+
+    used = [sample.usage[v.name].cpu_share for v in target.vnfs if v.name in sample.usage]
+    reasons = {finding.reason for finding in sample.findings}
+    return not sample.valid and reasons <= TOO_MUCH and max(used, default=0.0) >= BUSY
+
+
+def evidence(sample: Sample) -> str:
+    """Why a sample is not valid."""
+    return "; ".join(finding.evidence for finding in sample.findings) or "it does not say why"
+
+
+def _held(sample: Sample, sla: Sla) -> tuple[bool, str]:
+    """Whether a limit holds, and what is to be known of that."""
+    from workbench.models.selection import stated
+
+    bound, estimate = sample.kpis.get(sla.kpi), stated(sample, sla.kpi)
+    if bound is None:
+        return False, f"The sample does not state {sla.kpi}."
+    if estimate is None:
+        known = f"Of {sla.kpi} it is known only that it is above {bound.value:.4g}."
+        return sla.direction == ">=" and sla.holds(bound.value), known
+    close = estimate.low <= sla.limit <= estimate.high
+    note = f"The limit of {sla.kpi} lies within the interval of what was measured." if close else ""
+    return sla.holds(estimate.value), note
+
+
+# ------------------------------------------------------------------- greedy scaling
+
+
+def climbed(order: Order, question: Question, samples: tuple[Sample, ...]) -> Climb:
+    """Greedy scaling after these samples, one for each allocation that it asked for."""
+    from workbench.sla.greedy import ladders
+
+    scaling = scaling_of(order, question)
+    for sample in samples:
+        asked = scaling.ask()
+        assert asked is not None, "nobody measures more than it asks for"
+        limited = [sla.kpi for sla in question.limits if sample.valid and sla.kpi in sample.kpis]
+        kpis = {kpi: sample.kpis[kpi].value for kpi in limited}
+        scaling.tell(kpis, dict(_usage(asked[0], sample)))
+    asked = scaling.ask()
+    run = scaling.result(on_lab=True)
+    if asked is None:
+        return Climb(None, run)
+    functions = (*functions_of(order), *(vnf.name for vnf in order.balancers.values()))
+    rungs = ladders(resources_of(order, dict.fromkeys(functions)))
+    return Climb(stand_of(order, question, asked[0], rungs), run)
+
+
+def _usage(deployment: Deployment, sample: Sample) -> Iterator[tuple[str, float]]:
+    """CPU by function as a share; of several instances their mean."""
+    from workbench.sla.replicas import instances
+
+    for vnf in deployment.functions:
+        copies = instances(vnf, deployment.instances(vnf))
+        told = [sample.usage[copy].cpu_share for copy in copies if copy in sample.usage]
+        if told:
+            yield vnf, statistics.fmean(told)

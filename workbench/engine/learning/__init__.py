@@ -1,0 +1,1 @@
+"""The worker process and what it computes: samplers told and asked, models fitted and scored."""

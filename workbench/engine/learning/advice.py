@@ -1,0 +1,319 @@
+"""What the worker process does: it tells the sampler, fits, looks for breakpoints, asks, judges.
+
+One round trip per sample. The worker keeps the samplers of a few targets between calls; whatever
+it has lost (it may be killed at any time) it rebuilds from the stored samples.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from workbench import plugins
+from workbench.domain.campaign import Campaign
+from workbench.domain.errors import PluginError
+from workbench.domain.lab import BypassCurve, HostNoise
+from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.profiles import Breakpoint, Curve, FittedModel
+from workbench.domain.samples import Measurement, Sample
+from workbench.engine.learning.guarded import MODEL, GuardedSampler
+from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor, variance_floor
+from workbench.measuring.records import Drive
+from workbench.sampling.base import Ask, Ending, Space
+
+if TYPE_CHECKING:  # its imports take seconds, and the engine only hands these values on
+    from workbench.measuring.judging import Terms
+
+OURS = (
+    "workbench.measuring.judging",
+    "workbench.models.breakpoints",
+    "workbench.models.profile",
+)
+KEPT_SAMPLERS = 4
+SATURATED = 0.95
+"""Share of the offered load under which what is answered is taken for the capacity."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Tell the sampler of `target` what is new, and ask what comes next.
+
+    `key` names the sampler's state in the worker; `known` is the number of samples that it should
+    have been told already, `samples` are those after them.
+    """
+
+    key: str
+    campaign: Campaign
+    target: str
+    seed: int
+    known: int
+    samples: tuple[Sample, ...]
+    skipped: tuple[Configuration, ...]
+    fit: tuple[Configuration, ...]
+    """Configurations whose curve and breakpoints are to be found anew."""
+    others: tuple[Sample, ...] = ()
+    """Of the session's other targets, for the variance floor; with `known` 0, else kept."""
+    noise: HostNoise | None = None
+    distrusted: bool = False
+    """The campaign's sampler or model has hung: what ships serves in their place."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What the samples of one configuration say."""
+
+    configuration: Configuration
+    curve: Curve | None
+    model: FittedModel | None
+    breakpoints: tuple[Breakpoint, ...]
+    cpu_s: float
+    trouble: str = ""
+    """Why no curve or no breakpoints could be found, where that was not foreseen."""
+    set_aside: str = ""
+    """Why another model than the campaign's was fitted, as a sentence."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to measure next, for how long at first and by which floor, who has ended, what was
+    fitted."""
+
+    ask: Ask | None
+    first_s: float
+    endings: Mapping[Configuration, Ending]
+    fits: tuple[Fit, ...]
+    floor: VarianceFloor
+    cpu_s: float
+    set_aside: str = ""
+    """Why another sampler than the campaign's asks, as a sentence."""
+
+
+@dataclass
+class _State:
+    sampler: GuardedSampler
+    others: tuple[Sample, ...]
+    samples: list[Sample] = field(default_factory=list)
+    skipped: set[Configuration] = field(default_factory=set)
+
+
+_states: OrderedDict[str, _State] = OrderedDict()
+
+
+def warm() -> None:
+    """Import what takes seconds, while the lab deploys."""
+    for module in ("scipy.optimize", "scipy.stats", "sklearn.gaussian_process", *OURS):
+        importlib.import_module(module)
+
+
+def advise(question: Question) -> Advice | None:
+    """Answer a question; None if the worker does not know what it should: ask again in full."""
+    begin = time.process_time()
+    state = _states.get(question.key)
+    if question.known == 0:
+        space = space_of(question.campaign, question.target, question.seed)
+        sampler = GuardedSampler(question.campaign, space, distrusted=question.distrusted)
+        state = _states[question.key] = _State(sampler, question.others)
+    elif state is None or len(state.samples) != question.known:
+        return None
+    _states.move_to_end(question.key)
+    while len(_states) > KEPT_SAMPLERS:
+        _states.popitem(last=False)
+
+    if question.samples:
+        state.sampler.tell(question.samples)
+        state.samples.extend(question.samples)
+    for configuration in question.skipped:
+        if configuration not in state.skipped:
+            state.sampler.skip(configuration)
+            state.skipped.add(configuration)
+    fits = tuple(_fit(question, state.samples, configuration) for configuration in question.fit)
+    ask = state.sampler.ask()
+    return Advice(
+        ask,
+        _first_s(question, state.samples, ask) if ask else 0.0,
+        dict(state.sampler.endings),
+        fits,
+        variance_floor((*state.others, *state.samples), question.noise),
+        time.process_time() - begin,
+        state.sampler.set_aside,
+    )
+
+
+def judge_drives(
+    campaign: Campaign,
+    drives: Sequence[Drive],
+    point: OperatingPoint,
+    started_at: float,
+    lab_s: float,
+    *,
+    bypass: BypassCurve | None = None,
+    floor: VarianceFloor = METHOD_FLOOR,
+    block: int = 0,
+) -> tuple[Measurement, bool, float]:
+    """What was measured so far, whether that settles the point, and else how long to go on.
+
+    `floor` is `measuring.floor.variance_floor(samples of the session, noise of the lab)`.
+    """
+    from workbench.measuring.judging import judge
+
+    given = terms(campaign, bypass=bypass, floor=floor, block=block)
+    judgement = judge(drives, point, given, started_at=started_at, lab_s=lab_s)
+    return judgement.measurement, judgement.settled, judgement.next_s
+
+
+def terms(
+    campaign: Campaign,
+    *,
+    bypass: BypassCurve | None = None,
+    floor: VarianceFloor = METHOD_FLOOR,
+    block: int = 0,
+) -> Terms:
+    """What `measuring` needs to know of a campaign, and of what its session has seen so far."""
+    from workbench.measuring.judging import Terms
+
+    return Terms(
+        load=campaign.load,
+        windows=campaign.windows,
+        sla=campaign.sla,
+        kpi=campaign.kpi,
+        variance_floor=floor,
+        bypass=bypass,
+        block=block,
+    )
+
+
+def space_of(campaign: Campaign, target: str, seed: int) -> Space:
+    plan = campaign.target_plan(target)
+    return Space(
+        target=target,
+        configurations=campaign.configurations(plan),
+        primary=plan.primary,
+        load=campaign.load,
+        kpi=campaign.kpi,
+        kpi_max=campaign.kpi_max,
+        loss_goal=campaign.loss_goal,
+        sla=campaign.sla,
+        seed=seed,
+    )
+
+
+def _fit(question: Question, samples: Sequence[Sample], configuration: Configuration) -> Fit:
+    from workbench.models.breakpoints import find_breakpoints
+
+    campaign, target = question.campaign, question.target
+    space = space_of(campaign, target, question.seed)
+    begin = time.process_time()
+    curve = model = None
+    breakpoints: tuple[Breakpoint, ...] = ()
+    trouble = set_aside = ""
+    try:
+        breakpoints = find_breakpoints(
+            target,
+            configuration,
+            samples,
+            primary=space.primary,
+            load=space.load,
+            kpi=space.kpi,
+            kpi_max=space.kpi_max,
+            loss_goal=space.loss_goal,
+            sla=space.sla,
+            noise=question.noise,
+        )
+        method = MODEL if question.distrusted else campaign.sampling.model
+        try:
+            curve, model = _curve(question, samples, configuration, method)
+        except Exception as error:
+            if method == MODEL:
+                raise
+            curve, model = _curve(question, samples, configuration, MODEL)
+            what = error.what if isinstance(error, PluginError) else _raised(error)
+            set_aside = f"the model {method!r} {what}; {MODEL!r} takes over"
+    except Exception as error:  # noqa: BLE001 - samples are kept whatever a model makes of them
+        trouble = f"{type(error).__name__}: {error}"
+    cpu_s = time.process_time() - begin
+    return Fit(configuration, curve, model, breakpoints, cpu_s, trouble, set_aside)
+
+
+def refit(
+    campaign: Campaign,
+    target: str,
+    seed: int,
+    samples: tuple[Sample, ...],
+    configuration: Configuration,
+    noise: HostNoise | None,
+) -> Fit:
+    """What the samples of a configuration say, whoever changed them; `samples` are the target's."""
+    question = Question("", campaign, target, seed, 0, samples, (), (configuration,), noise=noise)
+    return _fit(question, samples, configuration)
+
+
+def _curve(
+    question: Question, samples: Sequence[Sample], configuration: Configuration, method: str
+) -> tuple[Curve | None, FittedModel | None]:
+    from workbench.models.profile import fit_profile
+
+    campaign, target = question.campaign, question.target
+    curve, model = fit_profile(
+        target,
+        configuration,
+        samples,
+        campaign.target_plan(target).primary,
+        campaign.kpi,
+        campaign.kpi_max,
+        method,
+        plugins.load("models", method),
+    )
+    if curve and not all(map(math.isfinite, (*curve.mean, *curve.low, *curve.high))):
+        raise PluginError("predicts what is not finite")
+    return curve, model
+
+
+def _raised(error: Exception) -> str:
+    return f"raises {type(error).__name__}: {error}"
+
+
+def _first_s(question: Question, samples: Sequence[Sample], ask: Ask) -> float:
+    point = OperatingPoint(question.target, ask.configuration, ask.wl, ask.repetition)
+    return first_s(question.campaign, samples, point)
+
+
+def first_s(campaign: Campaign, samples: Sequence[Sample], point: OperatingPoint) -> float:
+    """Seconds of the first drive at a point, from what was seen near it: samples of its target."""
+    from workbench.measuring.judging import first_drive_s
+    from workbench.models.selection import BOUND_LABELS
+
+    near = min(
+        (
+            s
+            for s in samples
+            if s.valid
+            and s.point.configuration == point.configuration
+            # Times in overload grow for as long as one watches: they say nothing of a response.
+            and BOUND_LABELS.isdisjoint(s.labels)
+        ),
+        key=lambda s: abs(math.log(s.point.wl / point.wl)),
+        default=None,
+    )
+    rate = near.kpi("throughput_rps") if near else None
+    response_ms = near.kpi("mean_ms") if near else None
+    if near and rate and campaign.load.kind == "open":
+        if rate < SATURATED * near.point.wl:
+            rate, response_ms = min(point.wl, rate), None  # a growing backlog has no mean
+        else:
+            rate = point.wl
+    if near and rate and response_ms and campaign.load.kind == "closed":
+        # Fewer clients wait less: n/X - Z at least, if they still find all of it saturated.
+        think_ms = 1000.0 * campaign.load.think_time_s
+        least_ms = max(1000.0 * point.wl / rate - think_ms, 1.0)
+        response_ms = min(response_ms, least_ms)
+    return first_drive_s(
+        point,
+        terms(campaign),
+        expected_rate=rate,
+        expected_response_s=response_ms / 1000 if response_ms else None,
+    )

@@ -1,0 +1,118 @@
+"""The engine's side of a sampler: what it was told, what it is to be told next."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import Iterable, Mapping
+
+from workbench.domain.campaign import Campaign
+from workbench.domain.curation import SampleDecided, in_force
+from workbench.domain.errors import EngineError
+from workbench.domain.lab import HostNoise
+from workbench.domain.parameters import Configuration
+from workbench.domain.samples import Sample
+from workbench.engine.learning.advice import Advice, Question
+from workbench.engine.learning.guarded import MODEL, SAMPLER
+from workbench.engine.learning.pool import Pool
+
+PATIENCE_S = 120.0
+"""For one piece of advice, which takes well under a second; the worker is nice, the host busy."""
+
+_numbers = itertools.count(1)
+
+
+class Advisor:
+    """The sampler of one target in one run. Its state lives in the worker, its samples here."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        campaign: Campaign,
+        target: str,
+        seed: int,
+        samples: Iterable[Sample],
+        skipped: Iterable[Configuration],
+        others: Iterable[Sample] = (),
+        noise: HostNoise | None = None,
+    ) -> None:
+        self.samples = list(samples)
+        self._others = tuple(others)
+        self._noise = noise
+        self._pool = pool
+        self._campaign = campaign
+        self.target = target
+        self._seed = seed
+        self._skipped = list(skipped)
+        self._key = f"{os.getpid()}/{next(_numbers)}/{target}"
+        self._told = 0
+        self._skips_told = 0
+        self.distrusted = ""
+        """Why what ships serves in the place of the campaign's sampler and model: they hung."""
+
+    @property
+    def has_news(self) -> bool:
+        """A wish came that the sampler does not know of."""
+        return self._skips_told < len(self._skipped)
+
+    def revise(self, decisions: Mapping[str, SampleDecided]) -> tuple[Configuration, ...]:
+        """Put decisions on the samples; the sampler is told all anew where one differs.
+
+        Returns the configurations whose samples changed.
+        """
+        revised = [in_force(sample, decisions) for sample in self.samples]
+        changed = {
+            new.point.configuration: None
+            for old, new in zip(self.samples, revised, strict=True)
+            if old != new
+        }
+        if changed:
+            self.samples, self._told = revised, 0
+        return tuple(changed)
+
+    def skip(self, configurations: Iterable[Configuration]) -> None:
+        self._skipped.extend(c for c in configurations if c not in self._skipped)
+
+    async def advise(self, fit: tuple[Configuration, ...] = ()) -> Advice:
+        """Tell what is new; what comes next, who has ended, and fits of `fit`."""
+        advice = await self._in_time(fit)
+        self._told, self._skips_told = len(self.samples), len(self._skipped)
+        return advice
+
+    async def _in_time(self, fit: tuple[Configuration, ...]) -> Advice:
+        asked = self._pool.advise(self._question(self._told, fit), lambda: self._question(0, fit))
+        try:
+            # Ours do not hang, but the worker that they are asked in starts anew.
+            limit = 10 * PATIENCE_S if self.distrusted else PATIENCE_S
+            return await asyncio.wait_for(asked, limit)
+        except TimeoutError:
+            if self.distrusted:
+                raise EngineError(
+                    f"the worker process has not answered for {10 * PATIENCE_S:g} s",
+                    where=self.target,
+                    remedy="Resume the session when the host is less busy",
+                ) from None
+        plan = self._campaign.sampling
+        self.distrusted = (
+            f"sampler {plan.method!r} or model {plan.model!r} has not answered for "
+            f"{PATIENCE_S:g} s; {SAMPLER!r} and {MODEL!r} take over"
+        )
+        self._pool.kill()
+        self._told = 0
+        return await self._in_time(fit)
+
+    def _question(self, known: int, fit: tuple[Configuration, ...]) -> Question:
+        return Question(
+            key=self._key,
+            campaign=self._campaign,
+            target=self.target,
+            seed=self._seed,
+            known=known,
+            samples=tuple(self.samples[known:]),
+            skipped=tuple(self._skipped),
+            fit=fit,
+            others=() if known else self._others,
+            noise=self._noise,
+            distrusted=bool(self.distrusted),
+        )

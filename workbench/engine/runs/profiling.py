@@ -1,0 +1,258 @@
+"""The loop of a run: ask, measure, store, publish, tell - one target at a time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from workbench.domain.campaign import Campaign, TargetPlan
+from workbench.domain.curation import in_force
+from workbench.domain.errors import LabError, PluginError
+from workbench.domain.events import (
+    ConfigurationFinished,
+    ConfigurationStarted,
+    ModelFitted,
+    Noted,
+    PointAsked,
+)
+from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.samples import Sample
+from workbench.domain.sessions import ConfigurationOutcome
+from workbench.engine.learning.advice import Advice, first_s
+from workbench.engine.learning.advisor import Advisor
+from workbench.engine.learning.pool import Pool
+from workbench.engine.runs.control import Control, Place
+from workbench.engine.runs.measurement import Bench
+from workbench.engine.runs.progress import ProgressReport
+from workbench.engine.runs.visits import Ending, Visits
+from workbench.engine.sessions.channel import Publisher
+from workbench.measuring.floor import VarianceFloor
+from workbench.sampling.base import Ask
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be run: fixed when the run is accepted."""
+
+    campaign: Campaign
+    seed: int
+    samples: tuple[Sample, ...]
+    """The campaign's own that are stored already, in the order they were taken; empty for a new
+    session."""
+    resumed: bool
+    budget_s: float | None
+    """Lab time of the session after which no new sample is begun."""
+    spent_s: float
+    """Lab time of the session so far, without its trials."""
+    notes: tuple[Noted, ...] = ()
+    trials_s: float = 0.0
+    """Lab time of its trials."""
+
+
+class Profiler:
+    """Takes samples of target after target until all configurations have ended."""
+
+    def __init__(
+        self,
+        order: Order,
+        out: Publisher,
+        pool: Pool,
+        bench: Bench,
+        control: Control,
+        progress: ProgressReport,
+    ) -> None:
+        self._visits = Visits(
+            out,
+            pool,
+            bench,
+            control,
+            progress,
+            spent_s=order.spent_s,
+            budget_s=order.budget_s,
+            extendable=True,
+        )
+        self.faults = self._visits.faults
+        self._note = self._visits.note
+        self._order = order
+        self._campaign = order.campaign
+        self._out = out
+        self._pool = pool
+        self._bench = bench
+        self._control = control
+        self._progress = progress
+        self._taken = {sample.point for sample in order.samples}
+        self._samples: dict[str, list[Sample]] = defaultdict(list)
+        """Of the whole session, by target."""
+        for sample in order.samples:
+            self._samples[sample.point.target].append(sample)
+        self._refused: set[OperatingPoint] = set()
+        """Points whose configuration was given up."""
+        self._begun: set[Place] = set()
+        """Configurations that were announced in this run."""
+        self._worker_losses = pool.losses
+        self._asides: set[str] = set()
+        """What was said already of plugins that were set aside."""
+
+    async def profile(self, plan: TargetPlan) -> Ending | None:
+        """Sample a target until all its configurations have ended; how the run ends, if it does.
+
+        Raises `LabError` when the lab itself is at fault.
+        """
+        target = plan.target.name
+        advisor = Advisor(
+            self._pool,
+            self._campaign,
+            target,
+            self._order.seed,
+            [in_force(sample, self._out.view.decisions) for sample in self._samples[target]],
+            (*self._skipped_before(target), *self._control.skipped(target)),
+            (s for other, samples in self._samples.items() if other != target for s in samples),
+            self._out.view.noise,
+        )
+        advice = await self._advise(advisor, self._fitted_perhaps(target))
+        while (ask := self._requested(target) or advice.ask) is not None:
+            ending = await self._visits.hold()
+            if ending is not None:
+                return ending
+            advisor.skip(self._control.skipped(target))
+            if self._control.revised:
+                self._control.revised = False
+                if changed := advisor.revise(self._out.view.decisions):
+                    advice = await self._advise(advisor, changed)
+                    continue
+            if advisor.has_news:
+                advice = await self._advise(advisor)
+                continue
+            point = OperatingPoint(target, ask.configuration, ask.wl, ask.repetition)
+            await self._announce(point, ask)
+            try:
+                own = ask is advice.ask
+                seconds = advice.first_s if own else await self._first_s(advisor, point)
+                sample = await self._measure(plan, point, ask.block, seconds, advice.floor)
+            except LabError as error:
+                if await self._visits.gives_up(point, error):
+                    self._refused.add(point)
+                    advisor.skip((point.configuration,))
+                    advice = await self._advise(advisor)
+                continue
+            advisor.samples.append(sample)
+            self._samples[target].append(sample)
+            advisor.skip(self._control.skipped(target))
+            self._progress.phase("fitting", point)
+            advice = await self._advise(advisor, (point.configuration,))
+        if self._bench.target is not None:
+            await self._bench.undeploy()
+        return None
+
+    def requests(self, target: str) -> bool:
+        """Whether somebody waits for a point of that target."""
+        return self._requested(target) is not None
+
+    def _requested(self, target: str) -> Ask | None:
+        """A point that somebody asked for goes before those of the sampler; on what is deployed."""
+        for wanted in self._out.view.requested:
+            if wanted.target != target or wanted.point in self._taken | self._refused:
+                continue
+            block = max((sample.block for sample in self._samples[target]), default=0)
+            if self._bench.target == target:
+                block = max(block, self._bench.block)
+            why = f"requested by {wanted.by}" if wanted.by else "requested"
+            wl = wanted.wl
+            return Ask(wanted.configuration, wl, wanted.repetition, wl, wl, why, block)
+        return None
+
+    # ------------------------------------------------------------------ ask and tell
+
+    async def _advise(self, advisor: Advisor, fit: tuple[Configuration, ...] = ()) -> Advice:
+        """The sampler's advice; what it concluded is recorded."""
+        advice = await advisor.advise(fit)
+        if self._pool.losses > self._worker_losses:
+            self._worker_losses = self._pool.losses
+            await self._note("warning", "the worker process died and was replaced; nothing is lost")
+        asides = (advisor.distrusted, advice.set_aside, *(f.set_aside for f in advice.fits))
+        for aside in asides:
+            if aside and aside not in self._asides:
+                self._asides.add(aside)
+                await self._note("warning", f"{advisor.target}: {aside}")
+        for fitted in advice.fits:
+            await self._out.record(
+                ModelFitted(
+                    advisor.target,
+                    fitted.configuration,
+                    fitted.curve,
+                    fitted.breakpoints,
+                    fitted.model,
+                    fitted.cpu_s,
+                )
+            )
+            if fitted.trouble:
+                key = f"{advisor.target} {fitted.configuration.key}"
+                await self._note("warning", f"{key} cannot be fitted: {fitted.trouble}")
+        for configuration, ended in advice.endings.items():
+            await self._end((advisor.target, configuration), ended.outcome, ended.note)
+        return advice
+
+    async def _end(self, place: Place, outcome: ConfigurationOutcome, note: str) -> None:
+        """Record how a configuration ended, unless that is known."""
+        view = self._out.view.configuration(f"{place[0]}/{place[1].key}")
+        if place in self.faults.given_up or (view and view.state in (outcome, "unusable")):
+            return
+        await self._out.record(
+            ConfigurationFinished(
+                *place,
+                outcome,
+                view.taken if view else 0,
+                view.invalid if view else 0,
+                note,
+            )
+        )
+
+    async def _announce(self, point: OperatingPoint, ask: Ask) -> None:
+        if point in self._taken:
+            raise PluginError(
+                f"the sampler {self._campaign.sampling.method!r} asked twice for one point",
+                where=f"{point.target} {point.configuration.key} wl={point.wl:g}",
+            )
+        place = (point.target, point.configuration)
+        self._control.measuring = place
+        if place not in self._begun:
+            self._begun.add(place)
+            await self._out.record(ConfigurationStarted(*place))
+        await self._out.record(
+            PointAsked(*place, ask.wl, ask.repetition, ask.low, ask.high, ask.why)
+        )
+
+    # ------------------------------------------------------------------ measure
+
+    async def _measure(
+        self,
+        plan: TargetPlan,
+        point: OperatingPoint,
+        block: int,
+        seconds: float,
+        floor: VarianceFloor,
+    ) -> Sample:
+        sample = await self._visits.take(plan.target, point, block, seconds, floor)
+        self._taken.add(point)
+        for fault in self.faults.sample_taken((point.target, point.configuration)):
+            await self._end(fault.place, "unusable", fault.note)
+        return sample
+
+    async def _first_s(self, advisor: Advisor, point: OperatingPoint) -> float:
+        """Seconds of the first drive at a point that the sampler did not ask for."""
+        return await self._pool.run(first_s, self._campaign, tuple(advisor.samples), point)
+
+    # ------------------------------------------------------------------ what is stored already
+
+    def _skipped_before(self, target: str) -> tuple[Configuration, ...]:
+        """Configurations that the user skipped before the run was resumed."""
+        return tuple(
+            c.configuration
+            for c in self._out.view.configurations
+            if c.target == target and c.state == "skipped"
+        )
+
+    def _fitted_perhaps(self, target: str) -> tuple[Configuration, ...]:
+        """The configuration of the last stored sample: its fit may not have been stored."""
+        last = self._order.samples[-1:]
+        return tuple(s.point.configuration for s in last if s.point.target == target)

@@ -1,0 +1,189 @@
+"""One visit to an operating point after the other, whoever chooses them: a sampler, or a user."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from workbench.domain.errors import LabError
+from workbench.domain.events import (
+    BypassMeasured,
+    Noted,
+    RunContinued,
+    RunPaused,
+    SampleTaken,
+    TargetDeployed,
+)
+from workbench.domain.parameters import OperatingPoint
+from workbench.domain.samples import Purpose, Sample
+from workbench.domain.sessions import Outcome
+from workbench.domain.topology import Target
+from workbench.engine.learning.pool import Pool
+from workbench.engine.runs.control import Control
+from workbench.engine.runs.faults import Faults
+from workbench.engine.runs.measurement import Bench
+from workbench.engine.runs.progress import ProgressReport
+from workbench.engine.sessions.channel import Publisher
+from workbench.log import logger
+from workbench.measuring.floor import VarianceFloor
+
+PAUSE_TICK_S = 1.0
+NO_BYPASS = "this lab has no path past the functions: no sample is checked against a bypass"
+
+Ending = tuple[Outcome, str]
+"""How a run ends, and why."""
+
+log = logger("engine.run")
+
+
+class Visits:
+    """Deploys what is to be measured, measures and stores; knows when to stop.
+
+    Parameters
+    ----------
+    spent_s : lab time that counts towards the budget and was spent before.
+    budget_s : lab time after which no new sample is begun.
+    extendable : that is the campaign's, which may be extended while it runs.
+    """
+
+    def __init__(
+        self,
+        out: Publisher,
+        pool: Pool,
+        bench: Bench,
+        control: Control,
+        progress: ProgressReport,
+        *,
+        spent_s: float = 0.0,
+        budget_s: float | None = None,
+        extendable: bool = False,
+    ) -> None:
+        self.faults = Faults()
+        self._out = out
+        self._pool = pool
+        self._bench = bench
+        self._control = control
+        self._progress = progress
+        self._spent_s, self._budget_s = spent_s, budget_s
+        self._extendable = extendable
+
+    async def take(
+        self,
+        target: Target,
+        point: OperatingPoint,
+        block: int,
+        first_s: float,
+        floor: VarianceFloor,
+        purpose: Purpose = "profile",
+    ) -> Sample:
+        """Measure a point and store the sample, valid or not. Raises `LabError`."""
+        if (self._bench.target, self._bench.block) != (target.name, block):
+            await self._deploy(target, point, block)
+        if self._bench.lacks_bypass(point):
+            await self._measure_bypass(point)
+        measurement = await self._bench.measure(point, first_s, floor)
+        sample = _taken_for(measurement.sample, purpose)
+        self._progress.samples_s += sample.lab_s
+        await self._out.record(SampleTaken(sample), replace(measurement, sample=sample))
+        return sample
+
+    async def _deploy(self, target: Target, point: OperatingPoint, block: int) -> None:
+        """Bring the target up anew: every block is a start of its own."""
+        self._pool.warm()  # what the first fit needs is imported while the lab deploys
+        before_s = self._bench.lab_s
+        deployment = await self._bench.deploy(target, point.configuration, block)
+        await self._out.record(
+            TargetDeployed(
+                point.target,
+                deployment.generator,
+                deployment.keep_alive,
+                deployment.path,
+                self._bench.lab_s - before_s,
+                block,
+            )
+        )
+        for warning in deployment.warnings:
+            await self.note("warning", warning)
+
+    async def _measure_bypass(self, point: OperatingPoint) -> None:
+        """What source and sink carry on their own; a campaign goes on without, if it must."""
+        before_s = self._bench.lab_s
+        try:
+            curve = await self._bench.measure_bypass(point)
+        except LabError as error:
+            log.warning("no bypass", session=self._out.view.session, exc_info=error)
+            where = f"{point.target} {point.configuration.key}"
+            await self.note(
+                "warning", f"{error} Samples of {where} are not checked against a bypass."
+            )
+            return
+        if curve is not None:
+            await self._out.record(BypassMeasured(curve, self._bench.lab_s - before_s))
+            if busy := next((p for p in curve.points if p.busy_host), None):
+                await self.note(
+                    "warning",
+                    f"The bypass was limited by a busy host twice at {busy.wl:g} "
+                    f"({busy.limited_by}): what source and sink carry there is not known, and no "
+                    "sample is called `bypass_limited` for it. Free the host of other work.",
+                )
+        elif all(line.text != NO_BYPASS for line in self._out.view.log):
+            await self.note("info", NO_BYPASS)
+
+    async def gives_up(self, point: OperatingPoint, error: LabError) -> bool:
+        """Note a lab error. True if the configuration is given up; raises if the lab is."""
+        place = (point.target, point.configuration)
+        where = f"{point.target} {point.configuration.key}"
+        log.warning("lab error", session=self._out.view.session, point=where, exc_info=error)
+        verdict = self.faults.blame(place, error)
+        if verdict == "lab":
+            raise error
+        try:
+            await self._bench.undeploy()
+        except LabError as stuck:
+            log.warning("target was not removed", point=where, exc_info=stuck)
+        if verdict == "once more":
+            await self.note(
+                "warning", f"{error} {where} is deployed again and wl={point.wl:g} tried once more."
+            )
+            return False
+        await self.note("error", f"{error} {where} is given up.")
+        return True
+
+    async def hold(self) -> Ending | None:
+        """Between samples: hold while paused; say whether the end has come before the next one."""
+        control = self._control
+        if control.on_hold():
+            await self._out.record(RunPaused(control.paused_by or ""))
+            while control.on_hold():
+                self._progress.phase("paused", None)
+                await control.rung(PAUSE_TICK_S)
+            if not control.ending:
+                await self._out.record(RunContinued(control.continued_by))
+        if control.stop:
+            return "stopped", ""
+        spent, budget = self._spent_s + self._bench.lab_s, self._budget()
+        if budget is not None and spent >= budget:
+            return "budget", f"{spent:.0f} s of lab time spent of {budget:.0f} s"
+        return None
+
+    def _budget(self) -> float | None:
+        """What it began with, or more if somebody extended that of the campaign meanwhile."""
+        extended = self._out.view.budget_s
+        if self._budget_s is None or extended is None or not self._extendable:
+            return self._budget_s
+        return max(self._budget_s, extended)
+
+    async def note(self, level: Literal["info", "warning", "error"], text: str) -> None:
+        await self._out.record(Noted(level, text))
+
+
+def _taken_for(sample: Sample, purpose: Purpose) -> Sample:
+    """The sample with its purpose; what a lab recalls was perhaps taken for another.
+
+    A campaign that is resumed may ask for the very point of a trial, so ids differ.
+    """
+    if sample.purpose == purpose == "profile":
+        return sample
+    plain = sample.id.removesuffix(f"/{sample.purpose}")
+    id = plain if purpose == "profile" else f"{plain}/{purpose}"
+    return replace(sample, id=id, purpose=purpose)

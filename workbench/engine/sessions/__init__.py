@@ -1,0 +1,1 @@
+"""What the engine keeps of sessions: their files, who follows them, facts written down."""

@@ -1,0 +1,213 @@
+"""One session as it stands, and those who follow it.
+
+Every fact goes the same way: committed by the store, folded into the view, handed to followers.
+A follower's queue is bounded; what falls out of it is read again from the store, so a slow reader
+costs no memory and misses no event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import replace
+from typing import Protocol
+
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.events import Event, Fact, SampleTaken, Tick
+from workbench.domain.projection import SessionView
+from workbench.domain.samples import Measurement, Sample
+from workbench.engine.sessions.clock import now
+from workbench.store.session_file import SessionFile
+
+QUEUE = 256
+"""Events that a follower may lag behind before it is served from the store."""
+
+
+class Publisher(Protocol):
+    """What a run needs of a channel."""
+
+    @property
+    def view(self) -> SessionView: ...
+
+    @property
+    def broken(self) -> bool: ...
+
+    async def mend(self) -> tuple[Event, ...]: ...
+
+    async def record(self, fact: Fact, measurement: Measurement | None = None) -> Event: ...
+
+    def tick(self, tick: Tick) -> None: ...
+
+    def end(self, error: WorkbenchError | None = None) -> None: ...
+
+
+class Channel:
+    """A session file, the fold of its events, and its followers."""
+
+    def __init__(self, file: SessionFile, view: SessionView) -> None:
+        self.file = file
+        self.view = view
+        self.live = False
+        """A run of this engine writes to it."""
+        self.last_ticks: dict[type, Tick] = {}
+        self.last_samples: dict[str, Sample] = {}
+        """By target; for the figures that a monitoring system asks for."""
+        self._followers: set[Following] = set()
+        self._recording = asyncio.Lock()
+
+    @property
+    def followed(self) -> bool:
+        return bool(self._followers)
+
+    @property
+    def followers(self) -> int:
+        return len(self._followers)
+
+    async def record(self, fact: Fact, measurement: Measurement | None = None) -> Event:
+        """Commit a fact, then show it to everybody.
+
+        Who is cancelled meanwhile (an abort) waits for that: what is in the file is in the view.
+        """
+        recording = asyncio.ensure_future(self._record(fact, measurement))
+        try:
+            return await asyncio.shield(recording)
+        except asyncio.CancelledError:
+            await asyncio.wait([recording])
+            raise
+
+    async def _record(self, fact: Fact, measurement: Measurement | None) -> Event:
+        async with self._recording:  # events are seen in the order of their numbers
+            event = await self.file.append(fact, at=now(), measurement=measurement)
+            self._show(event)
+        return event
+
+    @property
+    def broken(self) -> bool:
+        """A write failed: nothing can be recorded until the file is opened anew."""
+        return self.file.broken
+
+    async def mend(self) -> tuple[Event, ...]:
+        """Open the file anew after a failed write; the events that are in it all the same.
+
+        Raises `SessionError` as long as it cannot be opened.
+        """
+        async with self._recording:
+            await self.file.close()
+            self.file = await SessionFile.open(self.file.path)
+            stored = await self.file.events(self.view.seq)
+            for event in stored:
+                self._show(event)
+        return stored
+
+    def _show(self, event: Event) -> None:
+        self.view.apply(event)
+        if isinstance(event.fact, SampleTaken):
+            self.last_samples[event.fact.sample.point.target] = event.fact.sample
+        for follower in self._followers:
+            follower.offer(event)
+
+    def tick(self, tick: Tick) -> None:
+        """Show something fleeting."""
+        self.last_ticks[type(tick)] = tick
+        for follower in self._followers:
+            follower.offer_tick(tick)
+
+    def follow(self) -> Following:
+        """A follower from here on. Not a coroutine: no event can slip between view and queue."""
+        following = Following(self, self.snapshot())
+        self._followers.add(following)
+        return following
+
+    def unfollow(self, following: Following) -> None:
+        self._followers.discard(following)
+
+    def snapshot(self) -> SessionView:
+        """A copy that others may fold on; of a session whose engine died, as `interrupted`."""
+        view = replace(
+            self.view,
+            configurations=[replace(c, samples=list(c.samples)) for c in self.view.configurations],
+            bypasses=list(self.view.bypasses),
+            log=list(self.view.log),
+            models=list(self.view.models),
+            influences=list(self.view.influences),
+            recommendations=list(self.view.recommendations),
+            trials=[replace(t, samples=list(t.samples)) for t in self.view.trials],
+            canaries=[replace(c, steps=list(c.steps)) for c in self.view.canaries],
+        )
+        if not self.live:
+            view.cut_off()
+        if not self.live and view.state in ("planned", "running", "paused"):
+            view.state = "interrupted"
+        return view
+
+    def rest(self) -> None:
+        """The run is over; followers stay, since the session may be resumed."""
+        self.live = False
+        self.last_ticks.clear()
+
+    def end(self, error: WorkbenchError | None = None) -> None:
+        """No more events will come; every follower's stream ends, or raises `error`."""
+        for follower in self._followers:
+            follower.end(error)
+
+
+class Following:
+    """One reader's place in a session: the view at `view.seq`, then every change after it."""
+
+    def __init__(self, channel: Channel, view: SessionView) -> None:
+        self.view = view
+        self._channel = channel
+        self._seq = view.seq
+        self._queue: deque[Event] = deque(maxlen=QUEUE)
+        self._again: deque[Event] = deque()
+        self._ticks: dict[type, Tick] = dict(channel.last_ticks)
+        self._changed = asyncio.Event()
+        self._ended = False
+        self._error: WorkbenchError | None = None
+
+    @property
+    def changes(self) -> Following:
+        return self
+
+    def offer(self, event: Event) -> None:
+        self._queue.append(event)
+        self._changed.set()
+
+    def offer_tick(self, tick: Tick) -> None:
+        self._ticks[type(tick)] = tick  # only the latest of a kind: ticks coalesce
+        self._changed.set()
+
+    def end(self, error: WorkbenchError | None = None) -> None:
+        self._ended, self._error = True, error
+        self._changed.set()
+
+    def __aiter__(self) -> Following:
+        return self
+
+    async def __anext__(self) -> Event | Tick:
+        while True:
+            event = await self._next_event()
+            if event is not None:
+                self._seq = event.seq
+                return event
+            if self._ticks:
+                return self._ticks.pop(next(iter(self._ticks)))
+            if self._error is not None:
+                raise self._error
+            if self._ended:
+                raise StopAsyncIteration
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _next_event(self) -> Event | None:
+        if self._again:
+            return self._again.popleft()
+        while self._queue and self._queue[0].seq <= self._seq:
+            self._queue.popleft()
+        if not self._queue:
+            return None
+        if self._queue[0].seq == self._seq + 1:
+            return self._queue.popleft()
+        # The reader was so slow that its queue ran over; the store has what fell out.
+        self._again.extend(await self._channel.file.events(self._seq, QUEUE))
+        return self._again.popleft()

@@ -1,0 +1,99 @@
+"""Session files of a workspace are renamed, copied, thrown away and brought back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from workbench.domain import housekeeping as asked
+from workbench.domain.errors import SessionError, SessionUnknown
+from workbench.domain.messages import Reply, RunAccepted
+from workbench.engine.sessions.library import Library
+from workbench.paths import Workspace
+from workbench.store import catalogue
+
+WAL = ".wal"
+
+
+async def answer(library: Library, request: asked.HousekeepingCommand) -> Reply:
+    """Carry the command out. Raises `WorkbenchError`."""
+    match request:
+        case asked.RenameSession(session=session, name=name):
+            new = library.file_of(await library.new_name(name, ""))
+            async with library.closed(session) as path:
+                await _in_thread(_move, path, new)
+            return RunAccepted(name)
+        case asked.DuplicateSession(session=session, name=name):
+            return await _duplicate(library, session, name)
+        case asked.DeleteSession(session=session):
+            ticket = f"{session}@{time.time_ns()}"
+            async with library.closed(session) as path:
+                await _in_thread(_move, path, _trashed(library.workspace, ticket))
+            return asked.Trashed(session, ticket)
+        case asked.RestoreSession(ticket=ticket):
+            return await _restore(library, ticket)
+
+
+async def _duplicate(library: Library, session: str, name: str | None) -> Reply:
+    path = await library.path_of(session)
+    name = await library.new_name(name, path.stem)
+    new = library.file_of(name)
+    if path.is_dir():
+        from workbench.store.bundle import import_bundle
+
+        await (await import_bundle(path, new)).close()
+        return RunAccepted(name)
+    async with library.at_rest(session):
+        await _in_thread(_copy, path, new)
+    return RunAccepted(name)
+
+
+async def _restore(library: Library, ticket: str) -> Reply:
+    path = _trashed(library.workspace, ticket)
+    name = ticket.rpartition("@")[0]
+    if not path.is_file():
+        raise SessionUnknown(f"the trash holds no {ticket!a}", where=str(path.parent))
+    if library.file_of(name).exists():
+        name = await library.new_name(None, name)
+    await _in_thread(_move, path, library.file_of(name))
+    return RunAccepted(name)
+
+
+def _trashed(workspace: Workspace, ticket: str) -> Path:
+    """Where a deleted session lies. Raises `UsageError` for a ticket that names no session."""
+    name, _, at = ticket.rpartition("@")
+    catalogue.check_name(name)
+    number = int(at) if at.isascii() and at.isdigit() else 0
+    return workspace.trash / f"{name}@{number}{catalogue.SUFFIX}"
+
+
+async def _in_thread(work: Callable[[Path, Path], None], path: Path, new: Path) -> None:
+    try:
+        await asyncio.to_thread(work, path, new)
+    except OSError as error:
+        raise SessionError(f"cannot be written: {error.strerror}", where=str(new)) from None
+
+
+def _move(path: Path, new: Path) -> None:
+    """The log first: without it the file would lose its last events, alone it is harmless."""
+    new.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        Path(f"{path}{WAL}").replace(f"{new}{WAL}")
+    path.replace(new)
+
+
+def _copy(path: Path, new: Path) -> None:
+    """The copy appears whole or not at all."""
+    partial = new.with_name(f".{new.name}.{os.getpid()}")
+    try:
+        shutil.copyfile(path, partial)
+        with suppress(FileNotFoundError):
+            shutil.copyfile(f"{path}{WAL}", f"{new}{WAL}")
+        partial.replace(new)
+    finally:
+        partial.unlink(missing_ok=True)

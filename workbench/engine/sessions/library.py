@@ -1,0 +1,283 @@
+"""The sessions of a workspace: opened once, shared by all who ask, listed without opening."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from workbench import paths
+from workbench.domain.errors import SessionError, SessionTaken, UsageError
+from workbench.domain.events import SessionCreated
+from workbench.domain.sessions import SessionSummary
+from workbench.engine.sessions.channel import Channel
+from workbench.log import logger
+from workbench.store import catalogue
+from workbench.store.session_file import SessionFile
+
+KEPT_OPEN = 4
+"""Sessions that stay open for the next question after nobody uses them any more."""
+
+log = logger("engine.library")
+
+
+class Library:
+    """Channels by session name."""
+
+    def __init__(self, workspace: paths.Workspace) -> None:
+        self.workspace = workspace
+        self.recordings = paths.shipped("sessions")
+        self._channels: OrderedDict[str, Channel] = OrderedDict()
+        self._users: dict[str, int] = defaultdict(int)
+        self._opening: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._returned: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        """Set when somebody gives a borrowed channel back."""
+        self.modelling: dict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By session and target: one at a time decides on the next version of a model."""
+
+    # ------------------------------------------------------------------ names
+
+    async def list(self) -> tuple[SessionSummary, ...]:
+        """All sessions and recordings; those being measured as they stand now."""
+        found = await asyncio.to_thread(catalogue.list_sessions, self.workspace, self.recordings)
+        return tuple(self._as_it_stands(summary) for summary in found)
+
+    def _as_it_stands(self, summary: SessionSummary) -> SessionSummary:
+        channel = self._channels.get(summary.name)
+        if channel is not None and channel.live:
+            view = channel.view
+            return replace(
+                summary,
+                state=view.state,
+                samples=view.samples_taken + view.trial_samples,
+                invalid=sum(c.invalid for c in view.configurations)
+                + sum(t.invalid for t in view.trials),
+                changed_at=view.at,
+            )
+        if summary.state in ("planned", "running", "paused"):
+            return replace(summary, state="interrupted")
+        return summary
+
+    async def path_of(self, name: str) -> Path:
+        """The file or bundle of a session. Raises `SessionUnknown`."""
+        return await asyncio.to_thread(catalogue.resolve, self.workspace, name, self.recordings)
+
+    async def new_name(self, wanted: str | None, campaign: str) -> str:
+        """A name that is free. Raises `SessionTaken`, or `UsageError` for one that cannot be."""
+        if wanted is None:
+            return await asyncio.to_thread(catalogue.fresh_name, self.workspace, campaign)
+        if self.file_of(wanted).exists():
+            raise SessionTaken(
+                f"there is a session {wanted!r} already",
+                remedy=f"Go on with it by `workbench resume {wanted}`, or choose another name",
+            )
+        return wanted
+
+    def file_of(self, name: str) -> Path:
+        """Where the session of that name lies or will lie."""
+        return catalogue.session_path(self.workspace, name)
+
+    # ------------------------------------------------------------------ channels
+
+    @asynccontextmanager
+    async def borrow(self, name: str) -> AsyncIterator[Channel]:
+        """The channel of a session, open for as long as the body runs."""
+        async with self._opening[name]:
+            channel = self._channels.get(name)
+            if channel is None:
+                file = await SessionFile.open(await self.path_of(name), read_only=True)
+                channel = self._channels[name] = Channel(file, await file.view())
+            self._channels.move_to_end(name)
+            self._users[name] += 1
+        try:
+            yield channel
+        finally:
+            self._users[name] -= 1
+            self._returned[name].set()
+            await self._close_some()
+
+    @asynccontextmanager
+    async def writing(self, name: str) -> AsyncIterator[Channel]:
+        """The channel of a session, open for writing for as long as the body runs.
+
+        That of a run under way is shared with it. Who asks holds nothing borrowed, and is quick:
+        nobody else is given the session meanwhile.
+
+        Raises
+        ------
+        SessionError, UsageError
+            If it is a bundle or another workspace's, or its file cannot be written.
+        """
+        path = await self.resumable(name)
+        async with self._opening[name]:
+            channel = self._channels.get(name)
+            if channel is None or (channel.file.broken and not channel.live):
+                channel = await self._open_for_writing(name, path)
+            self._users[name] += 1
+            try:
+                yield channel
+                if not channel.live:
+                    await self._sum_up(channel)
+            finally:
+                self._users[name] -= 1
+        await self._close_some()
+
+    async def _open_for_writing(self, name: str, path: Path) -> Channel:
+        """Under the name's lock: those who still read are waited for, followers stay."""
+        channel = self._channels.get(name)
+        if channel is None:
+            file = await SessionFile.open(path)
+            channel = self._channels[name] = Channel(file, await file.view())
+            return channel
+        while self._users[name] > channel.followers:
+            self._returned[name].clear()
+            await self._returned[name].wait()
+        await channel.file.close()
+        try:
+            channel.file = await SessionFile.open(path)
+        except SessionError:
+            await self._open_again(name, path, channel)
+            raise
+        return channel
+
+    async def _open_again(self, name: str, path: Path, channel: Channel) -> None:
+        """What cannot be written can perhaps be read as before."""
+        try:
+            channel.file = await SessionFile.open(path, read_only=True)
+        except SessionError as error:  # its file is closed: who follows it must not wait
+            channel.end(error)
+            del self._channels[name]
+
+    async def create(self, name: str, created: SessionCreated, at: float) -> Channel:
+        """A new session, open for writing until `release`."""
+        async with self._opening[name]:
+            removed = self._channels.pop(name, None)
+            if removed is not None:  # somebody deleted the file while we had it open
+                removed.end()
+                await removed.file.close()
+            file = await SessionFile.create(self.file_of(name), created, at=at)
+            channel = Channel(file, await file.view())
+            channel.live = True
+            self._channels[name] = channel
+            self._users[name] += 1
+            return channel
+
+    async def revive(self, name: str) -> Channel:
+        """A stored session, open for writing until `release`; its followers stay."""
+        path = await self.resumable(name)
+        async with self._opening[name]:
+            channel = self._channels.get(name)
+            if channel is not None:
+                if channel.live:
+                    raise SessionError("is being measured already", where=name)
+                await channel.file.close()
+            try:
+                file = await SessionFile.open(path)
+            except BaseException:
+                if channel is not None:  # its file is closed: who follows it must not wait
+                    channel.end()
+                    del self._channels[name]
+                raise
+            if channel is None:
+                channel = self._channels[name] = Channel(file, await file.view())
+            channel.file = file
+            channel.live = True
+            self._users[name] += 1
+            return channel
+
+    async def resumable(self, name: str) -> Path:
+        """The file of a session that can be gone on with: one of this workspace, by its name."""
+        path = await self.path_of(name)
+        if path.is_dir():
+            raise SessionError(
+                "is a bundle, and bundles are not changed",
+                where=name,
+                remedy=f"Make a session of it with `workbench import {path}`, then resume that",
+            )
+        if path != self.workspace.sessions / f"{name}{catalogue.SUFFIX}":
+            raise UsageError(
+                "is not a session of this workspace",
+                where=name,
+                remedy=f"Give the name of one in {self.workspace.sessions}, or choose its "
+                "workspace with --workspace",
+            )
+        return path
+
+    @asynccontextmanager
+    async def closed(self, name: str) -> AsyncIterator[Path]:
+        """The file of a session of this workspace, which nobody opens while the body runs.
+
+        Who follows it is told that it is gone. Raises `SessionError` where it is in use.
+        """
+        path = await self.resumable(name)
+        async with self.at_rest(name):
+            channel = self._channels.pop(name, None)
+            if channel is not None:
+                channel.end(SessionError("was renamed or deleted", where=name))
+                await channel.file.close()
+            yield path
+
+    @asynccontextmanager
+    async def at_rest(self, name: str) -> AsyncIterator[None]:
+        """Nothing is written to a session's file while the body runs.
+
+        Raises `SessionError` where it is being measured, or something is computed with it.
+        """
+        async with self._opening[name]:
+            channel = self._channels.get(name)
+            if channel is not None and channel.live:
+                raise SessionError("is being measured", where=name, remedy="Stop the run first")
+            if channel is not None and self._users[name] > channel.followers:
+                raise SessionError("is in use", where=name, remedy="Try again in a moment")
+            yield
+
+    async def release(self, channel: Channel) -> None:
+        """A run is over: its session is summed up and may be closed."""
+        channel.rest()
+        await self._sum_up(channel)
+        self._users[channel.view.session] -= 1
+        await self._close_some()
+
+    async def _sum_up(self, channel: Channel) -> None:
+        try:
+            await channel.file.checkpoint()
+            await self.note(channel)
+        except (SessionError, OSError) as error:
+            log.error("session was not summed up", session=channel.view.session, error=str(error))
+
+    async def note(self, channel: Channel) -> None:
+        """Bring the catalogue up to date."""
+        summary = await channel.file.summary()
+        await asyncio.to_thread(catalogue.record, self.workspace, summary)
+
+    def live(self, name: str) -> Channel | None:
+        """The channel of a session that a run writes to."""
+        channel = self._channels.get(name)
+        return channel if channel is not None and channel.live else None
+
+    def end_feeds(self) -> None:
+        """Every follower's stream ends."""
+        for channel in self._channels.values():
+            channel.end()
+
+    async def close(self) -> None:
+        """Close every session; every follower's stream ends."""
+        for channel in self._channels.values():
+            channel.end()
+            await channel.file.close()
+        self._channels.clear()
+
+    async def _close_some(self) -> None:
+        idle = [
+            name for name, c in self._channels.items() if not self._users[name] and not c.followed
+        ]
+        for name in idle[: max(0, len(idle) - KEPT_OPEN)]:
+            async with self._opening[name]:
+                channel = self._channels.get(name)
+                if channel is None or self._users[name] or channel.followed:
+                    continue
+                await channel.file.close()
+                del self._channels[name]

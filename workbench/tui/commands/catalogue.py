@@ -1,0 +1,219 @@
+"""The one list of screens: name, key, title, one line for the palette, help text, how it is made.
+
+A screen that stands here has its key, its tab, its palette entry and its help page; nothing else is
+to be registered anywhere (`docs/screens.md` tells how to add one). Keys are digits in the order of
+a day's work; a digit that is missing belongs to a screen that is not built yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workbench.tui.screens.base import WorkbenchScreen
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A full screen of the workbench."""
+
+    name: str
+    """Stable: part of the action's id `go.NAME`, of `--screen NAME` and of file names."""
+    key: str
+    title: str
+    """One or two words, for tab and palette."""
+    summary: str
+    about: str
+    """What the screen is for and how it is used; the head of its help page."""
+    make: Callable[[], WorkbenchScreen]
+    """Imports lazily: a screen that nobody opens costs nothing."""
+    of_session: bool = True
+    """Whether it shows the open session, and so needs one."""
+    of_draft: bool = False
+    """Whether it shows the open draft, and can open one."""
+    has_list: bool = False
+    """Whether a list with a cursor has the focus, which the keys of `list` move."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The places whose actions it offers, its own first."""
+        own = [self.name] + ["list"] * self.has_list
+        shared = ["session"] * self.of_session + ["draft"] * self.of_draft
+        return (*own, *shared, "anywhere")
+
+
+def _sessions() -> WorkbenchScreen:
+    from workbench.tui.screens.sessions.sessions import SessionsScreen
+
+    return SessionsScreen()
+
+
+def _grid() -> WorkbenchScreen:
+    from workbench.tui.screens.campaign.grid import GridScreen
+
+    return GridScreen()
+
+
+def _chain() -> WorkbenchScreen:
+    from workbench.tui.screens.chain.chain import ChainScreen
+
+    return ChainScreen()
+
+
+def _live() -> WorkbenchScreen:
+    from workbench.tui.screens.live.live import LiveScreen
+
+    return LiveScreen()
+
+
+def _compare() -> WorkbenchScreen:
+    from workbench.tui.screens.compare.compare import CompareScreen
+
+    return CompareScreen()
+
+
+def _models() -> WorkbenchScreen:
+    from workbench.tui.screens.models.models import ModelsScreen
+
+    return ModelsScreen()
+
+
+def _recommend() -> WorkbenchScreen:
+    from workbench.tui.screens.recommend.recommend import RecommendScreen
+
+    return RecommendScreen()
+
+
+def _canary() -> WorkbenchScreen:
+    from workbench.tui.screens.canary.canary import CanaryScreen
+
+    return CanaryScreen()
+
+
+def _events() -> WorkbenchScreen:
+    from workbench.tui.screens.events import EventsScreen
+
+    return EventsScreen()
+
+
+SCREENS: tuple[Entry, ...] = (
+    Entry(
+        "sessions",
+        "1",
+        "Sessions",
+        "Everything that was measured in this workspace, and what can be",
+        "A session is one run of a campaign with all its samples; it is one file. Enter opens the "
+        "one under the cursor, whether it is being measured, finished or cut off. A session that "
+        "is deleted goes to the trash of the workspace, and u brings it back.",
+        _sessions,
+        has_list=True,
+        of_session=False,
+    ),
+    Entry(
+        "chain",
+        "2",
+        "Chain",
+        "Build what is profiled: functions in series and in parallel",
+        "A draft is a campaign that is being written; every change is kept. Its targets are on the "
+        "left, the one under the cursor is drawn. A function is added behind the part under the "
+        "cursor, or in parallel with it; the descriptor shows what that means, and mistakes stand "
+        "below their lines. A chain policy makes all chains that obey it targets.",
+        _chain,
+        has_list=True,
+        of_session=False,
+        of_draft=True,
+    ),
+    Entry(
+        "grid",
+        "3",
+        "Campaign",
+        "Grid, load, SLA, sampler and budget of the draft, and what that costs",
+        "A campaign is written here before it runs: which vCPU shares each function gets, the load "
+        "and its range, the KPI and its ceiling, the sampler and its budget. Values are typed with "
+        "their units. Beside it stands what each sampler would take in samples and lab time, as "
+        "you type. Nothing runs until you say so.",
+        _grid,
+        of_session=False,
+        of_draft=True,
+    ),
+    Entry(
+        "live",
+        "4",
+        "Live",
+        "The profile as it is measured: samples, fit, breakpoints, usage",
+        "The plot shows one configuration: its samples with their intervals, the fitted curve with "
+        "its band, and the point that is measured next. It follows what is being measured until "
+        "you choose a configuration, by keys or mouse. Freezing holds the drawing of every screen "
+        "while measuring goes on.",
+        _live,
+    ),
+    Entry(
+        "compare",
+        "5",
+        "Compare",
+        "A chain as predicted and as measured; two sessions against each other",
+        "What the functions' profiles say of a chain stands beside what was measured of it; who "
+        "limits stands along the axis of the load. The list has first what deviates beyond both "
+        "intervals and beyond what the host differs from itself, then the rest by error, and the "
+        "plot follows its cursor. Computing takes seconds; what is shown stays until it is done.",
+        _compare,
+        has_list=True,
+    ),
+    Entry(
+        "models",
+        "6",
+        "Models",
+        "Versions, scores, residuals, coefficients, influence; roll back",
+        "Scores are cross-validated: each method predicts samples that it has not seen, and so are "
+        "the residuals. A version is what `workbench models` or a retraining stored; the mark says "
+        "which one is in force. A chain can be rolled back to any accepted one, and to its "
+        "functions' profiles.",
+        _models,
+        has_list=True,
+    ),
+    Entry(
+        "canary",
+        "7",
+        "Canary",
+        "Load a real chain in small steps, learn what it adds, decide",
+        "A canary loads a real chain step by step, up to a share of the SLA's load, and stops "
+        "where a guard does not hold. Each step shows what was expected before it was measured, "
+        "and how much of the guard was left. What was learned is a proposal: accepted, it says the "
+        "chain's KPI; rejected, nothing changes. Beyond the highest kept load the curve is a "
+        "guess.",
+        _canary,
+        has_list=True,
+    ),
+    Entry(
+        "recommend",
+        "8",
+        "Recommend",
+        "Which allocation carries an SLA, at what cost, and how surely",
+        "The question is an SLA, or several, of a chain; the profiles answer, and nothing is "
+        "measured unless you say so. The list shows the allocations that hold by rising cost, or "
+        "what comes closest; the lower part is about the one under the cursor. What is recommended "
+        "can be verified on the lab and written as Helm values, Compose and other formats.",
+        _recommend,
+        has_list=True,
+    ),
+    Entry(
+        "events",
+        "9",
+        "Events",
+        "What happened, line by line; filter, follow, go to a sample",
+        "Every line is an event that the session file holds. The list follows the latest one until "
+        "you move the cursor; enter goes to the sample or configuration that a line is about.",
+        _events,
+        has_list=True,
+    ),
+)
+
+
+def entry(name: str) -> Entry:
+    """The screen of that name. Raises `KeyError` where there is none."""
+    found = next((entry for entry in SCREENS if entry.name == name), None)
+    if found is None:
+        raise KeyError(name)
+    return found

@@ -1,0 +1,67 @@
+"""The command palette: what can be done now, with area and key; themes and sessions by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+
+from workbench.tui.commands.actions import Action
+from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.text import plain
+from workbench.tui.theme import SUMMARIES
+
+if TYPE_CHECKING:
+    from workbench.tui.app import WorkbenchApp
+
+Entry = tuple[str, str, Callable[[], Any]]
+"""Title, help, and what it does."""
+
+
+class ActionProvider(Provider):
+    """Searches the registry; what cannot be done now is not offered."""
+
+    def _entries(self) -> Iterator[Entry]:
+        if not isinstance(self.screen, WorkbenchScreen):
+            return
+        app = cast("WorkbenchApp", self.app)
+        for action in self.screen.offered():
+            if action.method not in ("palette", "theme"):
+                yield _title(action), action.help, self._run(action)
+        for name, summary in SUMMARIES.items():
+            if name != app.theme_name:
+                yield f"theme: {name}", summary, partial(app.use_theme, name)
+        for session in app.known_sessions:
+            yield (
+                f"open: {plain(session.name)}",
+                f"{session.state}, {plain(session.lab)}, {session.samples} samples",
+                partial(app.open_session, session.name),
+            )
+
+    def _run(self, action: Action) -> Callable[[], Any]:
+        node = self.app if action.place == "anywhere" else self.screen
+        return partial(self.app.run_action, action.handler, default_namespace=node)
+
+    async def discover(self) -> Hits:
+        for title, help, run in self._entries():
+            yield DiscoveryHit(Content(title), run, text=title, help=_escaped(help))
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for title, help, run in self._entries():
+            score = matcher.match(f"{title} {help}")
+            if score > 0:
+                # A session may be called like markup, which `highlight` would obey.
+                shown = Content(title) if "[" in title else matcher.highlight(title)
+                yield Hit(score, shown, run, text=title, help=_escaped(help))
+
+
+def _title(action: Action) -> str:
+    return f"{action.area}: {action.label.lower()} ({action.first_key})"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", "\\[")

@@ -1,0 +1,1 @@
+"""Plots in terminal cells, and pictures of screens."""

@@ -1,0 +1,1 @@
+"""A stored session played again: where it is, where one can go, what was decided when."""

@@ -1,0 +1,286 @@
+"""What a campaign asks besides allocations: load, workload, KPI, SLA, sampling, timing, flavors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.domain.drafts import Palette
+from workbench.tui.screens.campaign.settings import (
+    Document,
+    Setting,
+    at_path,
+    entries,
+    place,
+    put,
+    scalar,
+    scalars,
+    shown,
+)
+
+PRIMARY = "primary_workload_parameter"
+LOADS: Mapping[str, tuple[str, str, str]] = {
+    "open, constant": ("open", "constant", "rate"),
+    "open, Poisson": ("open", "poisson", "rate"),
+    "closed": ("closed", "", "concurrent"),
+    "packets": ("open", "constant", "packet_rate"),
+}
+"""Load models: kind, arrivals, and the primary workload parameter that they vary."""
+RANGES: Mapping[str, list[Any]] = {
+    "rate": ["100/s", "4000/s"],
+    "concurrent": [1, 200],
+    "packet_rate": ["1000/s", "64000/s"],
+}
+"""Where another load begins."""
+AUTOMATIC = "automatic"
+_BETWEEN = re.compile(r"\s*(?:\.\.+|–|—|,|\bto\b|\s-\s)\s*")
+_AMOUNTS = (("vcpu", re.compile(r"[\d.]+\s*(%|cores?|vcpu|vCPU)?")),
+            ("memory", re.compile(r"[\d.]+\s*([kMG]i?)?B")),
+            ("bandwidth", re.compile(r"[\d.]+\s*[kMG]bit/s")))  # fmt: skip
+
+
+def campaign_settings(
+    document: Document, palette: Palette | None, chosen: int
+) -> dict[str, tuple[Setting, ...]]:
+    """By heading, always the same lines; `chosen` is the target whose own range is shown."""
+    known = palette or Palette()
+    return {
+        "load": _load(document, known, chosen),
+        "objective": _objective(document, known),
+        "sampling": _sampling(document, known),
+        "timing": (
+            at_path("warmup", "warm-up", "windows.warmup", hint="1 s by default", rare=True),
+            at_path("window", "window", "windows.window", hint="3 s by default", rare=True),
+            at_path("timeout", "time-out", "windows.timeout", hint="30 s by default", rare=True),
+            at_path("interval", "narrow to", "windows.interval", hint="e.g. 5%", rare=True),
+            Setting(
+                "flavors", "flavors", ("flavors",), _read_flavors, _write_flavors,
+                "e.g. small=25% 64MiB, big=50% 128MiB", rare=True,
+            ),
+            at_path("summary", "summary", "summary", hint="one line", rare=True),
+        ),
+    }  # fmt: skip
+
+
+# --------------------------------------------------------------------------- load
+
+
+def load_name(document: Document) -> str:
+    """Which of `LOADS` a document has."""
+    primary = place(document, PRIMARY, "name")
+    if primary == "packet_rate":
+        return "packets"
+    kind = place(document, "load", "kind") or ("closed" if primary == "concurrent" else "open")
+    if kind == "closed":
+        return "closed"
+    poisson = place(document, "load", "arrivals") == "poisson"
+    return "open, Poisson" if poisson else "open, constant"
+
+
+def _load(document: Document, palette: Palette, chosen: int) -> tuple[Setting, ...]:
+    load = load_name(document)
+    primary = shown(place(document, PRIMARY, "name")) or LOADS[load][2]
+    offered = _offered(document, palette)
+    own = place(document, "targets", chosen, PRIMARY, "range") if chosen >= 0 else None
+    return (
+        Setting(
+            "load", "load", ("load", "load.kind", "load.arrivals", f"{PRIMARY}.name"),
+            load_name, _write_load, options=tuple(LOADS),
+        ),
+        at_path(
+            "think_time", "think time", "load.think_time", hint="none; e.g. 100 ms",
+            here=load == "closed",
+        ),
+        _range("range", primary, PRIMARY, f"e.g. {_ends(RANGES.get(primary, []))}"),
+        _range(
+            "own-range", "  here", f"targets[{chosen}].{PRIMARY}", "as everywhere",
+            at=("targets", chosen), here=chosen >= 0, rare=not own,
+        ),
+        _chosen("scale", "scale", f"{PRIMARY}.scale", "log", ("log", "linear")),
+        *(
+            _workload(document, name, example, name in offered)
+            for name, example in palette.workload.items()
+        ),
+        at_path(
+            "connections", "connections", "load.connections", hint="64 by default",
+            here=load.startswith("open"), rare=True,
+        ),
+        _chosen(
+            "generator", "generator", "load.generator", AUTOMATIC,
+            (AUTOMATIC, *palette.generators), rare=True,
+        ),
+    )  # fmt: skip
+
+
+def _write_load(document: Document, text: str) -> None:
+    """Another load model; where `wl` becomes another parameter, ranges begin anew."""
+    kind, arrivals, primary = LOADS[text]
+    load = place(document, "load")
+    kept = dict(load) if isinstance(load, dict) else {}
+    foreign = ("think_time",) if kind == "open" else ("arrivals", "connections")
+    document["load"] = {
+        **{key: value for key, value in kept.items() if key not in foreign},
+        "kind": kind,
+        **({"arrivals": arrivals} if arrivals else {}),
+    }
+    if primary == "packet_rate":
+        document["load"].pop("connections", None)
+    if place(document, PRIMARY, "name") != primary:
+        scale = place(document, PRIMARY, "scale") or "log"
+        document[PRIMARY] = {"name": primary, "range": RANGES[primary], "scale": scale}
+        for target in entries(document, "targets"):
+            if isinstance(target, dict):
+                target.pop(PRIMARY, None)
+
+
+def _range(
+    name: str,
+    label: str,
+    field: str,
+    hint: str,
+    *,
+    at: tuple[str | int, ...] = (),
+    here: bool = True,
+    rare: bool = False,
+) -> Setting:
+    """Two ends of a range in one line: `100/s .. 4000/s`."""
+
+    def read(document: Document) -> str:
+        return _ends(place(document, *at, PRIMARY, "range"))
+
+    def write(document: Document, text: str) -> None:
+        within = place(document, *at)
+        if isinstance(within, dict):
+            ends = [scalar(end) for end in _BETWEEN.split(text) if end]
+            put(within, ends or None, PRIMARY, "range")
+            if at and not within.get(PRIMARY):
+                within.pop(PRIMARY, None)
+
+    return Setting(name, label, (f"{field}.range",), read, write, hint, None, here, rare)
+
+
+def _ends(given: Any) -> str:
+    return " .. ".join(map(shown, given)) if isinstance(given, list) else shown(given)
+
+
+def _offered(document: Document, palette: Palette) -> set[str]:
+    """Workload parameters that a source of the draft offers."""
+    offered: set[str] = set()
+    for target in entries(document, "targets"):
+        chain = palette.chain(shown(place(target, "chain")))
+        source = shown(place(target, "source")) or (chain.source if chain else "source")
+        template = palette.vnf(source)
+        offered |= set(template.parameters) if template else set()
+    return offered
+
+
+def _workload(document: Document, name: str, example: str, offered: bool) -> Setting:
+    def parameter(document: Document) -> Document | None:
+        return next((p for p in _parameters(document) if p.get("name") == name), None)
+
+    def read(document: Document) -> str:
+        found = parameter(document)
+        return shown(found.get("values")) if found else ""
+
+    def write(document: Document, text: str) -> None:
+        values, found = scalars(text), parameter(document)
+        if not values:
+            document["workload_parameters"] = [
+                p for p in entries(document, "workload_parameters") if p is not found
+            ]
+        elif found:
+            found["values"] = values
+        else:
+            given = entries(document, "workload_parameters")
+            document["workload_parameters"] = [*given, {"name": name, "values": values}]
+
+    fields = tuple(
+        f"workload_parameters[{number}]"
+        for number, given in enumerate(entries(document, "workload_parameters"))
+        if place(given, "name") == name
+    )
+    return Setting(name, name, fields, read, write, f"e.g. {example}", rare=not (offered or fields))
+
+
+def _parameters(document: Document) -> list[Document]:
+    return [p for p in entries(document, "workload_parameters") if isinstance(p, dict)]
+
+
+# --------------------------------------------------------------------------- the rest
+
+
+def _objective(document: Document, palette: Palette) -> tuple[Setting, ...]:
+    primary = shown(place(document, PRIMARY, "name")) or "rate"
+
+    def read_kpi(document: Document) -> str:
+        given = shown(place(document, "kpi")) or "p95_ms"
+        return next((kpi for kpi in palette.kpis if kpi.rpartition("_")[0] == given), given)
+
+    def write_kpi(document: Document, text: str) -> None:
+        document["kpi"] = text
+
+    at = {"rate": "300/s", "concurrent": "50", "packet_rate": "10000/s"}.get(primary, "300/s")
+    example = f"e.g. p95<=200ms @ {primary}={at}"
+    return (
+        Setting("kpi", "KPI", ("kpi",), read_kpi, write_kpi, options=palette.kpis),
+        at_path("kpi_max", "ceiling", "kpi_max", hint="e.g. 1000 ms"),
+        at_path("sla", "SLA", "sla", hint=example),
+        at_path("loss_goal", "loss goal", "loss_goal", hint="0.5% by default", rare=True),
+    )
+
+
+def _sampling(document: Document, palette: Palette) -> tuple[Setting, ...]:
+    del document
+    return (
+        _chosen("sampler", "sampler", "sampling.method", "bisection", palette.samplers),
+        at_path("max_samples", "samples", "sampling.max_samples", hint="10 by default"),
+        at_path("repetitions", "repetitions", "sampling.repetitions", hint="1 by default"),
+        at_path("budget", "budget", "budget", hint="none; e.g. 8h of lab time"),
+        at_path("epsilon", "stop below", "sampling.epsilon", hint="1% by default", rare=True),
+        _chosen(
+            "curve", "curve by", "sampling.model", "gaussian-process", palette.models, rare=True
+        ),
+        _chosen(
+            "profile_model", "profile by", "profile_model", "auto", ("auto", *palette.models),
+            rare=True,
+        ),
+    )  # fmt: skip
+
+
+def _chosen(
+    name: str, label: str, path: str, default: str, options: tuple[str, ...], *, rare: bool = False
+) -> Setting:
+    """A registered part by name; where the draft names none, the default is shown."""
+    keys = path.split(".")
+
+    def read(document: Document) -> str:
+        return shown(place(document, *keys)) or default
+
+    def write(document: Document, text: str) -> None:
+        put(document, None if text == AUTOMATIC else text, *keys)
+
+    return Setting(name, label, (path,), read, write, options=options, rare=rare)
+
+
+def _read_flavors(document: Document) -> str:
+    flavors = place(document, "flavors")
+    if not isinstance(flavors, dict):
+        return ""
+    return ", ".join(
+        f"{name}={' '.join(shown(v).replace(' ', '') for v in allotted.values())}"
+        for name, allotted in flavors.items()
+        if isinstance(allotted, dict)
+    )
+
+
+def _write_flavors(document: Document, text: str) -> None:
+    """`small=25% 64MiB`: amounts tell by their unit what they are of."""
+    flavors = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, _, amounts = part.partition("=")
+        flavors[name.strip()] = {
+            next((key for key, form in _AMOUNTS if form.fullmatch(amount)), amount): scalar(amount)
+            for amount in amounts.split()
+        }
+    put(document, flavors or None, "flavors")

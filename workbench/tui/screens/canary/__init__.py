@@ -1,0 +1,1 @@
+"""Screen 7, canaries and what they propose."""

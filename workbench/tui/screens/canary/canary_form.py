@@ -1,0 +1,142 @@
+"""Plan a canary: fields with their defaults, and what it would do, before anything is loaded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.projection import SessionView
+from workbench.domain.questions import CanaryPlanned, PlanCanary, RetrainChain
+from workbench.tui.screens.base import WATCHED_PACE
+from workbench.tui.screens.canary import canary_question
+from workbench.tui.screens.dialogs import ConfirmScreen
+from workbench.tui.text import plain_lines
+from workbench.tui.widgets.field import Field, Form
+
+if TYPE_CHECKING:
+    from workbench.tui.app import WorkbenchApp
+
+SETTLE_S = 0.3
+"""How long nobody types before the plan is asked for."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the engine said of a request."""
+
+    request: RetrainChain
+    planned: CanaryPlanned
+
+
+class CanaryForm(ModalScreen[RetrainChain | None]):
+    """The plan follows what is typed; enter asks once more, and starts."""
+
+    def __init__(self, view: SessionView, chains: Sequence[str], chain: str) -> None:
+        super().__init__()
+        self.view = view
+        self.form = Form(canary_question.fields(view, chains, chain), id="canary-fields")
+        self._known: _Known | None = None
+        self._confirming = False
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog canary-form"):
+            yield Static("Plan a canary", classes="dialog-title", markup=False)
+            with VerticalScroll(classes="dialog-text", can_focus=False):
+                yield self.form
+                yield Static("", id="plan", markup=False)
+            yield Static(
+                "enter start   ↓ ↑ fields   ← → choose   esc cancel",
+                classes="dialog-keys",
+                markup=False,
+            )
+
+    def on_mount(self) -> None:
+        self.form.edit("chain")
+        self._ask(0.0)
+
+    # ------------------------------------------------------------------------- the plan
+
+    def on_field_changed(self, event: Field.Changed) -> None:
+        event.stop()
+        self._ask(SETTLE_S)
+
+    def on_form_submitted(self) -> None:
+        self._ask(0.0, start=True)
+
+    def on_form_left(self) -> None:
+        self.dismiss(None)
+
+    def _ask(self, settle_s: float, start: bool = False) -> None:
+        async def work() -> None:  # one that is overtaken is never begun
+            await self._plan(settle_s, start)
+
+        self.run_worker(cast("Callable[[], Awaitable[None]]", work), group="plan", exclusive=True)
+
+    async def _plan(self, settle_s: float, start: bool) -> None:
+        await asyncio.sleep(settle_s)
+        pace = WATCHED_PACE if self.view.lab.partition(":")[0] == "sim" else None
+        request, mistakes = canary_question.request_of(self.view.session, self.form.values(), pace)
+        self.form.refuse(mistakes)
+        if request is None:
+            self._say("")
+            if start:
+                self.form.edit()
+            return
+        if self._known is None or self._known.request != request:
+            self._say("planning…")
+            try:
+                client = await cast("WorkbenchApp", self.app).client()
+                reply = await client.ask(PlanCanary(request))
+            except (WorkbenchError, OSError) as error:
+                self._refused(error, start)
+                return
+            assert isinstance(reply, CanaryPlanned)
+            self._known = _Known(request, reply)
+        known = self._known
+        lines = canary_question.plan_lines(self.view, known.planned, request.budget_s)
+        self._say("\n".join(lines))
+        if start:
+            self._confirm(known)
+
+    def _refused(self, error: WorkbenchError | OSError, start: bool) -> None:
+        mistakes = canary_question.mistake_of(error) if isinstance(error, WorkbenchError) else {}
+        self.form.refuse(mistakes)
+        self._say("" if mistakes else f"! {error}")
+        if start and mistakes:
+            self.form.edit()
+
+    def _say(self, words: str) -> None:
+        self.query_one("#plan", Static).update(plain_lines(words))
+
+    # ------------------------------------------------------------------------- the start
+
+    def _confirm(self, known: _Known) -> None:
+        if self._confirming:
+            return
+        self._confirming = True
+        request, planned = known.request, known.planned
+        chain = planned.plan.chain
+
+        def answered(yes: bool | None) -> None:
+            self._confirming = False
+            if yes:
+                self.dismiss(request)
+
+        if request.steps:
+            question = f"Load {chain} with {canary_question.steps(planned)}?"
+            consequence = (
+                f"That takes about {canary_question.cost(planned, request.budget_s)}; "
+                f"{canary_question.guarded(planned)}."
+            )
+        else:
+            question = f"Retrain the model of {chain}?"
+            consequence = "Nothing is measured; the proposal waits for you to decide."
+        self.app.push_screen(ConfirmScreen(question, consequence), answered)

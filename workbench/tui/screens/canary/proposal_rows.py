@@ -1,0 +1,97 @@
+"""From a proposal to rows: what would change, what it is worth, how far it was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from workbench.domain.canaries import ProposalView
+from workbench.domain.projection import SessionView
+from workbench.domain.retraining import TermChange
+from workbench.tui import text
+from workbench.tui.screens.canary.canary_names import configuration_name, per, primary
+from workbench.tui.widgets.rows import Look, Row, fit
+
+SHOWN_CHANGES = 6
+
+
+def proposal_rows(
+    view: SessionView, made: ProposalView, keys: tuple[str, str], width: int
+) -> list[Row]:
+    """What would change, what it is worth, how far it was seen, and what was decided."""
+    proposal = made.proposal
+    name, unit = primary(view, proposal.chain)
+    based = f"model {proposal.based_on}" if proposal.based_on else "the profiles"
+    head = f" proposal {proposal.id[:6]}"
+    method = f"  {text.plain(proposal.model.method)} on {based}"
+    rows: list[Row] = [((head, "strong"), (method, "")), _verdict_row(made, keys, width)]
+    look: Look = "good" if proposal.gain else "warn"
+    sign = "✓" if proposal.gain else "!"
+    for place, words in enumerate(text.wrapped(text.plain(proposal.statement), width - 4)):
+        rows.append(((f" {'  ' if place else sign + ' '}", look), (words, look)))
+    rows += _score_rows(made, width)
+    for change in proposal.changes[:SHOWN_CHANGES]:
+        rows.append(_change_row(view, proposal.chain, change, width))
+    if (more := len(proposal.changes) - SHOWN_CHANGES) > 0:
+        rows.append(((f"  and {more} more terms", "dim"),))
+    for reach in proposal.reach:
+        where = configuration_name(view, proposal.chain, reach.configuration)
+        words = f" extrapolates above {name} {text.number(reach.wl)}{per(unit)} at {where}"
+        rows.append(((fit(words, width), "warn"),))
+    samples = proposal.model.sample_ids
+    loads = _loads(view, samples)
+    spread = f", {text.number(loads[0])} to {text.number(loads[-1])}{per(unit)}" if loads else ""
+    rows.append(((f" made by {len(samples)} samples{spread}", "dim"),))
+    return rows
+
+
+def _loads(view: SessionView, samples: Collection[str]) -> list[float]:
+    """At which those samples were taken, ascending."""
+    own = set(samples)
+    points = [taken.sample for trials in view.trials for taken in trials.samples]
+    points += [sample for item in view.configurations for sample in item.samples]
+    return sorted({point.wl for point in points if point.id in own})
+
+
+def _verdict_row(made: ProposalView, keys: tuple[str, str], width: int) -> Row:
+    decision = made.decision
+    if decision is None:
+        accept, reject = keys
+        words = f"waits: {accept} accepts, {reject} rejects" if accept else "waits for an operator"
+        return ((" ▶ ", "accent"), (words, "strong"))
+    verb, look = ("accepted", "good") if decision.accepted else ("rejected", "bad")
+    who = f" by {text.plain(decision.by)} {text.day(decision.at)}"
+    why = f": {text.plain(decision.why)}" if decision.why else ""
+    sign = "✓" if decision.accepted else "×"
+    shown: Look = "good" if look == "good" else "bad"
+    return ((f" {sign} {verb}", shown), (fit(who + why, max(0, width - len(verb) - 4)), ""))
+
+
+def _score_rows(made: ProposalView, width: int) -> list[Row]:
+    proposal = made.proposal
+    held = {"leave-one-load-out": "one load left out after the other"}.get(
+        proposal.held_out, "points held out"
+    )
+    columns = ("rmse", "mae", "mape", "log err")
+    heading = f" {fit('', 8)}" + "".join(f"{column:>9}" for column in columns)
+    note = f"  {proposal.before.samples} samples, {held}"
+    rows: list[Row] = [((heading, "dim"), (note if len(heading + note) <= width else "", "dim"))]
+    for name, scores in (("before", proposal.before), ("after", proposal.after)):
+        figures = (
+            text.number(scores.rmse),
+            text.number(scores.mae),
+            text.percent(scores.mape),
+            text.number(scores.log_error),
+        )
+        cells = "".join(f"{figure:>9}" for figure in figures)
+        rows.append(((f" {fit(name, 8)}{cells}", "strong" if name == "after" else ""),))
+    return rows
+
+
+def _change_row(view: SessionView, chain: str, change: TermChange, width: int) -> Row:
+    where = "all"
+    if change.configuration is not None:
+        where = configuration_name(view, chain, change.configuration).partition(" ")[2]
+    unit = f" {text.plain(change.unit)}" if change.unit else ""
+    words = f" {text.plain(change.name)} of {where}: {text.number(change.before)} → "
+    words += f"{text.number(change.after)}{unit} {text.interval(change.low, change.high)}"
+    return ((fit(words, width), ""),)

@@ -1,0 +1,385 @@
+"""Predicted against measured: curves, errors, functions alone and chained, two sessions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from workbench.domain.parameters import Configuration
+from workbench.domain.topology import Target
+from workbench.tui.plots.figure import Figure
+from workbench.tui.plots.legends import compare_marks, legend
+from workbench.tui.plots.plot import ProfilePlot
+from workbench.tui.present import Choice, Shown
+from workbench.tui.screens.base import HasList
+from workbench.tui.screens.base import Target as Place
+from workbench.tui.screens.compare import (
+    compare_figures,
+    compare_lines,
+    compare_tables,
+    comparing,
+    contrast_rows,
+)
+from workbench.tui.screens.compare.compare_asking import AskingScreen
+from workbench.tui.screens.compare.compare_lines import VIEWS, Line
+from workbench.tui.text import kpi_name, plain
+from workbench.tui.widgets.listing import Listing, RowOf
+from workbench.tui.widgets.rows import Row, Rows, fit
+
+ZOOMS = ("", "plot", "list")
+LIST_MOST = {"-tall": 15, "-short": 4, "-low": 3}
+"""Rows of the list by the height of the terminal; 6 elsewhere."""
+PLOT_LEAST = 9
+"""Rows that a plot keeps; tables get what is left."""
+NO_CHAIN = """This session has no chain: a comparison needs a target of several functions.
+
+{new} on the list of sessions starts a campaign that has one, and
+`workbench canary {session} --chain NAME` measures a template's chain.
+
+{view} goes on to two sessions against each other."""
+NO_OTHER = """Two sessions against each other: what got worse or better
+beyond chance and beyond what the host differs from itself.
+
+{other} chooses the session to compare this one with."""
+
+
+class CompareScreen(AskingScreen, HasList):
+    """A list of configurations, outliers first; the plot follows its cursor."""
+
+    NAME: ClassVar[str] = "compare"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.zoomed = 0
+        self._lines: tuple[Line, ...] = ()
+        self._loads: dict[Configuration, float] = {}
+        """By configuration, the load that was chosen to be read out."""
+
+    def middle(self) -> ComposeResult:
+        yield Rows(id="views")
+        yield Rows(id="verdict")
+        yield Rows(id="busy")
+        yield Rows(id="note")
+        yield ProfilePlot(id="plot")
+        yield Rows(id="limits")
+        yield Rows(id="readout")
+        yield Rows(id="tables")
+        yield Listing(id="lines")
+        yield Static("", id="empty", markup=False)
+
+    def listing(self) -> Listing:
+        return self.query_one(Listing)
+
+    # ------------------------------------------------------------------------- what is shown
+
+    @property
+    def line(self) -> Line | None:
+        """The configuration under the cursor: the first, until somebody moves it."""
+        first = self._lines[0] if self._lines else None
+        return next((line for line in self._lines if line.configuration == self.here), first)
+
+    def _load(self, line: Line | None, loads: list[float]) -> float | None:
+        """What is read out of a configuration."""
+        chosen = self._loads.get(line.configuration) if line is not None else None
+        return chosen if chosen in loads else compare_tables.default_load(line, loads)
+
+    # ------------------------------------------------------------------------- drawing
+
+    def draw_middle(self, shown: Shown, choice: Choice) -> None:
+        subject = self.subject()
+        answer = self.answers.get(subject) if subject is not None else None
+        if (answer is not None and answer.here) or self.answer is None or subject is None:
+            self.answer = answer
+        self.go_on()
+        sessions = self.view == "sessions"
+        target = self.target(self.answer.subject.chain if self.answer else "")
+        self._draw_frame_of(target)
+        said = self._empty(target)
+        self._lay_out(said)
+        if said:
+            self.query_one("#empty", Static).update(said)
+        elif sessions:
+            self._draw_contrast(shown, choice)
+        elif target is not None:
+            self._draw_chain(target, shown, choice)
+
+    def _draw_frame_of(self, target: Target | None) -> None:
+        width, found = self.size.width, comparing.chains(self.shown.view)
+        name = target.name if target is not None and self.view != "sessions" else ""
+        at = next((i for i, t in enumerate(found, 1) if t.name == name), 0)
+        place = f"{at} of {len(found)}" if at and len(found) > 1 else ""
+        row = compare_lines.views_row(self.view, name, place, self.answer if name else None, width)
+        self.query_one("#views", Rows).show([row])
+        busy = self.query_one("#busy", Rows)
+        busy.display = bool(self.doing)
+        if self.doing:
+            passed = f" {time.monotonic() - self.began:.0f} s " if self.began else " "
+            words = f" computing{passed}· {plain(self.doing)}"
+            subject = self.subject()
+            if self.answer and self.answer.here and subject and self.answer.subject != subject:
+                before = self.answer.subject
+                words += f" · shown: {plain(before.chain)} {kpi_name(before.kpi)}, as before"
+            busy.show([((fit(words, width), "accent"),)])
+
+    def _empty(self, target: Target | None) -> str:
+        """What to say in place of plot and list; empty where there is something to show."""
+        key = self.key
+        if self.view == "sessions":
+            if self.contrast is None:
+                return NO_OTHER.format(other=key("compare.other"))
+            if self.contrast.refused is not None:
+                advice = f"{key('compare.other')} chooses another session."
+                return "\n".join(compare_lines.trouble_lines(self.contrast.refused, advice))
+            return "" if self.contrast.compared is not None else f"comparing with {self._other()} …"
+        if target is None:
+            return NO_CHAIN.format(
+                new=key("session.new"), view=key("compare.view"), session=plain(self.opened.session)
+            )
+        drawn = self.answer
+        trouble = drawn.uncharted or drawn.refused if drawn is not None else None
+        if drawn is None or trouble is None or drawn.charts or drawn.compared:
+            return ""
+        advice = f"{key('compare.anew')} tries again; {key('compare.profiles')} takes the profiles "
+        advice += "of another session"
+        advice += f"; {key('compare.insist')} insists on them." if self._can_insist() else "."
+        return "\n".join(compare_lines.trouble_lines(trouble, advice))
+
+    def _other(self) -> str:
+        return plain(self.contrast.other) if self.contrast is not None else ""
+
+    def _lay_out(self, empty: str) -> None:
+        zoom = ZOOMS[self.zoomed]
+        self.query_one("#empty").display = bool(empty)
+        self.query_one("#plot").display = not empty and zoom != "list"
+        self.query_one("#lines").display = not empty and zoom != "plot"
+        for id in ("#verdict", "#note", "#limits", "#readout", "#tables"):
+            self.query_one(id).display = False
+
+    def _put(self, id: str, rows: list[Row]) -> None:
+        """Show these rows, or nothing."""
+        widget = self.query_one(id, Rows)
+        widget.display = bool(rows)
+        widget.styles.height = max(1, len(rows))
+        widget.show(rows)
+
+    def _draw_chain(self, target: Target, shown: Shown, choice: Choice) -> None:
+        drawn, width = self.answer, self.size.width
+        compared = drawn.compared if drawn is not None else None
+        self._lines = compare_lines.lines_of(shown.view, target, compared)
+        self._draw_verdict(target, width)
+        self._draw_list(width)
+        line = self.line
+        kpi = drawn.subject.kpi if drawn is not None else shown.kpi(choice)
+        chart = drawn.charts.get(line.configuration) if drawn is not None and line else None
+        samples = comparing.samples_of(shown.view, target.name, line.configuration) if line else ()
+        loads = compare_tables.loads_of(samples, kpi)
+        at = self._load(line, loads)
+        over = compare_lines.over(shown.view, target)
+        name = f"{line.name} · " if line is not None else ""
+        title = f"{name}{kpi_name(kpi)}{compare_lines.rule_of(drawn)} over {over}"
+        tall = self.has_class("-tall")
+        if self.view == "errors":
+            floor = compared.comparison.ab_floor if compared is not None else 0.0
+            figure = compare_figures.strip(self._lines, line, floor)
+            title = f"error of each configuration in %, sorted · {kpi_name(kpi)}"
+            self._put("#tables", self._error_tables(kpi, tall))
+        else:
+            draw = compare_figures.functions if self.view == "functions" else compare_figures.curves
+            figure = draw(
+                shown.view, target, chart, samples, kpi,
+                at=at, log_x=choice.log_x, log_y=choice.log_y,
+            )  # fmt: skip
+            if self.view == "curves" or not self.has_class("-short"):
+                self._put("#readout", [compare_tables.readout(chart, samples, kpi, at, width)])
+            if tall and chart is not None:
+                self._put("#limits", [compare_tables.limits_row(chart, width)])
+            if self.view == "functions":
+                self._put("#tables", compare_tables.function_rows(chart, at, kpi, width))
+        self._plot(figure, title)
+
+    def _draw_verdict(self, target: Target, width: int) -> None:
+        drawn = self.answer
+        verdict = compare_lines.verdict_row(drawn, width)
+        if drawn is not None and not verdict and drawn.refused is not None:
+            verdict = ((fit(f" ! {plain(str(drawn.refused))}", width), "warn"),)
+        self._put("#verdict", [verdict] if verdict else [])
+        newer = 0
+        if drawn is not None and drawn.here:
+            newer = comparing.valid_samples(self.shown.view, target.name) - drawn.samples
+        note = compare_lines.notes_row(
+            drawn,
+            newer,
+            self.key("compare.anew"),
+            width,
+            tall=self.has_class("-tall"),
+            replay=self.opened.replay is not None,
+        )
+        self._put("#note", [note] if note else [])
+
+    def _error_tables(self, kpi: str, tall: bool) -> list[Row]:
+        """Buckets, and where there is room the scores above them."""
+        compared = self.answer.compared if self.answer is not None else None
+        if compared is None:
+            return []
+        rows = compare_tables.bucket_rows(compared.comparison.buckets, kpi, self.size.width)
+        if tall or ZOOMS[self.zoomed]:
+            rows = [*compare_tables.score_rows(compared, self.size.width), ((" ", ""),), *rows]
+        room = self.query_one("#middle").size.height - self._list_most()
+        room -= 2 if ZOOMS[self.zoomed] else PLOT_LEAST
+        return rows[: max(0, room)]
+
+    def _draw_list(self, width: int) -> None:
+        lines = self._lines
+        most = max((line.score.mape for line in lines if line.score), default=0.0)
+
+        def row(index: int, here: bool, width: int) -> Row:
+            return compare_lines.line_row(lines[index], here, most, width)
+
+        cursor = next((i for i, line in enumerate(lines) if line is self.line), 0)
+        self._show_lines(compare_lines.heading(width), len(lines), row, cursor)
+
+    def _show_lines(self, heading: Row, count: int, row: RowOf, cursor: int) -> None:
+        """The list, as high as it needs to be; the plot gets the rest."""
+        height = "1fr" if ZOOMS[self.zoomed] == "list" else min(self._list_most(), count + 1)
+        self.listing().styles.height = height
+        self.listing().show_lines(heading, count, row, cursor)
+
+    def _list_most(self) -> int:
+        """Rows that the list may have beside the plot."""
+        most = next((rows for name, rows in LIST_MOST.items() if self.has_class(name)), 6)
+        return min(most, len(self._lines) + 1) if self.view != "sessions" else most
+
+    def _draw_contrast(self, shown: Shown, choice: Choice) -> None:
+        contrast, width = self.contrast, self.size.width
+        assert contrast is not None
+        assert contrast.compared is not None
+        changes = self.changes
+        rows = contrast_rows.summary_rows(contrast.compared, changes, width)
+        self._put("#verdict", rows[:1])
+        self._put("#note", rows[1:] if self.has_class("-tall") else rows[1:2])
+
+        def row(index: int, here: bool, width: int) -> Row:
+            return contrast_rows.change_row(shown.view, changes[index], here, width)
+
+        cursor = min(self.change, max(0, len(changes) - 1))
+        self._show_lines(contrast_rows.heading(width), len(changes), row, cursor)
+        change = changes[cursor] if changes else None
+        kpi = shown.kpi(choice)
+        if change is not None and change.difference.figure in shown.kpis():
+            kpi = change.difference.figure
+        figure = contrast_rows.figure(
+            shown.view, contrast.view, change, kpi, log_x=choice.log_x, log_y=choice.log_y
+        )
+        name = contrast_rows.name_of(shown.view, change.difference) if change is not None else ""
+        self._plot(figure, f"{name} · {kpi_name(kpi)}".removeprefix(" · "))
+
+    def _plot(self, figure: Figure, title: str) -> None:
+        title = fit(title, self.size.width - 6).rstrip()
+        if self.doing and not figure.marks and figure.fit is None:
+            figure = replace(figure, empty="computing …")
+        self.query_one(ProfilePlot).show(figure, title)
+
+    # ------------------------------------------------------------------------- actions
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        chain = self.view != "sessions" and bool(comparing.chains(self.shown.view))
+        conditions = {
+            "chain": chain and len(comparing.chains(self.shown.view)) > 1,
+            "kpi": len(self.shown.kpis()) > 1,
+            "rule": chain and len(self.rules) > 1,
+            "anew": not self.doing and (chain or self.contrast is not None),
+            "profiles": chain,
+            "insist": chain and self._can_insist(),
+            "read_left": chain and self.view != "errors",
+            "read_right": chain and self.view != "errors",
+            "log_y": self.view != "errors",
+            "log_x": self.view != "errors",
+            "show_live": self._key_here() != "",
+        }
+        return conditions.get(action, super().check_action(action, parameters))
+
+    def _can_insist(self) -> bool:
+        refused = self.answer is not None and self.answer.refused is not None
+        return refused and self.profiles is not None and not self.insist
+
+    def legend(self) -> tuple[str, ...]:
+        return (
+            *legend(self.query_one(ProfilePlot).glyphs, compare_marks),
+            *([""] + [f"! {plain(n)}" for n in self.answer.notes] if self.answer else []),
+        )
+
+    def copied(self) -> tuple[str, str]:
+        return "the configurations and their errors", compare_lines.table(self._lines)
+
+    def jump_targets(self) -> Iterator[Place]:
+        yield from super().jump_targets()
+        listing = self.listing()
+        if listing.display:
+            for place, index in listing.visible_lines():
+                yield place, partial(listing.move, index - listing.cursor)
+
+    def on_listing_moved(self) -> None:
+        cursor = self.listing().cursor
+        if self.view == "sessions":
+            self.change = cursor
+        elif cursor < len(self._lines):
+            self.here = self._lines[cursor].configuration
+        self.draw()
+
+    def on_listing_opened(self) -> None:
+        self.action_show_live()
+
+    def action_view(self) -> None:
+        self.view = VIEWS[(VIEWS.index(self.view) + 1) % len(VIEWS)]
+        self.listing().cursor = self.listing().top = 0
+        self.draw()
+
+    def action_read_left(self) -> None:
+        self._read(-1)
+
+    def action_read_right(self) -> None:
+        self._read(1)
+
+    def _read(self, by: int) -> None:
+        line, drawn = self.line, self.answer
+        if line is None or drawn is None:
+            return
+        samples = comparing.samples_of(self.shown.view, drawn.subject.chain, line.configuration)
+        loads = compare_tables.loads_of(samples, drawn.subject.kpi)
+        at = self._load(line, loads)
+        if loads:
+            place = loads.index(at) if at in loads else 0
+            self._loads[line.configuration] = loads[min(max(place + by, 0), len(loads) - 1)]
+        self.draw()
+
+    def action_log_y(self) -> None:
+        self.choose(log_y=not self.choice.log_y)
+
+    def action_log_x(self) -> None:
+        self.choose(log_x=not (True if self.choice.log_x is None else self.choice.log_x))
+
+    def action_zoom(self) -> None:
+        self.zoomed = (self.zoomed + 1) % len(ZOOMS)
+        for name in ZOOMS[1:]:
+            self.set_class(name == ZOOMS[self.zoomed], f"zoom-{name}")
+        self.call_after_refresh(self.draw)
+
+    def _key_here(self) -> str:
+        """The key of the configuration under the cursor, where Live can show it."""
+        line, drawn = self.line, self.answer
+        if line is None or self.view == "sessions":
+            return ""
+        chain = drawn.subject.chain if drawn is not None else ""
+        key = f"{chain}/{line.configuration.key}"
+        return key if self.shown.view.configuration(key) is not None else ""
+
+    def action_show_live(self) -> None:
+        if key := self._key_here():
+            self.opened.choose(Choice(key, kpi=self.choice.kpi))
+            self.workbench.go("live")

@@ -1,0 +1,192 @@
+"""The plots of the screen Compare: curves, errors as a sorted strip, functions beside the chain."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from workbench.domain.campaign import TargetPlan
+from workbench.domain.chains import ChainChart, ChainCurve
+from workbench.domain.projection import SamplePoint, SessionView
+from workbench.domain.topology import Target
+from workbench.tui import present, text
+from workbench.tui.plots.canvas import LineStyle
+from workbench.tui.plots.figure import Figure, Fit, Limit, Mark, Stretch
+from workbench.tui.screens.compare.compare_lines import Line
+
+NOTHING_LIMITS = "nothing limits"
+STYLES: tuple[LineStyle, ...] = ("dashed", "dotted")
+"""Of functions, in the order of the chain; with more than two they come again."""
+
+
+def curves(
+    view: SessionView,
+    chain: Target,
+    chart: ChainChart | None,
+    samples: Sequence[SamplePoint],
+    kpi: str,
+    *,
+    at: float | None,
+    log_x: bool | None,
+    log_y: bool,
+) -> Figure:
+    """Predicted and measured over `wl`, with bands; who limits stands along the axis."""
+    if chart is None and not samples:
+        return Figure(empty="nothing was measured or predicted here")
+    measured = chart.measured if chart else None
+    fits: list[Fit] = []
+    if measured is not None:
+        fits.append(
+            Fit(measured.wl, measured.mean, measured.low, measured.high, "dashed", "second",
+                "measured")
+        )  # fmt: skip
+    if chart is not None and chart.profiles is not None:
+        p = chart.profiles
+        fits.append(Fit(p.wl, p.mean, (), (), "dotted", "third", "profiles alone"))
+    predicted = _fit(chart.predicted, "predicted") if chart else None
+    return Figure(
+        x_range=_range(view, chain, chart),
+        marks=_marks(samples, kpi, at),
+        fit=predicted,
+        more=tuple(fits),
+        along=tuple(stretches(chart)) if chart else (),
+        series=("sample of the chain",),
+        limit=present.sla_limit(view, kpi),
+        log_x=_log_x(view, chain, log_x),
+        log_y=log_y,
+    )
+
+
+def functions(
+    view: SessionView,
+    chain: Target,
+    chart: ChainChart | None,
+    samples: Sequence[SamplePoint],
+    kpi: str,
+    *,
+    at: float | None,
+    log_x: bool | None,
+    log_y: bool,
+) -> Figure:
+    """Each function alone at the load that reaches it, under the chain that they make."""
+    if chart is None:
+        return Figure(empty="no curves yet")
+    alone = [
+        Fit(chart.predicted.wl, f.mean, (), (), STYLES[i % len(STYLES)],
+            ("second", "third")[i % 2], f"{text.plain(f.vnf)} alone")
+        for i, f in enumerate(chart.functions)
+    ]  # fmt: skip
+    return Figure(
+        x_range=_range(view, chain, chart),
+        marks=_marks(samples, kpi, at),
+        fit=_fit(chart.predicted, "chain predicted"),
+        more=tuple(reversed(alone)),
+        along=tuple(stretches(chart)),
+        series=("sample of the chain",),
+        limit=present.sla_limit(view, kpi),
+        log_x=_log_x(view, chain, log_x),
+        log_y=log_y,
+    )
+
+
+def strip(lines: Sequence[Line], here: Line | None, floor: float) -> Figure:
+    """The error of every configuration in per cent, sorted (paper A, Fig. 8)."""
+    scored = [(line, line.score) for line in lines if line.score is not None]
+    scored.sort(key=lambda pair: pair[1].mape)
+    if not scored:
+        return Figure(empty="nothing was compared")
+    marks = []
+    for place, (line, score) in enumerate(scored, 1):
+        error = 100.0 * score.mape
+        direct = score.baseline_mape
+        if direct is not None:
+            marks.append(_error(place, 100.0 * direct, other=True))
+        marks.append(_error(place, error, chosen=line is here))
+    return Figure(
+        x_range=(0.5, len(scored) + 0.5),
+        marks=tuple(marks),
+        series=("error of the prediction, %", "of a model trained directly"),
+        limit=Limit(100.0 * floor, f"A/A floor {text.percent(floor)}"),
+        log_x=False,
+        log_y=True,
+        counts=True,
+    )
+
+
+def _error(place: int, error: float, chosen: bool = False, other: bool = False) -> Mark:
+    return Mark(float(place), max(error, 0.01), None, None, True, chosen, other)
+
+
+def stretches(chart: ChainChart) -> Iterator[Stretch]:
+    """Who limits along the axis, each from where it takes over to the next."""
+    curve = chart.predicted
+    runs = [
+        (key, [place for place, _ in run])
+        for key, run in groupby(
+            enumerate(zip(curve.limiting, curve.extrapolates, strict=True)), lambda e: e[1]
+        )
+    ]
+    for (vnf, guess), places in runs:
+        last = min(places[-1] + 1, len(curve.wl) - 1)
+        label = text.plain(vnf) if vnf else NOTHING_LIMITS
+        yield Stretch(curve.wl[places[0]], curve.wl[last], label, not guess)
+
+
+def limits_text(chart: ChainChart) -> str:
+    """The same as a sentence: `tinyproxy limits to 420, haproxy from there on`."""
+    merged: list[Stretch] = []
+    for stretch in stretches(chart):
+        if merged and merged[-1].label == stretch.label:
+            before = merged.pop()
+            stretch = Stretch(before.low, stretch.high, before.label, before.sure)
+        merged.append(stretch)
+    if len(merged) == 1:
+        only = merged[0].label
+        return only if only == NOTHING_LIMITS else f"{only} limits at every load"
+    return ", ".join(
+        f"{s.label}{' limits' if place == 0 and s.label != NOTHING_LIMITS else ''} "
+        + (f"from {text.number(s.low)}" if place else f"to {text.number(s.high)}")
+        + ("" if s.sure else " (a guess)")
+        for place, s in enumerate(merged)
+    )
+
+
+def place_of(chart: ChainChart, wl: float) -> int:
+    """The point of a chart's curves that is nearest to a load of the chain."""
+    loads = chart.predicted.wl
+    right = min(bisect_left(loads, wl), len(loads) - 1)
+    left = max(right - 1, 0)
+    return left if wl - loads[left] < loads[right] - wl else right
+
+
+def _fit(curve: ChainCurve, label: str) -> Fit:
+    return Fit(curve.wl, curve.mean, curve.low, curve.high, "solid", "curve", label)
+
+
+def _marks(samples: Sequence[SamplePoint], kpi: str, at: float | None) -> tuple[Mark, ...]:
+    """All samples; the ones at the load that is read out stand between brackets."""
+    chosen = [sample.wl == at for sample in samples]
+    return tuple(
+        present.mark(sample, kpi, sample.id if here else "")
+        for sample, here in zip(samples, chosen, strict=True)
+    )
+
+
+def _range(
+    view: SessionView, chain: Target, chart: ChainChart | None
+) -> tuple[float, float] | None:
+    if chart is not None:
+        return chart.predicted.wl[0], chart.predicted.wl[-1]
+    plan = _plan(view, chain)
+    return (plan.primary.low, plan.primary.high) if plan else None
+
+
+def _log_x(view: SessionView, chain: Target, chosen: bool | None) -> bool:
+    plan = _plan(view, chain)
+    return chosen if chosen is not None else plan is None or plan.primary.scale == "log"
+
+
+def _plan(view: SessionView, chain: Target) -> TargetPlan | None:
+    plans = view.campaign.targets if view.campaign else ()
+    return next((plan for plan in plans if plan.target.name == chain.name), None)

@@ -1,0 +1,173 @@
+"""The tables of the screen Compare: read-out, scores, KPI buckets, functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from workbench.domain.chains import ChainChart, CpuContrast
+from workbench.domain.projection import SamplePoint
+from workbench.domain.questions import ChainCompared
+from workbench.domain.retraining import BucketScore, ChainComparison
+from workbench.domain.samples import Estimate
+from workbench.tui import text
+from workbench.tui.screens.compare.compare_figures import limits_text, place_of
+from workbench.tui.screens.compare.compare_lines import NARROW, Line
+from workbench.tui.widgets.rows import Row, Span, fit
+
+BOUNDS = frozenset({"overloaded", "censored"})
+"""Labels of samples some of whose response times are lower bounds."""
+CPU_APART = 1.2
+"""Factor of CPU, chained over alone, from which on it is marked."""
+
+
+def loads_of(samples: Sequence[SamplePoint], kpi: str) -> list[float]:
+    """The loads that can be read out: those with a valid sample that states the KPI."""
+    return sorted({s.wl for s in samples if s.valid and kpi in s.kpis})
+
+
+def default_load(line: Line | None, loads: Sequence[float]) -> float | None:
+    """Where the departure is largest, else the highest load."""
+    if line is not None and line.worst is not None:
+        return line.worst.wl
+    return loads[-1] if loads else None
+
+
+def limits_row(chart: ChainChart | None, width: int) -> Row:
+    if chart is None:
+        return ()
+    return ((" limits ", "dim"), (fit(limits_text(chart), max(0, width - 9)), ""))
+
+
+def readout(
+    chart: ChainChart | None,
+    samples: Sequence[SamplePoint],
+    kpi: str,
+    at: float | None,
+    width: int,
+) -> Row:
+    """The load under the cursor: predicted, measured, their ratio, who limits there."""
+    if at is None:
+        return ((" no sample states this KPI here", "dim"),)
+    wide = width >= NARROW
+    spans: list[Span] = [(f" at {text.number(at)} ", "strong")]
+    here = [s for s in samples if s.wl == at and s.valid and kpi in s.kpis]
+    predicted = _predicted(chart, at) if chart else None
+    if predicted is not None:
+        spans += [(" predicted " if wide else " ", "dim"), (text.estimate(predicted), "")]
+    if here:
+        values = [s.kpis[kpi] for s in here]
+        bound = any(_is_bound(s, kpi) for s in here)
+        middle = median(v.value for v in values)
+        said = text.estimate(values[0]) if len(values) == 1 else _spread(values)
+        said = f"at least {text.number(values[0].value)}" if bound else said
+        spans += [("  measured " if wide else " → ", "dim"), (said, "")]
+        if predicted is not None and predicted.value > 0:
+            over = f"  {'>' * bound}{text.number(middle / predicted.value)}×"
+            spans.append((over, "strong"))
+    if chart is not None:
+        limiting = chart.predicted.limiting[place_of(chart, at)]
+        words = f"  ▸{text.plain(limiting)}" if limiting else "  nothing limits"
+        if sum(len(part) for part, _ in spans) + len(words) <= width:
+            spans.append((words, "accent" if limiting else "dim"))
+    return tuple(spans)
+
+
+def _is_bound(sample: SamplePoint, kpi: str) -> bool:
+    """Whether a figure only says how high it was when last seen (METHOD.md 4)."""
+    estimate = sample.kpis[kpi]
+    return estimate.low >= estimate.value and not BOUNDS.isdisjoint(sample.labels)
+
+
+def _predicted(chart: ChainChart, at: float) -> Estimate | None:
+    curve = chart.predicted
+    if not curve.wl[0] <= at <= curve.wl[-1]:
+        return None
+    place = place_of(chart, at)
+    return Estimate(curve.mean[place], curve.low[place], curve.high[place])
+
+
+def _spread(values: Sequence[Estimate]) -> str:
+    """Repetitions: their median and range."""
+    found = sorted(v.value for v in values)
+    return f"{text.number(median(found))} {text.interval(found[0], found[-1])} of {len(found)}"
+
+
+# ----------------------------------------------------------------------------- errors
+
+
+def score_rows(compared: ChainCompared, width: int) -> list[Row]:
+    """Paper A's Table 4: the prediction, what it is held against, and the direct model."""
+    name = max(12, min(30, width - 46))
+    head = f" {fit('predicted by', name)}{'RMSE':>9}{'MAE':>9}{'error':>9}{'|log|':>8}{'covers':>8}"
+    rows: list[Row] = [((head, "dim"),)]
+    said = (compared.comparison, compared.profiles, compared.weakest_link)
+    for number, one in enumerate(one for one in said if one is not None):
+        rows.append(((_score(one, name), "strong" if number == 0 else ""),))
+    found = compared.comparison
+    if found.baseline_rmse is not None:
+        direct = fit(f"{text.plain(found.baseline)}, direct", name)
+        rows.append(((f" {direct}{text.number(found.baseline_rmse):>9}", ""),))
+    return rows
+
+
+def _score(one: ChainComparison, name: int) -> str:
+    return (
+        f" {fit(text.plain(one.rule), name)}{text.number(one.rmse):>9}{text.number(one.mae):>9}"
+        f"{text.percent(one.mape):>9}{one.log_error:>8.2f}{text.percent(one.coverage):>8}"
+    )
+
+
+def bucket_rows(buckets: Sequence[BucketScore], kpi: str, width: int) -> list[Row]:
+    """The error by decade of the measured KPI (paper A, Fig. 12), as bars."""
+    head = f" {fit(text.kpi_name(kpi), 15)}{'samples':>8}{'error':>8}{'directly':>10}"
+    rows: list[Row] = [((head, "dim"),)]
+    most = max((b.mape for b in buckets), default=0.0)
+    bar = max(0, min(40, width - len(head) - 3))
+    for bucket in buckets:
+        beside = "–" if bucket.baseline_mape is None else text.percent(bucket.baseline_mape)
+        span = f"{text.number(bucket.low)} to {text.number(bucket.high)}"
+        full = round(bar * bucket.mape / most) if most > 0 else 0
+        figures = f" {fit(span, 15)}{bucket.samples:>8}{text.percent(bucket.mape):>8}{beside:>10}  "
+        rows.append(((figures, ""), ("█" * full, "accent"), ("·" * (bar - full), "dim")))
+    return rows
+
+
+# ----------------------------------------------------------------------------- functions
+
+
+def function_rows(chart: ChainChart | None, at: float | None, kpi: str, width: int) -> list[Row]:
+    """Each function alone against chained, at the load under the cursor."""
+    if chart is None:
+        return []
+    place = place_of(chart, at) if at is not None else len(chart.predicted.wl) // 2
+    wl = chart.predicted.wl[place] if at is None else at
+    name = max(10, min(18, width - 69))
+    unit = text.kpi_name(kpi)
+    alone = 21 if width >= NARROW else 11
+    head = f" {fit(f'at {text.number(wl)}', name)}{'load':>7}  {fit(f'alone {unit}', alone)}"
+    cpu = f"{'CPU alone':>11}{'chained':>9}" if width >= NARROW else ""
+    head += f"{'counts':>7}{cpu}{'CPU ratio':>11}"
+    rows: list[Row] = [((head, "dim"),)]
+    for function in chart.functions:
+        value = Estimate(function.mean[place], function.low[place], function.high[place])
+        limits = function.vnf == chart.predicted.limiting[place]
+        line = f"{fit(text.plain(function.vnf), name)}{text.number(function.wl[place]):>7}"
+        said = text.estimate(value) if width >= NARROW else text.number(value.value)
+        line += f"  {fit(said, alone)}{text.percent(function.effect[place]):>7}"
+        spans: list[Span] = [("▸" if limits else " ", "accent"), (line, "strong" if limits else "")]
+        rows.append((*spans, *_cpu(chart, function.vnf, at, width >= NARROW)))
+    return rows
+
+
+def _cpu(chart: ChainChart, vnf: str, at: float | None, wide: bool) -> tuple[Span, ...]:
+    """CPU at that load in per cent of a core, and the ratio over all loads."""
+    own = [contrast for contrast in chart.cpu if contrast.vnf == vnf]
+    if not own:
+        return (((f"{'–':>11}{'–':>9}" if wide else "") + f"{'–':>11}", "dim"),)
+    here: CpuContrast = min(own, key=lambda c: abs(c.wl - at)) if at is not None else own[-1]
+    ratio = median(c.chained / c.alone.value for c in own if c.alone.value > 0)
+    apart = ratio > CPU_APART or ratio < 1 / CPU_APART
+    figures = f"{text.percent(here.alone.value):>11}{text.percent(here.chained):>9}"
+    said = f"{ratio:>9.2f}×{'!' if apart else ' '}"
+    return ((figures if wide else "", ""), (said, "warn" if apart else ""))

@@ -1,0 +1,1 @@
+"""Screen 4, one session while it is measured, or replayed."""

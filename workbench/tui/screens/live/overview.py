@@ -1,0 +1,148 @@
+"""Many configurations at once: a sparkline each, or a plot for each target."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from workbench.domain.projection import ConfigurationView
+from workbench.tui import present, text
+from workbench.tui.plots.figure import Figure
+from workbench.tui.present import Choice, Shown
+from workbench.tui.widgets.rows import Row, Span, fit
+
+LEVELS = "▁▂▃▄▅▆▇█"
+ASCII_LEVELS = ".:-=+*%#"
+POINTS = 12
+"""Columns of a sparkline."""
+CELL = 44
+"""Columns of a configuration in the overview, where there is room."""
+
+
+def multiples(shown: Shown, choice: Choice, most: int) -> list[tuple[Figure, str]]:
+    """Figure and title of what stands side by side: one configuration of each target, the one
+    shown or measured last; of a campaign with one target its configurations, from the one shown.
+    """
+    view, selected = shown.view, shown.selected(choice)
+    by_target: dict[str, ConfigurationView] = {}
+    for item in view.configurations:
+        if item.taken or item.target not in by_target:
+            by_target[item.target] = item
+    if selected is not None:
+        by_target[selected.target] = selected
+    items = list(by_target.values())
+    if len(items) < 2 and selected is not None:
+        start = view.configurations.index(selected)
+        items = [*view.configurations[start:], *view.configurations[:start]]
+    at = next((i for i, item in enumerate(items) if item is selected), 0)
+    if at >= most:  # the one shown is always among them
+        items = [*items[at:], *items[:at]]
+    made = []
+    for item in items[:most]:
+        own = replace(choice, key=item.key, sample=choice.sample if item is selected else "")
+        kpi = text.kpi_parts(shown.kpi(choice))[0]
+        state = present.STATES.get(item.state, ("", item.state, ""))[1]
+        title = f"{present.name_of(view, item)} · {kpi} · {state}"
+        made.append((present.figure(shown, own), title))
+    return made
+
+
+def overview(
+    shown: Shown, choice: Choice, width: int, height: int, ascii_only: bool
+) -> tuple[list[Row], list[tuple[int, int, int]]]:
+    """Rows of sparklines, column by column, and line, column and index of each that is seen.
+
+    All of one KPI share one scale, so that they can be compared; the page with the one shown is
+    drawn.
+    """
+    items, selected = shown.view.configurations, shown.selected(choice)
+    kpi = shown.kpi(choice)
+    columns = max(1, width // CELL)
+    cell = width // columns
+    page = max(1, (height - 1) * columns)
+    at = next((i for i, item in enumerate(items) if item is selected), 0)
+    begin = at // page * page
+    seen = items[begin : begin + page]
+    scale = _scale(items, kpi)
+    lines = max(1, height - 1)
+    more = f", {begin + 1} to {begin + len(seen)}" if len(seen) < len(items) else ""
+    about = f" {len(items)} configurations{more} · {text.kpi_name(kpi)} over the load"
+    if scale is not None:
+        about += f", from {text.number(scale[0])} to {text.number(scale[1])}"
+    rows: list[Row] = [((fit(about, width), "strong"),)]
+    places: list[tuple[int, int, int]] = []
+    for line in range(min(lines, len(seen))):
+        spans: list[Span] = []
+        for column in range(columns):
+            index = column * lines + line
+            if index < len(seen):
+                item = seen[index]
+                places.append((line + 1, column * cell, begin + index))
+                spans += _cell(shown, item, kpi, scale, item is selected, cell, ascii_only)
+        rows.append(tuple(spans))
+    return rows, places
+
+
+def _cell(
+    shown: Shown,
+    item: ConfigurationView,
+    kpi: str,
+    scale: tuple[float, float] | None,
+    here: bool,
+    width: int,
+    ascii_only: bool,
+) -> list[Span]:
+    sign, _, look = present.STATES.get(item.state, ("?", item.state, ""))
+    line = sparkline(_values(item, kpi), scale, ascii_only)
+    name = fit(present.name_of(shown.view, item), width - POINTS - 10)
+    return [
+        ("›" if here else " ", "accent"),
+        (f"{sign} ", look),
+        (name, "badge" if here else ""),
+        (f" {line}", "accent"),
+        (f"{item.taken:>5} ", "bad" if item.invalid * 2 > item.taken else "dim"),
+    ]
+
+
+def sparkline(
+    values: list[float | None], scale: tuple[float, float] | None, ascii_only: bool
+) -> str:
+    """A character for each value; a blank where there is none."""
+    levels = ASCII_LEVELS if ascii_only else LEVELS
+    if scale is None:
+        return " " * len(values)
+    low, high = map(math.log, scale)
+    drawn = ""
+    for value in values:
+        if value is None:
+            drawn += " "
+            continue
+        share = (math.log(max(value, scale[0])) - low) / (high - low) if high > low else 0.0
+        drawn += levels[min(len(levels) - 1, max(0, int(share * len(levels))))]
+    return drawn
+
+
+def _values(item: ConfigurationView, kpi: str) -> list[float | None]:
+    """The KPI at `POINTS` places over the loads that are known, of the curve or else of samples."""
+    curve = item.curve
+    if curve is not None and curve.kpi == kpi and curve.wl:
+        last = len(curve.mean) - 1
+        return [curve.mean[round(i * last / (POINTS - 1))] for i in range(POINTS)]
+    measured = sorted(
+        (sample.wl, sample.kpis[kpi].value)
+        for sample in item.samples
+        if sample.valid and kpi in sample.kpis
+    )
+    found: list[float | None] = [None] * POINTS
+    if not measured:
+        return found
+    low, high = measured[0][0], measured[-1][0]
+    for wl, value in measured:
+        share = math.log(wl / low) / math.log(high / low) if high > low > 0 else 0.0
+        found[round(share * (POINTS - 1))] = value
+    return found
+
+
+def _scale(items: list[ConfigurationView], kpi: str) -> tuple[float, float] | None:
+    values = [v for item in items for v in _values(item, kpi) if v is not None and v > 0]
+    return (min(values), max(values)) if values else None

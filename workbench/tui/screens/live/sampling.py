@@ -1,0 +1,281 @@
+"""What a user does with single samples on the screen Live: look closer, decide, ask for more."""
+
+from __future__ import annotations
+
+import re
+
+from workbench.domain.curation import (
+    DecideSample,
+    ExtendBudget,
+    GetSample,
+    RequestPoint,
+    SampleDetail,
+    SampleVerdict,
+)
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.messages import ResumeSession, Viewed, ViewSession
+from workbench.domain.projection import SamplePoint
+from workbench.tui import present, sample_rows
+from workbench.tui.present import Choice, Shown
+from workbench.tui.replaying.seeking import UNITS_S
+from workbench.tui.screens.base import WATCHED_PACE
+from workbench.tui.screens.dialogs import MessageScreen, NameScreen
+from workbench.tui.screens.session import SessionScreen
+from workbench.tui.text import duration, number
+from workbench.tui.undo import Undo
+from workbench.tui.watch import RESUMABLE
+
+
+class SamplingScreen(SessionScreen):
+    """The actions; `LiveScreen` draws."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked_for: set[tuple[int, str]] = set()
+        """Configurations whose samples were asked for, of which view."""
+
+    @property
+    def here(self) -> SamplePoint | None:
+        """The sample under the cursor."""
+        selected = self.shown.selected(self.choice)
+        samples = selected.samples if selected is not None else ()
+        return next((s for s in samples if s.id == self.choice.sample), None)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        watch, here = self.opened, self.here
+        view = watch.live.view
+        selected = self.shown.selected(self.choice)
+        runs = view.state in ("running", "paused") and view.under_trial is None
+        spent = view.finished is not None and view.finished.outcome == "budget"
+        conditions = {
+            "sample_right": selected is not None and bool(selected.samples),
+            "sample_left": selected is not None and bool(selected.samples),
+            "details": here is not None,
+            "reject": watch.commandable and here is not None and here.verdict != "rejected",
+            "restore": watch.commandable and here is not None and here.verdict == "rejected",
+            "pin": watch.commandable and here is not None and here.verdict != "pinned",
+            "unpin": watch.commandable and here is not None and here.verdict == "pinned",
+            "repeat": watch.commandable and here is not None,
+            "point": watch.commandable and selected is not None,
+            "budget": watch.commandable
+            and ((runs and view.budget_s is not None) or (spent and view.state not in RESUMABLE)),
+            "closer": selected is not None,
+            "wider": self.choice.span is not None,
+        }
+        return conditions.get(action, super().check_action(action, parameters))
+
+    # ------------------------------------------------------------------------- cursor and zoom
+
+    def action_sample_right(self) -> None:
+        self._step_sample(1)
+
+    def action_sample_left(self) -> None:
+        self._step_sample(-1)
+
+    def _step_sample(self, step: int) -> None:
+        selected = self.shown.selected(self.choice)
+        if selected is None:
+            return
+        found = sample_rows.neighbour(selected.samples, self.choice.sample, step)
+        if found is not None:
+            span = self.choice.span
+            if span and not span[0] <= found.wl <= span[1]:
+                span = self._span(found.wl, 1.0)
+            self.choose(key=selected.key, sample=found.id, span=span)
+
+    def action_closer(self) -> None:
+        self._zoom_to(sample_rows.CLOSER)
+
+    def action_wider(self) -> None:
+        self._zoom_to(1 / sample_rows.CLOSER)
+
+    def _zoom_to(self, factor: float) -> None:
+        span, here = self.choice.span, self.here
+        whole = self._whole()
+        if whole is None:
+            return
+        low, high = span or whole
+        log = present.figure(self.shown, self.choice).log_x
+        middle = (low * high) ** 0.5 if log and low > 0 else (low + high) / 2
+        self.choose(span=self._span(here.wl if here else middle, factor))
+
+    def _span(self, at: float, factor: float) -> tuple[float, float] | None:
+        whole = self._whole()
+        if whole is None:
+            return None
+        log = present.figure(self.shown, self.choice).log_x
+        return sample_rows.closer(self.choice.span, whole, at, factor, log)
+
+    def _whole(self) -> tuple[float, float] | None:
+        selected, campaign = self.shown.selected(self.choice), self.shown.view.campaign
+        if selected is None or campaign is None:
+            return None
+        primary = campaign.target_plan(selected.target).primary
+        return primary.low, primary.high
+
+    # ------------------------------------------------------------------------- details
+
+    def action_details(self) -> None:
+        here = self.here
+        if here is None:
+            return
+
+        async def show() -> None:
+            try:
+                client = await self.workbench.client()
+                reply = await client.ask(GetSample(self.opened.session, here.id))
+            except (WorkbenchError, OSError) as error:
+                self.workbench.say(str(error), "error")
+                return
+            assert isinstance(reply, SampleDetail)
+            words = sample_rows.detail_text(reply, self.shown.kpi(self.choice))
+            self.app.push_screen(MessageScreen(f"Sample, {sample_rows.short_name(here)}", words))
+
+        self.run_worker(show(), group="details", exclusive=True)
+
+    def fill_in(self, shown: Shown, choice: Choice) -> None:
+        """Fetch samples of the configuration shown that the view of a long session leaves out."""
+        selected, live = shown.selected(choice), self.opened.live.view
+        if selected is None or not selected.left_out or self.opened.lost or shown.view is not live:
+            return
+        wanted = (id(live), selected.key)
+        if wanted in self._asked_for:
+            return
+        self._asked_for.add(wanted)
+
+        async def fetch() -> None:
+            try:
+                client = await self.workbench.client()
+                reply = await client.ask(
+                    ViewSession(self.opened.session, until=live.seq, focus=selected.key)
+                )
+            except (WorkbenchError, OSError):
+                return  # what is there is shown as it is
+            assert isinstance(reply, Viewed)
+            found = reply.view.configuration(selected.key)
+            if found is None or len(found.samples) <= len(selected.samples):
+                return
+            known = {sample.id for sample in found.samples}
+            later = [sample for sample in selected.samples if sample.id not in known]
+            taken = selected.taken
+            live.points += len(found.samples) + len(later) - len(selected.samples)
+            selected.samples = [*found.samples, *later]
+            selected.left_out = max(0, taken - len(selected.samples))
+            selected.left_out_reasons = found.left_out_reasons
+            selected.curve = selected.curve or found.curve
+            self.opened.changed += 1
+
+        self.run_worker(fetch(), group="fill", exclusive=True)
+
+    # ------------------------------------------------------------------------- decisions
+
+    def action_reject(self) -> None:
+        self._ask_why("rejected", "Reject the sample", "It is never fitted. A reason is needed.")
+
+    def action_pin(self) -> None:
+        self._ask_why("pinned", "Pin the sample", "It stays in sight; nothing is fitted anew.")
+
+    def action_restore(self) -> None:
+        self._decide("open", "")
+
+    def action_unpin(self) -> None:
+        self._decide("open", "")
+
+    def _ask_why(self, verdict: SampleVerdict, question: str, note: str) -> None:
+        here = self.here
+        if here is None:
+            return
+
+        def answered(why: str | None) -> None:
+            if why is not None:
+                self._decide(verdict, why)
+
+        title = f"{question} at {sample_rows.short_name(here)}: why?"
+        self.app.push_screen(NameScreen(title, "", note), answered)
+
+    def _decide(self, verdict: SampleVerdict, why: str) -> None:
+        here, session = self.here, self.opened.session
+        if here is None:
+            return
+        before = here.verdict
+        name = sample_rows.short_name(here)
+        done = {"rejected": "rejected", "pinned": "pinned", "open": "as measured again"}
+
+        async def send() -> None:
+            try:
+                client = await self.workbench.client()
+                await client.ask(DecideSample(session, here.id, verdict, why))
+            except (WorkbenchError, OSError) as error:
+                self.workbench.say(str(error), "error")
+                return
+
+            async def take_back() -> str:
+                again = DecideSample(session, here.id, before, "taken back" * (before != "open"))
+                await (await self.workbench.client()).ask(again)
+                return f"The sample at {name} is as before."
+
+            undo = Undo(f"The decision on the sample at {name}", take_back)
+            self.workbench.say(f"The sample at {name} is {done[verdict]}.", undo=undo)
+
+        self.run_worker(send())
+
+    # ------------------------------------------------------------------------- asking for more
+
+    def action_repeat(self) -> None:
+        selected, here = self.shown.selected(self.choice), self.here
+        if selected is not None and here is not None:
+            self._request(here.wl, f"one more repetition at {number(here.wl)} is asked for")
+
+    def action_point(self) -> None:
+        whole = self._whole()
+        if whole is None:
+            return
+
+        def answered(written: str | None) -> None:
+            if written is None:
+                return
+            try:
+                wl = float(written)
+            except ValueError:
+                self.workbench.say(f"{written!r} is no number.", "error")
+                return
+            self._request(wl, f"a point at {number(wl)} is asked for")
+
+        here = self.here
+        low, high = map(number, whole)
+        note = f"A load from {low} to {high}. It is measured next; a campaign that ended resumes."
+        start = f"{here.wl:g}" if here else ""
+        self.app.push_screen(NameScreen("One more point, at which load?", start, note), answered)
+
+    def _request(self, wl: float, done: str) -> None:
+        selected = self.shown.selected(self.choice)
+        if selected is not None:
+            request = RequestPoint(
+                self.opened.session,
+                selected.target,
+                selected.configuration,
+                wl,
+                pace=WATCHED_PACE,
+            )
+            self.tell(request, done)
+
+    def action_budget(self) -> None:
+        view = self.opened.live.view
+        session, ended = self.opened.session, view.finished is not None
+
+        def answered(written: str | None) -> None:
+            if written is None:
+                return
+            found = re.fullmatch(r"\+?\s*(\d+(?:\.\d+)?)\s*([smhd]?)", written.strip())
+            if found is None:
+                self.workbench.say("Write it as 30m, 2h or 90s.", "error")
+                return
+            more_s = float(found[1]) * UNITS_S[found[2]]
+            if ended:
+                self.tell(ResumeSession(session, more_s, WATCHED_PACE), "resumed")
+            else:
+                self.tell(ExtendBudget(session, more_s), "the budget is extended")
+
+        has = duration(view.budget_s) if view.budget_s else "none"
+        note = f"So far {has}, spent {duration(view.lab_s)}. Write it as 30m, 2h or 90s."
+        self.app.push_screen(NameScreen("How much more lab time?", "30m", note), answered)

@@ -1,0 +1,1 @@
+"""Screen 6, the models of a session."""

@@ -1,0 +1,322 @@
+"""Models of the open session: versions, scores, residuals, coefficients, influence; roll back."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.events import TargetModelled
+from workbench.domain.messages import EventPage, ListEvents
+from workbench.domain.profiles import ModelScore, ModelVersion
+from workbench.domain.questions import ExplainModel, ModelExplained, RollBackModel
+from workbench.tui.plots.legends import legend, plot_marks
+from workbench.tui.plots.plot import ProfilePlot
+from workbench.tui.present import Choice, Shown
+from workbench.tui.screens.base import HasList
+from workbench.tui.screens.canary.canary_names import plan_of
+from workbench.tui.screens.canary.proposal_rows import proposal_rows
+from workbench.tui.screens.dialogs import ConfirmScreen
+from workbench.tui.screens.models import model_rows, residual_rows
+from workbench.tui.screens.models.model_rows import VersionLine
+from workbench.tui.screens.session import SessionScreen
+from workbench.tui.text import kpi_name, plain
+from workbench.tui.undo import Undo
+from workbench.tui.widgets.listing import Listing
+from workbench.tui.widgets.rows import Row, Rows, Span
+
+EMPTY = """No model of this session is stored yet.
+
+`workbench models {session}` compares the methods and stores the best of each target."""
+
+PANES = ("scores", "residuals", "coefficients")
+
+
+class ModelsScreen(SessionScreen, HasList):
+    """One target and KPI at a time: its versions above, what is known of the chosen one below."""
+
+    NAME: ClassVar[str] = "models"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.subject = 0
+        """Which of `model_rows.subjects` is shown."""
+        self.pane = "scores"
+        self.over_load = True
+        """Residuals over the load, or over the predicted KPI."""
+        self._scores: dict[int, tuple[ModelScore, ...]] = {}
+        """By the sequence number of the event that stored a version."""
+        self._explained: dict[ExplainModel, ModelExplained | str] = {}
+        """What the engine said, or why it did not; empty while it computes."""
+        self._lines: list[VersionLine] = []
+
+    def middle(self) -> ComposeResult:
+        yield Rows(id="subject")
+        yield Listing(id="versions")
+        yield Rows(id="scores")
+        yield Rows(id="influence")
+        yield Rows(id="residuals")
+        yield ProfilePlot(id="plot")
+        yield Listing(id="coefficients")
+        yield Static("", id="empty", markup=False)
+
+    @property
+    def _versions(self) -> Listing:
+        return self.query_one("#versions", Listing)
+
+    def listing(self) -> Listing:
+        """Coefficients may be more than fit, and are gone through where they are shown."""
+        return self.query_one(
+            f"#{'coefficients' if self._has_coefficients else 'versions'}", Listing
+        )
+
+    @property
+    def _has_coefficients(self) -> bool:
+        return self.query_one("#coefficients", Listing).display
+
+    # ------------------------------------------------------------------------- drawing
+
+    def draw_middle(self, shown: Shown, choice: Choice) -> None:
+        del choice
+        subjects = model_rows.subjects(shown.view)
+        empty = self.query_one("#empty", Static)
+        empty.display = not subjects
+        for id in ("#subject", "#versions"):
+            self.query_one(id).display = bool(subjects)
+        for id in ("#scores", "#influence", "#residuals", "#plot", "#coefficients"):
+            self.query_one(id).display = False
+        self._lines = []
+        if not subjects:
+            empty.update(EMPTY.format(session=plain(self.opened.session)))
+            return
+        self.subject = min(self.subject, len(subjects) - 1)
+        target, kpi = subjects[self.subject]
+        head = f" {plain(target)} · {kpi_name(kpi)}"
+        more = f"  {self.subject + 1} of {len(subjects)}"
+        tabs: tuple[Span, ...] = tuple(
+            (f" {name} ", "badge" if name == self.pane else "dim") for name in PANES
+        )
+        self.query_one("#subject", Rows).show([((head, "strong"), (f"{more}   ", "dim"), *tabs)])
+        self._lines = versions = model_rows.version_lines(shown.view, target, kpi)
+        listing = self._versions
+        listing.styles.height = min(len(versions), 6) + 1
+
+        def row(index: int, here: bool, width: int) -> Row:
+            return model_rows.version_row(versions[index], here, width)
+
+        heading = model_rows.version_heading()
+        listing.show_lines(heading, len(versions), row, min(listing.cursor, len(versions) - 1))
+        line = versions[listing.cursor]
+        if self.pane == "scores":
+            self._draw_scores(shown, line, target, kpi)
+        elif self.pane == "residuals":
+            self._draw_residuals(shown, line, target, kpi)
+        else:
+            self._draw_coefficients(shown, line, target, kpi)
+
+    def _draw_scores(self, shown: Shown, line: VersionLine, target: str, kpi: str) -> None:
+        if line.proposal is not None:
+            keys = ("", "")
+            if self.opened.commandable:  # it is decided where its steps are seen
+                there = self.key("go.canary")
+                accept, reject = self.key("canary.accept"), self.key("canary.reject")
+                keys = (f"{there} {accept}", f"{there} {reject}")
+            self._put("#scores", proposal_rows(shown.view, line.proposal, keys, self.size.width))
+        elif line.model is not None:
+            self._put("#scores", self._score_rows(line.model))
+        else:
+            words = " Each function by its own model; what the chain adds is not known to them."
+            self._put("#scores", [((words, "dim"),)])
+        influence = next((i for i in shown.view.influences if i.target == target), None)
+        self._put("#influence", model_rows.influence_rows(influence, kpi, self.size.width))
+
+    def _score_rows(self, version: ModelVersion) -> list[Row]:
+        scores = self._scores.get(version.seq)
+        if scores is None:
+            self._scores[version.seq] = (version.score,)  # until the others are here
+            self.run_worker(self._fetch(version.seq))
+        return model_rows.score_rows(scores or (version.score,), self.size.width)
+
+    def _draw_residuals(self, shown: Shown, line: VersionLine, target: str, kpi: str) -> None:
+        explained = self._explanation(line, target, kpi)
+        if not isinstance(explained, ModelExplained):
+            self._put("#residuals", [((f" {explained}", "dim"),)])
+            return
+        self._put("#residuals", [residual_rows.summary(explained)])
+        plan = plan_of(shown.view, target)
+        log_x = not self.over_load or plan is None or plan.primary.scale == "log"
+        plot = self.query_one(ProfilePlot)
+        plot.display = True
+        plot.show(
+            residual_rows.figure(explained, self.over_load, log_x),
+            residual_rows.title(shown.view, explained, self.over_load),
+        )
+
+    def _draw_coefficients(self, shown: Shown, line: VersionLine, target: str, kpi: str) -> None:
+        rows: list[Row]
+        if line.proposal is not None:
+            rows = residual_rows.term_rows(shown.view, line.proposal.proposal, self.size.width)
+        else:
+            explained = self._explanation(line, target, kpi)
+            rows = [((f" {explained}", "dim"),)]
+            if isinstance(explained, ModelExplained):
+                rows = residual_rows.coefficient_rows(shown.view, explained, self.size.width)
+        listing = self.query_one("#coefficients", Listing)
+        listing.display = True
+
+        def row(index: int, *_: object) -> Row:
+            return rows[index]
+
+        heading: Row = ((" coefficients, ± standard error", "strong"),)
+        listing.show_lines(heading, len(rows), row, min(listing.cursor, len(rows) - 1))
+
+    def _explanation(self, line: VersionLine, target: str, kpi: str) -> ModelExplained | str:
+        """What the engine says of a version; a sentence as long as it says nothing."""
+        if not line.version:
+            if line.back:
+                return "The profiles were not made for this chain: compare it with them."
+            return "Accept it first: what is not in force is not explained."
+        session, retrained = self.opened.session, line.model is None
+        request = ExplainModel(session, target, kpi, line.version, retrained)
+        if request not in self._explained:
+            self._explained[request] = ""
+            self.run_worker(self._explain(request))
+        return self._explained[request] or "predicting samples that it has not seen…"
+
+    def _put(self, id: str, rows: list[Row]) -> None:
+        lines = self.query_one(id, Rows)
+        lines.display = bool(rows)
+        lines.styles.height = max(1, len(rows))
+        lines.show(rows)
+
+    async def _fetch(self, seq: int) -> None:
+        """All scores that a version was chosen by: they are in its event, not in the view."""
+        try:
+            client = await self.workbench.client()
+            page = await client.ask(ListEvents(self.opened.session, after=seq - 1, limit=1))
+        except (WorkbenchError, OSError) as error:
+            self.workbench.say(str(error), "error")
+            return
+        for event in page.events if isinstance(page, EventPage) else ():
+            if isinstance(event.fact, TargetModelled):
+                self._scores[seq] = event.fact.scores
+        self.draw()
+
+    async def _explain(self, request: ExplainModel) -> None:
+        try:
+            reply = await (await self.workbench.client()).ask(request)
+        except (WorkbenchError, OSError) as error:
+            self._explained[request] = f"It cannot be said: {plain(str(error))}"
+        else:
+            if isinstance(reply, ModelExplained):
+                self._explained[request] = reply
+        self.draw()
+
+    # ------------------------------------------------------------------------- actions
+
+    @property
+    def _line(self) -> VersionLine | None:
+        cursor = self._versions.cursor if self.ready else 0
+        return self._lines[cursor] if cursor < len(self._lines) else None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        subjects = model_rows.subjects(self.shown.view)
+        watch, line = self.opened, self._line
+        other = watch.live.view.under_trial is not None and not watch.drives
+        may = watch.commandable and not (other and watch.wheel.driver)
+        conditions = {
+            "target": len({target for target, _ in subjects}) > 1,
+            "kpi": len(subjects) > 1,
+            "pane": bool(subjects),
+            "over": bool(subjects) and self.pane == "residuals",
+            "roll_back": may and line is not None and line.back and not line.in_force,
+        }
+        return conditions.get(action, super().check_action(action, parameters))
+
+    def legend(self) -> tuple[str, ...]:
+        return legend(self.query_one(ProfilePlot).glyphs, plot_marks)
+
+    def copied(self) -> tuple[str, str]:
+        if not self.ready or self.pane == "residuals":
+            return self._copied_residuals() if self.ready else ("", "")
+        rows = self.query_one("#scores", Rows)
+        return ("the scores", rows.text) if rows.display and rows.rows else ("", "")
+
+    def _copied_residuals(self) -> tuple[str, str]:
+        subjects, line = model_rows.subjects(self.shown.view), self._line
+        if line is None or not line.version:
+            return "", ""
+        target, kpi = subjects[self.subject]
+        explained = self._explanation(line, target, kpi)
+        if not isinstance(explained, ModelExplained) or not explained.residuals:
+            return "", ""
+        rows = [
+            f"{r.sample_id}\t{r.configuration.key}\t{r.wl}\t{r.measured}\t{r.predicted}"
+            for r in explained.residuals
+        ]
+        return "the residuals", "\n".join(("sample\tconfiguration\twl\tmeasured\tpredicted", *rows))
+
+    def on_listing_moved(self) -> None:
+        self.draw()
+
+    def action_kpi(self) -> None:
+        """The next subject, whichever target it is of."""
+        self._show(self.subject + 1)
+
+    def action_target(self) -> None:
+        subjects = model_rows.subjects(self.shown.view)
+        if not subjects:
+            return
+        here = subjects[self.subject][0]
+        after = [*range(self.subject, len(subjects)), *range(self.subject)]
+        self._show(next((i for i in after if subjects[i][0] != here), self.subject))
+
+    def action_pane(self) -> None:
+        self.pane = PANES[(PANES.index(self.pane) + 1) % len(PANES)]
+        self.draw()
+
+    def action_over(self) -> None:
+        self.over_load = not self.over_load
+        self.draw()
+
+    def action_roll_back(self) -> None:
+        line, subjects = self._line, model_rows.subjects(self.shown.view)
+        if line is None or not line.back:
+            return
+        chain, kpi = subjects[self.subject]
+        what = f"model {line.version}" if line.version else "the stand-alone profiles"
+        by = f" Accepted by {plain(line.by)}." if line.by else ""
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.run_worker(self._rolled_back(chain, kpi, line.version))
+
+        question = f"Let {what} say {plain(kpi)} of {plain(chain)} again?"
+        consequence = f"Predictions and recommendations go by it from now on.{by}"
+        self.app.push_screen(ConfirmScreen(question, consequence), answered)
+
+    async def _rolled_back(self, chain: str, kpi: str, version: int) -> None:
+        session = self.opened.session
+        models = self.opened.live.view.chain_model(chain, kpi)
+        before = models.current if models is not None else 0
+
+        async def go(to: int) -> str:
+            client = await self.workbench.client()
+            await client.ask(RollBackModel(session, to, chain, kpi))
+            what = f"model {to}" if to else "the stand-alone profiles"
+            return f"{chain}: {kpi} is said by {what} again."
+
+        try:
+            said = await go(version)
+        except (WorkbenchError, OSError) as error:
+            self.workbench.say(str(error), "error")
+            return
+        self.workbench.say(said, undo=Undo("Rolling back", lambda: go(before)))
+
+    def _show(self, subject: int) -> None:
+        subjects = model_rows.subjects(self.shown.view)
+        self.subject = subject % max(1, len(subjects))
+        self._versions.cursor = 0
+        self.draw()

@@ -1,0 +1,369 @@
+"""From a recommendation to the rows of the screen Recommend; plain functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from workbench.domain.parameters import PrimaryWorkload
+from workbench.domain.profiles import Curve
+from workbench.domain.recommendations import (
+    Choice,
+    ComparisonRow,
+    Deployment,
+    Recommendation,
+    Trend,
+    Verification,
+)
+from workbench.domain.samples import Estimate
+from workbench.tui import text
+from workbench.tui.plots.figure import Figure, Fit, Limit, Line
+from workbench.tui.screens.recommend import recommend_words as words_of
+from workbench.tui.widgets.rows import Look, Row, fit
+
+BAR = "█"
+INDENT = 15
+"""Cells of a label in the lower part."""
+
+
+@dataclass(frozen=True)
+class Allotted:
+    """An allocation as a line of the list."""
+
+    choice: Choice
+    recommended: bool = False
+    closest: bool = False
+    """Nothing holds, and this comes nearest."""
+
+
+def allotted(found: Recommendation) -> list[Allotted]:
+    """Every allocation that is named, by rising cost."""
+    lines = [Allotted(choice) for choice in found.runners_up]
+    if found.chosen is not None:
+        lines.insert(0, Allotted(found.chosen, recommended=True))
+    elif found.closest is not None:
+        lines.insert(0, Allotted(found.closest, closest=True))
+    return sorted(lines, key=lambda line: line.choice.cost)
+
+
+# ------------------------------------------------------------------- the head
+
+
+def asked_row(found: Recommendation, width: int) -> Row:
+    """The question in a line."""
+    chain = f" {text.plain(found.chain)} "
+    words = f"with {words_of.confidence(found.confidence)}: {words_of.slas_text(found)}"
+    return ((chain, "strong"), (fit(words, max(0, width - len(chain))), "dim"))
+
+
+def verdict_rows(found: Recommendation, width: int) -> list[Row]:
+    """The answer in a sentence, and what the lab says of it."""
+    named = f"{found.id}: " if found.id else "not stored: "
+    run = "in the long run" if found.probability_of == "long_run" else "in the next window"
+    if (chosen := found.chosen) is not None:
+        words = f"{named}{words_of.in_words(chosen.deployment)} – holds with "
+        words += f"{words_of.probability(chosen.probability)} {run}, for {_cost(chosen)}"
+        sign, look = ("✓", "good") if _good(found) else ("!", "warn")
+    elif found.closest is not None:
+        near = found.closest
+        words = f"{named}nothing meets the SLA, of {found.judged} allocations; what comes closest "
+        chance = words_of.probability(near.probability)
+        words += f"is {words_of.in_words(near.deployment)}, with {chance}"
+        sign, look = "✗", "bad"
+    else:
+        words, sign, look = f"{named}nothing meets the SLA", "✗", "bad"
+    rows = _said(sign, words, look, width)  # type: ignore[arg-type]
+    if found.verified is not None:
+        rows += verified_rows(found.verified, found.chosen, width)
+    return rows
+
+
+def _cost(choice: Choice) -> str:
+    return f"{text.number(choice.cost)} {text.plain(choice.cost_unit)}"
+
+
+def _good(found: Recommendation) -> bool:
+    return found.verified is None or found.verified.met
+
+
+def verified_rows(verified: Verification, chosen: Choice | None, width: int) -> list[Row]:
+    kpis = ", ".join(_measured(kpi, sample, chosen) for kpi, sample in verified.kpis.items())
+    said = "the lab confirms it" if verified.met else "the lab does NOT confirm it"
+    words = f"{said}{f': {kpis}' if kpis else ''}; {text.duration(verified.lab_s)} of lab time"
+    words += f". {verified.note}" if verified.note else ""
+    return _said("✓" if verified.met else "✗", words, "good" if verified.met else "bad", width)
+
+
+def _measured(kpi: str, sample: Estimate, chosen: Choice | None) -> str:
+    """A measured KPI, and what was expected where that is something else."""
+    name, unit = text.kpi_parts(kpi)
+    expected = chosen.kpis.get(kpi) if chosen is not None else None
+    words = f"{name} {text.estimate(sample)} {unit}"
+    if expected is None or (expected.low <= sample.high and sample.low <= expected.high):
+        return words
+    return f"{words} where {text.estimate(expected)} was expected"
+
+
+def _said(sign: str, words: str, look: Look, width: int) -> list[Row]:
+    lines = text.wrapped(text.plain(words), max(20, width - 4))
+    return [((f" {sign if not i else ' '} ", look), (line, look)) for i, line in enumerate(lines)]
+
+
+# ------------------------------------------------------------------- the list
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Cells of each column; 0 is left out."""
+
+    allocation: int
+    cost: int = 8
+    chance: int = 12
+    margin: int = 9
+    bar: int = 0
+    usage: int = 0
+    marks: int = 14
+
+    @classmethod
+    def within(cls, lines: Sequence[Allotted], width: int) -> Columns:
+        """What fits: marks before usage, usage before the margin's bar."""
+        wanted = (
+            max((len(words_of.shares(line.choice.deployment)) for line in lines), default=10) + 2
+        )
+        used = max((len(words_of.usage(line.choice)) for line in lines), default=0) + 2
+        allocation = min(max(12, wanted), 40)
+        left = width - 3 - allocation - cls.cost - cls.chance - cls.margin - cls.marks
+        share = used if left >= used else 0
+        left -= share
+        bar = min(16, left - 1) if left >= 6 else 0
+        return cls(allocation, bar=bar, usage=share)
+
+
+def heading(columns: Columns) -> Row:
+    cells = [
+        " " * 3 + fit("allocation", columns.allocation),
+        f"{'cost':>{columns.cost}}",
+        f"{'probability':>{columns.chance}}",
+        f"{'margin':>{columns.margin}}",
+        " " * columns.bar,
+        fit("  CPU", columns.usage) if columns.usage else "",
+    ]
+    return (("".join(cells), "dim"),)
+
+
+def line_row(line: Allotted, found: Recommendation, columns: Columns, here: bool) -> Row:
+    choice = line.choice
+    sign = "✓" if line.recommended else "≈" if line.closest else " "
+    body: Look = "badge" if here else "strong" if line.recommended else ""
+    chance: Look = "badge" if here else _chance_look(choice, found)
+    spans = [
+        ("›" if here else " ", "accent"),
+        (f"{sign} ", "good" if line.recommended else "warn"),
+        (fit(words_of.shares(choice.deployment), columns.allocation), body),
+        (f"{text.number(choice.cost):>{columns.cost}}", body),
+        (f"{words_of.probability(choice.probability):>{columns.chance}}", chance),
+        (f"{words_of.margin(choice):>{columns.margin}}", body),
+    ]
+    if columns.bar:
+        spans.append((" " + _margin_bar(choice, found, columns.bar - 1), "accent"))
+    if columns.usage:
+        spans.append(("  " + fit(words_of.usage(choice), columns.usage - 2), ""))
+    spans.append((f"  {words_of.marks(choice)}", "warn"))
+    return tuple(spans)  # type: ignore[arg-type]
+
+
+def _chance_look(choice: Choice, found: Recommendation) -> Look:
+    return "good" if choice.probability >= found.confidence else "bad"
+
+
+def _margin_bar(choice: Choice, found: Recommendation, width: int) -> str:
+    """Against the widest margin of the list."""
+    widest = max((line.choice.margin_wl or 0.0 for line in allotted(found)), default=0.0)
+    if not widest or choice.margin_wl is None or choice.margin_wl <= 0:
+        return " " * width
+    return fit(BAR * max(1, round(width * choice.margin_wl / widest)), width)
+
+
+# ------------------------------------------------------------------- below the list
+
+
+def parts(
+    here: Allotted | None,
+    found: Recommendation,
+    notes: Sequence[str],
+    primary: PrimaryWorkload | None,
+    width: int,
+) -> list[list[Row]]:
+    """What stands below the list: of an allocation, greedy scaling beside it, notes."""
+    about = detail_rows(here, found, primary, width) if here else []
+    told = (about, ways_rows(found, width), note_rows(found, notes, width))
+    return [part for part in told if part]
+
+
+def whole(
+    found: Recommendation, notes: Sequence[str], primary: PrimaryWorkload | None, width: int
+) -> list[Row]:
+    """Everything, of the first allocation, to be copied."""
+    lines = allotted(found)
+    columns = Columns.within(lines, width)
+    rows = [asked_row(found, width), *verdict_rows(found, width), (), heading(columns)]
+    rows += [line_row(line, found, columns, False) for line in lines]
+    first = next((line for line in lines if line.recommended), lines[0] if lines else None)
+    for part in parts(first, found, notes, primary, width):
+        rows += [(), *part]
+    return rows
+
+
+def detail_rows(
+    line: Allotted, found: Recommendation, primary: PrimaryWorkload | None, width: int
+) -> list[Row]:
+    """The allocation under the cursor: what is expected of it, function by function."""
+    choice, rows = line.choice, []
+    at = words_of.load(found)
+    name = text.plain(primary.name) if primary else "wl"
+    for kpi, expected in choice.kpis.items():
+        limit = next((sla for sla in found.slas if sla.kpi == kpi), None)
+        short, unit = text.kpi_parts(kpi)
+        held = limit is None or limit.holds(expected.value)
+        words = f"{text.estimate(expected)} {unit}"
+        if limit is not None:
+            words += f", limit {limit.direction}{text.number(limit.limit)}"
+        label = f" {short} at {name} {text.number(at)}" if at is not None else f" {short}"
+        rows.append(_labelled(label, words, "" if held else "bad"))
+    for vnf in choice.deployment.functions:
+        rows.append(_usage_row(choice, vnf, width))
+    rows.append(_labelled(" carries", _carries(choice, found, name), ""))
+    if choice.extrapolated:
+        words = f"outside of what was profiled: {', '.join(map(text.plain, choice.extrapolated))}"
+        rows.append(_labelled(" marks", words, "warn"))
+    elif not choice.profiled:
+        words = "interpolated: between allocations that were profiled, never measured itself"
+        rows.append(_labelled(" marks", words, "warn"))
+    return rows
+
+
+def _labelled(label: str, words: str, look: Look) -> Row:
+    return ((fit(label, max(INDENT, len(label))) + " ", "dim"), (words, look))
+
+
+def _usage_row(choice: Choice, vnf: str, width: int) -> Row:
+    share = choice.usage.get(vnf)
+    name = fit(f" {text.plain(vnf)}", INDENT)
+    allotment = words_of.instances(choice.deployment, vnf)
+    if share is None:
+        return ((f"{name} ", "dim"), (f"{allotment}, CPU not known", ""))
+    bar = max(8, min(24, width - INDENT - len(allotment) - 24))
+    full = round(min(max(share, 0.0), 1.0) * bar)
+    look: Look = "warn" if share >= 0.9 else "accent"
+    return (
+        (f"{name} ", "dim"),
+        (BAR * full, look),
+        ("·" * (bar - full), "dim"),
+        (f" {text.percent(share)} CPU of {allotment}", ""),
+    )
+
+
+def _carries(choice: Choice, found: Recommendation, name: str) -> str:
+    sure = words_of.confidence(found.confidence)
+    at = words_of.load(found)
+    if choice.margin_wl is None or at is None:
+        return f"no load with {sure}"
+    least = "at least " if choice.margin_open else ""
+    words = (
+        f"{least}{name} {text.number(at + choice.margin_wl)} with {sure}: {words_of.margin(choice)}"
+    )
+    return f"{words} ({100 * choice.margin_wl / at:+.0f} %)"
+
+
+def ways_rows(found: Recommendation, width: int) -> list[Row]:
+    """Paper A's Table 1: greedy scaling and the profiles beside each other."""
+    if found.greedy is None:
+        return []
+    ways = {way.method: way for way in found.ways}
+    room = max(
+        [12, *(len(words_of.shares(Deployment(w.allocation, w.replicas))) for w in ways.values())]
+    )
+    room = min(room, max(12, width - 62)) + 2
+    head = f" {'':<12}{fit('allocation', room)}{'cost':>8}{'tried':>12}{'lab time':>10}"
+    rows: list[Row] = [((head + f"{'+ profiling':>13}", "dim"),)]
+    if "profiled" in ways:
+        rows.append(_way_row("profiles", ways["profiled"], room, f"{found.lab_iterations} on lab"))
+    else:
+        rows.append(((f"   {'profiles':<10}recommend nothing", "bad"),))
+    run = found.greedy
+    if "greedy" in ways:
+        where = "on lab" if run.lab_iterations else "on model"
+        rows.append(_way_row("greedy", ways["greedy"], room, f"{words_of.tried(run)} {where}"))
+    if run.note:
+        rows += _said(" ", f"Greedy scaling: {run.note}", "dim", width)
+    return rows
+
+
+def _way_row(name: str, way: ComparisonRow, room: int, tried: str) -> Row:
+    on_lab = way.method == "profiled" or way.lab_iterations
+    spent = text.duration(way.lab_s) if on_lab else "–"
+    whole = text.duration(way.lab_s_with_profiling) if on_lab else "–"
+    given = fit(words_of.shares(Deployment(way.allocation, way.replicas)), room)
+    body = f"{name:<10}{given}{text.number(way.cost):>8}{tried:>12}{spent:>10}{whole:>13}"
+    return ((f" {'✓' if way.met else '✗'} ", "good" if way.met else "bad"), (body, ""))
+
+
+def note_rows(found: Recommendation, notes: Sequence[str], width: int) -> list[Row]:
+    """What is to be known besides, each as a sentence."""
+    rows: list[Row] = []
+    for note in _notes(found, notes):
+        rows += _said("·", note, "dim", width)
+    return rows
+
+
+def _notes(found: Recommendation, notes: Sequence[str]) -> Iterator[str]:
+    if found.note:
+        yield found.note
+    yield from notes
+    source = "the stand-alone profiles" if not found.model_version else "the chain's model"
+    version = f" (version {found.model_version})" if found.model_version else ""
+    yield f"Judged by {source}{version}: {found.judged} allocations by rising cost."
+
+
+# ------------------------------------------------------------------- others
+
+
+def figure(
+    line: Allotted | None, trends: Sequence[Trend], found: Recommendation, width_of: str
+) -> Figure:
+    """The first limited KPI of an allocation over `wl`, with its limit."""
+    limit = found.slas[0]
+    curve = _curve(line, trends, limit.kpi)
+    if curve is None:
+        return Figure(empty="No curve of this allocation is stored.")
+    asked = words_of.load(found)
+    lines = () if asked is None else (Line(asked, asked, asked, f"asked {width_of}".rstrip()),)
+    return Figure(
+        x_range=(curve.wl[0], curve.wl[-1]),
+        fit=Fit(curve.wl, curve.mean, curve.low, curve.high),
+        lines=lines,
+        limit=Limit(limit.limit, f"SLA {limit.direction}{text.number(limit.limit)}"),
+    )
+
+
+def _curve(line: Allotted | None, trends: Sequence[Trend], kpi: str) -> Curve | None:
+    for trend in trends:
+        if line is not None and trend.choice.deployment == line.choice.deployment:
+            return next((curve for curve in trend.curves if curve.kpi == kpi), None)
+    return None
+
+
+def past_line(found: Recommendation) -> str:
+    """A recommendation of the session as one line of a list; what is cut off matters least."""
+    judged = found.chosen or found.closest
+    what = words_of.shares(judged.deployment) if judged else ""
+    sign = "✗ closest" if not found.met else "✓" if _good(found) else "!"
+    lab = (
+        "" if found.verified is None else ", on the lab too" if _good(found) else ", not on the lab"
+    )
+    head = f"{found.id or 'new':<3} {sign} {what}{lab}: {words_of.slas_text(found)}"
+    return f"{head}  {text.plain(found.chain)}, {text.day(found.at)}"
+
+
+def copied(rows: Sequence[Row]) -> str:
+    return "\n".join("".join(words for words, _ in row).rstrip() for row in rows)

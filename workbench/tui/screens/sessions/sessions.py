@@ -1,0 +1,370 @@
+"""The sessions of a workspace: what was measured here, and all that is done with a session."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterator, Sequence
+from functools import partial
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.message import Message
+from textual.widgets import Static
+
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.housekeeping import (
+    DeleteSession,
+    DuplicateSession,
+    RenameSession,
+    RestoreSession,
+    Trashed,
+)
+from workbench.domain.messages import (
+    EngineStatus,
+    Exported,
+    ExportSession,
+    GetStatus,
+    ListSessions,
+    Request,
+    ResumeSession,
+    RunAccepted,
+    RunCampaign,
+    SessionList,
+)
+from workbench.domain.sessions import SessionSummary
+from workbench.tui import text
+from workbench.tui.replaying.replay import Replay
+from workbench.tui.screens.base import WATCHED_PACE, HasList, Target
+from workbench.tui.screens.dialogs import ChoiceScreen, NameScreen
+from workbench.tui.screens.sessions import session_rows
+from workbench.tui.screens.sessions.launch import LaunchScreen
+from workbench.tui.undo import Undo
+from workbench.tui.watch import RESUMABLE
+from workbench.tui.widgets.filter import FilterLine
+from workbench.tui.widgets.keys import KeyLine
+from workbench.tui.widgets.rows import Row, Rows
+from workbench.tui.widgets.table import Table
+from workbench.tui.widgets.tabs import TabLine
+
+REFRESH_S = 2.0
+FORMATS = (
+    ("csv", "CSV: a row for each sample"),
+    ("parquet", "Parquet: the same, with types"),
+    ("bundle", "bundle: everything, as files that any tool reads; can be imported again"),
+)
+
+
+class SessionsScreen(HasList):
+    """Lists, opens, resumes, replays, renames, copies, exports and deletes sessions."""
+
+    NAME: ClassVar[str] = "sessions"
+
+    class Elsewhere(Message):
+        """Another workspace was chosen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sessions: tuple[SessionSummary, ...] = ()
+        self.status: EngineStatus | None = None
+        self.lost = ""
+        self.loaded = False
+        self._asking = False
+
+    def compose(self) -> ComposeResult:
+        yield self.too_small_note()
+        with Container(id="top"):
+            yield TabLine(id="tabs")
+            yield Rows(id="header")
+        yield Rows(id="banner")
+        yield FilterLine("part of a name, state, lab or target")
+        with Container(id="middle"):
+            yield Table(session_rows.COLUMNS, id="sessions")
+            yield Static("connecting…", id="empty", markup=False)
+        yield Rows(id="queue")
+        yield Rows(id="tour")
+        yield KeyLine(id="keys")
+
+    def on_mount(self) -> None:
+        self.set_interval(REFRESH_S, self.refresh_list)
+        self.refresh_list()
+        self.call_after_refresh(self.draw)
+
+    def on_screen_resume(self) -> None:
+        self.refresh_list()
+        self.call_after_refresh(self.draw)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.draw)
+
+    def listing(self) -> Table:
+        return self._table
+
+    @property
+    def _table(self) -> Table:
+        return self.query_one(Table)
+
+    # ------------------------------------------------------------------------- what happens
+
+    def refresh_list(self) -> None:
+        """Ask the engine anew; without one, wait until the user says so."""
+        if self.is_current and not self._asking and not self.lost:
+            self._asking = True
+            self.run_worker(self._ask())
+
+    async def _ask(self) -> None:
+        try:
+            client = await self.workbench.client()
+            reply = await client.ask(ListSessions())
+            if isinstance(reply, SessionList):
+                self.sessions, self.loaded = reply.sessions, True
+                self.workbench.known_sessions = reply.sessions
+            status = await client.ask(GetStatus())
+            self.status = status if isinstance(status, EngineStatus) else None
+        except (WorkbenchError, OSError) as error:
+            self.lost = text.plain(str(error))
+        finally:
+            self._asking = False
+        if self.is_current:
+            self.draw()
+
+    def on_sessions_screen_elsewhere(self) -> None:
+        self.sessions, self.status, self.lost, self.loaded = (), None, "", False
+        self.refresh_list()
+        self.draw()
+
+    # ------------------------------------------------------------------------- drawing
+
+    def draw(self) -> None:
+        """Bring the list and the lines around it up to date."""
+        if not self.ready or self.too_small:
+            return
+        shown = self._shown()
+        table, empty = self._table, self.query_one("#empty", Static)
+        table.fill([(s.name, session_rows.cells(s)) for s in shown])
+        table.display, empty.display = bool(shown), not shown
+        if shown and self.focused is None:
+            table.focus()
+        if not shown:
+            empty.update(self._why_empty())
+        waiting = "no engine" if self.lost else "connecting…"
+        known = session_rows.count(self.sessions) if self.loaded else waiting
+        where = f"  {text.plain(self.status.workspace)}" if self.status else ""
+        head: Row = ((" workbench ", "strong"), (f" {known}", "dim"), (where, "dim"))
+        self.query_one("#header", Rows).show([head])
+        banner = self.query_one("#banner", Rows)
+        banner.display = bool(self.lost)
+        again = self.key("sessions.reconnect")
+        banner.show([((f" {self.lost} {again} to reconnect ", "alert"),)])
+        self._show_rows("#queue", session_rows.queue_rows(self.status))
+        self._show_rows("#tour", self.workbench.tour.rows(self.key, self.size.width))
+        self.offer_keys()
+
+    def _show_rows(self, id: str, rows: Sequence[Row]) -> None:
+        lines = self.query_one(id, Rows)
+        lines.display = bool(rows)
+        lines.styles.height = max(1, len(rows))
+        lines.show(rows)
+
+    def _why_empty(self) -> str:
+        if self.lost:
+            return f"No engine answers.\n\nPress {self.key('sessions.reconnect')} to look again."
+        if not self.loaded:
+            return "connecting…"
+        if self.sessions:
+            shows = self.key("session.unfilter").replace("esc", "escape")
+            return f"No session has this text.\n\nPress {shows} to see all."
+        return f"No sessions here yet.\n\nPress {self.key('session.new')} to start a campaign."
+
+    def _shown(self) -> list[SessionSummary]:
+        wanted = self.query_one(FilterLine).words
+        found = [s for s in self.sessions if all(w in session_rows.haystack(s) for w in wanted)]
+        return sorted(found, key=lambda s: -s.changed_at)
+
+    @property
+    def here(self) -> SessionSummary | None:
+        """The session under the cursor."""
+        name = self._table.here if self.ready else ""
+        return next((s for s in self.sessions if s.name == name), None)
+
+    # ------------------------------------------------------------------------- actions
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        here, ready = self.here, not self.lost
+        idle = here is not None and here.state not in ("running", "paused") and ready
+        own = idle and here is not None and here.kind == "session"
+        conditions = {
+            "open": here is not None and ready,
+            "replay": here is not None and ready,
+            "resume": own and here is not None and here.state in RESUMABLE,
+            "duplicate": idle,
+            "draft": here is not None and ready,
+            "export": here is not None and ready,
+            "rename": own,
+            "delete": own,
+            "new": self.loaded and ready,
+            "filter": bool(self.sessions),
+            "unfilter": self.ready and self.query_one(FilterLine).display,
+            "workspace": bool(self.workbench.files.workspaces()),
+            "reconnect": bool(self.lost),
+        }
+        return conditions.get(action, super().check_action(action, parameters))
+
+    def copied(self) -> tuple[str, str]:
+        here = self.here
+        return ("the session's name", here.name) if here else ("", "")
+
+    def jump_targets(self) -> Iterator[Target]:
+        yield from super().jump_targets()
+        for offset, name in self._table.visible_lines():
+            yield offset, partial(self._table.go_to, name)
+
+    def action_open(self) -> None:
+        if here := self.here:
+            self.workbench.open_session(here.name)
+
+    def action_resume(self) -> None:
+        if here := self.here:
+            command = ResumeSession(here.name, pace=WATCHED_PACE)
+            self.workbench.open_session(here.name, command=command)
+
+    def action_replay(self) -> None:
+        if here := self.here:
+            self.workbench.open_session(here.name, replay=Replay())
+
+    def action_new(self) -> None:
+        def chosen(command: RunCampaign | None) -> None:
+            if command is not None:
+                self.workbench.open_session(command=command)
+
+        self.app.push_screen(LaunchScreen(), chosen)
+
+    def action_rename(self) -> None:
+        here = self.here
+        if here is None:
+            return
+
+        def named(name: str | None) -> None:
+            if name is not None and name != here.name:
+                self._do(self._rename(here.name, name))
+
+        self.app.push_screen(NameScreen(f"Rename {text.plain(here.name)} to", here.name), named)
+
+    async def _rename(self, session: str, name: str) -> None:
+        self._let_go(session)
+        await self._request(RenameSession(session, name))
+
+        async def back() -> str:
+            await self._request(RenameSession(name, session))
+            return f"{session} has its name again."
+
+        self.workbench.say(f"Renamed to {name}.", undo=Undo("Renaming", back))
+        self.refresh_list()
+
+    def action_duplicate(self) -> None:
+        if here := self.here:
+            self._do(self._duplicate(here.name))
+
+    async def _duplicate(self, session: str) -> None:
+        reply = await self._request(DuplicateSession(session))
+        if isinstance(reply, RunAccepted):
+            self.workbench.say(f"Copied {session} to {reply.session}.")
+        self.refresh_list()
+
+    def action_draft(self) -> None:
+        if here := self.here:
+            self._do(self._draft(here.name))
+
+    async def _draft(self, session: str) -> None:
+        await self.workbench.draft.of_session(session)
+        self.workbench.go("grid")
+
+    def action_export(self) -> None:
+        here = self.here
+        if here is None:
+            return
+
+        def chosen(format: str | None) -> None:
+            if format is not None:
+                self._do(self._export(here.name, format))
+
+        title = f"Export {text.plain(here.name)} as"
+        self.app.push_screen(ChoiceScreen(title, FORMATS), chosen)
+
+    async def _export(self, session: str, format: str) -> None:
+        reply = await self._request(ExportSession(session, format))
+        if isinstance(reply, Exported):
+            self.workbench.say(f"Wrote {reply.path}.")
+
+    def action_delete(self) -> None:
+        if here := self.here:
+            self._do(self._delete(here.name))
+
+    async def _delete(self, session: str) -> None:
+        self._let_go(session)
+        reply = await self._request(DeleteSession(session))
+        assert isinstance(reply, Trashed)
+
+        async def back() -> str:
+            restored = await self._request(RestoreSession(reply.ticket))
+            self.refresh_list()
+            name = restored.session if isinstance(restored, RunAccepted) else session
+            return f"{name} is back."
+
+        self.workbench.say(f"{session} is in the trash.", undo=Undo(f"Deleting {session}", back))
+        self.refresh_list()
+
+    def _let_go(self, session: str) -> None:
+        """The open session's screens must not show a file that goes away."""
+        if self.workbench.opened.session == session:
+            self.workbench.close_session()
+
+    def action_workspace(self) -> None:
+        def chosen(folder: str | None) -> None:
+            if folder is not None:
+                self.workbench.choose_workspace(folder)
+
+        folders = self.workbench.files.workspaces()
+        options = [(folder, folder) for folder in folders]
+        self.app.push_screen(ChoiceScreen("Open the workspace", options), chosen)
+
+    def action_filter(self) -> None:
+        self.query_one(FilterLine).open()
+
+    def action_unfilter(self) -> None:
+        self.query_one(FilterLine).shut()
+        self._table.focus()
+        self.draw()
+
+    def action_reconnect(self) -> None:
+        self.lost, self.loaded = "", False
+        self.workbench.reconnect()
+        self.refresh_list()
+        self.draw()
+
+    def on_input_changed(self) -> None:
+        self.draw()
+
+    def on_input_submitted(self) -> None:
+        self._table.focus()
+
+    def on_data_table_row_selected(self) -> None:
+        self.action_open()
+
+    def on_data_table_row_highlighted(self) -> None:
+        self.offer_keys()
+
+    # ------------------------------------------------------------------------- requests
+
+    async def _request(self, request: Request) -> object:
+        return await (await self.workbench.client()).ask(request)
+
+    def _do(self, work: Coroutine[None, None, None]) -> None:
+        """Without holding up the keys; what goes wrong is a toast."""
+
+        async def done() -> None:
+            try:
+                await work
+            except (WorkbenchError, OSError) as error:
+                self.workbench.say(str(error), "error")
+
+        self.run_worker(done())
