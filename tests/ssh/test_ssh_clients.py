@@ -17,6 +17,7 @@ import pytest
 import pytest_asyncio
 from ssh_door import PATIENCE_S, audited, make_keys, ssh_options
 
+from workbench.domain.messages import PROTOCOL_VERSION
 from workbench.engine.process import serving
 from workbench.paths import Workspace
 from workbench.serve.limits import Limits
@@ -49,11 +50,11 @@ print(link.readline())
 for role in ("operator", None):
     line = {"id": 1, "request": {"type": "StopEngine"}}
     if role is None:
-        line = {"hello": {"protocol": 2, "version": "0", "identity": "root", "role": "operator"}}
+        line = {"hello": {"protocol": MINE, "version": "0", "identity": "root", "role": "operator"}}
     print(json.dumps(line), file=link, flush=True)
     print(link.readline())
 print("closed" if not link.readline() else "open")
-"""
+""".replace("MINE", str(PROTOCOL_VERSION))
 
 
 class Inside:

@@ -15,6 +15,7 @@ from ssh_door import audited
 
 from workbench.domain.errors import NotAllowed
 from workbench.domain.events import Wheel
+from workbench.domain.lines import hello_line
 from workbench.domain.messages import (
     PROTOCOL_VERSION,
     AnswerWheel,
@@ -121,7 +122,7 @@ async def test_a_screen_cannot_say_another_hello(engine: Engine) -> None:
     hello = Hello(PROTOCOL_VERSION, "0", "olga", "observer", details={"door": "ssh"})
     link = await open_link(engine.workspace.socket, hello)
     reader, writer = await asyncio.open_unix_connection(sock=link)
-    writer.write(b'{"hello": {"protocol": 2, "version": "0", "identity": "x"}}\n')
+    writer.write(hello_line(Hello(PROTOCOL_VERSION, "0", "x")))
     await writer.drain()
     answer = await reader.read()
     assert b"a line is not a request" in answer

@@ -258,6 +258,7 @@ class FakeClient:
         self.refuses: WorkbenchError | None = None
         self.closed = False
         self.role, self.person, self.remote = "operator", "ann", False
+        self.share: float | None = None
         self._changes: asyncio.Queue[Event | Tick | None] = asyncio.Queue()
 
     # ------------------------------------------------------------------ what tests do to it

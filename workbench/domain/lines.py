@@ -10,6 +10,8 @@ line                                             from, meaning
 `{"feed": 7, "session": "s", "tick": {...}}`     engine
 `{"feed": 7, "session": "s", "end": null}`       engine; no more changes will come; in place of
                                                  null a `Failed` that says why
+`{"share": 0.005}`                               engine; what part of a core who draws may use for
+                                                 it from now on; null: all it likes
 ===============================================  =========================================
 """
 

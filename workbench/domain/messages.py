@@ -54,7 +54,7 @@ HOST_NOISE = "host-noise"
 Role = Literal["operator", "observer"]
 """Operators may run, accept and delete; observers see everything and change nothing."""
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 """Raised with every change of a message that an older peer would misread."""
 
 # --------------------------------------------------------------------------- commands
@@ -199,6 +199,8 @@ class ListEvents:
     session: str
     after: int = 0
     limit: int = 1000
+    kinds: tuple[str, ...] = ()
+    """Only these, by the names of their classes; none: all."""
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ from workbench.paths import Workspace, measuring_lock
 if TYPE_CHECKING:
     from workbench.engine.http import HttpDoor
 
+SCREENS_SHARE = 0.1
+"""Of a core: what all screens together may take while this host measures."""
 FINISHED_TICK_S = 0.2
 PATIENCE_S = 3.0
 """How long a start waits for another command that holds the workspace for a moment."""
@@ -308,6 +310,16 @@ class Engine:
                 return messages.Done()
             case _:
                 return await queries.answer(self.library, request)
+
+    @property
+    def share(self) -> float | None:
+        """What part of a core each client may draw with now; None: nothing here could be disturbed.
+
+        It matters not which workspace's engine measures.
+        """
+        if self.host_lock.holder() is None:
+            return None
+        return SCREENS_SHARE / max(1, self.clients)
 
     def _held_by(self) -> str:
         """Who measures on this host in another workspace; empty if nobody does."""

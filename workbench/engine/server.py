@@ -29,6 +29,8 @@ AT_ONCE = 32
 """Requests of one connection under way; the next waits in its socket."""
 HELLO_TIMEOUT_S = 10.0
 GOODBYE_TIMEOUT_S = 2.0
+SHARING_S = 1.0
+"""How often it is looked at who shares what the host can spare for drawing."""
 
 LARGE = messages.Viewed | messages.EventPage | messages.SamplePage
 """Replies that may take more than 20 ms to encode: done in a thread."""
@@ -42,7 +44,8 @@ class Server:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], Connection] = {}
+        self._sharing: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Begin to listen. Raises `EngineError` if somebody else does at that path."""
@@ -60,11 +63,14 @@ class Server:
         )
         path.chmod(0o600)  # nobody can connect before: it does not listen yet
         await self._server.start_serving()
+        self._sharing = asyncio.create_task(self._share_out(), name="share")
 
     async def close(self) -> None:
         """Stop listening and hang up."""
         if self._server is None:
             return
+        if self._sharing is not None:
+            self._sharing.cancel()
         self._server.close()
         for connection in self._connections:
             connection.cancel()
@@ -75,18 +81,26 @@ class Server:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._connections.add(task)
+        connection = self._connections[task] = Connection(self._engine, reader, writer)
         self._engine.clients += 1
         try:
-            await Connection(self._engine, reader, writer).serve()
+            await connection.serve()
         except (ConnectionError, asyncio.CancelledError):
             return  # the client is gone, or we are going: a normal end
         except Exception as error:  # one connection must not take the engine down
             log.error("connection broke", exc_info=error)
         finally:
             self._engine.clients -= 1
-            self._connections.discard(task)
+            del self._connections[task]
             writer.close()
+
+    async def _share_out(self) -> None:
+        """Tell every client what part of a core it may draw with, whenever that changes."""
+        while True:
+            share = self._engine.share
+            for connection in self._connections.values():
+                connection.tell_share(share)
+            await asyncio.sleep(SHARING_S)
 
 
 class Connection:
@@ -102,6 +116,8 @@ class Connection:
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._feeds: dict[asyncio.Task[None], str] = {}
         self._who = Hello(0, "", "")
+        self._greeted = False
+        self._share: float | None = None
 
     async def serve(self) -> None:
         """Greet, then answer until the client hangs up or talks nonsense."""
@@ -147,6 +163,13 @@ class Connection:
         )
         await self._write(hello_line(mine))
         refuse_other_protocol(mine, self._who)
+        self._greeted = True
+
+    def tell_share(self, share: float | None) -> None:
+        """What part of a core the client may draw with."""
+        if self._greeted and share != self._share and not self._writer.is_closing():
+            self._share = share
+            self._writer.write(line({"share": share}))  # a few bytes: nothing to wait for
 
     async def _refuse(self, error: BaseException) -> None:
         """The last word to a peer that does not speak our language."""

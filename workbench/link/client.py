@@ -44,6 +44,11 @@ class Client(Protocol):
         """Whether we came over SSH: then the engine takes no path, and there is no editor."""
         ...
 
+    @property
+    def share(self) -> float | None:
+        """What part of a core we may draw with now; None: as much as we like."""
+        ...
+
     async def ask(self, request: Request) -> Reply:
         """The reply to a request. A `Failed` reply is raised as the error it stands for."""
         ...

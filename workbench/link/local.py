@@ -27,6 +27,9 @@ class Followed(Protocol):
 class Handler(Protocol):
     """What an engine can do for a client in its process."""
 
+    @property
+    def share(self) -> float | None: ...
+
     async def handle(self, request: Request, who: Hello) -> Reply: ...
 
     def follow(self, session: str) -> AbstractAsyncContextManager[Followed]: ...
@@ -55,6 +58,11 @@ class LocalClient:
     @property
     def remote(self) -> bool:
         return False
+
+    @property
+    def share(self) -> float | None:
+        """What part of a core we may draw with now; None: as much as we like."""
+        return self._engine.share
 
     async def ask(self, request: Request) -> Reply:
         """The reply to a request. A `Failed` reply is raised as the error it stands for."""

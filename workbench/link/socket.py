@@ -51,6 +51,8 @@ class SocketClient:
     ) -> None:
         self.engine = engine
         """Who answers."""
+        self.share: float | None = None
+        """What part of a core we may draw with now; None: as much as we like."""
         self._path = path
         self._reader = reader
         self._writer = writer
@@ -188,6 +190,9 @@ class SocketClient:
                 feed.end(None if self._closing else self._lost)
 
     def _sort(self, plain: dict[str, Any]) -> None:
+        if "share" in plain:
+            self.share = plain["share"]
+            return
         if "feed" in plain:
             feed = self._feeds.get(plain["feed"])
             if feed is None:  # closed here, while this was under way

@@ -27,12 +27,14 @@ from workbench.tui.commands.jump import JumpScreen
 from workbench.tui.commands.palette import ActionProvider
 from workbench.tui.draft import Draft
 from workbench.tui.memory import Memory
+from workbench.tui.pace import LEAST_S, Pace
 from workbench.tui.places import Files, places_text
 from workbench.tui.plots import picture
 from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.screens.base import WorkbenchScreen, bind
 from workbench.tui.screens.dialogs import HelpScreen, MessageScreen
+from workbench.tui.screens.session import SessionScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
 from workbench.tui.text import plain, plain_lines
 from workbench.tui.theme import THEMES, fitting
@@ -81,6 +83,7 @@ class WorkbenchApp(App[None]):
         self.undos = Undos()
         self.tour = Tour()
         self.opened = Watch()
+        self.pace = Pace(self._share)
         self.draft = Draft(self)
         self.known_sessions: tuple[SessionSummary, ...] = ()
         """As the list of sessions knew them last."""
@@ -262,10 +265,35 @@ class WorkbenchApp(App[None]):
         self.run_worker(self._see(self.opened), group="watch", exclusive=True)
 
     async def _see(self, watch: Watch) -> None:
-        await watch.follow(self.client)
+        drawing = asyncio.create_task(self._keep_drawn(watch))
+        try:
+            await watch.follow(self.client)
+        finally:
+            drawing.cancel()
+        self._draw_news()
         if watch.refused is not None and watch is self.opened:
             error = watch.refused
             self.push_screen(MessageScreen(error.title, plain_lines(str(error))))
+
+    async def _keep_drawn(self, watch: Watch) -> None:
+        shown = watch.live
+        while True:
+            await watch.until_touched(LEAST_S)
+            if watch.live is shown:  # another view is what somebody waits for
+                await self.pace.until_due()
+            shown = watch.live
+            self.pace.drawing()
+            self._draw_news()
+
+    def _draw_news(self) -> None:
+        if isinstance(self.screen, SessionScreen):
+            self.screen.draw_news()
+
+    def _share(self) -> float | None:
+        """What part of a core the engine leaves us; None where it says nothing."""
+        link = self._link
+        met = link is not None and link.done() and not link.cancelled() and not link.exception()
+        return link.result().share if link is not None and met else None
 
     def _show_sessions(self) -> None:
         while len(self.screen_stack) > 1:

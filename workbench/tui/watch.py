@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import Event, Progress, Tick, UsageTick, Wheel
@@ -55,6 +56,7 @@ class Watch:
         """What the engine calls us when it says who drives."""
         self.role: Role = "operator"
         self.changed = 0
+        self._touched = asyncio.Event()
 
     @property
     def shown(self) -> Shown:
@@ -77,22 +79,34 @@ class Watch:
         """Whether the clock of a replay must be drawn, even where nothing happens."""
         return self.replay is not None and not (self.replay.ended or self.replay.paused)
 
+    def touch(self) -> None:
+        """There is something to be drawn."""
+        self.changed += 1
+        self._touched.set()
+
+    async def until_touched(self, longest_s: float) -> None:
+        """Return when there is; while a replay plays, after so long in any case."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(longest_s if self.moving else None):
+                await self._touched.wait()
+        self._touched.clear()
+
     def freeze(self) -> None:
         self.frozen = self.live.frozen()
-        self.changed += 1
+        self.touch()
 
     def unfreeze(self) -> None:
         self.frozen = None
-        self.changed += 1
+        self.touch()
 
     def choose(self, choice: Choice) -> None:
         self.choice = choice
-        self.changed += 1
+        self.touch()
 
     def forget_loss(self) -> None:
         """Before `follow` is called once more."""
         self.lost, self.connected = "", False
-        self.changed += 1
+        self.touch()
 
     async def follow(self, client: Callable[[], Awaitable[Client]]) -> None:
         """Fold what happens until the engine goes away or somebody cancels this. Never raises."""
@@ -127,11 +141,11 @@ class Watch:
 
     def _begin(self, shown: Shown) -> None:
         self.live, self.connected, self.lost = shown, True, ""
-        self.changed += 1
+        self.touch()
 
     def _lose(self, why: str) -> None:
         self.lost = plain(why.removeprefix("the engine is gone; "))
-        self.changed += 1
+        self.touch()
 
     async def _consume(
         self, changes: AsyncIterator[Event | Tick] | AsyncIterator[Event | SessionView]
@@ -149,7 +163,7 @@ class Watch:
                     self.live.progress = change
                 case Wheel():
                     self.wheel = change
-            self.changed += 1
+            self.touch()
             count += 1
             if count % BURST == 0:
                 await asyncio.sleep(0)

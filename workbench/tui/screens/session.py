@@ -39,9 +39,6 @@ from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Rows
 from workbench.tui.widgets.tabs import TabLine
 
-REDRAW_S = 1 / 3
-"""Drawing three times a second is as fast as a person reads figures."""
-
 
 class SessionScreen(WorkbenchScreen):
     """Shows the open session; subclasses give `middle` and `draw_middle`."""
@@ -68,11 +65,10 @@ class SessionScreen(WorkbenchScreen):
         raise NotImplementedError
 
     def draw_middle(self, shown: Shown, choice: Choice) -> None:
-        """Bring these widgets up to date; it is called up to three times a second."""
+        """Bring these widgets up to date; it is called as often as `pace.Pace` allows."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        self.set_interval(REDRAW_S, self._redraw_if_due)
         self.call_after_refresh(self.draw)
 
     def on_resize(self) -> None:
@@ -102,9 +98,10 @@ class SessionScreen(WorkbenchScreen):
 
     # ------------------------------------------------------------------------- drawing
 
-    def _redraw_if_due(self) -> None:
+    def draw_news(self) -> None:
+        """Draw what has happened, unless that was drawn for another reason meanwhile."""
         due = self.opened.changed != self._drawn or self.opened.moving
-        if due and self.is_current and self.opened.frozen is None:
+        if due and self.opened.frozen is None:
             self.draw()
 
     def draw(self) -> None:

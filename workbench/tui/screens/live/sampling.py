@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from workbench.domain.configurations import SamplePoint
 from workbench.domain.curation import (
     DecideSample,
     ExtendBudget,
@@ -14,7 +15,6 @@ from workbench.domain.curation import (
 )
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.messages import ResumeSession, Viewed, ViewSession
-from workbench.domain.projection import SamplePoint
 from workbench.tui import present, sample_rows
 from workbench.tui.present import Choice, Shown
 from workbench.tui.replaying.seeking import UNITS_S
@@ -163,7 +163,7 @@ class SamplingScreen(SessionScreen):
             selected.left_out = max(0, taken - len(selected.samples))
             selected.left_out_reasons = found.left_out_reasons
             selected.curve = selected.curve or found.curve
-            self.opened.changed += 1
+            self.opened.touch()
 
         self.run_worker(fetch(), group="fill", exclusive=True)
 

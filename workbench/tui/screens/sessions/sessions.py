@@ -85,7 +85,7 @@ class SessionsScreen(HasList):
         yield KeyLine(id="keys")
 
     def on_mount(self) -> None:
-        self.set_interval(REFRESH_S, self.refresh_list)
+        self.set_interval(REFRESH_S, self._refresh_in_turn)
         self.refresh_list()
         self.call_after_refresh(self.draw)
 
@@ -104,6 +104,12 @@ class SessionsScreen(HasList):
         return self.query_one(Table)
 
     # ------------------------------------------------------------------------- what happens
+
+    def _refresh_in_turn(self) -> None:
+        pace = self.workbench.pace
+        if self.is_current and not pace.wait_s:
+            pace.drawing()
+            self.refresh_list()
 
     def refresh_list(self) -> None:
         """Ask the engine anew; without one, wait until the user says so."""
