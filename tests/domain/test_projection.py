@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.domain import codec
+from workbench.domain.event_log import LOG_LINES
 from workbench.domain.events import (
     ConfigurationFinished,
     Event,
@@ -24,7 +25,7 @@ from workbench.domain.events import (
 from workbench.domain.messages import Viewed
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint, ModelScore, ParameterInfluence, TargetModel
-from workbench.domain.projection import LOG_LINES, SessionView
+from workbench.domain.projection import SessionView
 from workbench.domain.samples import Estimate, Finding, Sample
 
 QUARTER = Configuration({"haproxy.vcpu": 0.25}, {"filesize_bytes": 10_000})

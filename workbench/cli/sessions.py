@@ -20,10 +20,12 @@ from workbench.cli.chains import (
 )
 
 if TYPE_CHECKING:
+    from workbench.domain.configurations import ConfigurationView
     from workbench.domain.messages import Compared
     from workbench.domain.profiles import Breakpoint
-    from workbench.domain.projection import ConfigurationView, SessionView, TrialsView
+    from workbench.domain.projection import SessionView
     from workbench.domain.samples import Sample
+    from workbench.domain.trials import TrialsView
 
 NameArgument = Annotated[str, typer.Argument(help="A session, a recording, or a bundle's folder.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]

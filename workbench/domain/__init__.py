@@ -16,7 +16,9 @@ module             words
 `sessions`         one line per session, and the pages of its tables
 `events`           facts, numbered; ticks, not
 `messages`         commands, queries, replies, hello
-`projection`       the state that a screen shows, folded from events
+`projection`       the state that a screen shows, folded from events; what an event says of
+                   `configurations`, `trials`, `conclusions` (models, recommendations) and
+                   `canaries` is theirs to fold, and `event_log` has its lines
 `codec`            the one JSON codec of all of the above
 =================  =====================================================================
 """

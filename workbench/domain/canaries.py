@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from workbench.domain.event_log import Line, because, by_whom
 from workbench.domain.events import (
     CanaryEnded,
     CanaryStarted,
@@ -39,8 +40,6 @@ Retraining = (
     | ProposalDecided
     | ModelRolledBack
 )
-Line = tuple[str, str, str]
-"""Level and text of a line of the event log, and the sample that it leads to."""
 
 TRIPPED = ("guard", "foreseen", "failed")
 """Ends of a canary that somebody should look at."""
@@ -105,7 +104,7 @@ def fold(view: SessionView, fact: Retraining, at: float) -> Line:
                 CanaryView(plan, fact.kpi, fact.by, at, fact.version, fact.in_force, ask=fact.ask)
             )
             text = f"{plan.chain}: canary of {len(plan.loads)} loads up to {max(plan.loads):g}"
-            return "info", text + _by(fact.by), ""
+            return "info", text + by_whom(fact.by), ""
         case CanaryStepped(step=step):
             return _stepped(view.canaries, fact, step)
         case CanaryEnded(canary=run, by=by):
@@ -115,7 +114,7 @@ def fold(view: SessionView, fact: Retraining, at: float) -> Line:
             canary.steps, canary.ask, canary.ending = [*run.steps], None, run.ending
             canary.interrupted = False
             level = "warning" if run.ending.state in TRIPPED else "info"
-            return level, f"{run.plan.chain}: canary ended{_by(by)}: {run.ending.note}", ""
+            return level, f"{run.plan.chain}: canary ended{by_whom(by)}: {run.ending.note}", ""
         case ModelProposed(proposal=proposal):
             _retrain(view, proposal)
             others = [p for p in view.proposals if p.proposal.id != proposal.id]
@@ -132,13 +131,13 @@ def fold(view: SessionView, fact: Retraining, at: float) -> Line:
             _retrain(view, decision)
             _decide(view, decision)
             verb = "accepted" if decision.accepted else "rejected"
-            text = f"proposal {decision.proposal} {verb}{_by(decision.by)}"
-            return "info", text + _because(decision.why), ""
+            text = f"proposal {decision.proposal} {verb}{by_whom(decision.by)}"
+            return "info", text + because(decision.why), ""
         case ModelRolledBack(rollback=rollback):
             _retrain(view, rollback)
             _forget_drift(view, rollback.chain, rollback.kpi)
             text = f"{rollback.chain}: back to model {rollback.version} of {rollback.kpi}"
-            return "info", text + _by(rollback.by) + _because(rollback.why), ""
+            return "info", text + by_whom(rollback.by) + because(rollback.why), ""
 
 
 def _stepped(canaries: Sequence[CanaryView], fact: CanaryStepped, step: CanaryStep) -> Line:
@@ -190,11 +189,3 @@ def _decide(view: SessionView, decision: Decision) -> None:
 
 def _forget_drift(view: SessionView, chain: str, kpi: str) -> None:
     view.drifts = [d for d in view.drifts if (d.chain, d.kpi) != (chain, kpi)]
-
-
-def _by(who: str) -> str:
-    return f" by {who}" if who else ""
-
-
-def _because(why: str) -> str:
-    return f": {why}" if why else ""

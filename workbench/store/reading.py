@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from workbench.domain import codec
+from workbench.domain.configurations import SamplePoint
 from workbench.domain.curation import SampleDecided, SampleDetail, in_force
 from workbench.domain.events import Event
 from workbench.domain.parameters import Configuration, OperatingPoint, ParameterValue
-from workbench.domain.projection import SamplePoint, SessionView
+from workbench.domain.projection import SessionView
 from workbench.domain.samples import (
     Bypass,
     Estimate,

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
+from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.curation import SampleDecided
 from workbench.domain.events import Event, ModelFitted, RunFinished
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint
-from workbench.domain.projection import ConfigurationView, SamplePoint, SessionView
+from workbench.domain.projection import SessionView
 from workbench.domain.timeline import (
     MARKED_EVENTS,
     FindMoment,

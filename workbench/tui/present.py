@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from workbench.domain.configurations import ConfigurationView, SamplePoint
+from workbench.domain.event_log import LogLine
 from workbench.domain.events import Progress, UsageTick
 from workbench.domain.profiles import Breakpoint
-from workbench.domain.projection import ConfigurationView, LogLine, SamplePoint, SessionView
+from workbench.domain.projection import SessionView
 from workbench.domain.samples import Usage
 from workbench.tui import text
 from workbench.tui.plots.figure import Asked, Figure, Fit, Limit, Line, Mark

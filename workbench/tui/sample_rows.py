@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from workbench.domain.configurations import SamplePoint
 from workbench.domain.curation import SampleDetail
-from workbench.domain.projection import SamplePoint
 from workbench.tui.plots.figure import Figure
 from workbench.tui.text import clock, estimate, kpi_name, number, percent, plain, plain_lines
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from workbench.domain.campaign import Campaign
+from workbench.domain.configurations import ConfigurationView
 from workbench.domain.events import ConfigurationFinished, RunFinished
 from workbench.domain.profiles import BREAKPOINT_RULES, Breakpoint
-from workbench.domain.projection import ConfigurationView, SessionView
+from workbench.domain.projection import SessionView
 from workbench.domain.sessions import ConfigurationOutcome, Outcome
 from workbench.engine.runs.control import Place
 from workbench.engine.runs.faults import GivenUp

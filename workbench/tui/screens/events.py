@@ -10,8 +10,9 @@ from textual.app import ComposeResult
 from textual.widgets import Static
 
 from workbench.domain.errors import WorkbenchError
+from workbench.domain.event_log import LogLine
 from workbench.domain.messages import EventPage, ListEvents
-from workbench.domain.projection import LogLine, SessionView
+from workbench.domain.projection import SessionView
 from workbench.tui import present
 from workbench.tui.present import Choice, Shown
 from workbench.tui.screens.base import HasList, Target

@@ -8,7 +8,8 @@ from itertools import groupby
 
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.chains import ChainChart, ChainCurve
-from workbench.domain.projection import SamplePoint, SessionView
+from workbench.domain.configurations import SamplePoint
+from workbench.domain.projection import SessionView
 from workbench.domain.topology import Target
 from workbench.tui import present, text
 from workbench.tui.plots.canvas import LineStyle

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from workbench.domain.chains import ChainChart, CpuContrast
-from workbench.domain.projection import SamplePoint
+from workbench.domain.configurations import SamplePoint
 from workbench.domain.questions import ChainCompared
 from workbench.domain.retraining import BucketScore, ChainComparison
 from workbench.domain.samples import Estimate

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from workbench.domain.chains import ChainChart
+from workbench.domain.configurations import SamplePoint
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.messages import Compared, CompareSessions, Viewed, ViewSession
 from workbench.domain.parameters import Configuration
-from workbench.domain.projection import SamplePoint, SessionView
+from workbench.domain.projection import SessionView
 from workbench.domain.questions import ChainCharted, ChainCompared, ChartChain, CompareChain
 from workbench.domain.topology import Target
 from workbench.link.client import Client

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workbench.domain.campaign import Campaign
+from workbench.domain.configurations import ConfigurationView
 from workbench.domain.messages import Compared
 from workbench.domain.profiles import BREAKPOINT_RULES, Difference
-from workbench.domain.projection import ConfigurationView, SessionView
+from workbench.domain.projection import SessionView
 from workbench.tui import present, text
 from workbench.tui.plots.figure import Figure, Fit, Mark
 from workbench.tui.screens.compare.compare_lines import NARROW

@@ -12,8 +12,8 @@ from textual.containers import Container
 from textual.geometry import Offset
 from textual.widgets import RichLog
 
+from workbench.domain.event_log import LOG_LINES, LogLine
 from workbench.domain.messages import SkipConfiguration
-from workbench.domain.projection import LOG_LINES, LogLine
 from workbench.domain.timeline import FindMoment
 from workbench.tui import present
 from workbench.tui.plots.legends import legend, plot_marks

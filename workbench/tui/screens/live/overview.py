@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from workbench.domain.projection import ConfigurationView
+from workbench.domain.configurations import ConfigurationView
 from workbench.tui import present, text
 from workbench.tui.plots.figure import Figure
 from workbench.tui.present import Choice, Shown

@@ -1,0 +1,75 @@
+"""Models, influences, recommendations: how what was concluded folds into a session's view."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from workbench.domain.event_log import Line, because, by_whom
+from workbench.domain.events import (
+    GreedyScaled,
+    InfluenceMeasured,
+    RecommendationIssued,
+    RecommendationVerified,
+    TargetModelled,
+)
+from workbench.domain.profiles import ModelVersion
+from workbench.domain.recommendations import IssuedRecommendation, Recommendation
+
+if TYPE_CHECKING:
+    from workbench.domain.projection import SessionView
+
+Conclusion = (
+    TargetModelled
+    | InfluenceMeasured
+    | RecommendationIssued
+    | RecommendationVerified
+    | GreedyScaled
+)
+
+
+def fold(view: SessionView, fact: Conclusion, seq: int, at: float) -> Line:
+    """Bring a view up to date; what the event log says of it."""
+    match fact:
+        case TargetModelled(model=model, note=note):
+            view.models.append(ModelVersion.of(model, seq, at))
+            text = (
+                f"{model.target}: model {model.version} of {model.kpi} is {model.method}, "
+                f"fitted to {len(model.sample_ids)} samples"
+            )
+            return "warning" if note else "info", text + (f"; {note}" if note else ""), ""
+        case InfluenceMeasured(influence=measured):
+            others = [i for i in view.influences if i.target != measured.target]
+            view.influences = [*others, measured]
+            text = f"{measured.target}: influence of {', '.join(measured.parameters)} measured"
+            return "info", text, ""
+        case RecommendationIssued(recommendation=issued):
+            view.recommendations.append(IssuedRecommendation(issued, seq))
+            return "info", _recommendation_line(issued), ""
+        case RecommendationVerified(recommendation=id, verified=verified):
+            _amend(view, id, verified=verified, lab_iterations=1, lab_s=verified.lab_s)
+            verdict = "holds" if verified.met else "does not hold"
+            text = f"recommendation {id} {verdict} on the lab{by_whom(fact.by)}"
+            return "info" if verified.met else "warning", text + because(verified.note), ""
+        case GreedyScaled(recommendation=id, greedy=greedy):
+            _amend(view, id, greedy=greedy)
+            text = f"greedy scaling beside recommendation {id}{by_whom(fact.by)}: "
+            text += f"{greedy.lab_iterations} allocations on the lab"
+            return "info", text + (f"; {greedy.note}" if greedy.note else ""), ""
+
+
+def _amend(view: SessionView, id: str, **figures: Any) -> None:
+    """A stored recommendation with what the lab said of it; it keeps its place."""
+    view.recommendations = [
+        replace(issued, recommendation=replace(issued.recommendation, **figures))
+        if issued.recommendation.id == id
+        else issued
+        for issued in view.recommendations
+    ]
+
+
+def _recommendation_line(issued: Recommendation) -> str:
+    asked = "; ".join(sla.text or f"{sla.kpi}{sla.direction}{sla.limit:g}" for sla in issued.slas)
+    chosen = issued.chosen
+    found = "nothing meets it" if chosen is None else f"{chosen.cost:.4g} {chosen.cost_unit}"
+    return f"{issued.chain}: recommendation {issued.id} for {asked}: {found}"

@@ -1,0 +1,87 @@
+"""What was measured after the campaign: how the events of trials fold into a session's view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from workbench.domain import canaries
+from workbench.domain.campaign import TargetPlan
+from workbench.domain.configurations import SamplePoint
+from workbench.domain.event_log import Line, because, by_whom
+from workbench.domain.events import TrialsFinished, TrialsStarted
+from workbench.domain.parameters import Configuration
+from workbench.domain.samples import TrialPurpose
+from workbench.domain.sessions import TrialsOutcome
+from workbench.domain.topology import VnfTemplate
+
+if TYPE_CHECKING:
+    from workbench.domain.projection import SessionView
+
+
+@dataclass(frozen=True)
+class TrialPoint:
+    """A sample of a trial, with the place that a sample of a configuration has by itself."""
+
+    target: str
+    configuration: Configuration
+    sample: SamplePoint
+
+
+@dataclass
+class TrialsView:
+    """Points that somebody had measured after the campaign, one after the other."""
+
+    purpose: TrialPurpose
+    by: str
+    at: float
+    """When they began, in seconds since the epoch."""
+    budget_s: float | None = None
+    plans: tuple[TargetPlan, ...] = ()
+    """Targets and allocations that the campaign does not have."""
+    templates: tuple[VnfTemplate, ...] = ()
+    samples: list[TrialPoint] = field(default_factory=list)
+    lab_s: float = 0.0
+    outcome: TrialsOutcome = "running"
+    note: str = ""
+
+    @property
+    def invalid(self) -> int:
+        return sum(not taken.sample.valid for taken in self.samples)
+
+
+def under_way(trials: Sequence[TrialsView]) -> TrialsView | None:
+    """The trials that are under way."""
+    return next((t for t in trials[-1:] if t.outcome == "running"), None)
+
+
+def cut_off(trials: Sequence[TrialsView]) -> None:
+    """Trials without an end: their engine died."""
+    if (open_trials := under_way(trials)) is not None:
+        open_trials.outcome = "interrupted"
+
+
+def fold(view: SessionView, fact: TrialsStarted | TrialsFinished, at: float) -> Line:
+    """Bring a view up to date; what the event log says of it."""
+    match fact:
+        case TrialsStarted():
+            cut_off(view.trials)
+            if fact.purpose != "canary":
+                canaries.cut_off(view.canaries)
+            view.trials.append(
+                TrialsView(fact.purpose, fact.by, at, fact.budget_s, fact.plans, fact.templates)
+            )
+            if view.host is not None:
+                digests = {**fact.image_digests, **view.host.image_digests}
+                view.host = replace(view.host, image_digests=digests)
+            return "info", f"{fact.purpose} started{by_whom(fact.by)}", ""
+        case TrialsFinished():
+            if (trials := under_way(view.trials)) is not None:
+                trials.outcome, trials.note = fact.outcome, fact.note
+                view.lab_s += max(0.0, fact.lab_s - trials.lab_s)
+                trials.lab_s = max(trials.lab_s, fact.lab_s)
+            level = "error" if fact.outcome == "failed" else "info"
+            text = f"{trials.purpose if trials else 'trials'} {fact.outcome}: "
+            text += f"{fact.samples} samples, {fact.invalid} invalid"
+            return level, text + because(fact.note), ""
