@@ -13,20 +13,22 @@ from engine_watching import SMALL, Watched
 
 from workbench import plugins
 from workbench.domain.errors import EngineError, LabError, UsageError
-from workbench.domain.lab import HostNoise
-from workbench.domain.messages import (
+from workbench.domain.lab import (
     HOST_NOISE,
+    Examined,
+    HostMeasured,
+    HostNoise,
+    MeasureHost,
+    RunDoctor,
+)
+from workbench.domain.messages import (
     Compared,
     CompareSessions,
     Done,
     EngineStatus,
-    Examined,
     GetStatus,
-    HostMeasured,
-    MeasureHost,
     Reply,
     RunCampaign,
-    RunDoctor,
     StopRun,
     Viewed,
     ViewSession,

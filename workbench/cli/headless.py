@@ -21,14 +21,12 @@ from workbench.cli.context import (
 from workbench.domain.codec import event_to_plain
 from workbench.domain.errors import FINDING, INTERRUPTED, LAB_FAILURE, EngineError, WorkbenchError
 from workbench.domain.events import Event, Progress, RunFinished, RunStarted, SampleTaken, Tick
+from workbench.domain.lab import HOST_NOISE, HostMeasured, MeasureHost
 from workbench.domain.messages import (
-    HOST_NOISE,
     EngineStatus,
     EventPage,
     GetStatus,
-    HostMeasured,
     ListEvents,
-    MeasureHost,
     ResumeSession,
     RunAccepted,
     RunCampaign,

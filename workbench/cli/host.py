@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from workbench.domain.lab import Check
-    from workbench.domain.messages import HostMeasured
+    from workbench.domain.lab import Check, HostMeasured
 
 STOP_TIMEOUT_S = 60.0
 """What an engine gets to remove its containers and close its sessions."""
@@ -51,7 +50,7 @@ def doctor(
     from workbench.cli.context import ask, execute, put_json
     from workbench.domain.codec import to_plain
     from workbench.domain.errors import FINDING, UsageError
-    from workbench.domain.messages import Examined, MeasureHost, RunDoctor
+    from workbench.domain.lab import Examined, MeasureHost, RunDoctor
 
     if measure:
         from workbench.cli.headless import measure_host
@@ -118,7 +117,7 @@ def reap(json: JsonOption = False) -> None:
     Example: workbench reap
     """
     from workbench.cli.context import ask, put, put_json, say
-    from workbench.domain.messages import Reaped, ReapStrays
+    from workbench.domain.lab import Reaped, ReapStrays
 
     reply = ask(ReapStrays())
     assert isinstance(reply, Reaped)

@@ -1,4 +1,4 @@
-"""Facts about a lab host, and what the doctor found there."""
+"""Facts about a lab host, what the doctor found there, and how both are asked for."""
 
 from __future__ import annotations
 
@@ -100,3 +100,50 @@ class Check:
     state: CheckState
     found: str
     remedy: str = ""
+
+
+HOST_NOISE = "host-noise"
+"""What stands in a session's place while `MeasureHost` holds the host."""
+
+
+@dataclass(frozen=True)
+class MeasureHost:
+    """Generator self-test and A/A run; what it finds is kept for every later session on this lab.
+
+    Reply: `HostMeasured`. It holds the host's measuring lock and takes minutes; `EngineStatus`
+    says how far it is, and `StopRun(HOST_NOISE)` ends it.
+    """
+
+    lab: str | None = None
+    seed: int = 1
+    pairs: int = 10
+
+
+@dataclass(frozen=True)
+class HostMeasured:
+    noise: HostNoise
+    checks: tuple[Check, ...]
+    """What the generator self-test found."""
+
+
+@dataclass(frozen=True)
+class RunDoctor:
+    """Reply: `Examined`."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True)
+class ReapStrays:
+    """Remove containers and networks of dead sessions. Reply: `Reaped`."""
+
+
+@dataclass(frozen=True)
+class Reaped:
+    removed: tuple[str, ...]
+
+
+HostCommand = MeasureHost | ReapStrays

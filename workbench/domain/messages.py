@@ -16,11 +16,9 @@ from workbench.domain.errors import Mistake
 from workbench.domain.events import Event
 from workbench.domain.handing_on import HandingQuery, Previewed, RecommendOptions
 from workbench.domain.housekeeping import HousekeepingCommand, Trashed
-from workbench.domain.lab import Check, HostNoise
+from workbench.domain.lab import Examined, HostCommand, HostMeasured, Reaped, RunDoctor
 from workbench.domain.parameters import Configuration
-from workbench.domain.profiles import (
-    Difference,
-)
+from workbench.domain.profiles import Difference
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import (
     CanaryPlanned,
@@ -47,9 +45,6 @@ from workbench.domain.samples import Sample
 from workbench.domain.sessions import Plan, SessionSummary
 from workbench.domain.timeline import Moment, TimeLine, TimeLineQuery
 from workbench.domain.topology import Target
-
-HOST_NOISE = "host-noise"
-"""What stands in a session's place while `MeasureHost` holds the host."""
 
 Role = Literal["operator", "observer"]
 """Operators may run, accept and delete; observers see everything and change nothing."""
@@ -140,11 +135,6 @@ class ImportBundle:
 
     path: str
     session: str | None = None
-
-
-@dataclass(frozen=True)
-class ReapStrays:
-    """Remove containers and networks of dead sessions. Reply: `Reaped`."""
 
 
 @dataclass(frozen=True)
@@ -244,24 +234,6 @@ class ExportSession:
 
 
 @dataclass(frozen=True)
-class RunDoctor:
-    """Reply: `Examined`."""
-
-
-@dataclass(frozen=True)
-class MeasureHost:
-    """Generator self-test and A/A run; what it finds is kept for every later session on this lab.
-
-    Reply: `HostMeasured`. It holds the host's measuring lock and takes minutes; `EngineStatus`
-    says how far it is, and `StopRun(HOST_NOISE)` ends it.
-    """
-
-    lab: str | None = None
-    seed: int = 1
-    pairs: int = 10
-
-
-@dataclass(frozen=True)
 class CompareSessions:
     """Where two sessions differ by more than chance and the host's A/A floor. Reply: `Compared`."""
 
@@ -305,8 +277,7 @@ Command = (
     | AskWheel
     | AnswerWheel
     | ImportBundle
-    | ReapStrays
-    | MeasureHost
+    | HostCommand
     | StopEngine
     | VerifyRecommendation
     | RetrainChain
@@ -360,11 +331,6 @@ class RunAccepted:
     session: str
     queued_behind: str = ""
     """The session that holds the host's measuring lock, if any."""
-
-
-@dataclass(frozen=True)
-class Reaped:
-    removed: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -439,18 +405,6 @@ class ChainsGenerated:
 class Exported:
     path: str
     files: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Examined:
-    checks: tuple[Check, ...]
-
-
-@dataclass(frozen=True)
-class HostMeasured:
-    noise: HostNoise
-    checks: tuple[Check, ...]
-    """What the generator self-test found."""
 
 
 @dataclass(frozen=True)

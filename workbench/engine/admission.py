@@ -14,12 +14,13 @@ from typing import Any, Final, cast
 from workbench.audit import AuditLog
 from workbench.domain import codec, messages
 from workbench.domain.errors import NotAllowed
+from workbench.domain.lab import ReapStrays
 from workbench.domain.messages import Hello, Reply, Request
 from workbench.engine.wheels import Wheels
 
 CHANGES = messages.Command | messages.ExportSession | messages.ExportRecommendation
 """What observers may not ask for; exports leave files behind."""
-OF_THE_HOST = messages.StopEngine | messages.ReapStrays | messages.ImportBundle
+OF_THE_HOST = messages.StopEngine | ReapStrays | messages.ImportBundle
 """Commands of those who have an account on the host."""
 FREE_TEXT: Final = frozenset(
     {"allocation", "at", "by", "document", "formula", "guards", "note", "policy", "reason"}

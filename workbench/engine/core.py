@@ -24,6 +24,7 @@ from workbench.domain.errors import (
 )
 from workbench.domain.events import Wheel
 from workbench.domain.housekeeping import HousekeepingCommand
+from workbench.domain.lab import HOST_NOISE, MeasureHost, Reaped, ReapStrays
 from workbench.domain.messages import Hello, Reply, Request
 from workbench.domain.questions import Question
 from workbench.domain.samples import TrialPurpose
@@ -256,9 +257,7 @@ class Engine:
         if isinstance(request, DraftCommand | DraftQuery):
             return await self._drafts.answer(request, who)
         match request:
-            case messages.RunCampaign() | messages.ResumeSession() | messages.MeasureHost() if (
-                self._ending
-            ):
+            case messages.RunCampaign() | messages.ResumeSession() | MeasureHost() if self._ending:
                 raise EngineError("is ending", remedy="Try again in a moment")
             case messages.RunCampaign():
                 return self._launch(await self._starting.new(request))
@@ -269,11 +268,9 @@ class Engine:
                 return self._pause(self._run(session), by or who.identity)
             case messages.ContinueRun(session=session, by=by):
                 return self._continue(self._run(session), by or who.identity)
-            case messages.MeasureHost():
+            case MeasureHost():
                 return await self._host.measure(request)
-            case messages.StopRun(session=session) if (
-                session == messages.HOST_NOISE and self._host.busy
-            ):
+            case messages.StopRun(session=session) if session == HOST_NOISE and self._host.busy:
                 await self._host.stop()
                 return messages.Done("the host is not measured any more")
             case messages.StopRun(session=session, abort=abort, by=by):
@@ -296,8 +293,8 @@ class Engine:
                 return self._skip(self._run(request.session), request)
             case messages.ImportBundle():
                 return await queries.import_bundle(self.library, request)
-            case messages.ReapStrays():
-                return messages.Reaped(await reap_strays(self.host_lock, self.running))
+            case ReapStrays():
+                return Reaped(await reap_strays(self.host_lock, self.running))
             case messages.StopEngine():
                 self.stopping.set()
                 self._do_in_background(self.interrupt_runs())
@@ -376,7 +373,7 @@ class Engine:
 
     def _behind(self, uses_host: bool) -> str:
         """Who has the lab now; empty if nobody."""
-        behind = self.running or (messages.HOST_NOISE if self._host.busy else "")
+        behind = self.running or (HOST_NOISE if self._host.busy else "")
         if not behind and uses_host:
             behind = self._held_by()
         return behind

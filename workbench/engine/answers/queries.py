@@ -9,6 +9,7 @@ from workbench import plugins
 from workbench.domain import handing_on, messages
 from workbench.domain.curation import GetSample
 from workbench.domain.errors import EngineError, SessionError, UsageError, WorkbenchError
+from workbench.domain.lab import Examined, RunDoctor
 from workbench.domain.messages import Reply, Request
 from workbench.domain.timeline import FindMoment, GetTimeLine
 from workbench.domain.topology import Target
@@ -65,10 +66,10 @@ async def answer(library: Library, request: Request) -> Reply:
             return messages.ChainsGenerated(await asyncio.to_thread(_chains, library, request))
         case messages.ExportSession():
             return await _export(library, request)
-        case messages.RunDoctor():
+        case RunDoctor():
             from workbench.engine.runs.doctor import examine
 
-            return messages.Examined(await examine(library.workspace))
+            return Examined(await examine(library.workspace))
         case messages.CompareSessions(first=first, second=second):
             from workbench.engine.answers.comparing import compare
 

@@ -18,8 +18,15 @@ from typing import cast
 
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.errors import EngineError, LabError, UsageError
-from workbench.domain.lab import BypassCurve, Check, CheckState, HostNoise
-from workbench.domain.messages import HOST_NOISE, HostMeasured, MeasureHost
+from workbench.domain.lab import (
+    HOST_NOISE,
+    BypassCurve,
+    Check,
+    CheckState,
+    HostMeasured,
+    HostNoise,
+    MeasureHost,
+)
 from workbench.domain.parameters import (
     Configuration,
     LoadModel,
