@@ -113,8 +113,8 @@ def execute(main: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(guarded())
 
 
-def over_ssh() -> bool:
-    """Whether who sits here came through the SSH server, and has no account on this host."""
+def is_guest() -> bool:
+    """Whether who sits here came through a server, and has no account on this host."""
     from workbench.link.handing import LINK_VARIABLE
 
     return LINK_VARIABLE in os.environ
@@ -123,7 +123,7 @@ def over_ssh() -> bool:
 async def live_client() -> Client | None:
     """The client of the engine that runs in this workspace, if one answers.
 
-    Who came over SSH has a link from the server, and no other way to an engine.
+    A guest has a link from the server, and no other way to an engine.
     """
     from workbench.domain.errors import EngineError
     from workbench.link.handing import LINK_VARIABLE, handed_client

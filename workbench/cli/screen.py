@@ -31,13 +31,14 @@ def open_screen(
 
     from workbench.domain.errors import UsageError
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(
-            "the screen needs a terminal", remedy="Use `workbench run --headless` without one"
-        )
-    for variable in ("COLUMNS", "LINES"):
-        os.environ.pop(variable, None)  # the terminal knows its size, and tells when it changes
-    from workbench.cli.context import over_ssh, started_client
+    if "TEXTUAL_DRIVER" not in os.environ:  # else `workbench web` draws for a browser
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise UsageError(
+                "the screen needs a terminal", remedy="Use `workbench run --headless` without one"
+            )
+        for variable in ("COLUMNS", "LINES"):
+            os.environ.pop(variable, None)  # the terminal knows its size, and tells when it changes
+    from workbench.cli.context import is_guest, started_client
     from workbench.tui.app import WorkbenchApp
 
     app = WorkbenchApp(
@@ -45,7 +46,7 @@ def open_screen(
         session=session,
         command=command,
         replay_speed=replay_speed,
-        files=files_of_guest() if over_ssh() else files_of_user(),
+        files=files_of_guest() if is_guest() else files_of_user(),
     )
     app.run()
     if app.return_code:
@@ -86,7 +87,7 @@ def export_picture(
 
 
 def files_of_guest() -> Files:
-    """For who came through the SSH server: the keys of this account, and nothing is written."""
+    """For who came through a server: the keys of this account, and nothing is written."""
     from workbench import paths
     from workbench.tui.places import Files
 
@@ -98,12 +99,10 @@ def files_of_user() -> Files:
     from pathlib import Path
 
     from workbench import paths
-    from workbench.cli.context import current_workspace, over_ssh, settings
+    from workbench.cli.context import current_workspace, settings
     from workbench.tui.memory import Memory
     from workbench.tui.places import Files
 
-    if over_ssh():  # nothing of theirs is kept here, and nothing is written or opened
-        return Files(keys=paths.keys_file())
     memory = Memory(paths.screen_memory())
     memory.opened(str(current_workspace().root))
 

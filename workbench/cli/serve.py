@@ -1,4 +1,4 @@
-"""`serve`: screens and a few commands over SSH."""
+"""`serve`: screens and a few commands over SSH. `web`: the screens in a browser."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ import typer
 if TYPE_CHECKING:
     from workbench.serve.keys import KeyRing
     from workbench.serve.server import SshServer
+    from workbench.serve.web import WebServer
 
 
 def register(app: typer.Typer) -> None:
     app.command("serve")(serve)
+    app.command("web")(web)
 
 
 def serve(
@@ -69,12 +71,78 @@ async def _serve(server: SshServer, keys: KeyRing, host: str, port: int) -> None
         say(f"listening at {host}:{listening}, host key {server.fingerprint}")
         say(f"{roles.count('operator')} operators, {roles.count('observer')} observers; "
             f"audit log {server.workspace.audit}")  # fmt: skip
-        asked = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, asked.set)
-        await asked.wait()
+        await _interrupted()
     finally:
         await server.close()
         close_log()
+
+
+def web(
+    operator: Annotated[
+        bool, typer.Option("--operator", help="Whoever opens the page commands, too.")
+    ] = False,
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8000,
+    insist: Annotated[
+        bool, typer.Option("--insist", help="Let others than this host reach it.")
+    ] = False,
+) -> None:
+    """Show the screens in browsers of this host; without a log-in, so that they only watch.
+
+    Needs the extra `web`: pip install 'vnf-workbench[web]'.
+
+    Example: workbench web
+    """
+    from workbench.cli.context import current_workspace, execute
+    from workbench.domain.errors import UsageError
+
+    try:
+        from workbench.serve.web import WebServer, is_loopback
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "textual_serve":
+            raise
+        raise UsageError(
+            "the page comes from the package 'textual-serve', which is not installed",
+            remedy="Install it with `pip install 'vnf-workbench[web]'`",
+        ) from None
+    if not (is_loopback(host) or insist):
+        raise UsageError(
+            "the page has no log-in and no encryption: whoever reaches that address gets in",
+            where=f"--host {host}",
+            remedy=f"Leave it out and come by `ssh -L {port}:127.0.0.1:{port} HOST`, take "
+            "`workbench serve`, or say --insist",
+        )
+    server = WebServer(
+        current_workspace(),
+        "operator" if operator else "observer",
+        [sys.executable, "-m", "workbench"],
+        _engine_up,
+        host,
+        port,
+    )
+    execute(_show(server))
+
+
+async def _show(server: WebServer) -> None:
+    from workbench.cli.context import say
+    from workbench.log import open_log
+
+    close_log = open_log(server.workspace.log)
+    try:
+        listening = await server.open()
+        host = f"[{server.host}]" if ":" in server.host else server.host
+        say(f"open http://{host}:{listening}/; whoever does is {server.role} here")
+        await _interrupted()
+    finally:
+        await server.close()
+        close_log()
+
+
+async def _interrupted() -> None:
+    """Wait for Ctrl-C."""
+    asked = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, asked.set)
+    await asked.wait()
 
 
 async def _engine_up() -> None:

@@ -1,7 +1,7 @@
 """Who may ask for what: by role, by the door that they came through, by who drives a campaign.
 
 Everything that comes in over the link passes here first, so that no screen has to be trusted.
-Role and door are said in the hello of a connection, once; for people who come over SSH the server
+Role and door are said in the hello of a connection, once; for people who come over SSH or by a browser the server
 says it, and the screen gets the connection afterwards (`link.handing`).
 """
 
@@ -28,7 +28,7 @@ FREE_TEXT: Final = frozenset(
 )
 """Fields that the engine never takes for a path, so that `300/s` may stand in them."""
 DOOR: Final = "door"
-"""Detail of a hello: `ssh` where somebody came in through the SSH server."""
+"""Detail of a hello: `ssh` or `web` where somebody came in through that server."""
 
 
 class Admission:
@@ -102,8 +102,8 @@ class Admission:
 
 
 def is_remote(who: Hello) -> bool:
-    """Whether somebody came in by SSH, and not from an account on this host."""
-    return who.details.get(DOOR, "") == "ssh"
+    """Whether somebody came in by SSH or a browser, and not from an account on this host."""
+    return DOOR in who.details
 
 
 def looks_like_a_path(text: str) -> bool:

@@ -116,8 +116,8 @@ class SocketClient:
 
     @property
     def remote(self) -> bool:
-        """Whether we came over SSH: then the engine takes no path, and there is no editor."""
-        return self.engine.details.get("door", "") == "ssh"
+        """Whether we came through a server: then the engine takes no path, and no editor is here."""
+        return "door" in self.engine.details
 
     async def ask(self, request: Request) -> Reply:
         """The reply to a request. A `Failed` reply is raised as the error it stands for."""

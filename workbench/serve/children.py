@@ -191,20 +191,26 @@ class Child:
         """See to it that the process is gone; its exit code. `left`: it is leaving by itself."""
         if self._terminal is not None:
             self._terminal.close()  # the kernel hangs up on those who have it as their terminal
-        child = self._child
-        if child is None:
-            return -1
-        for number in (None, signal.SIGHUP, signal.SIGTERM)[0 if left else 1 :]:
-            if number is not None:
-                self._signal(number)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(END_S):
-                    return await child.wait()
-        self._signal(signal.SIGKILL)
-        return await child.wait()
+        return -1 if self._child is None else await end(self._child, left)
 
-    def _signal(self, number: signal.Signals) -> None:
-        """To all of its session: a command may have started something."""
-        if self._child is not None and self._child.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._child.pid, number)
+
+async def end(child: asyncio.subprocess.Process, left: bool) -> int:
+    """See to it that a process and its session are gone; its exit code.
+
+    `left`: it is leaving by itself, since its input or its output has ended.
+    """
+    for number in (None, signal.SIGHUP, signal.SIGTERM)[0 if left else 1 :]:
+        if number is not None:
+            _signal(child, number)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                return await child.wait()
+    _signal(child, signal.SIGKILL)
+    return await child.wait()
+
+
+def _signal(child: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    """To all of its session: a command may have started something."""
+    if child.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -14,8 +13,7 @@ from typing import cast
 import asyncssh
 
 from workbench.audit import AuditLog
-from workbench.domain.errors import EngineError, UsageError, WorkbenchError
-from workbench.link.handing import open_link
+from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.log import logger
 from workbench.paths import Workspace
 from workbench.serve.children import Child, environment
@@ -25,6 +23,7 @@ from workbench.serve.files import ExportFiles
 from workbench.serve.host_key import host_key
 from workbench.serve.keys import Grant, KeyRing
 from workbench.serve.limits import Limits
+from workbench.serve.links import Links
 
 WATCH_S = 5.0
 """How often idle connections and keys that were taken away are looked for."""
@@ -65,8 +64,7 @@ class SshServer:
         self.audit = AuditLog(workspace.audit)
         self._keys = keys
         self._command = tuple(command)
-        self._engine_up = engine_up
-        self._starting = asyncio.Lock()
+        self._links = Links(workspace.socket, engine_up)
         self._connections: list[Connection] = []
         self._children: set[asyncio.Task[None]] = set()
         self._knocks = _Knocks()
@@ -250,26 +248,13 @@ class SshServer:
         code = 1
         try:
             code = await child.run(
-                (*self._command, *words), variables, lambda: self._open_link(connection)
+                (*self._command, *words), variables, lambda: self._links.open(connection.hello)
             )
         finally:
             connection.busy -= bool(words)
             connection.close_channel()
             connection.note(f"{what}_ended", command=process.command or "", code=code)
         return code
-
-    async def _open_link(self, connection: Connection) -> socket.socket:
-        """A link in the name of who is connected; an engine is started where none runs."""
-        path = self.workspace.socket
-        async with self._starting:  # of two who come at once, one starts it
-            try:
-                return await open_link(path, connection.hello)
-            except OSError:
-                await self._engine_up()
-            try:
-                return await open_link(path, connection.hello)
-            except OSError as error:
-                raise EngineError(f"it cannot be reached: {error.strerror}") from None
 
 
 def _connection_of(channel: asyncssh.SSHServerChannel[bytes]) -> Connection:

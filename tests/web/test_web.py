@@ -1,0 +1,216 @@
+"""The screens in a browser, by the websocket that its page opens, and without the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pyte
+import pytest
+from driving import Workbench
+
+PATIENCE_S = 180
+"""What a test waits for comes long before; no test asserts a time."""
+
+
+class Browser:
+    """A websocket with a terminal emulator on it, as textual-serve's page is one."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.socket = socket
+        self._screen = pyte.Screen(80, 24)
+        self._stream = pyte.ByteStream(self._screen)
+
+    async def press(self, text: str) -> None:
+        await self.socket.send_json(["stdin", text])
+
+    async def resize(self, columns: int, rows: int) -> None:
+        self._screen.resize(rows, columns)
+        await self.socket.send_json(["resize", {"width": columns, "height": rows}])
+
+    async def until(self, wanted: str) -> str:
+        """Read until the screen shows `wanted`; its text then."""
+        async with asyncio.timeout(PATIENCE_S):
+            while wanted not in (text := "\n".join(self._screen.display)):
+                message = await self.socket.receive()
+                assert message.type is aiohttp.WSMsgType.BINARY, f"{message} with\n{text}"
+                self._stream.feed(message.data)
+        return text
+
+    async def until_closed(self) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not self.socket.closed:
+                await self.socket.receive()
+
+
+@dataclass
+class Page:
+    """`workbench web` on loopback."""
+
+    workbench: Workbench
+    address: str
+    process: subprocess.Popen[str] = field(repr=False)
+
+    @asynccontextmanager
+    async def opened(self, **headers: str) -> AsyncIterator[Browser]:
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.ws_connect(f"{self.address}ws?width=80&height=24") as socket,
+        ):
+            yield Browser(socket)
+
+    def told(self, what: str) -> list[dict[str, Any]]:
+        path = self.workbench.root / ".workbench" / "audit.log"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        return [line for line in lines if line["what"] == what]
+
+    async def until_told(self, what: str, count: int = 1) -> list[dict[str, Any]]:
+        await until(lambda: len(self.told(what)) >= count)
+        return self.told(what)
+
+    def screens(self) -> list[int]:
+        """Process ids of the screens; an engine has a session of its own and outlives the page."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return [int(pid) for pid in children.split() if "engine" not in command_of(int(pid))]
+
+
+def command_of(pid: int) -> list[str]:
+    """Empty if it is gone, or a zombie."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
+    except FileNotFoundError:
+        return []
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not holds():  # noqa: ASYNC110 - what others do sets no event of ours
+            await asyncio.sleep(0.05)
+
+
+async def until_gone(pid: int) -> None:
+    await until(lambda: not command_of(pid))
+
+
+@pytest.fixture
+def page(workbench: Workbench) -> Iterator[Page]:
+    process = workbench.start("web", "--port", "0")
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+    assert found, line + process.stderr.read()
+    yield Page(workbench, found[0], process)
+    process.terminate()
+    process.communicate(timeout=PATIENCE_S)
+
+
+async def test_a_browser_sees_a_screen_and_drives_it_by_keys(page: Page) -> None:
+    async with aiohttp.ClientSession() as session:
+        async with session.get(page.address) as index:
+            text = await index.text()
+            assert "frame-ancestors 'none'" in index.headers["Content-Security-Policy"]
+        assert page.address.replace("http", "ws") + "ws" in text
+        script = re.search(r'src="(\S+textual\.js)"', text)
+        assert script
+        async with session.get(script[1]) as found:
+            assert found.status == 200
+    async with page.opened() as browser:
+        assert "demo-real" in await browser.until("Quit")
+        (pid,) = page.screens()
+        await browser.press("?")
+        await browser.until("Anywhere")
+        await browser.press("\x1b")
+        await browser.resize(120, 36)
+        assert "9 Events" in await browser.until("targets")
+        await browser.socket.send_json(["ping", "7"])
+        async with asyncio.timeout(PATIENCE_S):
+            while (message := await browser.socket.receive()).type is aiohttp.WSMsgType.BINARY:
+                pass
+        assert message.json() == ["pong", "7"]
+    await until_gone(pid)
+    (ended,) = await page.until_told("screen_ended")
+    assert (ended["role"], ended["door"], ended["who"]) == ("observer", "web", "browser@127.0.0.1")
+
+
+async def test_who_leaves_by_key_closes_the_connection(page: Page) -> None:
+    async with page.opened() as browser:
+        await browser.until("Quit")
+        (pid,) = page.screens()
+        await browser.press("q")
+        await browser.until_closed()
+    await until_gone(pid)
+    (ended,) = await page.until_told("screen_ended")
+    assert ended["code"] == 0
+
+
+async def test_pages_of_other_sites_open_nothing(page: Page) -> None:
+    host = page.address.removeprefix("http://").rstrip("/")
+    for headers in (
+        {"Origin": "https://elsewhere.example"},
+        {"Origin": "null"},
+        {"Host": "rebound.example", "Origin": "http://rebound.example"},
+        {"Host": f"{host}.example"},
+    ):
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+            async with page.opened(**headers):
+                pass
+    assert len(page.told("page_refused")) == 4
+    assert page.told("screen_begun") == []
+    async with page.opened(Origin=f"http://{host}") as browser:
+        await browser.until("Quit")
+
+
+async def test_nonsense_ends_the_screen_that_it_was_said_to_and_no_other(page: Page) -> None:
+    async with page.opened() as good:
+        await good.until("Quit")
+        nonsense = ["{", '["stdin"]', '{"stdin": 1}', "[" * 40_000, '"' + "x" * 70_000 + '"']
+        for text in nonsense:
+            async with page.opened() as bad:
+                await bad.socket.send_str(text)
+                await bad.until_closed()
+        async with page.opened() as odd:  # odd, but no nonsense: it is drawn as well as it can be
+            await odd.socket.send_str('["stdin", "\\ud800\\u0000\\u001b]52;c;?\\u0007"]')
+            await odd.socket.send_json(["resize", {"width": 10**9, "height": -1}])
+            await odd.resize(80, 24)
+            await odd.until("Quit")
+        await page.until_told("screen_ended", count=len(nonsense) + 1)
+        await good.press("?")
+        await good.until("Anywhere")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+async def test_the_page_ends_and_takes_its_screens_with_it(page: Page, how: signal.Signals) -> None:
+    async with page.opened() as browser:
+        await browser.until("Quit")
+        (pid,) = page.screens()
+        os.kill(page.process.pid, how)
+        await browser.until_closed()
+    await until_gone(pid)
+
+
+def test_it_stays_on_this_host_unless_told_otherwise(workbench: Workbench) -> None:
+    done = workbench.run("web", "--host", "0.0.0.0", expect=2)
+    assert "no log-in" in done.stderr
+    assert "--insist" in done.stderr
+
+
+def test_without_its_extra_it_says_how_to_get_it(workbench: Workbench) -> None:
+    blocked = "import sys; sys.modules['textual_serve'] = None; import workbench.cli as c; c.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", blocked, "web"],
+        env=workbench.environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "pip install 'vnf-workbench[web]'" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,170 @@
+"""The screens in a browser: the page is textual-serve's, each connection gets a screen process.
+
+There is no log-in: whoever reaches the page gets its screens, in one role for all. So it listens
+on this host alone unless told otherwise, and takes nobody whom another site's page sends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from aiohttp import WSCloseCode, web
+from textual_serve.server import Server
+
+from workbench import __version__
+from workbench.audit import AuditLog
+from workbench.domain.errors import UsageError
+from workbench.domain.messages import PROTOCOL_VERSION, Hello, Role
+from workbench.log import logger
+from workbench.paths import Workspace
+from workbench.serve.browser import BrowserScreen
+from workbench.serve.links import Links
+
+MOST_SCREENS = 16
+"""At the same time; each is a process of 70 MB."""
+LONGEST_MESSAGE = 1 << 16
+"""Bytes that a browser may send at once: what somebody pastes."""
+HEARTBEAT_S = 15.0
+END_S = 4.0
+"""For the screens to end when the server does; then their connections are cut."""
+OWN_NAME = re.compile(r"(127\.\d+\.\d+\.\d+|localhost|\[::1\])(:\d+)?")
+"""How a browser calls a page of this host. Under any other name it is some site's trick."""
+POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'"
+)
+"""The page loads nothing from elsewhere (its font would come from Google, and a lab without a way
+out would wait for it), and no other page may show it in a frame."""
+
+log = logger("web")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this host reaches that address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class WebServer(Server):  # type: ignore[misc] # its own bases are untyped
+    """One page; each browser that opens it gets a screen of its own.
+
+    Parameters
+    ----------
+    role : of everybody who comes.
+    command : argument vector of `workbench`; alone it opens the screen.
+    engine_up : sees to it that an engine serves the workspace's socket.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        role: Role,
+        command: Sequence[str],
+        engine_up: Callable[[], Awaitable[None]],
+        host: str,
+        port: int,
+    ) -> None:
+        # It would give its command to a shell; ours is an argument vector for `BrowserScreen`.
+        super().__init__("", host=host, port=port, title="workbench")
+        self.audit = AuditLog(workspace.audit)
+        self.workspace = workspace
+        self.role: Role = role
+        self._argv = tuple(command)
+        self._links = Links(workspace.socket, engine_up)
+        self._screens: set[web.WebSocketResponse] = set()
+        self._runner: web.AppRunner | None = None
+
+    # ------------------------------------------------------------------ life
+
+    async def open(self) -> int:
+        """Listen; returns the port. Raises `UsageError` if the address cannot be used."""
+        app = await self._make_app()
+        app.middlewares.append(self._only_from_here)
+        app.on_response_prepare.append(_say_policy)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=END_S)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, self.host, self.port).start()
+        except OSError as error:
+            await self.close()
+            raise UsageError(
+                f"cannot listen there: {error.strerror or error}",
+                where=f"{self.host}:{self.port}",
+                remedy="Choose another --host or --port",
+            ) from None
+        listening: int = self._runner.addresses[0][1]
+        self.audit.write("listening", host=self.host, port=listening, door="web", role=self.role)
+        return listening
+
+    async def close(self) -> None:
+        """End every screen; campaigns go on."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def on_startup(self, app: web.Application) -> None:
+        """Its own banner shows the command; `workbench web` says what there is to say."""
+
+    async def on_shutdown(self, app: web.Application) -> None:  # noqa: ARG002 - aiohttp's words
+        """Browsers are told, and their screens end with that."""
+        goodbyes = [screen.close(code=WSCloseCode.GOING_AWAY) for screen in self._screens]
+        await asyncio.gather(*goodbyes, return_exceptions=True)
+
+    # ------------------------------------------------------------------ who comes
+
+    @web.middleware
+    async def _only_from_here(
+        self,
+        request: web.Request,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
+        """Refuse what another site's page sends: a browser would open a socket to us for it."""
+        origin = request.headers.get("Origin")
+        foreign = origin is not None and origin.partition("://")[2] != request.host
+        renamed = is_loopback(self.host) and not OWN_NAME.fullmatch(request.host)
+        if foreign or renamed:
+            facts = {"host": request.host, "origin": origin or "", "address": request.remote or ""}
+            self.audit.write("page_refused", door="web", **facts)
+            raise web.HTTPForbidden(text="Open this page by its own address.\n")
+        return await handler(request)
+
+    async def handle_index(self, request: web.Request) -> web.StreamResponse:
+        """The page, with the address by which this browser came, a tunnel's for instance."""
+        self.public_url = f"{request.scheme}://{request.host}"  # read before anything else is done
+        page: web.StreamResponse = await super().handle_index(request)
+        return page
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """A screen for as long as the browser, or who sits at it, stays."""
+        if len(self._screens) >= MOST_SCREENS:
+            raise web.HTTPServiceUnavailable(text=f"There are {MOST_SCREENS} screens already.\n")
+        websocket = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=LONGEST_MESSAGE)
+        await websocket.prepare(request)
+        self._screens.add(websocket)
+        address = request.remote or ""
+        details = {"door": "web", "address": address}
+        who = Hello(PROTOCOL_VERSION, __version__, f"browser@{address}", self.role, details=details)
+        facts = {"who": who.identity, "role": who.role, "address": address, "door": "web"}
+        self.audit.write("screen_begun", **facts)
+        screen = BrowserScreen(websocket, request.query.get("width"), request.query.get("height"))
+        code = 1
+        try:
+            code = await screen.run(self._argv, self.workspace.root, partial(self._links.open, who))
+        except Exception as error:  # one screen must not take the others down
+            log.error("a screen in a browser broke", exc_info=error)
+        finally:
+            self._screens.discard(websocket)
+            self.audit.write("screen_ended", code=code, **facts)
+            await websocket.close()
+        return websocket
+
+
+async def _say_policy(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["X-Content-Type-Options"] = "nosniff"
