@@ -1,8 +1,9 @@
 """How a long session stood at any of its events, without folding all events before.
 
-What happens with every sample (asked, taken, fitted) is counted and looked up in the tables; all
-else is folded, as are the last events, sample by sample. So the view at event N of a million costs
-about as much as that of the first thousand. Every function takes a cursor of the calling thread.
+What happens with every sample (asked, taken, fitted) is counted and looked up in the tables, logs
+are left out; all else is folded, as are the last events, sample by sample. So the view at event N
+of a million costs about as much as that of the first thousand. Every function takes a cursor of
+the calling thread.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from workbench.store.rows import identity
 
 LONG = 3000
 """Events beyond which a session is not folded from its start."""
-TAIL = 250
+TAIL = 100
 """Events that are folded one by one all the same: the log's last lines, and what is asked now."""
 POINTS = 1500
 """Samples up to which a view holds all of them. Beyond that it holds those of the configuration
 that is looked at, and of the others what the tail brings: they are spread over the whole file."""
-FOCUS_POINTS = 120
+FOCUS_POINTS = 60
 """Of the one that is looked at, its latest."""
-OFTEN = "('PointAsked', 'SampleTaken', 'ModelFitted')"
+OFTEN = "('PointAsked', 'SampleTaken', 'ModelFitted', 'LogWritten')"
 
 
 Places = dict[tuple[str, int], ConfigurationView]
@@ -58,6 +59,7 @@ def view(cursor: Cursor, session: str, until: int, focus: str = "") -> SessionVi
     _count(cursor, folded, head, focus or measured)
     folded.current = measured
     folded.log.clear()  # without its samples' lines it would have gaps
+    folded.written_since = max(1, head + 1)
     for event in tail:
         folded.apply(event)
     return folded

@@ -44,9 +44,9 @@ class Publisher(Protocol):
 class Channel:
     """A session file, the fold of its events, and its followers."""
 
-    def __init__(self, file: SessionFile, view: SessionView) -> None:
+    def __init__(self, file: SessionFile, view: SessionView | None = None) -> None:
         self.file = file
-        self.view = view
+        self._view = view
         self.live = False
         """A run of this engine writes to it."""
         self.last_ticks: dict[type, Tick] = {}
@@ -54,6 +54,17 @@ class Channel:
         """By target; for the figures that a monitoring system asks for."""
         self._followers: set[Following] = set()
         self._recording = asyncio.Lock()
+
+    @property
+    def view(self) -> SessionView:
+        """The fold of its events, from `fold` on."""
+        assert self._view is not None
+        return self._view
+
+    async def fold(self) -> None:
+        """Find out how the session stands, unless that is known; of a long one it takes a while."""
+        if self._view is None:
+            self._view = await self.file.view()
 
     @property
     def followed(self) -> bool:

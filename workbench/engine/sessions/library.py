@@ -83,13 +83,18 @@ class Library:
     # ------------------------------------------------------------------ channels
 
     @asynccontextmanager
-    async def borrow(self, name: str) -> AsyncIterator[Channel]:
-        """The channel of a session, open for as long as the body runs."""
+    async def borrow(self, name: str, *, folded: bool = True) -> AsyncIterator[Channel]:
+        """The channel of a session, open for as long as the body runs.
+
+        Who asks the file alone needs it not `folded`, and a long session is open sooner.
+        """
         async with self._opening[name]:
             channel = self._channels.get(name)
             if channel is None:
                 file = await SessionFile.open(await self.path_of(name), read_only=True)
-                channel = self._channels[name] = Channel(file, await file.view())
+                channel = self._channels[name] = Channel(file)
+            if folded:
+                await channel.fold()
             self._channels.move_to_end(name)
             self._users[name] += 1
         try:
@@ -132,6 +137,7 @@ class Library:
             file = await SessionFile.open(path)
             channel = self._channels[name] = Channel(file, await file.view())
             return channel
+        await channel.fold()
         while self._users[name] > channel.followers:
             self._returned[name].clear()
             await self._returned[name].wait()
@@ -182,8 +188,9 @@ class Library:
                     del self._channels[name]
                 raise
             if channel is None:
-                channel = self._channels[name] = Channel(file, await file.view())
+                channel = self._channels[name] = Channel(file)
             channel.file = file
+            await channel.fold()
             channel.live = True
             self._users[name] += 1
             return channel

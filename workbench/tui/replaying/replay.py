@@ -65,6 +65,8 @@ class Replay:
         if not line.last_seq:
             raise WorkbenchError("it holds no events to replay", where=session)
         self.line, self.at = line, line.started_at
+        if self._wanted is None:
+            yield SessionView(session)  # what there is of it can be seen before its events come
         pages = _Pages(client, session)
         while True:
             if self._wanted is not None:
