@@ -180,7 +180,7 @@ async def test_paper_a_s_way_trains_the_method_of_the_predicted_trend_on_random_
 async def test_an_accepted_model_is_in_force_and_right_where_it_was_not_trained(
     engine: Engine, client: SocketClient
 ) -> None:
-    async with engine.trials(SESSION, "verification", plans=await chain_plans(client)) as lab:
+    async with engine.queue.trials(SESSION, "verification", plans=await chain_plans(client)) as lab:
         measured = [await lab.measure(CHAIN, LARGEST, wl) for wl in (370.0, 430.0, 490.0)]
     points = [(s.point.configuration, s.point.wl) for s in measured]
     version, before = await said(engine, points)
@@ -293,7 +293,7 @@ async def test_a_session_with_decisions_replays_to_the_same_state_at_every_event
 async def test_a_guard_that_trips_goes_back_to_the_last_load_and_says_so(engine: Engine) -> None:
     @asynccontextmanager
     async def slow_above_200(session: str, purpose: str, **options: Any) -> AsyncIterator[Lab]:
-        async with engine.trials(session, "canary", **options) as lab:
+        async with engine.queue.trials(session, "canary", **options) as lab:
 
             class Slow:
                 async def measure(self, target: str, at: Configuration, wl: float) -> Sample:

@@ -121,8 +121,8 @@ async def _serving(http: str | None) -> AsyncIterator[Engine]:
 
     async with serving(current_workspace(), http=http) as engine:
         yield engine
-        if engine.unfinished:
-            say(f"this engine goes on for {', '.join(engine.unfinished)}; Ctrl-C ends it")
+        if engine.queue.unfinished:
+            say(f"this engine goes on for {', '.join(engine.queue.unfinished)}; Ctrl-C ends it")
             on_interrupt(engine.stopping.set)
             await engine.until_finished()
 

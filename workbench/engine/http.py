@@ -79,7 +79,7 @@ def _status_of(engine: Engine) -> Callable[[web.Request], Awaitable[web.Response
     async def status(request: web.Request) -> web.Response:
         del request
         plain = codec.to_plain(engine.status())
-        channel = engine.channel_of(engine.running)
+        channel = engine.queue.channel_of(engine.queue.running)
         progress = channel.last_ticks.get(Progress) if channel else None
         plain["progress"] = codec.to_plain(progress) if progress else None
         return web.Response(body=codec.dumps(plain), content_type="application/json")
@@ -105,7 +105,7 @@ class EngineCollector(Collector):
             status.loop_lag_p99_ms / 1000,
         )
         yield GaugeMetricFamily("workbench_queued", "Campaigns that wait.", len(status.queued))
-        channel = self._engine.channel_of(status.running)
+        channel = self._engine.queue.channel_of(status.running)
         yield GaugeMetricFamily("workbench_running", "Campaigns that measure.", int(bool(channel)))
         if channel is not None:
             yield from _run_metrics(channel)

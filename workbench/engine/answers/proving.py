@@ -45,7 +45,7 @@ class Lab(retraining.Lab, Protocol):
 
 
 Trials = Callable[..., AbstractAsyncContextManager[Lab]]
-"""Opens the lab of a session: `Engine.trials`."""
+"""Opens the lab of a session: `Queue.trials`."""
 
 
 @dataclass(frozen=True)

@@ -71,13 +71,13 @@ from workbench.engine.sessions.recording import recorded
 
 
 class Lab(Protocol):
-    """Measures what it is asked for, one point after the other (`engine.trials.Trials`)."""
+    """Measures what it is asked for, one point after the other (`engine.runs.trials.Trials`)."""
 
     async def measure(self, target: str, configuration: Configuration, wl: float) -> Sample: ...
 
 
 Trials = Callable[..., AbstractAsyncContextManager[Lab]]
-"""Opens the lab of a session: `Engine.trials`."""
+"""Opens the lab of a session: `Queue.trials`."""
 
 
 # ------------------------------------------------------------------- retraining

@@ -162,7 +162,7 @@ class Starting:
         pace: float | None = None,
         oversubscribe: bool = False,
     ) -> Ready[TrialsOrder]:
-        """A stored session whose campaign has ended; what `Engine.trials` says of the rest."""
+        """A stored session whose campaign has ended; what `Queue.trials` says of the rest."""
         await self._library.resumable(session)
         async with self._library.borrow(session) as stored:
             view = stored.snapshot()

@@ -62,7 +62,7 @@ class TrialsOrder:
 class Trials(Turn):
     """A turn in which a user asks.
 
-    `Engine.trials` makes one, and ends it with the body of its `async with`.
+    `Queue.trials` makes one, and ends it with the body of its `async with`.
 
     Attributes
     ----------

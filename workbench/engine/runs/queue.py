@@ -1,0 +1,332 @@
+"""The queue of runs: who measures, who waits, and what may be asked of either."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from workbench.domain.campaign import TargetPlan
+from workbench.domain.curation import CurationCommand, DecideSample, ExtendBudget, RequestPoint
+from workbench.domain.errors import EngineError, UsageError
+from workbench.domain.lab import HOST_NOISE, MeasureHost
+from workbench.domain.messages import (
+    ContinueRun,
+    Done,
+    PauseRun,
+    PlanCampaign,
+    Planned,
+    Reply,
+    ResumeSession,
+    RunAccepted,
+    RunCampaign,
+    SkipConfiguration,
+    StopRun,
+)
+from workbench.domain.samples import TrialPurpose
+from workbench.engine.learning.pool import Pool
+from workbench.engine.runs import curating
+from workbench.engine.runs.host_lock import FileLock, own
+from workbench.engine.runs.host_measuring import HostMeasuring
+from workbench.engine.runs.profiling import Order
+from workbench.engine.runs.run import Run
+from workbench.engine.runs.starting import Ready, Starting
+from workbench.engine.runs.trials import Trials
+from workbench.engine.runs.turn import Turn
+from workbench.engine.sessions.channel import Channel
+from workbench.engine.sessions.library import Library
+
+Steering = (
+    RunCampaign
+    | ResumeSession
+    | PlanCampaign
+    | PauseRun
+    | ContinueRun
+    | StopRun
+    | SkipConfiguration
+    | MeasureHost
+    | CurationCommand
+)
+"""What the queue answers."""
+
+
+class Queue:
+    """The turns of one engine: campaigns, trials and runs that measure the host; one at a time.
+
+    Attributes
+    ----------
+    ending : whether the engine ends, and takes on nothing more.
+    """
+
+    def __init__(
+        self, library: Library, pool: Pool, host_lock: FileLock, begun: Callable[[str], None]
+    ) -> None:
+        """`begun` is told the session of every turn that is taken on."""
+        self.ending = False
+        self._library = library
+        self._pool = pool
+        self._host_lock = host_lock
+        self._begun = begun
+        self._slot = asyncio.Lock()
+        """One campaign of this engine measures at a time."""
+        self._starting = Starting(library, pool)
+        self._host = HostMeasuring(library, pool, self._slot, host_lock)
+        self._turns: dict[str, Turn] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    # ------------------------------------------------------------------ how it stands
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is measured, or waits for that."""
+        return bool(self._turns) or self._host.busy
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """Sessions whose campaign runs or waits for its turn."""
+        return tuple(name for name, turn in self._turns.items() if not turn.concluded)
+
+    @property
+    def running(self) -> str:
+        """The session that is being measured; empty if none."""
+        turns = self._turns.items()
+        return next((name for name, turn in turns if turn.started and not turn.concluded), "")
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Sessions whose turn has not come."""
+        return tuple(name for name, turn in self._turns.items() if not turn.started)
+
+    @property
+    def host_measuring(self) -> str:
+        """How far a run that measures the host is, as a sentence; empty where there is none."""
+        return self._host.doing
+
+    @property
+    def held_by(self) -> str:
+        """Who measures on this host in another workspace; empty if nobody does."""
+        holder = self._host_lock.holder()
+        if holder is None or holder.pid == os.getpid():
+            return ""
+        return f"{holder.session} ({holder.workspace}, process {holder.pid})"
+
+    def channel_of(self, session: str) -> Channel | None:
+        """The channel of a session that is running or queued."""
+        return self._library.live(session) if session in self._turns else None
+
+    # ------------------------------------------------------------------ requests
+
+    async def answer(self, request: Steering, who: str) -> Reply:
+        """Carry out what `who` asks. Raises `WorkbenchError`."""
+        match request:
+            case RunCampaign() | ResumeSession() | MeasureHost() if self.ending:
+                raise EngineError("is ending", remedy="Try again in a moment")
+            case RunCampaign():
+                return self._launch(await self._starting.new(request))
+            case ResumeSession(session=session):
+                await self._let_go(session)
+                return self._launch(await self._starting.resume(request))
+            case PlanCampaign():
+                return Planned(await self._starting.plan(request))
+            case PauseRun(session=session, by=by):
+                return self._pause(self._run(session), by or who)
+            case ContinueRun(session=session, by=by):
+                return self._continue(self._run(session), by or who)
+            case MeasureHost():
+                return await self._host.measure(request)
+            case StopRun(session=session) if session == HOST_NOISE and self._host.busy:
+                await self._host.stop()
+                return Done("the host is not measured any more")
+            case StopRun(session=session, abort=abort, by=by):
+                return await self._stop(self._run(session), abort, by or who)
+            case DecideSample(session=session, by=by):
+                run = self._turns.get(session)
+                return await curating.decide(self._library, self._pool, run, request, by or who)
+            case RequestPoint():
+                return await self._request_point(request, request.by or who)
+            case ExtendBudget(session=session, by=by):
+                run = self._run(session)
+                return await curating.extend(self._library, run, request, by or who)
+            case SkipConfiguration():
+                return self._skip(self._run(request.session), request)
+
+    async def interrupt(self) -> None:
+        """End all turns where they stand, their labs torn down. No new ones."""
+        self.ending = True
+        await self._host.stop()
+        for turn in self._turns.values():
+            turn.interrupt()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _launch(self, ready: Ready[Order]) -> RunAccepted:
+        session, behind = ready.channel.view.session, self._behind(ready.uses_host)
+        run = Run(
+            ready.order,
+            ready.lab,
+            ready.channel,
+            self._pool,
+            self._slot,
+            self._host_lock if ready.uses_host else None,
+            own(self._library.workspace.root, session),
+        )
+        self._take_on(run, ready.channel)
+        return RunAccepted(session, behind)
+
+    def _behind(self, uses_host: bool) -> str:
+        """Who has the lab now; empty if nobody."""
+        behind = self.running or (HOST_NOISE if self._host.busy else "")
+        if not behind and uses_host:
+            behind = self.held_by
+        return behind
+
+    def _take_on(self, turn: Turn, channel: Channel) -> None:
+        self._turns[turn.session] = turn
+        self._tasks[turn.session] = asyncio.create_task(
+            self._see_through(turn, channel), name=f"session {turn.session}"
+        )
+        self._begun(turn.session)
+
+    @asynccontextmanager
+    async def trials(
+        self,
+        session: str,
+        purpose: TrialPurpose,
+        *,
+        plans: Sequence[TargetPlan] = (),
+        budget_s: float | None = None,
+        points: int = 0,
+        by: str = "",
+        pace: float | None = None,
+        oversubscribe: bool = False,
+    ) -> AsyncIterator[Trials]:
+        """The lab of a session whose campaign has ended, for whoever asks it point by point.
+
+        They take their turn like a campaign: `measure` waits for it. With the body they end, are
+        torn down and summed up; a body that is cancelled aborts them. Pause, stop and abort reach
+        them by the session's name. Who opens them holds nothing of the session borrowed.
+
+        Parameters
+        ----------
+        purpose : kept with every sample.
+        plans : targets that the campaign does not have, such as replicas behind a balancer, and
+            targets of it that are asked beyond its range or allocations. Templates come with the
+            campaign, earlier trials or the library.
+        budget_s : lab time of these trials after which no new sample is begun.
+        points : how many will be asked for, for those who watch; 0: nobody knows.
+        oversubscribe : `plans` may need more cores than there are.
+
+        Raises
+        ------
+        SessionError, UsageError
+            If there is no such session here, its campaign has not ended, or it is being measured.
+        LabError
+            If the lab cannot be opened, or host or images are others than the session's.
+        """
+        if self.ending:
+            raise EngineError("is ending", remedy="Try again in a moment")
+        await self._let_go(session)
+        ready = await self._starting.trials(
+            session,
+            purpose,
+            plans=plans,
+            budget_s=budget_s,
+            points=points,
+            by=by,
+            pace=pace,
+            oversubscribe=oversubscribe,
+        )
+        trials = Trials(
+            ready.order,
+            ready.lab,
+            ready.channel,
+            self._pool,
+            self._slot,
+            self._host_lock if ready.uses_host else None,
+            own(self._library.workspace.root, session),
+            self._behind(ready.uses_host),
+        )
+        self._take_on(trials, ready.channel)
+        task = self._tasks[session]
+        try:
+            yield trials
+        except BaseException as error:
+            await trials.leave(abort=not isinstance(error, Exception))
+            raise
+        else:
+            await trials.leave()
+        finally:
+            await asyncio.wait([task])
+
+    async def _see_through(self, run: Turn, channel: Channel) -> None:
+        try:
+            await run.execute()
+        finally:
+            await self._library.release(channel)
+            del self._turns[run.session]
+            del self._tasks[run.session]
+
+    async def _let_go(self, session: str) -> None:
+        """Wait until a run that has announced its end has also let go of its session."""
+        run = self._turns.get(session)
+        if run is None:
+            return
+        if not run.concluded:
+            raise UsageError("is running already", where=session)
+        await asyncio.wait([self._tasks[session]])
+
+    def _run(self, session: str) -> Turn:
+        run = self._turns.get(session)
+        if run is None or run.concluded:
+            raise EngineError(
+                "is not running",
+                where=session,
+                remedy=f"Go on with it by `workbench resume {session}`",
+            )
+        return run
+
+    def _pause(self, run: Turn, by: str) -> Reply:
+        run.control.paused_by = by
+        run.control.ring()
+        return Done("it pauses after the sample that is being measured")
+
+    def _continue(self, run: Turn, by: str) -> Reply:
+        if run.control.paused_by is None:
+            return Done("it is not paused")
+        run.control.paused_by, run.control.continued_by = None, by
+        run.control.ring()
+        return Done("it goes on")
+
+    async def _stop(self, run: Turn, abort: bool, by: str) -> Reply:
+        await run.stop(by, abort=abort)
+        if abort:
+            return Done("it ends now; what was announced is stored")
+        return Done("it ends after the sample that is being measured")
+
+    async def _request_point(self, request: RequestPoint, by: str) -> Reply:
+        run = self._turns.get(request.session)
+        if run is not None and not run.concluded and not isinstance(run, Run):
+            raise UsageError("is taken by trials now", where=request.session)
+        wanted = await curating.request_point(self._library, request, by)
+        if run is None or run.concluded:
+            await self._let_go(request.session)
+            again = ResumeSession(request.session, pace=request.pace)
+            return self._launch(await self._starting.resume(again))
+        run.control.ring()
+        where = f"{wanted.target} at {wanted.wl:g}, repetition {wanted.repetition}"
+        return Done(f"{where} is measured next, or when its target is")
+
+    def _skip(self, run: Turn, request: SkipConfiguration) -> Reply:
+        if request.configuration is None or request.target is None:
+            place = run.control.measuring
+            if place is None:
+                raise EngineError("measures nothing that could be skipped", where=run.session)
+        else:
+            place = (request.target, request.configuration)
+            if not run.knows(place):
+                raise UsageError(
+                    f"has no configuration {place[1].key} of {place[0]}", where=run.session
+                )
+        run.control.skip(place)
+        run.control.ring()
+        return Done(f"no more samples are taken of {place[0]} {place[1].key}")
