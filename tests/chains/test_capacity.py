@@ -14,6 +14,7 @@ from synthetic_chain import sample
 from workbench.chains.alignment import Measured, measured
 from workbench.chains.capacity import CpuScale, carried_to, pooled, scales_of
 from workbench.chains.composition import ChainForecaster, TwoTerms
+from workbench.chains.correction import CorrectedForecaster
 from workbench.chains.demand import DEMAND, CpuAlone
 from workbench.chains.parts import Part
 from workbench.chains.proposal import (
@@ -292,9 +293,10 @@ def test_response_times_that_contradict_it_are_heard() -> None:
     assert "Their CPU says otherwise: b needs" in found.statement
 
 
-def without_terms(seen: Measured):  # type: ignore[no-untyped-def]
+def without_terms(seen: Measured) -> CorrectedForecaster:
     """A model that takes CPU at its word."""
     model = by_cpu().train(seen)
+    assert isinstance(model, CorrectedForecaster)
     model.applied = False
     return model
 
@@ -333,7 +335,9 @@ def test_a_correction_of_before_is_fitted_as_it_was() -> None:
     plain = chain()
     method = correction(plain, TwoTerms(LINE, PARTS, "mean_ms"))
     assert CPU not in method.parameters
-    assert not method.train(seen(canaries({"a": 1.0, "b": 0.75}))).applied  # type: ignore[attr-defined]
+    trained = method.train(seen(canaries({"a": 1.0, "b": 0.75})))
+    assert isinstance(trained, CorrectedForecaster)
+    assert not trained.applied
 
 
 def test_several_instances_need_what_one_needs() -> None:
