@@ -11,6 +11,8 @@ from session_making import WLS, campaign, created, facts, make_session, measurem
 
 from workbench import plugins
 from workbench.domain.errors import LabError, SessionError
+from workbench.domain.events import LogWritten
+from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.parameters import Configuration, LoadModel, OperatingPoint
 from workbench.domain.samples import Estimate, Measurement
 from workbench.labs.base import LabSettings, RecallingLab
@@ -84,6 +86,28 @@ async def test_the_clock_charges_what_the_visits_cost(recording: Path) -> None:
     await recorded.undeploy()
     await recorded.close()
     await recorded.close()
+
+
+async def test_what_was_written_is_told_once_and_with_its_sample(tmp_path: Path) -> None:
+    stored = STORED[0].sample
+    up, during, other = (
+        ComponentLog.of("haproxy", [WrittenLine(text)]) for text in ("up", "during", "other")
+    )
+    session = await make_session(tmp_path / "logs.duckdb", until=3)
+    await session.append(LogWritten("haproxy", up), at=3.0)
+    for fact, taken in facts()[3:6]:
+        await session.append(fact, at=4.0, measurement=taken)
+    await session.append(LogWritten("haproxy", during, stored.id), at=5.0)
+    await session.append(LogWritten("haproxy", other), at=6.0)  # by a later deployment
+    await session.close()
+    recorded = lab(tmp_path / "logs.duckdb")
+    await recorded.deploy(campaign().targets[0].target, SMALL)
+    assert await recorded.written() == (up,)
+    assert await recorded.written() == ()
+    await recorded.recall(stored.point)
+    assert await recorded.written() == (during,)
+    await recorded.recall(at(150.0))
+    assert await recorded.written() == (), "nobody wrote anything between two points"
 
 
 async def test_between_two_points_it_interpolates_in_logs(recording: Path) -> None:
