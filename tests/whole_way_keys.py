@@ -111,6 +111,8 @@ def recommend(screen: Terminal) -> None:
     screen.press("x")
     screen.until("Export r1")
     screen.press(*["j"] * PLACE_OF_KUSTOMIZE)
+    screen.until("kustomize.config.k8s.io")
+    screen.press(" ")
     screen.until("kind: Component")
     screen.press(ENTER)
     screen.until("Wrote")

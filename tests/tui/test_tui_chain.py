@@ -279,9 +279,15 @@ class Faulty:
 
 
 async def test_what_was_built_while_the_engine_was_gone_is_sent_later(tmp_path: Path) -> None:
-    async with drafting(tmp_path, client=Faulty) as pilot:
+    links: list[Faulty] = []
+
+    def faulty(client: LocalClient) -> Faulty:
+        links.append(Faulty(client))
+        return links[0]
+
+    async with drafting(tmp_path, client=faulty) as pilot:
         await pair(pilot)
-        link = await pilot.app.client()
+        (link,) = links
         link.down = True
         await pilot.press("x")
         await until(pilot, lambda: "to reconnect" in screen_text(pilot.app), "the banner")

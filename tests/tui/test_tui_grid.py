@@ -382,3 +382,21 @@ async def test_the_campaign_of_a_session_becomes_a_draft(tmp_path: Path) -> None
             pilot, lambda: any("was there already" in said for said in toasts(pilot.app)), "said"
         )
         assert draft.at("kpi_max") == "50 ms", "what was changed is not lost"
+
+
+async def test_a_long_line_shows_its_beginning_until_it_is_typed_into(tmp_path: Path) -> None:
+    def line(shown: str) -> str:
+        return next(row for row in shown.splitlines() if row.strip().startswith("SLA"))
+
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await write(pilot, "sla", "p95<=200ms @ rate=300/s, and so on to the very end")
+        await pilot.press("escape")
+        shown = line(await redrawn(pilot))
+        assert "p95<=200ms" in shown
+        assert "very end" not in shown
+        form = screen_of(pilot).form
+        assert form is not None
+        form.edit("sla")
+        shown = line(await redrawn(pilot))
+        assert "very end" in shown
+        assert "p95<=200ms" not in shown

@@ -162,7 +162,7 @@ async def test_while_it_is_computed_a_line_says_so_and_a_stale_answer_is_dropped
         await until(pilot, lambda: "haproxy: fitting p95_ms" in screen_text(pilot.app), "busy")
         assert any(isinstance(request, GetStatus) for request in client.asked)
         client.next = held("r7")
-        await pilot.press("enter")  # asks anew: the first answer is not waited for
+        await pilot.press("e", "enter")  # asks anew: the first answer is not waited for
         await until(pilot, lambda: len(asked(client)) == 2, "the second question")
         client.gate.set()
         await until(pilot, lambda: "r7: tinyproxy" in screen_text(pilot.app), "its answer")
@@ -176,7 +176,8 @@ async def test_an_answer_need_not_be_waited_for() -> None:
     async with recommending(client) as pilot:
         await pilot.press("e", "enter")
         await until(pilot, lambda: "recommending" in screen_text(pilot.app), "busy")
-        await pilot.press("escape", "escape")
+        assert not pilot.app.screen.editing, "keys are the screen's while it waits"
+        await pilot.press("escape")
         await until(pilot, lambda: "recommending" not in screen_text(pilot.app), "not busy")
         assert pilot.app.screen.NAME == "recommend"
         await pilot.press("escape")

@@ -31,5 +31,5 @@ def check_fits_host(campaign: Campaign, cores: float) -> None:
             f"its functions need up to {functions:g} cores ({target} at {key}) and source and "
             f"sink {TRAFFIC_CORES:g} each, {needed:g} in all, but this host has {cores:g}",
             where=f"campaign {campaign.name}",
-            remedy="Lower the resource parameters, or give --oversubscribe",
+            remedy="Lower the resource parameters, or oversubscribe the host (--oversubscribe)",
         )

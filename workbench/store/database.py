@@ -208,7 +208,7 @@ def sentence(error: Exception, path: Path | None) -> SessionError:
         return SessionError(
             "cannot be opened or written: permission denied",
             where=where,
-            remedy="Make the folder and the file writable, or choose another with --workspace",
+            remedy="Make folder and file writable, or choose another workspace (--workspace)",
         )
     if re.search(r"No such file|database does not exist", text):
         return SessionError("is not there", where=where, remedy="See workbench ls")

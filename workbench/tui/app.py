@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from textual.app import App
+from textual.events import Event, Key, Paste
 from textual.screen import Screen
 
 from workbench.domain.errors import WorkbenchError
@@ -26,6 +27,7 @@ from workbench.tui.commands.catalogue import SCREENS, entry
 from workbench.tui.commands.jump import JumpScreen
 from workbench.tui.commands.palette import ActionProvider
 from workbench.tui.draft import Draft
+from workbench.tui.keyboard import Keyboard
 from workbench.tui.memory import Memory
 from workbench.tui.pace import LEAST_S, Pace
 from workbench.tui.places import Files, places_text
@@ -43,6 +45,7 @@ from workbench.tui.undo import Undo, Undos
 from workbench.tui.vanishing import watch_terminal
 from workbench.tui.watch import Watch
 from workbench.tui.widgets.tabs import Tab
+from workbench.tui.wording import WordedClient
 
 Level = Literal["information", "warning", "error"]
 LONGEST_COPY = 100_000
@@ -85,6 +88,7 @@ class WorkbenchApp(App[None]):
         self.opened = Watch()
         self.pace = Pace(self._share)
         self.draft = Draft(self)
+        self.keyboard = Keyboard(self, super().on_event)
         self.known_sessions: tuple[SessionSummary, ...] = ()
         """As the list of sessions knew them last."""
         self._connect = connect
@@ -123,13 +127,20 @@ class WorkbenchApp(App[None]):
     async def on_unmount(self) -> None:
         await _hang_up(self._link)
 
+    async def on_event(self, event: Event) -> None:
+        """What is typed waits for its turn; what has had it comes back here last."""
+        if isinstance(event, Key | Paste) and not event.is_forwarded:
+            self.keyboard.typed(event)
+        else:
+            await super().on_event(event)
+
     # ------------------------------------------------------------------------- the engine
 
     async def client(self) -> Client:
         """The client, once the engine answers. Raises what `connect` raised."""
         if self._link is None:
             self._link = asyncio.ensure_future(self._connect())
-        return await asyncio.shield(self._link)
+        return WordedClient(await asyncio.shield(self._link), self.key)
 
     def reconnect(self) -> None:
         """Forget the connection; the next `client` makes a new one. The open session goes on."""

@@ -72,7 +72,8 @@ async def chart_chain(
         raise UsageError(
             f"has no samples of {name}, and its campaign plans none",
             where=subject.own.session,
-            remedy=f"Measure some of it: workbench canary {subject.own.session} --chain {name}",
+            remedy="Measure some of it by a canary "
+            f"(workbench canary {subject.own.session} --chain {name})",
         )
     basis = await gather(library, pool, subject, question, store=store, say=say)
     method, note, unstored = "", "", ""

@@ -161,7 +161,7 @@ def _written(files: Mapping[Path, str]) -> messages.Exported:
         raise SessionError(
             f"cannot be written: {error.strerror}",
             where=str(folder),
-            remedy="Choose another destination with --output",
+            remedy="Choose another destination (--output)",
         ) from None
     names = tuple(map(str, files))
     return messages.Exported(names[0] if len(names) == 1 else str(folder), names)

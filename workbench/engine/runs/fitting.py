@@ -65,7 +65,7 @@ def fit(
         raise UsageError(
             f"none of its configurations fits a host of {cores:g} cores",
             where=f"campaign {campaign.name}",
-            remedy="Lower the resource parameters, or give --oversubscribe",
+            remedy="Lower the resource parameters, or oversubscribe the host (--oversubscribe)",
         )
     fitted = replace(campaign, targets=tuple(targets))
     if budget_s is not None:

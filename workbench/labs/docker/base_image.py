@@ -62,7 +62,7 @@ async def _bootstrap(docker: aiodocker.Docker, on_line: OnLine) -> None:
         raise LabError(
             f"the base image {BASE} can neither be pulled nor made here: {missing}",
             remedy="Load it into the engine from elsewhere, or run `workbench images build` as "
-            "root with debootstrap installed; `--lab sim` needs no images",
+            "root with debootstrap installed; the simulated lab (--lab sim) needs no images",
         )
     # /tmp is mounted without device files on many hosts, which debootstrap refuses.
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="vnf-workbench-") as folder:

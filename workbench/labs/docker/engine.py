@@ -18,7 +18,7 @@ CONNECT_TIMEOUT_S = 10.0
 UNREACHABLE = 900
 """Status that aiodocker gives to connections that cannot be made."""
 
-NO_ENGINE = "Start one, set DOCKER_HOST, or use `--lab sim`"
+NO_ENGINE = "Start one, set DOCKER_HOST, or use the simulated lab (--lab sim)"
 NO_SSH = (
     "Try `ssh HOST docker version`: the key, the known host and the docker command must be there"
 )

@@ -54,7 +54,8 @@ def stages(target: Target, templates: Mapping[str, VnfTemplate]) -> tuple[Stage,
                 "the Docker lab connects functions in series, and instances of one function with "
                 "equal shares behind a balancer; this target has other parallel parts",
                 where=f"target {target.name}",
-                remedy="Profile its branches as targets of their own, or use `--lab sim`",
+                remedy="Profile its branches as targets of their own, or use the simulated lab "
+                "(--lab sim)",
             )
         if len(stage) > 1:
             _must_balance(target, found[-1] if found else (), stage, templates)

@@ -101,7 +101,7 @@ def stand_in(template: VnfTemplate, over: Mapping[str, float] | None = None) -> 
         raise LabError(
             "the simulated lab has no packets",
             where=f"template {template.name}",
-            remedy="Run it on the Docker lab (`--lab docker`)",
+            remedy="Run it on the Docker lab (--lab docker)",
         )
     unknown = sorted(set(template.simulated) - set(STAND_IN_KEYS))
     if unknown:

@@ -20,12 +20,23 @@ from workbench.tui.text import plain, plain_lines
 
 
 class Line(Input):
-    """The text of a field."""
+    """The text of a field: seen from its beginning, and at its end while it is typed into."""
 
     DEFAULT_CSS = """
     Line, Line:focus { border: none; height: 1; padding: 0 1; width: 1fr; background: $panel; }
     Line:focus { background: $primary 25%; }
     """
+
+    def write(self, text: str) -> None:
+        """Another text; a long one is seen where the cursor is."""
+        self.value = text
+        self.cursor_position = len(text) if self.has_focus else 0
+
+    def on_focus(self) -> None:
+        self.cursor_position = len(self.value)
+
+    def on_blur(self) -> None:
+        self.cursor_position = 0
 
 
 class Cycle(Static, can_focus=True):
@@ -157,8 +168,7 @@ class Field(Vertical):
         if isinstance(self.entry, Cycle):
             self.entry.choose(value)
         else:
-            self.entry.value = value
-            self.entry.cursor_position = len(value)
+            self.entry.write(value)
 
     def rename(self, label: str) -> None:
         """Stand for another thing from now on."""

@@ -247,6 +247,8 @@ class GridScreen(DraftScreen):
         if isinstance(event.field.entry, Cycle):
             self._write(name)
             return
+        if self._typed != name:
+            self.write_typed()  # the next line is typed into already
         self._typed = name
         if self._typing is not None:
             self._typing.stop()

@@ -288,8 +288,6 @@ class RecommendScreen(SessionScreen, HasList):
         self._unstored = None if found.id else told
         self.query_one(AnswerView).rewind()
         self.form.refuse({})
-        if not self.has_class("-wide"):
-            self.set_focus(None)
         self.draw()
 
     # ------------------------------------------------------------------------- actions
@@ -455,6 +453,7 @@ class RecommendScreen(SessionScreen, HasList):
         )
 
     def _begin(self, request: Recommend) -> None:
+        self.set_focus(None)  # keys are the screen's while it waits, and when the answer comes
         self.run_worker(self._recommend(request), group="asking", exclusive=True)
 
     def on_form_left(self) -> None:

@@ -1,0 +1,54 @@
+"""Remedies at a screen name its fields and keys, where commands have options."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from driving import REPOSITORY
+from fake_link import screen_text, until
+from pricing_link import PricingClient, campaigning
+
+from workbench.domain.errors import UsageError
+from workbench.tui.commands import keymap
+from workbench.tui.wording import ON_SCREENS, on_screen
+
+
+def key(id: str) -> str:
+    """As in the registry, where nothing is bound anew."""
+    return next(a.first_key for a in keymap.load(None).actions if a.id == id)
+
+
+@pytest.mark.parametrize(
+    ("remedy", "said"),
+    [
+        (
+            "Lower them, or oversubscribe the host (--oversubscribe)",
+            "Lower them, or oversubscribe the host (beyond host, on Campaign: 3)",
+        ),
+        ("Use the simulated lab (--lab sim)", "Use the simulated lab (lab, on Campaign: 3)"),
+        ("Measure it (workbench canary s --chain c)", "Measure it (n on Canary: 7)"),
+        ("Name one (--profiles)", "Name one (on the command line: --profiles)"),
+        ("Name one (a, b)", "Name one (a, b)"),
+    ],
+)
+def test_brackets_name_what_a_screen_has(remedy: str, said: str) -> None:
+    assert on_screen(remedy, key) == said
+    assert on_screen(said, key) == said
+
+
+def test_what_a_screen_has_is_what_some_remedy_names() -> None:
+    sources = [path.read_text("utf-8") for path in (REPOSITORY / "workbench").rglob("*.py")]
+    for named in ON_SCREENS:
+        assert any(re.search(rf"\({re.escape(named)}\b", source) for source in sources), named
+
+
+async def test_a_refusal_says_at_which_line_it_can_be_mended(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    client.plan_fails = UsageError("too large", remedy="Oversubscribe it (--oversubscribe)")
+    async with campaigning(client) as pilot:
+        await until(pilot, lambda: "too large" in screen_text(pilot.app), "the refusal")
+        words = " ".join(screen_text(pilot.app).split())
+        assert "--oversubscribe" not in words
+        assert "beyond host" in words
