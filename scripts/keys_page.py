@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from workbench.tui.commands.actions import ACTIONS, PLACE_TITLES, Action
+from workbench.tui.commands.action import Action
+from workbench.tui.commands.actions import ACTIONS, PLACE_TITLES
 from workbench.tui.commands.catalogue import SCREENS
 from workbench.tui.commands.keymap import preset_actions
 

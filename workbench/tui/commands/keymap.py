@@ -23,7 +23,8 @@ from typing import Any, Literal
 
 from textual.keys import Keys, _character_to_key
 
-from workbench.tui.commands.actions import ACTIONS, Action
+from workbench.tui.commands.action import Action
+from workbench.tui.commands.actions import ACTIONS
 from workbench.tui.commands.catalogue import SCREENS
 from workbench.tui.text import plain
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
-from workbench.tui.commands.actions import Action
+from workbench.tui.commands.action import Action
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.text import plain
 from workbench.tui.theme import SUMMARIES

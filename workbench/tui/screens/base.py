@@ -15,7 +15,8 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from workbench.tui.commands.actions import Action, in_places
+from workbench.tui.commands.action import Action
+from workbench.tui.commands.actions import in_places
 from workbench.tui.commands.catalogue import Entry, entry
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.listing import Listing

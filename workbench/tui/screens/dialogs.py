@@ -11,7 +11,8 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 
-from workbench.tui.commands.actions import PLACE_TITLES, Action
+from workbench.tui.commands.action import Action
+from workbench.tui.commands.actions import PLACE_TITLES
 from workbench.tui.text import plain, wrapped
 
 

@@ -24,7 +24,7 @@ from workbench.domain.messages import (
 )
 from workbench.domain.timeline import FindMoment, Moment
 from workbench.tui import present
-from workbench.tui.commands.actions import Action
+from workbench.tui.commands.action import Action
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.plot import terminal_glyphs
 from workbench.tui.present import Choice, Shown

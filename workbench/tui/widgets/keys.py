@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from workbench.tui.commands.actions import Action
+from workbench.tui.commands.action import Action
 from workbench.tui.widgets.rows import Row, Rows, Span
 
 

@@ -1,0 +1,1 @@
+"""What a user can do, a module for each screen or family of screens (`commands.actions`)."""

@@ -1,0 +1,30 @@
+"""On Compare."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from workbench.tui.commands.action import Action, action
+
+_compare = partial(action, "compare")
+
+ACTIONS: tuple[Action, ...] = (
+    _compare("compare.view", "v", "view", "View", 1,
+             "Curves, errors, functions alone and chained, two sessions"),
+    _compare("compare.chain", "tab", "chain", "Chain", 2, "Show the next chain"),
+    _compare("compare.kpi", "y", "kpi", "KPI", 2, "Show the next KPI"),
+    _compare("compare.rule", "R", "rule", "Rule", 4,
+             "Predict by the next rule; the default is what is in force"),
+    _compare("compare.left", "left", "read_left", "Left", 9, "Read out the load before"),
+    _compare("compare.right", "right", "read_right", "Read", 5, "Read out the next load"),
+    _compare("compare.live", "enter", "show_live", "Live", 4, "Show its samples on Live"),
+    _compare("compare.other", "o", "other", "Other", 3, "Compare with another session"),
+    _compare("compare.anew", "n", "anew", "Anew", 6, "Compute again, with what was measured since"),
+    _compare("compare.profiles", "b", "profiles", "Profiles", 9,
+             "Take the functions' profiles of another session"),
+    _compare("compare.insist", "I", "insist", "Insist", 1,
+             "Take profiles of another host all the same; the answer is marked"),
+    _compare("compare.log", "l", "log_y", "Log", 7, "KPI axis: logarithmic or linear"),
+    _compare("compare.log_wl", "L", "log_x", "Log wl", 9, "Workload axis: logarithmic or linear"),
+    _compare("compare.zoom", "z", "zoom", "Zoom", 6, "The plot alone, the list alone; then both"),
+)  # fmt: skip

@@ -1,0 +1,18 @@
+"""On Models."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from workbench.tui.commands.action import Action, action
+
+_models = partial(action, "models")
+
+ACTIONS: tuple[Action, ...] = (
+    _models("models.kpi", "y", "kpi", "KPI", 2, "Show the next KPI"),
+    _models("models.target", "tab", "target", "Target", 1, "Show the next target"),
+    _models("models.pane", "v", "pane", "View", 1, "Scores, then residuals, then coefficients"),
+    _models("models.over", "x", "over", "Over", 3, "Residuals over the load, or the predicted KPI"),
+    _models("models.roll_back", "b", "roll_back", "Roll back", 1,
+            "Put the version under the cursor in force again; asks first"),
+)  # fmt: skip

@@ -1,0 +1,21 @@
+"""On Recommend."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from workbench.tui.commands.action import Action, action
+
+_recommend = partial(action, "recommend")
+
+ACTIONS: tuple[Action, ...] = (
+    _recommend("recommend.ask", "e enter", "ask", "Ask", 1, "Write the SLA; enter asks then"),
+    _recommend("recommend.drop", "escape", "drop", "Drop", 1, "Wait no longer for the answer"),
+    _recommend("recommend.stop", "s", "end_measuring", "Stop", 1, "End what the lab measures"),
+    _recommend("recommend.verify", "v", "verify", "Verify", 2,
+               "Measure the recommended allocation on the lab; asks first"),
+    _recommend("recommend.export", "x", "export", "Export", 2,
+               "Look at it as Helm values, Compose, ... and write it"),
+    _recommend("recommend.open", "o", "open", "Open", 3, "An earlier recommendation"),
+    _recommend("recommend.more", "tab", "more", "More", 2, "What is below, page by page"),
+)  # fmt: skip
