@@ -130,7 +130,7 @@ class BrowserScreen:
                     return
                 match codec.loads(message.data):
                     case ["stdin", str(text)]:
-                        packet = _packet(DATA, text.encode(errors="replace"))
+                        packet = _packet(DATA, text.encode())
                     case ["resize", {"width": columns, "height": rows}]:
                         width, height = _size(columns, rows)
                         packet = _meta("resize", width=width, height=height)
