@@ -67,7 +67,7 @@ def alone(vnf: str, load: str = THINKING, fixed: float = 0.0) -> Part:
         return 1000.0 * n / (response_ms(capacity, n) + THINK_MS)
 
     kpis = {"mean_ms": time, "p95_ms": lambda v, n: 2.0 * time(v, n), "throughput_rps": rate}
-    made = part(vnf, kpis, load=load, loads=LOADS)  # type: ignore[arg-type]
+    made = part(vnf, kpis, load=load, loads=LOADS)
     return replace(made, cpu=cpu(vnf, fixed), primary="concurrent")
 
 

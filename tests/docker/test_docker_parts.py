@@ -316,7 +316,7 @@ async def test_a_base_that_can_neither_be_pulled_nor_made(
     monkeypatch.setenv("PATH", "/nowhere")
     lines: list[str] = []
     with pytest.raises(LabError, match="debootstrap is not installed") as caught:
-        await base_image.ensure_base(Unreachable(), lines.append)  # type: ignore[arg-type] - what it needs of one
+        await base_image.ensure_base(Unreachable(), lines.append)  # type: ignore[arg-type]  # what it needs of one
     assert "--lab sim" in str(caught.value)
     assert lines[-1] == "no registry gave debian:bookworm-slim: dial tcp: no such host"
 

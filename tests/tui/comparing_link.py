@@ -155,7 +155,7 @@ def contrasted(question: CompareSessions) -> Compared:
         return Difference(
             target, configuration, name, wl, 50.0, 50.0 * ratio, ratio, 0.93 * ratio, 1.07 * ratio,
             0.31, verdict,
-        )  # type: ignore[arg-type]  # fmt: skip
+        )  # fmt: skip
 
     other = Difference(
         target, configuration, "mean_ms", 900.0, 12.0, None, None, None, None, 0.2,
