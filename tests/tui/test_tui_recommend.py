@@ -400,7 +400,7 @@ async def test_looks_of_other_states(size: tuple[int, int], tmp_path: Path) -> N
         await pilot.press("e", "enter")
         await until(pilot, lambda: "worker" in screen_text(pilot.app), "the error")
         await check(pilot, "recommend-error", tmp_path)
-        await pilot.press("escape", "o", "j", "enter", "x")
+        await pilot.press("o", "j", "enter", "x")
         await until(pilot, lambda: "line: 3" in screen_text(pilot.app), "the preview")
         await check(pilot, "recommend-export", tmp_path)
         await pilot.press("escape", "v")
