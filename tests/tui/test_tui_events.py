@@ -20,9 +20,9 @@ from fake_link import (
 
 from workbench.domain.events import Event, Noted
 from workbench.domain.messages import PauseRun
-from workbench.tui.commands.jump import LETTERS, labels
 from workbench.tui.places import Files
 from workbench.tui.plots.picture import write
+from workbench.tui.screens.jump import LETTERS, labels
 from workbench.tui.theme import THEMES, fitting
 
 

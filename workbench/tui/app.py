@@ -24,8 +24,6 @@ from workbench.link.client import Client
 from workbench.tui.commands import keymap
 from workbench.tui.commands.actions import in_places
 from workbench.tui.commands.catalogue import SCREENS, entry
-from workbench.tui.commands.jump import JumpScreen
-from workbench.tui.commands.palette import ActionProvider
 from workbench.tui.draft import Draft
 from workbench.tui.keyboard import Keyboard
 from workbench.tui.memory import Memory
@@ -36,6 +34,8 @@ from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.screens.base import WorkbenchScreen, bind
 from workbench.tui.screens.dialogs import HelpScreen, MessageScreen
+from workbench.tui.screens.jump import JumpScreen
+from workbench.tui.screens.palette import ActionProvider
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
 from workbench.tui.text import plain, plain_lines

@@ -25,7 +25,7 @@ from workbench.domain.errors import Mistake, NameTaken, SessionError, WorkbenchE
 from workbench.domain.events import SessionCreated
 from workbench.domain.messages import EventPage, ListEvents, Reply, Request, Role
 from workbench.link.client import Client
-from workbench.tui.screens.campaign.run_terms import RunTerms
+from workbench.tui.run_terms import RunTerms
 from workbench.tui.text import plain
 from workbench.tui.undo import Undo, Undos
 

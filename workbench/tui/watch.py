@@ -26,6 +26,9 @@ BURST = 200
 RESUMABLE = ("interrupted", "stopped", "failed")
 """States that `ResumeSession` can go on from."""
 
+WATCHED_PACE = 20.0
+"""Lab seconds per second of a simulated run that is started to be watched."""
+
 
 class Watch:
     """A session from the moment it is opened; `changed` counts what could be drawn."""

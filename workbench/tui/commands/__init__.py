@@ -1,1 +1,1 @@
-"""What can be done, and by which key: the registry, the key map, palette and jump mode."""
+"""What can be done, and by which key: registry of actions, key map, catalogue of screens."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp
 
 SMALLEST = (60, 15)
-WATCHED_PACE = 20.0
-"""Lab seconds per second of a simulated run that is started to be watched."""
 TOO_SMALL = f"terminal too small: needs {SMALLEST[0]}x{SMALLEST[1]}"
 
 MOST_LINES = 10**9

@@ -31,10 +31,10 @@ from workbench.tui.present import Choice, Shown
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.replaying.seeking import HINT, place_of
 from workbench.tui.replaying.timeline_rows import timeline
-from workbench.tui.screens.base import WATCHED_PACE, WorkbenchScreen
+from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialogs import ConfirmScreen, NameScreen
 from workbench.tui.text import clock, number, plain
-from workbench.tui.watch import RESUMABLE, Watch
+from workbench.tui.watch import RESUMABLE, WATCHED_PACE, Watch
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Rows
 from workbench.tui.widgets.tabs import TabLine

@@ -1,1 +1,1 @@
-"""Small widgets of the screens: rows of text, configurations, the line of keys."""
+"""Small widgets that screens share: rows of text, fields, lists, tables, the line of keys."""

@@ -16,6 +16,7 @@ from workbench.domain.errors import Mistake, WorkbenchError
 from workbench.domain.messages import PlanCampaign, Planned
 from workbench.domain.sessions import Plan
 from workbench.tui.draft import Draft
+from workbench.tui.run_terms import LABS, TOO_LARGE, RunTerms
 from workbench.tui.screens.campaign import cost_rows
 from workbench.tui.screens.campaign.allocation_settings import (
     EVERY,
@@ -25,14 +26,13 @@ from workbench.tui.screens.campaign.allocation_settings import (
 )
 from workbench.tui.screens.campaign.campaign_settings import campaign_settings
 from workbench.tui.screens.campaign.cost_rows import Costs
-from workbench.tui.screens.campaign.run_terms import LABS, TOO_LARGE, RunTerms
 from workbench.tui.screens.campaign.settings import Document, Setting, placed
+from workbench.tui.screens.campaign.settings_form import FLEXIBLE, SettingsForm, name_of
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.draft import DraftScreen, titles_of
 from workbench.tui.text import duration, plain
 from workbench.tui.widgets.field import Cycle, Field
 from workbench.tui.widgets.rows import Rows
-from workbench.tui.widgets.settings_form import FLEXIBLE, SettingsForm, name_of
 
 TYPING_S = 0.5
 """How long nobody types before a line counts as written."""

@@ -15,10 +15,10 @@ from textual.widgets import Static
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import CanaryPlanned, PlanCanary, RetrainChain
-from workbench.tui.screens.base import WATCHED_PACE
 from workbench.tui.screens.canary import canary_question
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.text import plain_lines
+from workbench.tui.watch import WATCHED_PACE
 from workbench.tui.widgets.field import Field, Form
 
 if TYPE_CHECKING:

@@ -18,12 +18,11 @@ from workbench.domain.messages import ResumeSession, Viewed, ViewSession
 from workbench.tui import present, sample_rows
 from workbench.tui.present import Choice, Shown
 from workbench.tui.replaying.seeking import UNITS_S
-from workbench.tui.screens.base import WATCHED_PACE
 from workbench.tui.screens.dialogs import MessageScreen, NameScreen
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.text import duration, number
 from workbench.tui.undo import Undo
-from workbench.tui.watch import RESUMABLE
+from workbench.tui.watch import RESUMABLE, WATCHED_PACE
 
 
 class SamplingScreen(SessionScreen):

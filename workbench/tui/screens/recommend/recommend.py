@@ -29,10 +29,10 @@ from workbench.tui.screens.dialogs import ChoiceScreen, ConfirmScreen
 from workbench.tui.screens.recommend import recommend_question as question
 from workbench.tui.screens.recommend import recommend_rows as rows_of
 from workbench.tui.screens.recommend import recommend_words as words_of
+from workbench.tui.screens.recommend.answer import AnswerView, Told
 from workbench.tui.screens.recommend.handing_on import HandOnScreen
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.text import duration, plain
-from workbench.tui.widgets.answer import AnswerView, Told
 from workbench.tui.widgets.field import Field, Form
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.listing import Listing

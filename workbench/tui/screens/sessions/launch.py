@@ -22,8 +22,8 @@ from workbench.domain.messages import (
     RunCampaign,
 )
 from workbench.domain.sessions import Plan
-from workbench.tui.screens.base import WATCHED_PACE
 from workbench.tui.text import duration, plain
+from workbench.tui.watch import WATCHED_PACE
 
 if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp

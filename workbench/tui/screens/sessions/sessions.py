@@ -34,12 +34,12 @@ from workbench.domain.messages import (
 from workbench.domain.sessions import SessionSummary
 from workbench.tui import text
 from workbench.tui.replaying.replay import Replay
-from workbench.tui.screens.base import WATCHED_PACE, HasList, Target
+from workbench.tui.screens.base import HasList, Target
 from workbench.tui.screens.dialogs import ChoiceScreen, NameScreen
 from workbench.tui.screens.sessions import session_rows
 from workbench.tui.screens.sessions.launch import LaunchScreen
 from workbench.tui.undo import Undo
-from workbench.tui.watch import RESUMABLE
+from workbench.tui.watch import RESUMABLE, WATCHED_PACE
 from workbench.tui.widgets.filter import FilterLine
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Row, Rows

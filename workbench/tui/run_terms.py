@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from workbench.domain.drafts import campaign_of
 from workbench.domain.messages import PlanCampaign, RunCampaign
-from workbench.tui.screens.base import WATCHED_PACE
+from workbench.tui.watch import WATCHED_PACE
 
 LABS: Mapping[str, str | None] = {"automatic": None, "docker": "docker", "sim": "sim"}
 """Automatic: Docker where an engine answers, else simulated."""
