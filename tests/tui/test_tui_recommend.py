@@ -384,7 +384,10 @@ async def test_looks(size: tuple[int, int], theme: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_looks_of_other_states(size: tuple[int, int], tmp_path: Path) -> None:
+async def test_looks_of_other_states(
+    size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.tui.widgets.waiting.monotonic", lambda: 0.0)
     client = RecommendingClient()
     async with recommending(client, size) as pilot:
         await check(pilot, "recommend-empty", tmp_path)

@@ -122,7 +122,8 @@ class RecommendScreen(SessionScreen, HasList):
         del shown, choice
         self._prepare()
         pair = self.found()
-        self.set_class(self.editing, "-editing")
+        first = pair is None and self.awaited is not None  # what was asked stays in sight
+        self.set_class(self.editing or first, "-editing")
         self.set_class(self._can_ask, "-asks")
         self.query_one(Waiting).tell(self.awaited, self.trouble, self._width)
         empty = self.query_one("#empty", Static)
