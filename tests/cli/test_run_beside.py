@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,38 @@ def test_http_of_an_engine_that_runs_already_is_not_promised(
     assert "workbench engine stop" in done.stderr
     first.send_signal(signal.SIGTERM)
     first.communicate(timeout=60)
+
+
+OLD_ENGINE = """
+from workbench.domain import messages
+messages.PROTOCOL_VERSION -= 1
+import asyncio
+from workbench import paths
+from workbench.engine.process import serving
+async def main():
+    async with serving(paths.workspace()) as engine:
+        asyncio.get_running_loop().add_signal_handler(15, engine.stopping.set)
+        print("serves", flush=True)
+        await engine.stopping.wait()
+asyncio.run(main())
+"""
+
+
+def test_an_engine_of_another_protocol_can_be_stopped(workbench: Workbench) -> None:
+    old = subprocess.Popen(
+        [sys.executable, "-c", OLD_ENGINE],
+        env=workbench.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert old.stdout is not None
+    assert old.stdout.readline() == "serves\n"
+    refused = workbench.run("engine", "status", expect=None)
+    assert "speaks protocol" in refused.stderr
+    assert "workbench engine stop" in refused.stderr
+    assert "has ended" in workbench.run("engine", "stop").stderr
+    old.communicate(timeout=60)
+    assert old.returncode == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

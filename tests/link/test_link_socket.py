@@ -24,11 +24,13 @@ from workbench.domain.messages import (
     ListSessions,
     StopEngine,
 )
-from workbench.engine.core import Engine
+from workbench.engine import server
+from workbench.engine.core import SCREENS_SHARE, Engine
 from workbench.engine.process import serve, serving
+from workbench.engine.runs.host_lock import FileLock, own
 from workbench.engine.server import Server
 from workbench.link.socket import SocketClient
-from workbench.paths import Workspace
+from workbench.paths import Workspace, measuring_lock
 
 
 @pytest.fixture
@@ -176,3 +178,28 @@ async def test_stop_engine_ends_it(workspace: Workspace) -> None:
 
 def test_lines_are_lines() -> None:
     assert line({"id": 1, "text": "a\nb"}).count(b"\n") == 1
+
+
+async def test_while_somebody_measures_on_the_host_clients_share_what_is_left_for_drawing(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "SHARING_S", 0.01)
+    async with serving(workspace):
+        ann = await SocketClient.connect(workspace.socket, "ann")
+        bob = await SocketClient.connect(workspace.socket, "bob")
+        await ann.ask(GetStatus())
+        assert ann.share is None
+        lock = FileLock(measuring_lock())
+        assert lock.take(own(Path("another workspace"), "real"))
+        await told(ann, SCREENS_SHARE / 2)
+        await bob.close()
+        await told(ann, SCREENS_SHARE)
+        lock.free()
+        await told(ann, None)
+        await ann.close()
+
+
+async def told(client: SocketClient, share: float | None) -> None:
+    async with asyncio.timeout(30):
+        while client.share != share:  # noqa: ASYNC110 - a client tells nobody
+            await asyncio.sleep(0.01)

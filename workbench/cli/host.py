@@ -82,7 +82,7 @@ def doctor(
 
 def _put_checks(checks: tuple[Check, ...]) -> None:
     from workbench.cli.context import put
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
 
     put(table(["check", "state", "found"], [[c.name, c.state, c.found] for c in checks]))
     remedies = [c for c in checks if c.remedy and c.state != "ok"]
@@ -93,7 +93,7 @@ def _put_checks(checks: tuple[Check, ...]) -> None:
 
 def _put_noise(measured: HostMeasured) -> None:
     from workbench.cli.context import put
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
 
     noise = measured.noise
     _put_checks(measured.checks)
@@ -198,20 +198,31 @@ def engine_stop() -> None:
 async def _stop() -> bool:
     """Whether there was an engine to stop; returns when it has closed its sessions and its lab."""
     import asyncio
+    import os
+    import signal
     import time
 
     from workbench.cli.context import current_workspace, live_client
     from workbench.domain.errors import EngineError
     from workbench.domain.messages import StopEngine
+    from workbench.engine.runs.host_lock import FileLock
 
-    client = await live_client()
-    if client is None:
-        return False
+    workspace = current_workspace()
     try:
-        await client.ask(StopEngine())
-    finally:
-        await client.close()
-    workspace, deadline = current_workspace(), time.monotonic() + STOP_TIMEOUT_S
+        client = await live_client()
+    except EngineError:  # it speaks another protocol: a signal ends it just as cleanly
+        holder = FileLock(workspace.engine_lock).holder()
+        if holder is None or not holder.pid:
+            raise
+        os.kill(holder.pid, signal.SIGTERM)
+    else:
+        if client is None:
+            return False
+        try:
+            await client.ask(StopEngine())
+        finally:
+            await client.close()
+    deadline = time.monotonic() + STOP_TIMEOUT_S
     while workspace.socket.exists():
         if time.monotonic() > deadline:
             raise EngineError(

@@ -9,11 +9,12 @@ the calling thread.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.curation import SampleDecided
-from workbench.domain.events import Event, ModelFitted, RunFinished
+from workbench.domain.events import Event, ModelFitted, PointAsked, RunFinished, SampleTaken
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import SessionView
@@ -53,16 +54,30 @@ def view(cursor: Cursor, session: str, until: int, focus: str = "") -> SessionVi
     """
     head = until - TAIL
     folded = SessionView(session)
-    tail = reading.events(cursor, session, head, TAIL)
-    _fold_rare(cursor, folded, head)
-    measured = _measured(cursor, until)
-    _count(cursor, folded, head, focus or measured)
+    with ThreadPoolExecutor(1) as beside, cursor.cursor() as its_own:
+        last_events = beside.submit(reading.events, its_own, session, head, TAIL)
+        _fold_rare(cursor, folded, head)
+        places = _count(cursor, folded, head)
+        tail = last_events.result()
+    measured = _asked_last(tail) or _measured(cursor, until)
+    _look_up(cursor, folded, places, head, focus or measured)
     folded.current = measured
     folded.log.clear()  # without its samples' lines it would have gaps
     folded.written_since = max(1, head + 1)
     for event in tail:
         folded.apply(event)
     return folded
+
+
+def _asked_last(tail: Sequence[Event]) -> str:
+    """Key of the configuration that is measured after these events; empty where none says."""
+    for event in reversed(tail):
+        match event.fact:
+            case PointAsked(target=target, configuration=configuration):
+                return f"{target}/{configuration.key}"
+            case SampleTaken(sample=sample) if sample.purpose == "profile":
+                return f"{sample.point.target}/{sample.point.configuration.key}"
+    return ""
 
 
 def _measured(cursor: Cursor, until: int) -> str:
@@ -109,8 +124,8 @@ def _lab_s(cursor: Cursor, after: int, until: int) -> float:
     return float(row[0])
 
 
-def _count(cursor: Cursor, folded: SessionView, head: int, focus: str) -> None:
-    """Samples, curves and breakpoints of every configuration as of event `head`."""
+def _count(cursor: Cursor, folded: SessionView, head: int) -> Places:
+    """The samples of every configuration as of event `head`, all of them left out so far."""
     numbers = {number: c for c, number in _configurations(cursor)}
     places: Places = {}
     counted = cursor.execute(
@@ -132,7 +147,12 @@ def _count(cursor: Cursor, folded: SessionView, head: int, focus: str) -> None:
         place = places[target, number]
         place.left_out_reasons = {**place.left_out_reasons, reason: count}
     _count_rejected(cursor, places, folded, head)
-    everything = sum(count for *_, count in counted) <= POINTS
+    return places
+
+
+def _look_up(cursor: Cursor, folded: SessionView, places: Places, head: int, focus: str) -> None:
+    """Those samples that are not left out, curves and breakpoints."""
+    everything = sum(place.left_out for place in places.values()) <= POINTS
     for where, place in places.items():
         if everything or place.key == focus:
             most = POINTS if everything else FOCUS_POINTS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from textual import events
 from textual.geometry import Region
@@ -27,22 +27,26 @@ class ConfigurationList(Rows):
         self.heading: Row = ()
         self.selected = 0
         self.top = 0
+        self.count = 0
+        self._row: Callable[[int], Row] = lambda _: ()
 
-    def show_list(self, heading: Row, rows: Sequence[Row], selected: int) -> None:
-        top = self._top_for(selected, len(rows))
+    def show_list(self, heading: Row, count: int, row: Callable[[int], Row], selected: int) -> None:
+        """Show what fits of so many rows; there may be thousands, and only these are made."""
+        top = self._top_for(selected, count)
         moved = (heading, selected, top) != (self.heading, self.selected, self.top)
         self.heading, self.selected, self.top = heading, selected, top
-        if moved or len(rows) != len(self.rows):
-            self.rows = tuple(rows)
+        self.count, self._row = count, row
+        before, self.rows = self.rows, self._seen()
+        if moved or len(before) != len(self.rows):
             self.refresh()
-        else:
-            self._show_changed(rows)
-
-    def _show_changed(self, rows: Sequence[Row]) -> None:
-        before, self.rows = self.rows, tuple(rows)
-        for index, (old, new) in enumerate(zip(before, self.rows, strict=True)):
+            return
+        for line, (old, new) in enumerate(zip(before, self.rows, strict=True)):
             if old != new:
-                self.refresh_line(1 + index - self.top)
+                self.refresh_line(line + 1)
+
+    def _seen(self) -> tuple[Row, ...]:
+        last = min(self.count, self.top + max(1, self.size.height - 1))
+        return tuple(self._row(index) for index in range(self.top, last))
 
     def _top_for(self, selected: int, count: int) -> int:
         room = max(1, self.size.height - 1)
@@ -51,14 +55,14 @@ class ConfigurationList(Rows):
 
     def on_resize(self) -> None:
         self.top = 0
-        self.top = self._top_for(self.selected, len(self.rows))
+        self.top = self._top_for(self.selected, self.count)
+        self.rows = self._seen()
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         if y == 0:
             return self.strip(self.heading)
-        index = self.top + y - 1
-        return self.strip(self.rows[index]) if index < len(self.rows) else self.strip(())
+        return self.strip(self.rows[y - 1] if y <= len(self.rows) else ())
 
     def refresh_line(self, y: int) -> None:
         if 0 < y < self.size.height:
@@ -66,12 +70,12 @@ class ConfigurationList(Rows):
 
     def visible_rows(self) -> Iterator[tuple[int, int]]:
         """Line and index of every row that is seen, for jump mode."""
-        room = min(self.size.height - 1, len(self.rows) - self.top)
+        room = min(self.size.height - 1, len(self.rows))
         yield from ((line + 1, self.top + line) for line in range(max(0, room)))
 
     def on_click(self, event: events.Click) -> None:
         index = self.top + event.y - 1
-        if event.y > 0 and index < len(self.rows):
+        if event.y > 0 and index < self.count:
             self.post_message(self.Picked(index))
 
     def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
@@ -83,5 +87,6 @@ class ConfigurationList(Rows):
     def _scroll(self, event: events.MouseEvent, step: int) -> None:
         event.stop()
         room = max(1, self.size.height - 1)
-        self.top = max(0, min(self.top + step, len(self.rows) - room))
+        self.top = max(0, min(self.top + step, self.count - room))
+        self.rows = self._seen()
         self.refresh()

@@ -109,8 +109,12 @@ class LiveScreen(SamplingScreen):
         panel = self.query_one(ConfigurationList)
         selected, items, width = shown.selected(choice), shown.view.configurations, panel.size.width
         index = next((i for i, item in enumerate(items) if item is selected), 0)
-        rows = [present.list_row(shown, item, i == index, width) for i, item in enumerate(items)]
-        panel.show_list(present.list_heading(shown, width), rows, index)
+        panel.show_list(
+            present.list_heading(shown, width),
+            len(items),
+            lambda i: present.list_row(shown, items[i], i == index, width),
+            index,
+        )
 
     def _draw_log(self, shown: Shown) -> None:
         log = self.query_one(RichLog)
