@@ -184,7 +184,7 @@ def _text(reply: ChainRetrained) -> Iterator[str]:
 
 
 def _steps(run: CanaryRun) -> Iterator[str]:
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
 
     yield f"{run.plan.chain} at {run.plan.configuration.key}"
     rows = [
@@ -204,7 +204,7 @@ def _steps(run: CanaryRun) -> Iterator[str]:
 
 
 def _proposal(proposal: Proposal) -> Iterator[str]:
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
 
     yield (
         f"proposal {proposal.id} for {proposal.kpi}: {proposal.model.method}, trained on "

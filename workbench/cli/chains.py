@@ -154,7 +154,7 @@ def _source(prediction: ChainPrediction) -> str:
 
 def _prediction_table(predictions: Sequence[ChainPrediction]) -> list[str]:
     """Allocations as columns where that fits, else by number with a legend below."""
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
 
     headings = [f"{predictions[0].kpi} [95 %]", "limits", "takes over", "next step"]
     rows = [
@@ -219,7 +219,7 @@ def _any_star(predictions: Sequence[ChainPrediction]) -> bool:
 
 def _detail(prediction: ChainPrediction) -> list[str]:
     """What each function is alone, how much it counts, and what the next step of vCPU brings."""
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
 
     rows = [
         [
@@ -318,7 +318,7 @@ def _said_by(found: ChainComparison) -> str:
 
 
 def _deviations(found: ChainComparison) -> list[str]:
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
 
     beyond = f"beyond both 95 % intervals and this host's own noise ({found.ab_floor:.0%})"
     if not found.outliers:
@@ -359,7 +359,7 @@ def _whose(number: int, outlier: Outlier) -> str:
 
 
 def _scores(reply: ChainCompared) -> list[str]:
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
 
     found = reply.comparison
     rows = [
@@ -382,7 +382,7 @@ def _scores(reply: ChainCompared) -> list[str]:
 
 
 def _configurations(found: ChainComparison) -> list[str]:
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
 
     rows = [
         [
@@ -407,7 +407,7 @@ def _configurations(found: ChainComparison) -> list[str]:
 
 
 def _buckets(found: ChainComparison) -> list[str]:
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
 
     rows = [
         [

@@ -77,7 +77,7 @@ def chains(
     Example: workbench chains "squid > haproxy & (tinyproxy | nginx)"
     """
     from workbench.cli.context import ask, put, put_json, say
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
     from workbench.domain.messages import ChainsGenerated, GenerateChains
 
     others = tuple(name.strip() for name in free.split(",") if name.strip())
@@ -106,7 +106,7 @@ def plan(
     """
     from workbench.cli.context import ask, put, put_json, say
     from workbench.cli.run import _absolute, seconds
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
     from workbench.domain.codec import to_plain
     from workbench.domain.durations import duration
     from workbench.domain.messages import PlanCampaign, Planned

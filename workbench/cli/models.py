@@ -137,7 +137,7 @@ def _text(reply: ModelsScored) -> str:
 
 
 def _table(target: str, own: Sequence[ModelScore]) -> list[str]:
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
 
     lines = [f"{target}: {own[0].kpi} of {own[0].samples} samples", ""]
     rows = [

@@ -191,7 +191,7 @@ def _verdict(found: Recommendation) -> str:
 
 def _table(found: Recommendation, judged: Choice, rows: Sequence[ComparisonRow]) -> Iterator[str]:
     """Functions by methods: allocations, then what they cost and took (paper A, Table 1)."""
-    from workbench.cli.sessions import table
+    from workbench.cli.tables import table
     from workbench.domain.recommendations import Deployment
 
     ours = judged.deployment
