@@ -48,6 +48,15 @@ def test_run_demo_prints_every_event_and_ends_with_the_breakpoints(workbench: Wo
     other = workbench.events(*"run demo --lab sim --seed 8 --session t3 --headless --json".split())
     assert taken(other) != samples
 
+    # What the functions wrote is in the session, and told as what it is: simulated.
+    logged = workbench.run("show", "t1", "--logs").stdout.splitlines()
+    assert any("tinyproxy-haproxy haproxy: simulated: a queue with" in line for line in logged)
+    stored = workbench.run("show", "t1", "--logs", "--json").stdout.splitlines()
+    assert [json.loads(line) for line in stored] == [
+        event for event in events if event["event"] == "LogWritten"
+    ]
+    assert sum(len(json.loads(line)["log"]["lines"]) for line in stored) == len(logged)
+
     # The session explains itself.
     shown = workbench.run("show", "t1").stdout
     for word in ("t1", "haproxy-tinyproxy", "tinyproxy-haproxy", "capacity", "seed 7", "done"):

@@ -68,6 +68,7 @@ class FaultyLab(SimulatedLab):
 
     def _fail(self, attempted: str, configuration: Configuration | None) -> None:
         if trouble := type(self).failing(attempted, configuration):
+            self._write("tinyproxy", f"\x1b[31mpanic: {trouble}\x00")
             raise LabError(trouble, where="tinyproxy", remedy="Look at its log")
 
 

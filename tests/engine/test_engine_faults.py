@@ -14,6 +14,7 @@ from workbench.domain.errors import LabError
 from workbench.domain.events import (
     BypassMeasured,
     ConfigurationFinished,
+    LogWritten,
     Noted,
     PointAsked,
     RunFinished,
@@ -21,6 +22,8 @@ from workbench.domain.events import (
     SampleTaken,
 )
 from workbench.domain.messages import (
+    EventPage,
+    ListEvents,
     ListSessions,
     ResumeSession,
     RunAccepted,
@@ -88,6 +91,30 @@ async def test_a_function_that_crashes_once_is_deployed_again(
     assert kinds(watched.events).count("TargetDeployed") == 2
     samples = await stored_samples(client, "hiccup")
     assert len({s.id for s in samples}) == len(samples) == finished.samples
+
+
+async def test_what_a_function_wrote_is_stored_before_it_is_removed(
+    client: SocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, "it crashed", {3})
+    await run(client, "wrote")
+    events = await stored_events(client, "wrote")
+    (at,) = (i for i, e in enumerate(events) if isinstance(e.fact, Noted) and "crash" in str(e))
+    last, noted = events[at - 1].fact, events[at].fact
+    assert isinstance(last, LogWritten)
+    assert isinstance(noted, Noted)
+    assert (last.target, last.sample, last.log.component) == ("tinyproxy", "", "tinyproxy")
+    assert last.log.lines[-1].text == "\x1b[31mpanic: it crashed\x00"
+    assert last.log.lines[-1].level == "error"
+    assert "; read what was written until then (workbench show wrote --logs)." in noted.text
+
+    page = await client.ask(ListEvents("wrote", kinds=("LogWritten",)))
+    assert isinstance(page, EventPage)
+    assert page.events == tuple(e for e in events if isinstance(e.fact, LogWritten))
+    samples = {sample.id for sample in await stored_samples(client, "wrote")}
+    of_samples = {e.fact.sample for e in page.events if isinstance(e.fact, LogWritten)} - {""}
+    assert of_samples
+    assert of_samples <= samples, "another allocation is told with the sample that it is for"
 
 
 async def test_a_configuration_that_cannot_be_measured_is_unusable_and_tried_again_on_resume(

@@ -24,11 +24,13 @@ def recorded() -> SessionFile:
 
 
 def compare(looked_up: SessionView, folded: SessionView) -> None:
-    """All but what is said to differ: the log begins later, old questions are not known."""
+    """All but what is said to differ: the logs begin later, old questions are not known."""
     for name in (field.name for field in fields(SessionView)):
-        if name not in ("configurations", "log", "lab_s"):
+        if name not in ("configurations", "log", "written", "written_since", "lab_s"):
             assert getattr(looked_up, name) == getattr(folded, name), name
     assert looked_up.lab_s == pytest.approx(folded.lab_s)
+    since = looked_up.written_since
+    assert looked_up.written == [line for line in folded.written if line.seq >= since]
     assert folded.log[-len(looked_up.log) :] == looked_up.log or not looked_up.log
     for one, other in zip(looked_up.configurations, folded.configurations, strict=True):
         for field in fields(one):

@@ -21,6 +21,7 @@ from workbench.domain.events import (
     Event,
     Fact,
     InfluenceMeasured,
+    LogWritten,
     ModelFitted,
     Noted,
     PointAsked,
@@ -45,6 +46,7 @@ from workbench.domain.housekeeping import (
     Trashed,
 )
 from workbench.domain.lab import HostFacts
+from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.messages import (
     CampaignChoice,
     CampaignList,
@@ -223,6 +225,20 @@ def story(lab: str = "sim", lab_target: str = "haproxy", finished: bool = False)
     if finished:
         facts.append(RunFinished("done", number, 8, 100.0, number * 5.0, ()))
     return [Event(i, START + i, SESSION, fact) for i, fact in enumerate(facts, 1)]
+
+
+def written() -> list[Fact]:
+    """What the functions of a chain wrote while a sample was taken: some of it is hostile."""
+    taken = next(e.fact.sample for e in reversed(story()) if isinstance(e.fact, SampleTaken))
+    lines = (
+        WrittenLine("[NOTICE]   (1) : New worker (8) forked", "stderr", START + 5.0),
+        WrittenLine("[WARNING]  (1) : Server web/s1 is DOWN, L4 timeout", "stderr", START + 6.0),
+    )
+    hostile = "\x1b]0;owned\x07\x1b[2J[error] 7#7: connect() failed [bold]" + "x" * 230
+    return [
+        LogWritten("tinyproxy", ComponentLog("haproxy", lines, 180, True), taken.id),
+        LogWritten("tinyproxy", ComponentLog("sink", (WrittenLine(hostile, cut=4711),)), taken.id),
+    ]
 
 
 def modelled() -> list[Fact]:

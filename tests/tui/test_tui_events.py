@@ -16,9 +16,11 @@ from fake_link import (
     story,
     toasts,
     until,
+    written,
 )
 
-from workbench.domain.events import Event, Noted
+from workbench.domain.events import Event, LogWritten, Noted
+from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.messages import PauseRun
 from workbench.tui.places import Files
 from workbench.tui.plots.picture import write
@@ -59,6 +61,66 @@ async def test_events_are_filtered_by_words_and_level() -> None:
         assert pilot.app.screen.NAME == "events"
         await pilot.press("escape")
         assert pilot.app.screen.NAME == "sessions"
+
+
+async def test_what_functions_wrote_stands_between_the_events() -> None:
+    client = FakeClient()
+    client.tell(*written(), Noted("info", "afterwards"))
+    async with opened(client, screen="events") as pilot:
+        shown = await redrawn(pilot)
+        assert shown.index("wl=") < shown.index("haproxy │ (more than 180 lines before")
+        assert "! haproxy │ [WARNING]  (1) : Server web/s1 is DOWN" in shown
+        assert "× sink │ ·]0;owned··[2J[error] 7#7: connect() failed [bold]x" in shown
+        assert not any(c in shown for c in "\x1b\x07")
+        assert shown.index("sink │") < shown.index("afterwards")
+        await pilot.press("v")
+        shown = await redrawn(pilot)
+        assert "│ [WARNING]" not in shown
+        assert "afterwards" in shown
+        await pilot.press("v")
+        shown = await redrawn(pilot)
+        assert "4 of" in shown
+        assert "logs · level all" in shown
+        assert "afterwards" not in shown
+        await pilot.press("l")
+        assert "2 of" in await redrawn(pilot)
+        await pilot.press("slash", *"haproxy down", "enter")
+        assert "1 of" in await redrawn(pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: pilot.app.screen.NAME == "live", "the line's sample")
+        assert pilot.app.opened.choice.sample.startswith("tinyproxy")
+
+
+async def test_nothing_written_is_a_state_of_its_own() -> None:
+    async with opened(FakeClient(), screen="events") as pilot:
+        await pilot.press("v", "v")
+        assert "No line is like that" in await redrawn(pilot)
+        await pilot.press("escape")
+        assert "events and logs" in await redrawn(pilot)
+
+
+async def test_older_lines_of_logs_come_with_the_events_around_them() -> None:
+    client = FakeClient()
+    for number in range(350):
+        lines = tuple(WrittenLine(f"visit {number} line {i}") for i in range(5))
+        client.tell(
+            Noted("info", f"note {number}"),
+            LogWritten("tinyproxy", ComponentLog("tinyproxy", lines)),
+        )
+    first = client.view().written_since
+    assert first > 500, "the view has the last of them only"
+    async with opened(client, screen="events") as pilot:
+        assert f"{first - 1} older: o" in await redrawn(pilot)
+        await pilot.press("v")
+        assert "older" not in await redrawn(pilot), "the events are all there"
+        await pilot.press("v", "o")
+        await until(pilot, lambda: f"{first - 501} older" in screen_text(pilot.app), "a page")
+        await pilot.press("v", "o")
+        await until(pilot, lambda: "older" not in screen_text(pilot.app), "all")
+        listed = [(line.seq, line.place) for line in pilot.app.screen._listed]
+        assert listed == sorted(set(listed))
+        assert sum(line.component == "tinyproxy" for line in pilot.app.screen._listed) == 1750
+        assert sum(line.text.startswith("note") for line in pilot.app.screen._listed) == 350
 
 
 async def test_enter_goes_to_the_sample_of_a_line() -> None:

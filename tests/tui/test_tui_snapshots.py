@@ -19,6 +19,7 @@ from fake_link import (
     story,
     until,
     usage_tick,
+    written,
 )
 from snapshots import check
 from textual.pilot import Pilot
@@ -102,6 +103,12 @@ async def test_events_and_models(size: tuple[int, int], tmp_path: Path) -> None:
         await check(pilot, "events-none-match", tmp_path)
         await pilot.press("escape", "6")
         await check(pilot, "models-empty", tmp_path)
+    client = FakeClient()
+    client.tell(*written())
+    async with opened(client, size, screen="events") as pilot:
+        await check(pilot, "events-logs-between", tmp_path)
+        await pilot.press("v", "v")
+        await check(pilot, "events-logs", tmp_path)
     client = FakeClient(story(finished=True))
     client.tell(*modelled())
     async with opened(client, size, screen="models") as pilot:

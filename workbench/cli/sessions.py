@@ -83,6 +83,9 @@ def list_sessions(json: JsonOption = False) -> None:
 def show(
     name: NameArgument,
     json: JsonOption = False,
+    logs: Annotated[
+        bool, typer.Option("--logs", help="What its functions wrote instead, line by line.")
+    ] = False,
     export_svg: Annotated[
         Path | None, typer.Option(help="Write a screen of it as SVG instead.", dir_okay=False)
     ] = None,
@@ -95,6 +98,8 @@ def show(
 
     Example: workbench show demo-1
 
+    Example: workbench show demo-1 --logs
+
     Example: workbench show demo-1 --export-svg profile.svg --plot --size 100x30
     """
     from workbench.cli.context import ask, put, put_json, session_name
@@ -103,6 +108,11 @@ def show(
         from workbench.cli.screen import export_picture
 
         export_picture(session_name(name), export_svg, screen, size, theme, plot=plot)
+        return
+    if logs:
+        from workbench.cli.session_logs import put_logs
+
+        put_logs(session_name(name), json=json)
         return
     from workbench.domain.codec import to_plain
     from workbench.domain.messages import Viewed, ViewSession

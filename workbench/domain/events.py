@@ -10,6 +10,7 @@ from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.chains import PartModel
 from workbench.domain.curation import BudgetExtended, PointRequested, SampleDecided
 from workbench.domain.lab import BypassCurve, HostFacts, HostNoise
+from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import (
     Breakpoint,
@@ -147,6 +148,16 @@ class Noted:
 
     level: Literal["info", "warning", "error"]
     text: str
+
+
+@dataclass(frozen=True)
+class LogWritten:
+    """What a component of the deployed target wrote during a visit, or while it came up."""
+
+    target: str
+    log: ComponentLog
+    sample: str = ""
+    """Id of the visit's sample; empty: there is none, the target came up or failed."""
 
 
 @dataclass(frozen=True)
@@ -326,6 +337,7 @@ Fact = (
     | RunContinued
     | StopRequested
     | Noted
+    | LogWritten
     | RunFinished
     | TrialsStarted
     | TrialsFinished

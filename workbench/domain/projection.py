@@ -21,7 +21,14 @@ from workbench.domain.curation import (
     SampleDecided,
 )
 from workbench.domain.durations import duration
-from workbench.domain.event_log import LOG_LINES, Line, LogLine, because, by_whom
+from workbench.domain.event_log import (
+    LOG_LINES,
+    Line,
+    LogLine,
+    because,
+    by_whom,
+    lines_written,
+)
 from workbench.domain.events import (
     BypassMeasured,
     CampaignPlanned,
@@ -34,6 +41,7 @@ from workbench.domain.events import (
     Event,
     GreedyScaled,
     InfluenceMeasured,
+    LogWritten,
     ModelFitted,
     ModelProposed,
     ModelRolledBack,
@@ -108,6 +116,10 @@ class SessionView:
     """Lab seconds spent: samples and deployments, and what a run that ended counted besides; those
     of trials included."""
     log: list[LogLine] = field(default_factory=list)
+    written: list[LogLine] = field(default_factory=list)
+    """The last lines of the functions' logs."""
+    written_since: int = 1
+    """Event from which on `written` has all lines."""
     finished: RunFinished | None = None
     models: list[ModelVersion] = field(default_factory=list)
     """Every version of every target and KPI, in the order they were made."""
@@ -245,6 +257,8 @@ class SessionView:
                 text = f"{'abort' if abort else 'stop after this sample'} requested{by_whom(by)}"
             case Noted(level=noted_level, text=noted):
                 level, text = noted_level, noted
+            case LogWritten() as fact:
+                self._take_log(lines_written(event.seq, event.at, fact))
             case RunFinished() as run:
                 self.finished = run
                 self.state = _STATE_AFTER[run.outcome]
@@ -302,6 +316,12 @@ class SessionView:
                 self.points -= sum(c.thin() for c in self.configurations)
         text = _sample_line(taken, self.campaign.kpi if self.campaign else "p95_ms")
         return "info" if taken.valid else "warning", text, taken.id
+
+    def _take_log(self, lines: list[LogLine]) -> None:
+        self.written += lines
+        if len(self.written) > LOG_LINES:
+            self.written_since = self.written[-LOG_LINES - 1].seq + 1  # no event is kept in part
+            self.written = [line for line in self.written if line.seq >= self.written_since]
 
     def _decide(self, decision: SampleDecided) -> Line:
         self.decisions = {**self.decisions, decision.sample: decision}

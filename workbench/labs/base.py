@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.lab import Check, HostFacts
+from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Measurement, Usage
 from workbench.domain.topology import Target
@@ -95,6 +96,14 @@ class Lab(Protocol):
 
     async def allocate(self, configuration: Configuration) -> None:
         """Set resources and workload parameters; restarts only what must restart."""
+        ...
+
+    async def written(self) -> tuple[ComponentLog, ...]:
+        """What components of the target wrote since this was asked last; of the silent, nothing.
+
+        Also of a target that did not come up, or whose functions have ended, until it is removed.
+        Bounded (`ComponentLog.of`) and quick; what cannot be read is left out and is no error.
+        """
         ...
 
     async def undeploy(self) -> None:

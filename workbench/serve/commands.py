@@ -20,7 +20,7 @@ _CHAIN: Final[dict[str, Kind]] = {"--chain": "name", "--kpi": "name", "--rule": 
 
 COMMANDS: Final[dict[str, dict[str, Kind]]] = {
     "ls": _JSON,
-    "show": _JSON,
+    "show": {**_JSON, "--logs": "flag"},
     "samples": {"--format": "name"},
     "plan": {**_JSON, "--lab": "name", "--seed": "name", "--budget": "name", "--fit": "flag"},
     "models": {

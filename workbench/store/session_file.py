@@ -113,8 +113,14 @@ class SessionFile:
         """The event that is asked for; None where there is none."""
         return await self._read(lambda cursor: standing.moment(cursor, wanted))
 
-    async def events(self, after: int = 0, limit: int = 1000) -> tuple[Event, ...]:
-        """Events with a number above `after`, in order."""
+    async def events(
+        self, after: int = 0, limit: int = 1000, kinds: Sequence[str] = ()
+    ) -> tuple[Event, ...]:
+        """Events with a number above `after`, in order; of these kinds, or of all."""
+        if kinds:
+            return await self._read(
+                lambda cursor: reading.events_of_kinds(cursor, self.name, after, limit, kinds)
+            )
         return await self._read(lambda cursor: reading.events(cursor, self.name, after, limit))
 
     async def samples(self, offset: int = 0, limit: int = 1000) -> tuple[Sample, ...]:

@@ -69,6 +69,7 @@ class Shown:
             self.view,
             configurations=[replace(c, samples=list(c.samples)) for c in self.view.configurations],
             log=list(self.view.log),
+            written=list(self.view.written),
             trials=[replace(t, samples=list(t.samples)) for t in self.view.trials],
             canaries=[replace(c, steps=list(c.steps)) for c in self.view.canaries],
         )

@@ -19,6 +19,7 @@ ON_SCREENS: Mapping[str, str] = {
     "--lab": "lab, on Campaign: {go.grid}",
     "--oversubscribe": "beyond host, on Campaign: {go.grid}",
     "--workspace": "{session.workspace} on Sessions: {go.sessions}",
+    "workbench show": "{events.what} on Events: {go.events}",
     "workbench canary": "{canary.plan} on Canary: {go.canary}",
 }
 """What does the same as an option or a command; ids of actions stand for their keys."""

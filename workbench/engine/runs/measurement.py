@@ -10,6 +10,7 @@ from typing import Literal, Protocol, cast
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import DataError, LabError
 from workbench.domain.lab import BypassCurve, BypassPoint
+from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Measurement, Usage
 from workbench.domain.topology import Target
@@ -97,6 +98,13 @@ class Bench:
         begin = self.lab.clock()
         await self.lab.undeploy()
         self.lab_s += self.lab.clock() - begin
+
+    async def written(self) -> tuple[ComponentLog, ...]:
+        """What the target wrote since this was asked last."""
+        begin = self.lab.clock()
+        written = await self.lab.written()
+        self.lab_s += self.lab.clock() - begin
+        return written
 
     # ------------------------------------------------------------------ the bypass
 

@@ -8,6 +8,7 @@ from typing import Literal
 from workbench.domain.errors import LabError
 from workbench.domain.events import (
     BypassMeasured,
+    LogWritten,
     Noted,
     RunContinued,
     RunPaused,
@@ -85,7 +86,15 @@ class Visits:
         sample = _taken_for(measurement.sample, purpose)
         self._progress.samples_s += sample.lab_s
         await self._out.record(SampleTaken(sample), replace(measurement, sample=sample))
+        await self._keep_logs(target.name, sample.id)
         return sample
+
+    async def _keep_logs(self, target: str, sample: str = "") -> bool:
+        """Store what the target wrote, before anything removes it; whether it wrote anything."""
+        written = await self._bench.written()
+        for log_of_component in written:
+            await self._out.record(LogWritten(target, log_of_component, sample))
+        return bool(written)
 
     async def _deploy(self, target: Target, point: OperatingPoint, block: int) -> None:
         """Bring the target up anew: every block is a start of its own."""
@@ -104,6 +113,7 @@ class Visits:
         )
         for warning in deployment.warnings:
             await self.note("warning", warning)
+        await self._keep_logs(target.name)
 
     async def _measure_bypass(self, point: OperatingPoint) -> None:
         """What source and sink carry on their own; a campaign goes on without, if it must."""
@@ -134,6 +144,10 @@ class Visits:
         place = (point.target, point.configuration)
         where = f"{point.target} {point.configuration.key}"
         log.warning("lab error", session=self._out.view.session, point=where, exc_info=error)
+        if await self._keep_logs(point.target):
+            session = self._out.view.session
+            rest = f"read what was written until then (workbench show {session} --logs)"
+            error.remedy = f"{error.remedy}; {rest}" if error.remedy else rest.capitalize()
         verdict = self.faults.blame(place, error)
         if verdict == "lab":
             raise error

@@ -16,7 +16,9 @@ from aiodocker.containers import DockerContainer
 from aiodocker.stream import Stream
 
 from workbench.domain.errors import LabError
+from workbench.domain.logs import ComponentLog, WrittenLine, quoted
 from workbench.domain.topology import VnfTemplate
+from workbench.labs.docker import logs
 from workbench.labs.docker.engine import expand
 from workbench.labs.docker.strays import COMPONENT_LABEL, OWNER_LABEL, SESSION_LABEL, Owner
 from workbench.probes.containers import ContainerProbe
@@ -32,7 +34,6 @@ SYSCTLS = {
     "net.ipv4.tcp_congestion_control": "reno",
 }
 FORWARDING = {"net.ipv4.ip_forward": "1"}
-LOG_LINES = 5
 
 STDOUT = 1
 
@@ -77,6 +78,8 @@ class Component:
     bandwidth_mbps: float = 0.0
     """The most that each of its interfaces sends; 0 without a limit."""
     pinned: tuple[int, ...] = ()
+    read_ns: int = 0
+    """Until when its log was read."""
 
     @property
     def endpoint(self) -> tuple[str, int]:
@@ -132,10 +135,21 @@ class Component:
         program = await self.begin(argv)
         return await program.finish()
 
-    async def log(self) -> str:
-        """Its last lines."""
-        lines = await self.container.log(stdout=True, stderr=True, tail=LOG_LINES)
-        return "".join(lines).strip()
+    async def written(self) -> ComponentLog:
+        """What it wrote since this was asked last."""
+        read = await logs.read(self.container, self.read_ns)
+        self.read_ns = read.last_ns
+        return ComponentLog.of(self.name, read.lines, uncounted=read.entries >= logs.TAIL)
+
+    async def last_words(self) -> str:
+        """The last line of its log, for a sentence."""
+        line = await self.last_line()
+        return f"the last line of its log: {quoted(line.whole)}" if line else "it wrote no log"
+
+    async def last_line(self) -> WrittenLine | None:
+        """Of its log, the last line that is not empty; None where there is none."""
+        lines = (await logs.read(self.container)).lines
+        return next((line for line in reversed(lines) if line.text.strip()), None)
 
     async def death(self) -> LabError | None:
         """Why it cannot be spoken to any more, or None if it can."""
@@ -151,17 +165,18 @@ class Component:
                     where=where,
                     remedy="Leave the networks of a running session alone",
                 )
-            log = await self.log()
+            said = await self.last_words()
         except aiodocker.DockerError as error:
             if error.status != 404:
                 raise
-            return LabError("the container was removed by somebody else", where=self.name)
+            what = "the container was removed by somebody else, and its log with it"
+            return LabError(what, where=self.name)
         if state.get("OOMKilled"):
             what = "the kernel ended it for lack of memory"
         else:
             what = f"it ended with exit code {state['ExitCode']}"
         return LabError(
-            f"{what}; the end of its log: {log or 'empty'}",
+            f"{what}; {said}",
             where=where,
             remedy="Try its configuration by hand, or lower the load",
         )
@@ -272,6 +287,7 @@ class Workshop:
                 **settings,
                 "NetworkMode": networks[0],
                 "RestartPolicy": {"Name": "no"},
+                "LogConfig": logs.KEEPING,
                 "ShmSize": shared_memory_bytes,
                 "Ulimits": [{"Name": "nofile", "Soft": NOFILE, "Hard": NOFILE}],
                 "Sysctls": {**SYSCTLS, **FORWARDING} if forwards else SYSCTLS,

@@ -13,6 +13,7 @@ from workbench.descriptors.capacity import check_fits_host
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, WorkbenchError
 from workbench.domain.lab import Check, HostFacts
+from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
@@ -129,12 +130,16 @@ class DockerLab:
                     () if pins else (self._shared_cores([target.name]),)
                 )
             source = deployed.component(SOURCE)
-            self._path = path = await preflight.look(
-                source,
-                deployed.url(deployed.entry, configuration),
-                self._campaign.windows.request_timeout_s,
-                target.name,
-            )
+            try:
+                self._path = path = await preflight.look(
+                    source,
+                    deployed.url(deployed.entry, configuration),
+                    self._campaign.windows.request_timeout_s,
+                    target.name,
+                )
+            except LabError as error:
+                error.what += f"; {await deployed.last_words()}"
+                raise
             most = self._campaign.target_plan(target.name).primary.high
             self._choice = await preflight.choose(source, path, self._campaign, most)
         warnings = list(self._choice.passed_over)
@@ -202,6 +207,9 @@ class DockerLab:
             on_usage,
             self._settings.own_cpu_s,
         )
+
+    async def written(self) -> tuple[ComponentLog, ...]:
+        return await self._deployed.written() if self._deployed is not None else ()
 
     async def undeploy(self) -> None:
         if self._deployed is not None and self._docker is not None:

@@ -6,9 +6,11 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError
+from workbench.domain.logs import ComponentLog, quoted
 from workbench.domain.parameters import Configuration
 from workbench.domain.topology import Readiness, Target, VnfTemplate
 from workbench.labs.docker import allotments, forwarding, wiring
@@ -121,6 +123,21 @@ class Deployed:
                 yield component, [c.endpoint for c in behind]
             behind = stage
 
+    async def written(self) -> tuple[ComponentLog, ...]:
+        """What its components wrote since this was asked last, from the source's side."""
+        logs = await asyncio.gather(*(c.written() for c in reversed(self.components)))
+        return tuple(log for log in logs if log.lines)
+
+    async def last_words(self) -> str:
+        """The latest line of its functions' logs, for a sentence."""
+        functions = [c for c in self.components if c.template.role == "function"]
+        lines = await asyncio.gather(*(c.last_line() for c in functions))
+        said = [(ln.at or 0.0, c.name, ln) for c, ln in zip(functions, lines, strict=True) if ln]
+        if not said:
+            return "its functions wrote no log"
+        _, name, line = max(said, key=itemgetter(0))
+        return f"the last line of {name}'s log: {quoted(line.whole)}"
+
     async def remove(self) -> None:
         docker = self.workshop.docker
         await asyncio.gather(*(remove_container(docker, c.container.id) for c in self.components))
@@ -198,7 +215,7 @@ class Deployed:
             if time.monotonic() > deadline:
                 raise LabError(
                     f"it was not ready in {readiness.timeout_s:g} s: {outcome.said}; "
-                    f"the end of its log: {await component.log() or 'empty'}",
+                    f"{await component.last_words()}",
                     where=f"container {component.name} ({component.template.name})",
                     remedy="Check its readiness and its port in the template",
                 )

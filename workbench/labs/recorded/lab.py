@@ -11,6 +11,7 @@ from statistics import fmean
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError
 from workbench.domain.lab import Check, HostFacts
+from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Measurement
 from workbench.domain.topology import Target
@@ -37,6 +38,7 @@ class RecordedLab:
         self._campaign = campaign
         self._path = Path(settings.argument)
         self._clock = 0.0
+        self._written: tuple[ComponentLog, ...] = ()
 
     @cached_property
     def _recording(self) -> Recording:
@@ -96,6 +98,7 @@ class RecordedLab:
     ) -> Deployment:
         """Charge what the deployment cost then, and say what its pre-flight saw."""
         self._clock += self._recording.deploy_s
+        self._written = self._recording.written.get((target.name, ""), ())
         seen = self._recording.deployments.get(target.name)
         if seen is None:
             return Deployment(target.name, "recorded", True, f"answers come from {self._path}")
@@ -107,7 +110,14 @@ class RecordedLab:
     async def recall(self, point: OperatingPoint) -> Measurement:
         measurement = self._memory.recall(point)
         self._clock += measurement.sample.lab_s
+        # What was made of neighbours has an id of its own, by which nobody wrote anything.
+        self._written = self._recording.written.get((point.target, measurement.sample.id), ())
         return measurement
+
+    async def written(self) -> tuple[ComponentLog, ...]:
+        """What was written then, while the target came up or the sample was taken."""
+        written, self._written = self._written, ()
+        return written
 
     async def undeploy(self) -> None:
         """Nothing is deployed."""

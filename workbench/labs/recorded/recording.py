@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError
 from workbench.domain.events import (
     Fact,
+    LogWritten,
     RunFinished,
     RunStarted,
+    SampleTaken,
     SessionCreated,
     TargetDeployed,
     TrialsFinished,
     TrialsStarted,
 )
 from workbench.domain.lab import HostFacts
+from workbench.domain.logs import ComponentLog
 from workbench.domain.samples import Measurement
 
 
@@ -29,12 +33,14 @@ class Recording:
     ----------
     deployments : what the pre-flight saw, by target.
     deploy_s : lab seconds that one deployment cost on average.
+    written : what components wrote, by target and sample; of no sample: while the target came up.
     """
 
     measurements: tuple[Measurement, ...]
     host: HostFacts
     deployments: Mapping[str, TargetDeployed]
     deploy_s: float
+    written: Mapping[tuple[str, str], tuple[ComponentLog, ...]] = field(default_factory=dict)
 
 
 def read_recording(path: Path, campaign: Campaign) -> Recording:
@@ -62,7 +68,25 @@ def _session(path: Path) -> Recording:
         created.host,
         {fact.target: fact for fact in deployed},
         max(0.0, beyond_s / of_campaign) if of_campaign else 0.0,
+        _written(facts),
     )
+
+
+def _written(facts: Sequence[Fact]) -> dict[tuple[str, str], tuple[ComponentLog, ...]]:
+    """Of the deployments of a target, what was written during the first that came up."""
+    written: dict[tuple[str, str], list[ComponentLog]] = defaultdict(list)
+    up: set[str] = set()
+    measured: set[str] = set()
+    for fact in facts:
+        match fact:
+            case TargetDeployed(target=target):
+                up.add(target)
+            case SampleTaken(sample=sample):
+                measured.add(sample.point.target)
+            case LogWritten(target=target, log=log, sample=sample):
+                if sample or (target in up and target not in measured):
+                    written[target, sample].append(log)
+    return {place: tuple(logs) for place, logs in written.items()}
 
 
 def _of_the_campaign(facts: Sequence[Fact]) -> Iterator[Fact]:

@@ -13,6 +13,7 @@ from workbench.descriptors.capacity import check_fits_host
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError
 from workbench.domain.lab import Check, HostFacts
+from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
@@ -79,6 +80,7 @@ class SimulatedLab:
         self._visit = 0
         self._block = 0
         self._degraded = False
+        self._written: dict[str, list[WrittenLine]] = {}
         self._bypasses: dict[OperatingPoint, int] = {}
         self._drift = Drift(self.options, settings.seed)
         self._schedule = Schedule(campaign, self.options)
@@ -121,6 +123,7 @@ class SimulatedLab:
         scene = set_scene(self._campaign, target, configuration, self.options)
         self._scene, self._point, self._block = scene, None, block
         self._degraded = False
+        self._introduce(scene)
         await self._spend(self.options.deploy_s)
         closes = any(function.part.closes for function in scene.functions)
         return Deployment(
@@ -144,6 +147,7 @@ class SimulatedLab:
         target = self._deployed().target
         self._scene = set_scene(self._campaign, target, configuration, self.options)
         self._point = None
+        self._introduce(self._scene)
         await self._spend(self.options.allocate_s)
 
     async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
@@ -164,7 +168,9 @@ class SimulatedLab:
         self._visit = self._visit + 1 if point == self._point else 0
         self._point = point
         chance = self._chance(scene, point, "load", self._visit)
-        self._degraded = self._stays_degraded(scene, point.wl)
+        before, self._degraded = self._degraded, self._stays_degraded(scene, point.wl)
+        if self._degraded != before:
+            self._say_degraded(scene)
         return await self._drive(scene, point.wl, seconds, chance, on_usage)
 
     def _stays_degraded(self, scene: Scene, wl: float) -> bool:
@@ -230,10 +236,33 @@ class SimulatedLab:
         chance = self._chance(scene, point, "bypass", visit)
         return await self._drive(scene, point.wl, seconds, chance, on_usage)
 
+    async def written(self) -> tuple[ComponentLog, ...]:
+        written, self._written = self._written, {}
+        return tuple(ComponentLog.of(name, lines) for name, lines in written.items())
+
+    def _introduce(self, scene: Scene) -> None:
+        """Each function says what it is, so that nobody takes it for the program it stands for."""
+        for function in scene.functions:
+            self._write(
+                function.name,
+                f"simulated: a queue with {function.threads} workers on {function.cores:g} vCPU, "
+                "no program runs",
+            )
+
+    def _say_degraded(self, scene: Scene) -> None:
+        words = "warning: decayed in overload" if self._degraded else "recovered from overload"
+        for function in scene.functions:
+            if function.part.recovers_below:
+                self._write(function.name, f"simulated: {words}")
+
+    def _write(self, component: str, text: str) -> None:
+        self._written.setdefault(component, []).append(WrittenLine(text))
+
     async def undeploy(self) -> None:
         if self._scene is not None:
             await self._spend(self.options.undeploy_s)
         self._scene = self._point = None
+        self._written = {}
 
     async def close(self) -> None:
         await self.undeploy()

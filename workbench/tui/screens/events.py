@@ -1,4 +1,4 @@
-"""What happened in the session, line by line: filter, follow, and the way to the sample."""
+"""What happened and what functions wrote: filter, follow, and the way to the sample."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from textual.app import ComposeResult
 from textual.widgets import Static
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.event_log import LogLine
+from workbench.domain.event_log import LogLine, lines_written
+from workbench.domain.events import LogWritten
 from workbench.domain.messages import EventPage, ListEvents
 from workbench.domain.projection import SessionView
 from workbench.tui import present
@@ -25,6 +26,7 @@ from workbench.tui.widgets.rows import Look, Row, fit
 MOST_LINES = 20_000
 """Kept in the list; `Older` fetches what came before."""
 PAGE = 500
+WHAT = ("events and logs", "events", "logs")
 LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("all", ("info", "warning", "error")),
     ("warnings and errors", ("warning", "error")),
@@ -41,15 +43,19 @@ class EventsScreen(SessionScreen, HasList):
     def __init__(self) -> None:
         super().__init__()
         self.follows = True
+        self.what = 0
         self.level = 0
         self._of: SessionView | None = None
         """Whose lines these are: a replay or a reconnection begins with a view of its own."""
         self._lines: list[LogLine] = []
+        """Events, and between them the lines that were written meanwhile."""
+        self._since = {"events": 1, "logs": 1}
+        """Event from which on the lines are complete, for each kind."""
         self._listed: list[LogLine] = []
         """Those that the filter lets through."""
 
     def middle(self) -> ComposeResult:
-        yield FilterLine("words of a line, such as a target")
+        yield FilterLine("words of a line, such as a target or who wrote it")
         yield Listing(id="events")
         yield Static("", id="empty", markup=False)
 
@@ -61,11 +67,11 @@ class EventsScreen(SessionScreen, HasList):
     def draw_middle(self, shown: Shown, choice: Choice) -> None:
         del choice
         self._take_in(shown.view)
-        cursor = self._seq_under_cursor()
+        cursor = self.here
         self._listed = [line for line in self._lines if self._passes(shown.view, line)]
         index = len(self._listed) - 1
         if not self.follows and cursor is not None:
-            found = (i for i, line in enumerate(self._listed) if line.seq >= cursor)
+            found = (i for i, line in enumerate(self._listed) if _place(line) >= _place(cursor))
             index = next(found, index)
         listing, empty = self.listing(), self.query_one("#empty", Static)
         listing.display, empty.display = bool(self._listed), not self._listed
@@ -73,33 +79,45 @@ class EventsScreen(SessionScreen, HasList):
         if not self._listed:
             shows = self.key("events.unfilter").replace("esc", "escape")
             wait = "Nothing happened yet. Events come by themselves."
-            empty.update(f"No event is like that.\n\nPress {shows} to see all."
+            empty.update(f"No line is like that.\n\nPress {shows} to see all."
                          if self._lines else wait)  # fmt: skip
 
     def _take_in(self, view: SessionView) -> None:
         live = self.opened.live.view
         if self._of is not live:
             self._of, self._lines = live, []
+            first = view.log[0].seq if view.log else 1
+            self._since = {"events": first, "logs": view.written_since}
         last = self._lines[-1].seq if self._lines else 0
-        self._lines += [line for line in view.log if line.seq > last]
-        del self._lines[:-MOST_LINES]
+        new = (line for line in (*view.log, *view.written) if line.seq > last)
+        self._lines += sorted(new, key=_place)
+        if len(self._lines) > MOST_LINES:
+            del self._lines[:-MOST_LINES]
+            first = self._lines[0].seq + 1  # that event may have lost some of its lines
+            self._since = {kind: max(since, first) for kind, since in self._since.items()}
+
+    @property
+    def _first(self) -> int:
+        """Event from which on nothing is missing of what is to be seen; 1: of all."""
+        return max(since for kind, since in self._since.items() if kind in WHAT[self.what])
 
     def _passes(self, view: SessionView, line: LogLine) -> bool:
+        if _kind(line) not in WHAT[self.what] or line.seq < self._first:
+            return False
         if line.level not in LEVELS[self.level][1]:
             return False
         words = self.query_one(FilterLine).words
         if not words:
             return True
-        text = present.log_line(view, line).casefold()
+        text = f"{line.component} {present.log_line(view, line)}".casefold()
         return all(word in text for word in words)
 
     def _heading(self) -> Row:
         whole = len(self._lines)
-        first = self._lines[0].seq if self._lines else 1
         some = f"{len(self._listed)} of {whole}" if len(self._listed) < whole else f"{whole}"
-        parts = [f" {some} events", f"level {LEVELS[self.level][0]}"]
-        if first > 1:
-            parts.append(f"{first - 1} older: {self.key('events.older')}")
+        parts = [f" {some} {WHAT[self.what]}", f"level {LEVELS[self.level][0]}"]
+        if self._first > 1:
+            parts.append(f"{self._first - 1} older: {self.key('events.older')}")
         if self.follows:
             parts.append("following")
         return ((" · ".join(parts), "strong"),)
@@ -110,16 +128,19 @@ class EventsScreen(SessionScreen, HasList):
         words = present.log_line(self.shown.view, line)
         goes = "→" if line.sample else " "
         head = f"{line.seq:>6} {clock(line.at)} "
-        text = fit(f"{sign} {words}", max(0, width - len(head) - 2))
-        return (
-            (head, "badge" if here else "dim"),
-            (text, "badge" if here else look),
-            (f"{goes} ", "badge" if here else "dim"),
+        who = f"{plain(line.component)} │ " if line.component else ""
+        left = max(0, width - len(head) - len(who) - 4)
+        spans: Row = (
+            (head, "dim"),
+            (f"{sign} ", look),
+            (who, "accent"),
+            (
+                fit(words[: 2 * left], left),
+                look,
+            ),  # a log's line may be long, and it is cut by cells
+            (f"{goes} ", "dim"),
         )
-
-    def _seq_under_cursor(self) -> int | None:
-        cursor = self.listing().cursor
-        return self._listed[cursor].seq if cursor < len(self._listed) else None
+        return tuple((text, "badge") for text, _ in spans) if here else spans
 
     @property
     def here(self) -> LogLine | None:
@@ -130,15 +151,16 @@ class EventsScreen(SessionScreen, HasList):
     # ------------------------------------------------------------------------- actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        here, first = self.here, self._lines[0].seq if self._lines else 1
+        here = self.here
         filtering = self.ready and self.query_one(FilterLine).display
+        filtering = filtering or self.level > 0 or self.what > 0
         conditions = {
             "open": here is not None and bool(here.sample),
-            "unfilter": filtering or self.level > 0,
-            "back": not filtering and self.level == 0,
+            "unfilter": filtering,
+            "back": not filtering,
             "follow": not self.follows,
             "replay_from": here is not None and self.opened.connected and not self.opened.lost,
-            "older": first > 1 and not self.opened.lost,
+            "older": self._first > 1 and not self.opened.lost,
         }
         return conditions.get(action, super().check_action(action, parameters))
 
@@ -146,7 +168,8 @@ class EventsScreen(SessionScreen, HasList):
         here = self.here
         if here is None:
             return "", ""
-        return "the line", f"{clock(here.at)} {present.log_line(self.shown.view, here)}"
+        who = f"{plain(here.component)}: " if here.component else ""
+        return "the line", f"{clock(here.at)} {who}{present.log_line(self.shown.view, here)}"
 
     def jump_targets(self) -> Iterator[Target]:
         yield from super().jump_targets()
@@ -183,7 +206,7 @@ class EventsScreen(SessionScreen, HasList):
 
     def action_unfilter(self) -> None:
         self.query_one(FilterLine).shut()
-        self.level = 0
+        self.level = self.what = 0
         self.set_focus(None)
         self.draw()
 
@@ -191,16 +214,20 @@ class EventsScreen(SessionScreen, HasList):
         self.level = (self.level + 1) % len(LEVELS)
         self.draw()
 
+    def action_what(self) -> None:
+        self.what = (self.what + 1) % len(WHAT)
+        self.draw()
+
     def action_follow(self) -> None:
         self.follows = True
         self.draw()
 
     def action_older(self) -> None:
-        if self._lines and self._lines[0].seq > 1:
-            self.run_worker(self._fetch(self._lines[0].seq), group="older", exclusive=True)
+        if self._first > 1:
+            self.run_worker(self._fetch(self._first), group="older", exclusive=True)
 
     async def _fetch(self, first: int) -> None:
-        """A page of events before `first`, in the words that the view has for them."""
+        """A page before event `first`, in the words that the view has for it."""
         after = max(0, first - 1 - PAGE)
         try:
             client = await self.workbench.client()
@@ -211,9 +238,16 @@ class EventsScreen(SessionScreen, HasList):
         if not isinstance(page, EventPage):
             return
         told = SessionView(self.opened.session, seq=after, campaign=self.opened.live.view.campaign)
+        written: list[LogLine] = []
         for event in page.events:
             told.apply(event)
-        self._lines = [line for line in told.log if line.seq < first] + self._lines
+            if isinstance(event.fact, LogWritten):
+                written += lines_written(event.seq, event.at, event.fact)
+        whole = {kind for kind, since in self._since.items() if since <= first}
+        self._since |= dict.fromkeys(whole, after + 1)
+        known = [ln for ln in self._lines if _kind(ln) not in whole or ln.seq >= first]
+        fetched = [ln for ln in (*told.log, *written) if _kind(ln) in whole and ln.seq < first]
+        self._lines = sorted((*fetched, *known), key=_place)
         self.follows = False
         self.draw()
 
@@ -222,3 +256,12 @@ class EventsScreen(SessionScreen, HasList):
 
     def on_input_submitted(self) -> None:
         self.set_focus(None)
+
+
+def _place(line: LogLine) -> tuple[int, int]:
+    """Where a line stands among all others."""
+    return line.seq, line.place
+
+
+def _kind(line: LogLine) -> str:
+    return "logs" if line.component else "events"
