@@ -14,63 +14,17 @@ import argparse
 import asyncio
 import json
 import os
-import pty
-import select
-import signal
-import termios
 import time
 from pathlib import Path
 from statistics import quantiles
 
 from large_session import make
-from run import COMMAND, LONGEST_S, Sandbox
+from run import Sandbox
+from terminal import Terminal
 
 from workbench.tui.text import number
 
-COLUMNS, ROWS = 120, 40
 PLACES = (37, 81, 12, 64, 93, 5, 48, 72, 26, 57, 88, 19, 41, 99, 33, 8, 68, 77, 52, 23)
-
-
-class Terminal:
-    """A workbench in a pty of ours."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self.pid, self._terminal = pty.fork()
-        if self.pid == 0:
-            termios.tcsetwinsize(0, (ROWS, COLUMNS))
-            os.execve(COMMAND, [str(COMMAND)], sandbox.environment)
-        self._seen = b""
-
-    def until(self, words: str) -> None:
-        """Read on until the screen writes these words. Raises `SystemExit` if it never does."""
-        deadline = time.perf_counter() + LONGEST_S
-        while words.encode() not in self._seen:
-            left = deadline - time.perf_counter()
-            if left <= 0 or not select.select([self._terminal], [], [], left)[0]:
-                raise SystemExit(f"never came: {words!r} in {self._seen[-3000:]!r}")
-            self._seen += os.read(self._terminal, 1 << 16)
-        self._seen = b""
-
-    def press(self, keys: str) -> None:
-        os.write(self._terminal, keys.encode())
-
-    def drain(self, seconds: float) -> None:
-        """Let it come to rest."""
-        end = time.perf_counter() + seconds
-        while (left := end - time.perf_counter()) > 0:
-            if select.select([self._terminal], [], [], left)[0]:
-                os.read(self._terminal, 1 << 16)
-        self._seen = b""
-
-    def memory_mb(self) -> float:
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-        return int(line.split()[1]) * 1024 / 1e6
-
-    def close(self) -> None:
-        os.kill(self.pid, signal.SIGTERM)
-        os.close(self._terminal)
-        os.waitpid(self.pid, 0)
 
 
 def measure(session: Path | None, samples: int) -> dict[str, float]:

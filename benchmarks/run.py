@@ -169,10 +169,7 @@ def figure_of(script: str, *arguments: str) -> float:
 
 def ssh_figures() -> list[Figure]:
     """A screen over SSH, by a real client on loopback."""
-    done = subprocess.run(
-        [sys.executable, FOLDER / "ssh_screen.py"], check=True, stdout=subprocess.PIPE, text=True
-    )
-    measured = json.loads(done.stdout)
+    measured = figures_of("ssh_screen.py")
     return [
         Figure("screen over SSH at 120x40, idle", measured["idle"], 4, "KB/s"),
         Figure("screen over SSH at 120x40, live", measured["live"], 40, "KB/s"),
@@ -180,20 +177,49 @@ def ssh_figures() -> list[Figure]:
     ]
 
 
-def replay_figures() -> list[Figure]:
-    """A session of a million samples, replayed in a real terminal; making it takes minutes."""
+def figures_of(script: str, *arguments: str | Path) -> dict[str, float]:
+    """What another benchmark of this folder measures, by name."""
     done = subprocess.run(
-        [sys.executable, FOLDER / "replay_speed.py"],
+        [sys.executable, FOLDER / script, *arguments],
         env=os.environ | {"PYTHONPATH": str(FOLDER.parent / "tests")},
         check=True,
         stdout=subprocess.PIPE,
         text=True,
     )
-    measured = json.loads(done.stdout)
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
+
+
+def large_figures() -> list[Figure]:
+    """Screens on a session of a million samples; making it takes minutes and 3 GB of disk."""
+    with tempfile.TemporaryDirectory(prefix="wb-") as folder:
+        session = Path(folder) / "large.duckdb"
+        subprocess.run(
+            [sys.executable, FOLDER / "large_session.py", session],
+            env=os.environ | {"PYTHONPATH": str(FOLDER.parent / "tests")},
+            check=True,
+        )
+        replay = figures_of("replay_speed.py", "--session", session)
+        live = figures_of("key_to_paint.py", "--session", session)
+    rain = f"{live['events_per_s']:,.0f} events/s, 1,000,000 samples"
     return [
-        Figure("replay of 1,000,000 samples opens", measured["open_s"], 1.0, "s"),
-        Figure("it goes to another place", measured["seek_ms"], 200, "ms"),
-        Figure("memory of its screen", measured["memory_mb"], 120, "MB"),
+        Figure("replay of 1,000,000 samples opens", replay["open_s"], 1.0, "s"),
+        Figure("it goes to another place", replay["seek_ms"], 200, "ms"),
+        Figure("memory of its screen", replay["memory_mb"], 120, "MB"),
+        Figure("events published meanwhile", live["events_per_s"], 950, "/s", at_most=False),
+        Figure(f"key to paint, p95 ({rain})", live["paint_p95_ms"], 50, "ms"),
+        Figure("memory of its screen", live["memory_mb"], 120, "MB"),
+    ]
+
+
+def viewer_figures() -> list[Figure]:
+    """Twenty screens on one campaign."""
+    measured = figures_of("viewers.py")
+    core = "% of a core"
+    return [
+        Figure("20 viewers cost the engine", measured["engine"], 10, core),
+        Figure("its loop lag p99 with them", measured["lag_ms"], 50, "ms"),
+        Figure("all 20 while the host measures", measured["screens_while_measuring"], 10, core),
     ]
 
 
@@ -215,7 +241,8 @@ def measure_all(times: int) -> list[Figure]:
             "MB",
         ),
     ]
-    figures += replay_figures()
+    figures += large_figures()
+    figures += viewer_figures()
     if shutil.which("ssh"):
         figures += ssh_figures()
     if shutil.which("docker") and docker_answers():

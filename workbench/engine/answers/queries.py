@@ -36,30 +36,30 @@ async def answer(library: Library, request: Request) -> Reply:
             async with library.borrow(session) as channel:
                 return messages.Viewed(channel.snapshot())
         case messages.ViewSession(session=session, until=until, focus=focus):
-            async with library.borrow(session) as channel:
+            async with library.borrow(session, folded=False) as channel:
                 return messages.Viewed(await channel.file.view(until, focus))
         case GetSample(session=session, sample=id):
-            async with library.borrow(session) as channel:
+            async with library.borrow(session, folded=False) as channel:
                 detail = await channel.file.detail(id)
             if detail is None:
                 raise UsageError(f"has no sample {id!r}", where=session)
             return detail
         case GetTimeLine(session=session):
-            async with library.borrow(session) as channel:
+            async with library.borrow(session, folded=False) as channel:
                 return await channel.file.time_line()
         case FindMoment(session=session):
-            async with library.borrow(session) as channel:
+            async with library.borrow(session, folded=False) as channel:
                 found = await channel.file.moment(request)
             if found is None:
                 raise UsageError("there is nothing at that place", where=session)
             return found
         case messages.ListSamples(session=session, offset=offset, limit=limit):
-            async with library.borrow(session) as channel:
+            async with library.borrow(session, folded=False) as channel:
                 samples = await channel.file.samples(max(0, offset), _page(limit))
                 total, _ = await channel.file.sample_counts()
                 return messages.SamplePage(samples, offset, total)
         case messages.ListEvents(session=session, after=after, limit=limit):
-            async with library.borrow(session) as channel:
+            async with library.borrow(session, folded=False) as channel:
                 events = await channel.file.events(max(0, after), _page(limit))
                 return messages.EventPage(events, channel.file.last_seq)
         case messages.GenerateChains():
