@@ -88,10 +88,14 @@ async def test_the_clock_charges_what_the_visits_cost(recording: Path) -> None:
     await recorded.close()
 
 
-async def test_what_was_written_is_told_once_and_with_its_sample(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept_as", ["logs.duckdb", "logs.bundle"])
+async def test_what_was_written_is_told_once_and_with_its_sample(
+    tmp_path: Path, kept_as: str
+) -> None:
     stored = STORED[0].sample
     up, during, other = (
-        ComponentLog.of("haproxy", [WrittenLine(text)]) for text in ("up", "during", "other")
+        ComponentLog.of("haproxy", [WrittenLine(text)])
+        for text in ("up", "\x1b]0;during\x07\x00\ufffd\u202e\r", "other")
     )
     session = await make_session(tmp_path / "logs.duckdb", until=3)
     await session.append(LogWritten("haproxy", up), at=3.0)
@@ -99,8 +103,9 @@ async def test_what_was_written_is_told_once_and_with_its_sample(tmp_path: Path)
         await session.append(fact, at=4.0, measurement=taken)
     await session.append(LogWritten("haproxy", during, stored.id), at=5.0)
     await session.append(LogWritten("haproxy", other), at=6.0)  # by a later deployment
+    await session.write_tables(tmp_path / "logs.bundle")
     await session.close()
-    recorded = lab(tmp_path / "logs.duckdb")
+    recorded = lab(tmp_path / kept_as)
     await recorded.deploy(campaign().targets[0].target, SMALL)
     assert await recorded.written() == (up,)
     assert await recorded.written() == ()
