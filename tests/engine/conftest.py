@@ -8,12 +8,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from engine_fakes import FaultyLab
 from modelling_session import InlinePool
 
+from workbench import plugins
 from workbench.engine.core import Engine
 from workbench.engine.process import serving
 from workbench.engine.sessions.library import Library
@@ -63,3 +66,17 @@ async def library(workspace: Workspace) -> AsyncIterator[Library]:
 @pytest.fixture
 def pool() -> InlinePool:
     return InlinePool()
+
+
+@pytest.fixture
+def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FaultyLab]]:
+    """The lab `faulty`, registered as a plugin's would be; it counts as one that loads the host."""
+    registered = dict(plugins._found("labs"))
+    registered["faulty"] = EntryPoint("faulty", "engine_fakes:FaultyLab", "workbench.labs")
+    found = plugins._found
+    monkeypatch.setattr(
+        plugins, "_found", lambda group: registered if group == "labs" else found(group)
+    )
+    monkeypatch.setattr(FaultyLab, "failing", staticmethod(lambda attempted, configuration: None))
+    yield FaultyLab
+    assert FaultyLab.open_labs == 0, "every lab that was opened is closed again"

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from importlib.metadata import EntryPoint
-
 import pytest
 from engine_fakes import FaultyLab
 from engine_watching import SLOW, SMALL, Watched, kinds, stored_events, stored_samples
 
-from workbench import plugins
 from workbench.domain.errors import LabError
 from workbench.domain.events import (
     BypassMeasured,
@@ -37,23 +33,9 @@ from workbench.engine.runs.visits import NO_BYPASS
 from workbench.link.socket import SocketClient
 from workbench.paths import measuring_lock
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("faulty")]
 
 HALF = 0.5
-
-
-@pytest.fixture(autouse=True)
-def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FaultyLab]]:
-    """The lab `faulty`, registered as a plugin's would be."""
-    registered = dict(plugins._found("labs"))
-    registered["faulty"] = EntryPoint("faulty", "engine_fakes:FaultyLab", "workbench.labs")
-    found = plugins._found
-    monkeypatch.setattr(
-        plugins, "_found", lambda group: registered if group == "labs" else found(group)
-    )
-    monkeypatch.setattr(FaultyLab, "failing", staticmethod(lambda attempted, configuration: None))
-    yield FaultyLab
-    assert FaultyLab.open_labs == 0, "every lab that was opened is closed again"
 
 
 async def run(client: SocketClient, session: str, **options: float) -> tuple[Watched, RunFinished]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
-from importlib.metadata import EntryPoint
 
 import pytest
 from engine_fakes import FaultyLab
 from engine_watching import SMALL, Watched
 
-from workbench import plugins
 from workbench.domain.errors import EngineError, LabError, UsageError
 from workbench.domain.lab import (
     HOST_NOISE,
@@ -38,23 +35,9 @@ from workbench.engine.runs import noises
 from workbench.link.socket import SocketClient
 from workbench.paths import noise_folder
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("faulty")]
 
 KPIS = {"throughput_rps", "mean_ms", "p95_ms"}
-
-
-@pytest.fixture(autouse=True)
-def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FaultyLab]]:
-    """The lab `faulty`, registered as a plugin's would be; it counts as one that loads the host."""
-    registered = dict(plugins._found("labs"))
-    registered["faulty"] = EntryPoint("faulty", "engine_fakes:FaultyLab", "workbench.labs")
-    found = plugins._found
-    monkeypatch.setattr(
-        plugins, "_found", lambda group: registered if group == "labs" else found(group)
-    )
-    monkeypatch.setattr(FaultyLab, "failing", staticmethod(lambda attempted, configuration: None))
-    yield FaultyLab
-    assert FaultyLab.open_labs == 0, "every lab that was opened is closed again"
 
 
 async def until_the_a_a_run(client: SocketClient, measuring: asyncio.Future[Reply]) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ import pytest_asyncio
 from engine_fakes import FaultyLab
 from engine_watching import SLOW, Watched, kinds, same, stored_events, stored_samples
 
-from workbench import plugins
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import (
     BudgetSpent,
@@ -78,20 +75,6 @@ async def profiled(client: SocketClient) -> tuple[Sample, ...]:
     """The session `profiled`: its campaign has ended; the samples of that."""
     await profile(client, "profiled")
     return tuple(await stored_samples(client, "profiled"))
-
-
-@pytest.fixture
-def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FaultyLab]]:
-    """The lab `faulty`, registered as a plugin's would be; it needs the host's lock."""
-    registered = dict(plugins._found("labs"))
-    registered["faulty"] = EntryPoint("faulty", "engine_fakes:FaultyLab", "workbench.labs")
-    found = plugins._found
-    monkeypatch.setattr(
-        plugins, "_found", lambda group: registered if group == "labs" else found(group)
-    )
-    monkeypatch.setattr(FaultyLab, "failing", staticmethod(lambda attempted, configuration: None))
-    yield FaultyLab
-    assert FaultyLab.open_labs == 0, "every lab that was opened is closed again"
 
 
 async def test_points_are_measured_one_after_the_other_in_a_session_that_has_ended(
