@@ -48,9 +48,8 @@ lock: $(VENV)/.tools  ## lock files anew from pyproject.toml
 lock-check: $(VENV)/.dev
 	$(BIN)/python scripts/lock.py check
 
-screenshot: $(VENV)/.runtime
-	$(BIN)/python scripts/screenshot.py docs/images/live.svg --session demo-real --size 120x36 --keys j,j
-	$(BIN)/python scripts/screenshot.py docs/images/events.svg --session demo-real --size 120x36 --screen events
+screenshot: $(VENV)/.runtime  ## the pictures of docs/screens.md, from the recording that ships
+	$(BIN)/python scripts/screenshot.py
 
 clean:
 	rm -rf $(VENV) dist build

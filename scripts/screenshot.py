@@ -1,91 +1,106 @@
-"""Export screens as SVG, from the real thing: `python scripts/screenshot.py docs/live.svg`.
+"""Take the pictures of docs/screens.md and README.md: `python scripts/screenshot.py [NAME ...]`.
 
-With `--session NAME` it opens that session of the workspace, which is what `workbench show NAME
---export-svg FILE` does, too. Without, it runs `demo` on the simulated lab through the engine, as
-`workbench run demo --lab sim` does, and takes the picture in mid-run once the configuration shown
-has a fit, a breakpoint and a point that is asked next.
+Each is a screen of a recording that ships with the workbench, reached by keys, and is taken once
+it shows what it is there for; where it does not come to that, nothing is written. A picture of any
+session is had more simply: `workbench show NAME --export-svg FILE`.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import html
+import re
+import tempfile
 from pathlib import Path
 
+from textual.pilot import Pilot
+
 from workbench.cli.context import settings, started_client
-from workbench.domain.messages import RunCampaign, StopRun
+from workbench.domain.messages import StopEngine
 from workbench.tui import headless
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.plots import picture
-from workbench.tui.watch import Watch
 
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+RECORDING = "chain-real"
 PATIENCE_S = 120.0
-ENOUGH_SAMPLES = 30
-"""Taken in the whole run before the picture: some configurations are done by then."""
+
+Step = tuple[str, str]
+"""Keys with blanks between them, and what the screen says then."""
+CHOSEN: tuple[Step, ...] = (("", "{recording}"), ("slash {recording} enter", "{recording}"))
+OPENED: tuple[Step, ...] = (*CHOSEN, ("enter", "valid"))
+
+PICTURES: dict[str, tuple[Step, ...]] = {
+    "sessions": (("", "{recording}"),),
+    "chain": (*CHOSEN, ("N", "can be run"), ("2 j j j v", "can be run")),
+    "campaign": (*CHOSEN, ("N", "can be run"), ("", "bisection")),
+    "live": (*OPENED, ("j", "breakpoints")),
+    "overview": (*OPENED, ("V", "8 configurations")),
+    "compare": (*OPENED, ("5 tab", "measured")),
+    "models": (*OPENED, ("6", "cross-validated")),
+    "canary": (*OPENED, ("7", "accepted")),
+    "recommend": (*OPENED, ("8", "the lab confirms it")),
+    "events": (*OPENED, ("9", "holds on the lab")),
+    "replay": (*CHOSEN, ("R", "REPLAY"), ("p ctrl+g", "Go to"), ("4 0 percent_sign enter", "held")),
+}
+"""From the list of sessions on."""
 
 
-def worth_a_picture(watch: Watch) -> bool:
-    """Whether everything that the screen can show is on it."""
-    if not watch.connected or not watch.live.view.configurations:
-        return False
-    selected = watch.live.selected(watch.choice)
-    return bool(
-        watch.live.view.samples_taken >= ENOUGH_SAMPLES
-        and selected
-        and selected.curve
-        and selected.asked
-        and len(selected.samples) >= 6
-        and any(b.state == "found" for b in selected.breakpoints)
-        and watch.live.usage
-    )
-
-
-async def take_in_mid_run(size: tuple[int, int], theme: str, keys: list[str]) -> str:
-    command = RunCampaign("demo", lab="sim", seed=7, pace=20.0)
-    app = WorkbenchApp(started_client, command=command, theme=theme)
+async def take(name: str, recording: str, size: tuple[int, int], theme: str) -> str:
+    """A screen as SVG. Raises `SystemExit` with what it shows instead of what it should."""
+    app = WorkbenchApp(started_client, theme=theme)
     async with app.run_test(size=size) as pilot:
-        watch = app.opened
+        for keys, shown in PICTURES[name]:
+            for key in keys.replace("{recording}", " ".join(recording)).split():
+                await pilot.press(key)
+            await until(pilot, app, shown.replace("{recording}", recording))
+        await headless.computed(pilot, app)
+        await pilot.pause(headless.SETTLE_S)
+        return picture.of_screen(app, f"workbench {app.opened.session}".rstrip())
+
+
+async def until(pilot: Pilot[None], app: WorkbenchApp, shown: str) -> None:
+    """Wait until the screen says that."""
+    try:
         async with asyncio.timeout(PATIENCE_S):
-            while not worth_a_picture(watch):
-                await pilot.pause(0.05)
-        watch.freeze()
-        for key in keys:
-            await pilot.press(key)
-        watch.frozen, watch.live = None, watch.frozen or watch.live
-        app.redraw()
-        await pilot.pause()
-        taken = picture.of_screen(app, "workbench")
-        await (await app.client()).ask(StopRun(watch.session, abort=True))
-    return taken
+            while shown not in (text := words(picture.of_screen(app, ""))):
+                await headless.computed(pilot, app)
+                await pilot.pause(0.1)
+    except TimeoutError:
+        raise SystemExit(f"{shown!r} never came; there is\n{text}") from None
+
+
+def words(svg: str) -> str:
+    """What a picture says, line by line."""
+    lines = re.findall(r"<text[^>]*>(.*?)</text>", svg, re.DOTALL)
+    return html.unescape("\n".join(lines)).replace("\xa0", " ")
+
+
+async def take_all(given: argparse.Namespace) -> None:
+    columns, rows = (int(part) for part in given.size.split("x"))
+    try:
+        for name in given.names or PICTURES:
+            taken = await take(name, given.recording, (columns, rows), given.theme)
+            path = given.folder / f"{name}.svg"
+            path.write_text(taken, encoding="utf-8")
+            print(f"{path}: {columns}x{rows}")
+    finally:
+        await (await started_client()).ask(StopEngine())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path, help="where the SVG goes")
-    parser.add_argument("--session", help="open this session instead of running demo")
-    parser.add_argument("--workspace", type=Path, help="its folder")
-    parser.add_argument("--screen", default="live", help="which screen of the session")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(PICTURES)}; default: all")
+    parser.add_argument("--recording", default=RECORDING, help="the session that they show")
+    parser.add_argument("--workspace", type=Path, help="where that is; default: an empty one")
+    parser.add_argument("--folder", type=Path, default=IMAGES)
+    parser.add_argument("--size", default="120x36", help="columns x rows")
     parser.add_argument("--theme", default="dark")
-    parser.add_argument("--size", default="100x30", help="columns x rows")
-    parser.add_argument("--keys", default="", help="keys to press before, such as j,l")
     given = parser.parse_args()
-    settings.workspace = given.workspace
-    columns, rows = (int(part) for part in given.size.split("x"))
-    keys = [key for key in given.keys.split(",") if key]
-    taken = asyncio.run(
-        headless.svg_of(
-            started_client,
-            given.session,
-            screen=given.screen,
-            size=(columns, rows),
-            theme=given.theme,
-            keys=keys,
-        )
-        if given.session
-        else take_in_mid_run((columns, rows), given.theme, keys)
-    )
-    given.out.write_text(taken, encoding="utf-8")
-    print(f"{given.out}: {columns}x{rows}")
+    with tempfile.TemporaryDirectory(prefix="wb-") as empty:
+        settings.workspace = given.workspace or Path(empty)
+        asyncio.run(take_all(given))
 
 
 if __name__ == "__main__":

@@ -58,6 +58,7 @@ def export_picture(
 ) -> None:
     """Write a screen of a session, or its plot, as SVG; no terminal is needed."""
     import re
+    from multiprocessing import resource_tracker
 
     from workbench.cli.context import any_client, execute, say
     from workbench.domain.errors import UsageError
@@ -69,6 +70,9 @@ def export_picture(
     columns, rows = int(shape[1]), int(shape[2])
 
     async def draw() -> str:
+        # An engine of ours may start workers later, while Textual's stand-in for standard error
+        # has no descriptor: the tracker that comes before the first of them would trip over that.
+        resource_tracker.ensure_running()
         async with any_client() as client:
 
             async def connect() -> Client:

@@ -64,7 +64,11 @@ class Rows(Widget):
             Segment(text, self.get_component_rich_style(f"rows--{look}") if look else plain)
             for text, look in row
         ]
-        return Strip(segments).adjust_cell_length(self.size.width, plain)
+        strip, width = Strip(segments), self.size.width
+        if strip.cell_length > width > 0:  # a figure that is cut must not read as a whole one
+            cut = Segment("…", segments[-1].style)
+            strip = Strip([*strip.crop(0, width - 1), cut])
+        return strip.adjust_cell_length(width, plain)
 
 
 def fit(text: str, width: int) -> str:

@@ -134,7 +134,7 @@ def score_rows(scores: Sequence[ModelScore], width: int) -> list[Row]:
             "log err": _figure(score.log_error),
             "covers": _share(score.coverage),
             "width": _figure(score.width),
-            "fit": f"{text.number(score.fit_s)} s" if score.fit_s is not None else "–",
+            "fit": _seconds(score.fit_s),
         }
         cells = "".join(f"{figures[column]:>9}" for column in shown)
         rows.append(((head + cells, "strong" if score.best else ""),))
@@ -167,6 +167,12 @@ def influence_rows(influence: ParameterInfluence | None, kpi: str, width: int) -
 
 def _figure(value: float | None) -> str:
     return text.number(value) if value is not None else "–"
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{text.number(value)} s" if value >= 0.01 else "<0.01 s"
 
 
 def _share(value: float | None) -> str:
