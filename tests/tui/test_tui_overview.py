@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from fake_link import FakeClient, opened, redrawn, screen_text, story, until
 
+from workbench.tui.plots.canvas import GLYPHS
+from workbench.tui.plots.figure import draw
 from workbench.tui.present import Choice, Shown
 from workbench.tui.screens.live.overview import multiples, overview, sparkline
 
@@ -66,3 +68,11 @@ def test_a_sparkline_is_on_the_scale_of_all() -> None:
     assert sparkline([1.0, 100.0], (1.0, 100.0), True) == ".#"
     assert sparkline([None, None], None, False) == "  "
     assert sparkline([5.0], (5.0, 5.0), False) == "▁"
+
+
+def test_plots_side_by_side_have_one_scale() -> None:
+    made = [figure for figure, _ in multiples(shown(), Choice(), 4)]
+    assert len(made) == 4
+    drawn = [draw(figure, 60, 16, GLYPHS["braille"]).cells[:14] for figure in made]
+    axes = {tuple("".join(sign for sign, _ in row[:4]) for row in rows) for rows in drawn}
+    assert len(axes) == 1, "the same figures at the same heights"

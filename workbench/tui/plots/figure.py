@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from workbench.tui.plots.canvas import Axis, Canvas, Glyphs, LineStyle, between, inked
@@ -92,6 +92,8 @@ class Figure:
     """One KPI over `wl`, ready to draw."""
 
     x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+    """What the axis of y spans at least, such as what stands in the plots beside."""
     marks: tuple[Mark, ...] = ()
     fit: Fit | None = None
     asked: Asked | None = None
@@ -158,16 +160,29 @@ def _axes(figure: Figure) -> tuple[Axis, Axis] | None:
     if not xs:
         return None
     x = _axis(min(xs), max(xs), figure.log_x, margin=0.0)
-    ys = [v for m in marks for v in (m.y, m.low, m.high) if v is not None and math.isfinite(v)]
-    for curve in figure.curves:
-        ys += [v for at, v in zip(curve.x, curve.mean, strict=True) if at <= x.high]
-    ys = [v for v in ys if math.isfinite(v)]
+    ys = [*_values(figure, x.high), *(figure.y_range or ())]
     if not ys:
         ys = [figure.limit.y] if figure.limit else [1.0, 10.0]
     low, high = min(ys), max(ys)
     if figure.limit and low / 5 <= figure.limit.y <= high * 5:
         low, high = min(low, figure.limit.y), max(high, figure.limit.y)
     return x, _axis(low, high, figure.log_y, margin=0.06)
+
+
+def _values(figure: Figure, x_high: float) -> list[float]:
+    """All that marks and curves say up to `x_high`."""
+    ys = [v for m in figure.marks for v in (m.y, m.low, m.high) if v is not None]
+    for curve in figure.curves:
+        ys += [v for at, v in zip(curve.x, curve.mean, strict=True) if at <= x_high]
+    return [v for v in ys if math.isfinite(v)]
+
+
+def on_one_scale(figures: Sequence[Figure]) -> list[Figure]:
+    """Figures of one KPI that stand side by side, with one axis of y: heights can be compared."""
+    ys = [v for f in figures for v in _values(f, f.x_range[1] if f.x_range else math.inf)]
+    if not ys:
+        return list(figures)
+    return [replace(figure, y_range=(min(ys), max(ys))) for figure in figures]
 
 
 def _axis(low: float, high: float, log: bool, margin: float) -> Axis:

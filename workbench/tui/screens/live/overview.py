@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from workbench.domain.configurations import ConfigurationView
 from workbench.tui import present, text
-from workbench.tui.plots.figure import Figure
+from workbench.tui.plots.figure import Figure, on_one_scale
 from workbench.tui.present import Choice, Shown
 from workbench.tui.widgets.rows import Row, Span, fit
 
@@ -22,6 +22,7 @@ CELL = 44
 def multiples(shown: Shown, choice: Choice, most: int) -> list[tuple[Figure, str]]:
     """Figure and title of what stands side by side: one configuration of each target, the one
     shown or measured last; of a campaign with one target its configurations, from the one shown.
+    All have one scale, so that they can be compared.
     """
     view, selected = shown.view, shown.selected(choice)
     by_target: dict[str, ConfigurationView] = {}
@@ -37,14 +38,15 @@ def multiples(shown: Shown, choice: Choice, most: int) -> list[tuple[Figure, str
     at = next((i for i, item in enumerate(items) if item is selected), 0)
     if at >= most:  # the one shown is always among them
         items = [*items[at:], *items[:at]]
-    made = []
+    figures, titles = [], []
     for item in items[:most]:
         own = replace(choice, key=item.key, sample=choice.sample if item is selected else "")
         kpi = text.kpi_parts(shown.kpi(choice))[0]
         state = present.STATES.get(item.state, ("", item.state, ""))[1]
         title = f"{present.name_of(view, item)} · {kpi} · {state}"
-        made.append((present.figure(shown, own), title))
-    return made
+        figures.append(present.figure(shown, own))
+        titles.append(title)
+    return list(zip(on_one_scale(figures), titles, strict=True))
 
 
 def overview(
