@@ -64,7 +64,7 @@ async def until(pilot: Pilot[None], app: WorkbenchApp, shown: str) -> None:
     """Wait until the screen says that."""
     try:
         async with asyncio.timeout(PATIENCE_S):
-            while shown not in (text := words(picture.of_screen(app, ""))):
+            while shown not in (text := words(picture.of_screen(app, ""))) or "computing…" in text:
                 await headless.computed(pilot, app)
                 await pilot.pause(0.1)
     except TimeoutError:
