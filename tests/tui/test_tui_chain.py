@@ -268,6 +268,7 @@ class Faulty:
     def __init__(self, client: LocalClient) -> None:
         self.client, self.down = client, False
         self.role, self.person, self.remote = client.role, client.person, client.remote
+        self.share = client.share
 
     async def ask(self, request: Request) -> Reply | Failed:
         if self.down:
