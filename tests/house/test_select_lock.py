@@ -21,7 +21,7 @@ def names(lock: str) -> set[str]:
 def test_runtime_leaves_out_extras_and_test_tools() -> None:
     chosen = names(select(LOCK, roots(["runtime", "build"])))
     assert {"textual", "duckdb", "aiodocker", "aiohttp", "multidict", "hatchling"} <= chosen
-    assert not {"pyarrow", "pytest", "mypy", "hypothesis", "ruff"} & chosen
+    assert not {"pyarrow", "pytest", "mypy", "hypothesis", "ruff", "textual-serve"} & chosen
 
 
 def test_every_chosen_package_keeps_a_hash_and_every_pin() -> None:

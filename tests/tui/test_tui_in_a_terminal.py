@@ -178,3 +178,9 @@ def test_a_picture_needs_no_terminal(workbench: Workbench) -> None:
         "show", "demo-real", "--export-svg", str(picture), "--screen", "nope", expect=2
     )
     assert wrong.stderr.startswith("there is no screen 'nope'. Use sessions, ")
+
+
+def test_a_picture_of_a_screen_that_computes_needs_no_engine_either(workbench: Workbench) -> None:
+    picture = workbench.root / "compare.svg"
+    workbench.run("show", "demo-real", "--export-svg", str(picture), "--screen", "compare")
+    assert "predicted" in picture.read_text(encoding="utf-8")

@@ -51,7 +51,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-class WebServer(Server):  # type: ignore[misc] # its own bases are untyped
+class WebServer(Server):
     """One page; each browser that opens it gets a screen of its own.
 
     Parameters
