@@ -155,7 +155,7 @@ def _must_state(given: Material, target: str, samples: Sequence[Sample]) -> None
         raise UsageError(
             f"has no valid samples of {target}",
             where=given.session,
-            remedy="Profile it first, or name the session that has it by --profiles",
+            remedy="Profile it first, or name the session that has it (--profiles)",
         )
     if not any(given.kpi in sample.kpis for sample in valid):
         raise UsageError(

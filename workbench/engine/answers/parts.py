@@ -51,7 +51,7 @@ def chain_of(campaign: Campaign, wanted: str | None, workspace: Workspace) -> Ta
         raise UsageError(
             f"the campaign {campaign.name} has {len(chains) or 'no'} chains and {len(targets)} "
             "targets, and nothing says which is meant",
-            remedy=f"Name one with --chain: {_choices(campaign, workspace)}",
+            remedy=f"Name one of these (--chain): {_choices(campaign, workspace)}",
         )
     if wanted in targets:
         return targets[wanted]

@@ -127,7 +127,7 @@ async def _export(library: Library, request: messages.ExportSession) -> Reply:
             raise SessionError(
                 f"cannot be written: {error.strerror}",
                 where=str(destination),
-                remedy="Choose another destination with --output",
+                remedy="Choose another destination (--output)",
             ) from None
     return messages.Exported(str(destination), tuple(str(file) for file in files))
 

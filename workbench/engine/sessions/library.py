@@ -209,7 +209,7 @@ class Library:
                 "is not a session of this workspace",
                 where=name,
                 remedy=f"Give the name of one in {self.workspace.sessions}, or choose its "
-                "workspace with --workspace",
+                "workspace (--workspace)",
             )
         return path
 
