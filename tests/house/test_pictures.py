@@ -6,12 +6,12 @@ import re
 import sys
 from pathlib import Path
 
+from workbench.tui.commands.catalogue import SCREENS
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from screenshot import IMAGES, PICTURES, RECORDING  # noqa: E402 - scripts are no package
-
-from workbench.tui.commands.catalogue import SCREENS  # noqa: E402
 
 
 ALONE = {"sessions", "chain", "campaign"}
