@@ -13,7 +13,6 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from screenshot import IMAGES, PICTURES, RECORDING  # noqa: E402 - scripts are no package
 
-
 ALONE = {"sessions", "chain", "campaign"}
 """Screens without an open session: their title is the workbench's alone."""
 
