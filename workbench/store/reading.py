@@ -56,6 +56,19 @@ def events(cursor: Cursor, session: str, after: int, limit: int) -> tuple[Event,
     return tuple(event(session, *row) for row in rows)
 
 
+def events_of_kinds(
+    cursor: Cursor, session: str, after: int, limit: int, kinds: Sequence[str]
+) -> tuple[Event, ...]:
+    """Events of these kinds with a number above `after`, in order."""
+    # Looked for without their payloads: DuckDB would read those of all events.
+    seqs = cursor.execute(
+        "SELECT seq FROM events WHERE seq > ? AND type IN (SELECT unnest(?::VARCHAR[]))"
+        " ORDER BY seq LIMIT ?",
+        [after, list(kinds), limit],
+    ).fetchall()
+    return events_of(cursor, session, [int(seq) for (seq,) in seqs])
+
+
 def events_of(cursor: Cursor, session: str, seqs: Sequence[int]) -> tuple[Event, ...]:
     """The events of these numbers, in order."""
     rows: list[_Record] = []

@@ -58,9 +58,9 @@ async def answer(library: Library, request: Request) -> Reply:
                 samples = await channel.file.samples(max(0, offset), _page(limit))
                 total, _ = await channel.file.sample_counts()
                 return messages.SamplePage(samples, offset, total)
-        case messages.ListEvents(session=session, after=after, limit=limit):
+        case messages.ListEvents(session=session, after=after, limit=limit, kinds=kinds):
             async with library.borrow(session, folded=False) as channel:
-                events = await channel.file.events(max(0, after), _page(limit))
+                events = await channel.file.events(max(0, after), _page(limit), kinds)
                 return messages.EventPage(events, channel.file.last_seq)
         case messages.GenerateChains():
             return messages.ChainsGenerated(await asyncio.to_thread(_chains, library, request))
