@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from driving import COMMAND, REPOSITORY, Workbench
+from driving import REPOSITORY, Workbench
 
 CAMPAIGN = REPOSITORY / "tests" / "engine" / "canary_functions.yaml"
 CHAIN = ("--chain", "tinyproxy-haproxy")
@@ -21,17 +16,10 @@ FIELDS = {
 
 
 @pytest.fixture(scope="module")
-def profiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+def profiled(shared: Workbench) -> Workbench:
     """A workspace with the session `f`, in which both functions are profiled alone."""
-    runtime = Path(tempfile.mkdtemp(prefix="wb-"))
-    made = Workbench(tmp_path_factory.mktemp("canary"), runtime)
-    (made.root / "sessions").mkdir()
-    made.run("run", str(CAMPAIGN), "--session", "f", "--lab", "sim", "--seed", "3", "--headless")
-    yield made
-    subprocess.run(
-        [COMMAND, "engine", "stop"], env=made.environment, capture_output=True, check=False
-    )
-    shutil.rmtree(runtime, ignore_errors=True)
+    shared.run("run", str(CAMPAIGN), "--session", "f", "--lab", "sim", "--seed", "3", "--headless")
+    return shared
 
 
 def test_what_cannot_be_done_is_a_sentence_with_an_exit_code(profiled: Workbench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from chain_session import RIGHT, SESSION, UNMEASURED, WRONG, write_chain_session
@@ -21,9 +22,16 @@ COMPARED = {
 }  # fmt: skip
 
 
-def test_a_chain_of_the_recording_is_predicted_within_80_columns(workbench: Workbench) -> None:
-    workbench.variables = {"COLUMNS": "80", "NO_COLOR": "1"}
-    done = workbench.run("predict", "demo-real", "--chain", "tinyproxy-haproxy", "--at", AT)
+@pytest.fixture(scope="module")
+def measured(shared: Workbench) -> Workbench:
+    """A workspace with a session of two functions and chains of them."""
+    asyncio.run(write_chain_session(shared.root / "sessions" / f"{SESSION}.duckdb"))
+    return shared
+
+
+def test_a_chain_of_the_recording_is_predicted_within_80_columns(shared: Workbench) -> None:
+    narrow = replace(shared, variables={"COLUMNS": "80", "NO_COLOR": "1"})
+    done = narrow.run("predict", "demo-real", "--chain", "tinyproxy-haproxy", "--at", AT)
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert "\x1b" not in done.stdout
@@ -33,9 +41,9 @@ def test_a_chain_of_the_recording_is_predicted_within_80_columns(workbench: Work
 
 
 def test_the_recorded_chain_that_waits_for_acknowledgements_is_a_finding(
-    workbench: Workbench,
+    shared: Workbench,
 ) -> None:
-    done = workbench.run(
+    done = shared.run(
         "compare", "demo-real", "--chain", "tinyproxy-haproxy", "--kpi", "mean", "--json", expect=1
     )
     found = json.loads(done.stdout)
@@ -53,20 +61,19 @@ def test_the_recorded_chain_that_waits_for_acknowledgements_is_a_finding(
     assert errors == sorted(errors, reverse=True)
 
 
-def test_a_session_answers_in_tables_and_json_and_keeps_the_models(workbench: Workbench) -> None:
-    asyncio.run(write_chain_session(workbench.root / "sessions" / f"{SESSION}.duckdb"))
+def test_a_session_answers_in_tables_and_json_and_keeps_the_models(measured: Workbench) -> None:
     asked = ("predict", SESSION, "--chain", RIGHT, "--at", AT, "--kpi", "mean")
-    predictions = workbench.json(*asked, "--json")
+    predictions = measured.json(*asked, "--json")
     assert [frozenset(p) for p in predictions] == [frozenset(PREDICTED)] * 2
     for prediction in predictions:
         assert len(prediction["curve"]["wl"]) == len(prediction["curve"]["mean"]) <= 200
         assert {model["version"] for model in prediction["models"]} == {1}
 
-    agrees = workbench.run("compare", SESSION, "--chain", RIGHT, "--kpi", "mean")
+    agrees = measured.run("compare", SESSION, "--chain", RIGHT, "--kpi", "mean")
     assert "In no configuration is the chain better or worse" in agrees.stdout
     assert "trained directly" in agrees.stdout
     assert "weakest-link" in agrees.stdout
-    deviates = workbench.run("compare", SESSION, "--chain", WRONG, "--kpi", "mean", expect=1)
+    deviates = measured.run("compare", SESSION, "--chain", WRONG, "--kpi", "mean", expect=1)
     assert "worse" in deviates.stdout.partition("predicted by")[0], "outliers come first"
     assert max(map(len, deviates.stdout.splitlines())) <= 80
 
@@ -84,7 +91,6 @@ def test_a_session_answers_in_tables_and_json_and_keeps_the_models(workbench: Wo
     ],
 )
 def test_wrong_use_is_a_sentence_and_exits_with_2(
-    workbench: Workbench, asked: tuple[str, ...], sentence: str
+    measured: Workbench, asked: tuple[str, ...], sentence: str
 ) -> None:
-    asyncio.run(write_chain_session(workbench.root / "sessions" / f"{SESSION}.duckdb"))
-    assert sentence in workbench.run(*asked, expect=2).stderr
+    assert sentence in measured.run(*asked, expect=2).stderr

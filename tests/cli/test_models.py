@@ -14,9 +14,9 @@ FIELDS = {
 }  # fmt: skip
 
 
-def test_models_are_scored_on_a_recording_and_the_best_is_named(workbench: Workbench) -> None:
+def test_models_are_scored_on_a_recording_and_the_best_is_named(shared: Workbench) -> None:
     asked = ("models", "demo-real", "--target", "tinyproxy", "--kpi", "throughput")
-    done = workbench.run(*asked, "--methods", "short,lasso1", "--json")
+    done = shared.run(*asked, "--methods", "short,lasso1", "--json")
     scores = json.loads(done.stdout)
     assert {frozenset(score) for score in scores} == {frozenset(FIELDS)}
     assert {score["target"] for score in scores} == {"tinyproxy"}
@@ -40,35 +40,35 @@ def test_models_are_scored_on_a_recording_and_the_best_is_named(workbench: Workb
 
 
 def test_a_sessions_model_is_stored_once_and_its_influences_are_drawn(
-    workbench: Workbench,
+    shared: Workbench,
 ) -> None:
-    asyncio.run(write_session(workbench.root / "sessions" / f"{SESSION}.duckdb", first()))
+    asyncio.run(write_session(shared.root / "sessions" / f"{SESSION}.duckdb", first()))
     asked = ("models", SESSION, "--target", "haproxy", "--methods", "short")
-    text = workbench.run(*asked).stdout
+    text = shared.run(*asked).stdout
     assert "version 1, of 8 samples" in text
     bars = [line.split() for line in text.splitlines() if "#" in line]
     assert {bar[0] for bar in bars} == {"haproxy.vcpu", "rate_rps"}
     assert all(abs(len(bar[1]) * 5 - int(bar[2].strip("%"))) <= 3 for bar in bars)
     assert max(map(len, text.split("influence")[1].split("\n\n")[0].splitlines())) < 80
 
-    scores = workbench.json(*asked, "--json")
+    scores = shared.json(*asked, "--json")
     assert [s["version"] for s in scores if s["best"]] == [1]
     assert [s["version"] for s in scores if not s["best"]].count(None) == len(scores) - 1
-    view = workbench.json("show", SESSION, "--json")
+    view = shared.json("show", SESSION, "--json")
     (model,) = view["models"]
     assert model["method"] == next(s["method"] for s in scores if s["best"])
     assert [i["samples"] for i in view["influences"]] == [8]
     assert view["state"] == "finished"
 
 
-def test_what_cannot_be_scored_is_a_sentence(workbench: Workbench) -> None:
+def test_what_cannot_be_scored_is_a_sentence(shared: Workbench) -> None:
     for wrong, sentence in (
         (("--target", "hapoxy"), "has no target 'hapoxy'"),
         (("--kpi", "p96"), "no KPI"),
         (("--methods", "laso2"), "no model is called 'laso2'"),
     ):
-        failing = workbench.run("models", "demo-real", *wrong, expect=2)
+        failing = shared.run("models", "demo-real", *wrong, expect=2)
         assert sentence in failing.stderr
-    failing = workbench.run("models", "demo-real", "--kpi", "jitter", expect=None)
+    failing = shared.run("models", "demo-real", "--kpi", "jitter", expect=None)
     assert failing.returncode != 0
     assert "samples states jitter_ms" in failing.stderr

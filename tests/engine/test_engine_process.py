@@ -70,7 +70,7 @@ async def test_killed_at_any_moment_it_loses_nothing_and_measures_nothing_twice(
         whole = await stored_samples(client, "whole")
         length = len(await stored_events(client, "whole"))
 
-    for number in range(3):
+    for number in range(2):  # in mid-sample, then anywhere
         session = f"killed-{number}"
         async with engine_process(workbench, workspace) as (process, client):
             await client.ask(RunCampaign(SMALL, session=session, lab="sim", seed=7, pace=4 * SLOW))
