@@ -258,13 +258,14 @@ class WorkbenchApp(App[None]):
             for screen in SCREENS
         )
 
-    def _full(self) -> WorkbenchScreen | None:
+    @property
+    def full_screen(self) -> WorkbenchScreen | None:
         """The full screen that is shown, whatever dialog lies over it."""
         full = [screen for screen in self.screen_stack if isinstance(screen, WorkbenchScreen)]
         return full[-1] if full else None
 
     def _here(self) -> str:
-        screen = self._full()
+        screen = self.full_screen
         return screen.NAME if screen is not None else ""
 
     def _open(self, watch: Watch, screen: str) -> None:
@@ -313,7 +314,7 @@ class WorkbenchApp(App[None]):
     # ------------------------------------------------------------------------- actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        screen = self._full()
+        screen = self.full_screen
         conditions: dict[str, Callable[[], bool]] = {
             "go": lambda: self.can_go(str(parameters[0])),
             "undo": lambda: bool(self.undos),
@@ -395,7 +396,7 @@ class WorkbenchApp(App[None]):
             self._write_picture(picture.of_widget(plot, self._picture_title()), "plot")
 
     def _plot(self) -> ProfilePlot | None:
-        screen = self._full()
+        screen = self.full_screen
         plots = screen.query(ProfilePlot) if screen is not None else ()
         return next((plot for plot in plots if plot.display), None)
 

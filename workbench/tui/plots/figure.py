@@ -92,8 +92,6 @@ class Figure:
     """One KPI over `wl`, ready to draw."""
 
     x_range: tuple[float, float] | None = None
-    y_range: tuple[float, float] | None = None
-    """What the axis of y spans at least, such as what stands in the plots beside."""
     marks: tuple[Mark, ...] = ()
     fit: Fit | None = None
     asked: Asked | None = None
@@ -112,6 +110,8 @@ class Figure:
     """Names along the axis, in a row of their own."""
     series: tuple[str, ...] = ()
     """What marks are of, for the key: the first series, then the other."""
+    y_range: tuple[float, float] | None = None
+    """What the axis of y spans at least, such as what stands in the plots beside."""
 
     @property
     def curves(self) -> tuple[Fit, ...]:

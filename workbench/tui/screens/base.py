@@ -77,6 +77,14 @@ class WorkbenchScreen(Screen[None]):
         return self.is_mounted and any(isinstance(child, KeyLine) for child in self.children)
 
     @property
+    def in_sight(self) -> bool:
+        """Whether it is the full screen that is shown, whatever dialog lies over it.
+
+        Textual's `is_current` also holds for the screen below, however opaque the one on top is.
+        """
+        return self.workbench.full_screen is self
+
+    @property
     def unanswered(self) -> bool:
         """Whether it waits for something that the engine computes: no picture is taken then."""
         return False

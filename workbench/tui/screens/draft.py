@@ -104,7 +104,7 @@ class DraftScreen(WorkbenchScreen):
             self.draft.lost = plain(str(error))
         else:
             self.drafts = reply if isinstance(reply, DraftList) else None
-        if self.is_current:
+        if self.in_sight:
             self.draw()
 
     # ------------------------------------------------------------------------- drawing

@@ -106,7 +106,7 @@ class SessionScreen(WorkbenchScreen):
 
     def draw(self) -> None:
         """Bring every panel up to date; panels draw only what changed."""
-        if not self.ready or not self.is_current or self.too_small:
+        if not self.ready or not self.in_sight or self.too_small:
             return
         self._drawn = self.opened.changed
         with self.app.batch_update():

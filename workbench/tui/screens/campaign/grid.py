@@ -233,7 +233,7 @@ class GridScreen(DraftScreen):
 
     def _tell_costs(self, costs: Costs) -> None:
         self.costs = costs
-        if self.ready and self.is_current and self.draft.is_open:
+        if self.ready and self.in_sight and self.draft.is_open:
             self._draw_costs(self.draft)
 
     # ------------------------------------------------------------------------- writing

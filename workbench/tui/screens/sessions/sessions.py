@@ -107,13 +107,13 @@ class SessionsScreen(HasList):
 
     def _refresh_in_turn(self) -> None:
         pace = self.workbench.pace
-        if self.is_current and not pace.wait_s:
+        if self.in_sight and not pace.wait_s:
             pace.drawing()
             self.refresh_list()
 
     def refresh_list(self) -> None:
         """Ask the engine anew; without one, wait until the user says so."""
-        if self.is_current and not self._asking and not self.lost:
+        if self.in_sight and not self._asking and not self.lost:
             self._asking = True
             self.run_worker(self._ask())
 
@@ -130,7 +130,7 @@ class SessionsScreen(HasList):
             self.lost = text.plain(str(error))
         finally:
             self._asking = False
-        if self.is_current:
+        if self.in_sight:
             self.draw()
 
     def on_sessions_screen_elsewhere(self) -> None:
