@@ -18,6 +18,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from run import COMMAND, Sandbox
 from terminal import Terminal, cpu_s
@@ -83,8 +84,9 @@ def _measuring(sandbox: Sandbox) -> Iterator[None]:
         lock.free()
 
 
-def _status(sandbox: Sandbox) -> dict[str, object]:
-    return json.loads(sandbox.run("engine", "status", "--json"))
+def _status(sandbox: Sandbox) -> dict[str, Any]:
+    status: dict[str, Any] = json.loads(sandbox.run("engine", "status", "--json"))
+    return status
 
 
 def _engine(sandbox: Sandbox) -> int:
@@ -97,7 +99,7 @@ def _engine(sandbox: Sandbox) -> int:
             time.sleep(0.5)
             continue
         if status["running"] == "s":
-            return int(str(status["pid"]))
+            return int(status["pid"])
         time.sleep(0.5)
     raise SystemExit("the campaign never started")
 
