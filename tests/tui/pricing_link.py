@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from fake_link import FakeClient, opened, redrawn, until
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from workbench.descriptors import drafts
 from workbench.domain.drafts import DraftCommand, DraftQuery, Palette, StartDraft
 from workbench.domain.errors import DescriptorError, UsageError
 from workbench.domain.messages import (
@@ -26,6 +29,7 @@ from workbench.domain.messages import (
 from workbench.domain.sessions import Plan, PlannedConfiguration, SamplerCost
 from workbench.engine.drafts import Drafts
 from workbench.paths import Workspace
+from workbench.tui.screens.campaign import grid
 from workbench.tui.screens.campaign.grid import GridScreen
 
 SAMPLERS = ("bisection", "blocks", "heuristic", "pooled", "uniform")
@@ -48,6 +52,7 @@ class PricingClient(FakeClient):
         self.holds.set()
         self.plan_fails: UsageError | None = None
         self._drafts = Drafts(self.workspace)
+        self._checked = cache(drafts.checked)  # one plan is asked for once a sampler
 
     def plans(self) -> list[PlanCampaign]:
         return [request for request in self.asked if isinstance(request, PlanCampaign)]
@@ -67,11 +72,9 @@ class PricingClient(FakeClient):
 
     def _plan(self, request: PlanCampaign) -> Plan:
         """Six lab seconds a sample; a vCPU share over two cores does not fit the host."""
-        from workbench.descriptors import drafts
-
         name = request.campaign.partition(":")[2]
         text = drafts.text_of(drafts.path_of(name, self.workspace))
-        _, campaign, mistakes = drafts.checked(name, text, self.workspace)
+        _, campaign, mistakes = self._checked(name, text, self.workspace)
         if campaign is None:
             raise DescriptorError(mistakes)
         each = campaign.sampling.max_samples
@@ -110,20 +113,22 @@ async def campaigning(
     **arguments: Any,
 ) -> AsyncIterator[Pilot[Any]]:
     """The screen Campaign; with a draft of that template where one is named."""
-    async with opened(client, size, screen="live", **arguments) as pilot:
-        if template:
-            await client.ask(StartDraft("mine", template))
-            await pilot.app.draft.open("mine")
-        await pilot.press("3")
-        screen = pilot.app.screen
-        assert isinstance(screen, GridScreen)
-        if template:
-            await until(pilot, lambda: screen.form is not None and screen.form.made, "form")
-            for line in screen.query(Input):
-                line.cursor_blink = False  # snapshots would catch it in either state
-            await priced(pilot)
-        await redrawn(pilot)
-        yield pilot
+    # Every change is followed by a wait for its cost.
+    with patch.object(grid, "SETTLE_S", 0.01):
+        async with opened(client, size, screen="live", **arguments) as pilot:
+            if template:
+                await client.ask(StartDraft("mine", template))
+                await pilot.app.draft.open("mine")
+            await pilot.press("3")
+            screen = pilot.app.screen
+            assert isinstance(screen, GridScreen)
+            if template:
+                await until(pilot, lambda: screen.form is not None and screen.form.made, "form")
+                for line in screen.query(Input):
+                    line.cursor_blink = False  # snapshots would catch it in either state
+                await priced(pilot)
+            await redrawn(pilot)
+            yield pilot
 
 
 async def priced(pilot: Pilot[Any]) -> None:
