@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -35,6 +35,12 @@ class Deployment:
         for key, value in self.allocation.items():
             found.setdefault(key.rpartition(".")[0], {})[key] = value
         return found
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for deployments that are the same, whether or not single instances are counted."""
+        several = sorted((vnf, count) for vnf, count in self.replicas.items() if count > 1)
+        return (*sorted(self.allocation.items()), *several)
 
     def instances(self, vnf: str) -> int:
         return self.replicas.get(vnf, 1)
@@ -176,6 +182,7 @@ class Recommendation:
     model_version : of the chain's model; 0 are the stand-alone profiles.
     lab_iterations, lab_s : allocations tried on the lab after profiling, and the seconds.
     profiling_s : lab seconds of the profiles that it rests on.
+    after : id of the recommendation that the profiles alone gave, where the lab taught another.
     """
 
     id: str
@@ -198,6 +205,7 @@ class Recommendation:
     note: str = ""
     judged: int = 0
     probability_of: ProbabilityOf = "long_run"
+    after: str = ""
 
     @property
     def ways(self) -> tuple[ComparisonRow, ...]:
