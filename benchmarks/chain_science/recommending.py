@@ -2,17 +2,19 @@
 
 Profiles and canaries are the first pass of the grid `simulated-kept`. Allowed are all pairs of
 the functions' profiled allocations; ten canaries at the largest pair are proposed, and accepted
-where the proposal says that something is gained, before anything is asked. The KPI is p95, as in
-paper A.
+where the proposal says that something is gained, before anything is asked. Afterwards the lab is
+asked, as `recommend --verify` does. The KPI is p95, as in paper A.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from bench_truth.playing import bench_of, visit
 
 from chain_science.canaries import CANARIES
 from chain_science.grids import FIRST, Grid, options_of, simulated, split
@@ -21,19 +23,36 @@ from chain_science.stored import LAB, SLA, digest, kept
 from workbench.chains.proposal import propose
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import DataError, WorkbenchError
-from workbench.domain.parameters import Configuration, Sla
-from workbench.domain.recommendations import Deployment
+from workbench.domain.parameters import Configuration, OperatingPoint, Sla
+from workbench.domain.recommendations import Choice, Deployment
 from workbench.domain.retraining import Decision, ModelVersion
+from workbench.domain.samples import Sample
 from workbench.engine.answers.chain_models import Accepted, in_force, method_named, usual_method
+from workbench.engine.answers.proving import ITERATIONS
+from workbench.engine.answers.proving_steps import (
+    ATTEMPTS,
+    REPEATS,
+    overloaded,
+    tried_of,
+    typical,
+    worth_repeating,
+)
+from workbench.engine.learning.advice import first_s
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.truth import Truth
 from workbench.sla.costs import VcpuHours, allowed
+from workbench.sla.performance import Performance
 from workbench.sla.profiled import Profiled
+from workbench.sla.question import Question
 from workbench.sla.question import asked as question_of
 from workbench.sla.recommendation import Answer, recommend
 from workbench.sla.replicas import ChainPerformance
+from workbench.sla.taught import TaughtPerformance, Tried
+from workbench.sla.trying import around, holding, next_to_try
 
 GRID, KPI = "simulated-kept", "p95_ms"
+PROOF = ("engine/answers/proving_steps.py", "engine/learning/advice.py")
+"""What decides beside models, rules and the lab."""
 SLAS = 10
 """Of each chain and seed."""
 CONFIDENCE = 0.95
@@ -45,8 +64,20 @@ FACTORS = (1.02, 1.35)
 """The limit is the truth of one allocation, drawn at random, times a factor in between."""
 LEAST = 1.5
 """Times what the largest allocation does: below, limits would part allocations that are alike."""
+TRIAL_SEEDS = 10_000
+"""Trials of a world count their deployments' seeds from that times its own on."""
 LOADS = (0.08, 0.9)
 """Shares of the highest load between which the asked one lies, log-uniform."""
+
+
+@dataclass(frozen=True)
+class Recommended:
+    """An allocation, as `Asked.optimum`, what is expected of it, and its long run."""
+
+    chosen: tuple[int, ...]
+    true_kpi: float
+    expected_kpi: float
+    probability: float
 
 
 @dataclass(frozen=True)
@@ -55,10 +86,11 @@ class Asked:
 
     Attributes
     ----------
-    optimum, chosen : places of the allocation of each function among its own, smallest 0; `chosen`
-        is None where nothing was recommended.
-    optimal_kpi, true_kpi : the long run of the optimum and of what was recommended.
-    note : the answer's.
+    optimum : places of the allocation of each function among its own, smallest 0.
+    optimal_kpi : the long run of the optimum.
+    before, after : what is recommended by the models, and after so many `iterations` on the lab;
+        None where nothing is.
+    note : of the models' answer.
     """
 
     seed: int
@@ -68,27 +100,25 @@ class Asked:
     model_version: int
     optimum: tuple[int, ...]
     optimal_kpi: float
-    chosen: tuple[int, ...] | None = None
-    true_kpi: float | None = None
-    expected_kpi: float | None = None
-    probability: float | None = None
+    before: Recommended | None = None
+    after: Recommended | None = None
+    iterations: int = 0
     note: str = ""
 
-    @property
-    def missed(self) -> bool:
-        return self.true_kpi is not None and self.true_kpi > self.limit
+    def missed(self, what: Recommended | None) -> bool:
+        return what is not None and what.true_kpi > self.limit
 
-    @property
-    def steps(self) -> int | None:
+    def steps(self, what: Recommended | None) -> int | None:
         """By how many steps the function that is farthest off is off."""
-        if self.chosen is None:
+        if what is None:
             return None
-        return max(abs(a - b) for a, b in zip(self.chosen, self.optimum, strict=True))
+        return max(abs(a - b) for a, b in zip(what.chosen, self.optimum, strict=True))
 
 
 def asked(seed: int, slas: int = SLAS, grid: str = GRID) -> list[Asked]:
     """All SLAs of a seed, played once."""
-    key = f"{seed}-{slas}-{digest('recommending.py', 'predicting.py', 'grids.py', *SLA, *LAB)}"
+    code = digest("recommending.py", "predicting.py", "grids.py", *SLA, *LAB, *PROOF)
+    key = f"{seed}-{slas}-{code}"
     return kept(f"slas-{grid}", key, list[Asked], lambda: _asked(simulated(grid, seed), slas))
 
 
@@ -97,11 +127,12 @@ def _asked(grid: Grid, slas: int) -> list[Asked]:
     found: list[Asked] = []
     for plan in grid.chains:
         truths, adviser = Truths(grid, plan), Adviser.of(grid, plan)
+        lab = TrialLab(grid, plan, truths.workload)
         own: list[Asked] = []
         while len(own) < slas:
             question = _question(truths, plan, random)
             if question is not None:
-                own.append(_judged(truths, adviser, *question))
+                own.append(_judged(truths, adviser, lab, *question))
         found += own
     return found
 
@@ -111,7 +142,7 @@ class Adviser:
     """`recommend` as `engine.judging` asks it, of models that are made once."""
 
     plan: TargetPlan
-    performance: ChainPerformance
+    performance: Performance
     profiled: Profiled
     version: int
 
@@ -137,23 +168,80 @@ class Adviser:
         )
         return cls(plan, performance, profiled, model.version)
 
-    def answer(self, wl: float, limit: float, candidates: Sequence[Deployment]) -> Answer | str:
-        """What is recommended, or why the question is refused."""
-        try:
-            question = question_of(
-                (Sla(KPI, limit, "<=", wl),), self.profiled, (KPI,), confidence=CONFIDENCE
-            )
-            return recommend(
-                question, self.performance, candidates, self.profiled, VcpuHours(), runners_up=0
-            )
-        except WorkbenchError as error:
-            return str(error)
+    def question(self, wl: float, limit: float) -> Question:
+        """Raises `SlaError` where it is refused."""
+        sla = Sla(KPI, limit, "<=", wl)
+        return question_of((sla,), self.profiled, (KPI,), confidence=CONFIDENCE)
+
+    def answer(
+        self, question: Question, performance: Performance, candidates: Sequence[Deployment]
+    ) -> Answer:
+        return recommend(
+            question, performance, candidates, self.profiled, VcpuHours(), runners_up=0
+        )
+
+    def proven(
+        self, question: Question, every: Sequence[Deployment], first: Answer, lab: TrialLab
+    ) -> tuple[Choice | None, int]:
+        """What is recommended after the lab was asked, and how often, as `engine.proving` does."""
+        tried: list[Tried] = []
+        answer, cost = first, VcpuHours()
+        known = around(every, first, cost)
+        performance = TaughtPerformance(self.performance, question, known, tried)
+        for number in range(1, ITERATIONS + 1):
+            last = number == ITERATIONS
+            following = next_to_try(performance, known, cost, answer, tried, last=last)
+            if following is None:
+                break
+            seen = lab.tried(following, question)
+            if seen is None:
+                break
+            tried.append(seen)
+            performance = TaughtPerformance(self.performance, question, known, tried)
+            answer = self.answer(question, performance, every)
+        if own := holding(question, tried, cost):
+            confirmed = self.answer(question, performance, own)
+            answer = confirmed if confirmed.chosen is not None else answer
+        return answer.chosen, len(tried)
+
+
+class TrialLab:
+    """Measures deployments of a chain, each started anew, as `engine.trials` does."""
+
+    def __init__(self, grid: Grid, plan: TargetPlan, workload: Mapping[str, float | str]) -> None:
+        self._campaign, self._plan, self._workload = grid.campaign, plan, workload
+        self._options = SimulationOptions.parse(options_of(grid.name, grid.seed))
+        self._seed = TRIAL_SEEDS * (grid.seed + 1)
+
+    def tried(self, deployment: Deployment, question: Question) -> Tried | None:
+        self._seed += 1
+        return asyncio.run(self._tried(deployment, question))
+
+    async def _tried(self, deployment: Deployment, question: Question) -> Tried | None:
+        bench = bench_of(self._campaign, self._seed, self._options)
+        await bench.lab.open()
+        configuration = Configuration(dict(deployment.allocation), dict(self._workload))
+        target, deploying_s = self._plan.target, 0.0
+        samples: list[Sample] = []
+        for repetition in range(ATTEMPTS + REPEATS):
+            point = OperatingPoint(target.name, configuration, question.wl, repetition)
+            seconds = first_s(self._campaign, samples, point)
+            sample = await visit(bench, self._plan, point, seconds)
+            deploying_s = bench.lab_s - sample.lab_s if not repetition else deploying_s
+            if sample.valid:
+                samples.append(sample)
+                if not worth_repeating(samples, deploying_s):
+                    break
+            elif overloaded(sample, target) or repetition + 1 == ATTEMPTS:
+                break
+        await bench.lab.close()
+        told = typical(samples or [sample], question.limits)
+        return tried_of(deployment, target, told, question.limits)
 
 
 def _judged(
-    truths: Truths, adviser: Adviser, wl: float, limit: float, optimum: Deployment
+    truths: Truths, adviser: Adviser, lab: TrialLab, wl: float, limit: float, optimum: Deployment
 ) -> Asked:
-    answer = adviser.answer(wl, limit, truths.every)
     asked = Asked(
         truths.seed,
         adviser.plan.target.name,
@@ -162,18 +250,31 @@ def _judged(
         adviser.version,
         truths.places(optimum),
         truths.of(optimum, wl),
-        note=answer if isinstance(answer, str) else answer.note,
     )
-    choice = None if isinstance(answer, str) else answer.chosen
-    if choice is None:
-        return asked
-    chosen = Deployment(choice.allocation)
+
+    def recommended(choice: Choice) -> Recommended:
+        chosen = Deployment(choice.allocation)
+        return Recommended(
+            truths.places(chosen),
+            truths.of(chosen, wl),
+            choice.kpis[KPI].value,
+            choice.probability,
+        )
+
+    try:
+        question = adviser.question(wl, limit)
+        first = adviser.answer(question, adviser.performance, truths.every)
+    except WorkbenchError as error:
+        return replace(asked, note=str(error))
+    if first.chosen is None:
+        return replace(asked, note=first.note)
+    final, iterations = adviser.proven(question, truths.every, first, lab)
     return replace(
         asked,
-        chosen=truths.places(chosen),
-        true_kpi=truths.of(chosen, wl),
-        expected_kpi=choice.kpis[KPI].value,
-        probability=choice.probability,
+        before=recommended(first.chosen),
+        after=None if final is None else recommended(final),
+        iterations=iterations,
+        note=first.note,
     )
 
 

@@ -43,28 +43,31 @@ def _share(values: Sequence[float]) -> str:
 
 
 def recommendations(asked: Sequence[Asked]) -> str:
-    """What became of all SLAs, by chain and together."""
+    """What became of all SLAs, by chain and together, before and after the lab was asked."""
     rows = []
     groups = {c: [a for a in asked if a.chain == c] for c in dict.fromkeys(a.chain for a in asked)}
     for name, own in {**groups, "both": list(asked)}.items():
-        issued = [a for a in own if a.steps is not None]
-        near = sum((a.steps or 0) <= 1 for a in issued)
-        exact = sum(a.steps == 0 for a in issued)
-        missed = sum(a.missed for a in issued)
-        rows.append(
-            [
-                name,
-                str(len({a.seed for a in own})),
-                str(len(own)),
-                f"{len(issued)} ({_of(len(issued), len(own))})",
-                f"{exact} ({_of(exact, len(issued))})",
-                f"{near} ({_of(near, len(issued))})",
-                f"{missed} ({_of(missed, len(issued))})",
-            ]
-        )
+        for when in ("before", "after"):
+            found = [(a, getattr(a, when)) for a in own]
+            steps = [step for a, one in found if (step := a.steps(one)) is not None]
+            issued, missed = len(steps), sum(a.missed(one) for a, one in found)
+            near, exact = sum(s <= 1 for s in steps), sum(s == 0 for s in steps)
+            iterations = [a.iterations for a in own if a.before] if when == "after" else [0]
+            rows.append(
+                [
+                    f"{name}, {when}",
+                    str(len({a.seed for a in own})),
+                    str(len(own)),
+                    f"{issued} ({_of(issued, len(own))})",
+                    f"{exact} ({_of(exact, issued)})",
+                    f"{near} ({_of(near, issued)})",
+                    f"{missed} ({_of(missed, issued)})",
+                    f"{np.mean(iterations):.1f} ({max(iterations)})",
+                ]
+            )
     risk = f"missed at {1.0 - CONFIDENCE:.0%} stated risk"
     head = ["chain", "seeds", "SLAs that can be met", "answered", "the optimum", "within one step"]
-    return tables.table([*head, risk], rows)
+    return tables.table([*head, risk, "lab iterations (most)"], rows)
 
 
 def _of(count: int, all_of: int) -> str:

@@ -53,7 +53,8 @@ def recommend(
         bool, typer.Option("--on-lab", help="Run greedy scaling on the lab, not on the model.")
     ] = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Measure what is recommended on the session's lab.")
+        bool,
+        typer.Option("--verify", help="Try up to two allocations on the lab, and recommend by it."),
     ] = False,
     budget: Annotated[str | None, typer.Option(help="Most lab time of both: 5m, 90s.")] = None,
     oversubscribe: Annotated[
@@ -63,7 +64,7 @@ def recommend(
 ) -> None:
     """Recommend the cheapest allocation of a chain that holds SLAs; exit with 1 where none does.
 
-    With --verify it is measured, and what the lab does not confirm is an exit with 1, too.
+    With --verify the lab is asked before, and what it does not confirm is an exit with 1, too.
 
     Example: workbench recommend demo-1 --chain tinyproxy-haproxy --sla "p95<=50ms @ rate=300/s"
     """
@@ -103,7 +104,8 @@ def recommend(
         say(note)
     if json and reply.recommendation.note:
         say(reply.recommendation.note)
-    if not _holds(reply.recommendation):
+    unseen = verify and reply.recommendation.verified is None
+    if unseen or not _holds(reply.recommendation):
         raise typer.Exit(FINDING)
 
 
@@ -128,6 +130,7 @@ def _plain(found: Recommendation) -> dict[str, Any]:
         **(_judged(judged) if judged else {}),
         "runners_up": [_judged(one) for one in found.runners_up],
         "model_version": found.model_version,
+        "after": found.after or None,
         "lab_iterations": found.lab_iterations,
         "lab_s": found.lab_s,
     }
@@ -234,6 +237,8 @@ def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
         )
     else:
         yield f"Expected there: {'; '.join(_figure(kpi, judged) for kpi in judged.kpis)}."
+    if found.after:
+        yield f"The profiles alone recommend {found.after}; the lab taught this one."
     if found.verified is not None:
         yield _measured(found.verified)
     yield _margin(found, judged)

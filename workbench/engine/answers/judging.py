@@ -6,7 +6,7 @@ All of this runs there; what crosses over to it can be pickled.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING
 from workbench import plugins
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.errors import NothingAllowed, OutsideProfile, PluginError, WorkbenchError
-from workbench.domain.parameters import Configuration, Parameter, ParameterValue, Sla
+from workbench.domain.parameters import (
+    Combination,
+    Configuration,
+    Parameter,
+    ParameterValue,
+    Sla,
+)
 from workbench.domain.profiles import Curve
 from workbench.domain.recommendations import Choice, Deployment, GreedyRun, PriceTable, Trend
 from workbench.domain.samples import Sample
@@ -41,6 +47,7 @@ if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these
     from workbench.sla.question import Question
     from workbench.sla.recommendation import Answer
     from workbench.sla.replicas import Balancer
+    from workbench.sla.taught import TaughtPerformance, Tried
 
 LOADS = 60
 """Points of a curve."""
@@ -144,47 +151,35 @@ def question_of(order: Order) -> Question:
     return asked(order.slas, profiled(order), kpis, confidence=order.confidence)
 
 
-def judge(order: Order, question: Question, profiles: Profiles) -> Judged:
+def judge(
+    order: Order, question: Question, profiles: Profiles, tried: tuple[Tried, ...] = ()
+) -> Judged:
     """The cheapest allocation that holds, and greedy scaling beside it.
+
+    What was `tried` on the lab moves the forecasts, and is recommended before what was not.
 
     Raises
     ------
     SlaError, DataError
         If nothing is known of any allowed allocation, or profiles do not belong together.
     """
-    from workbench.sla.costs import allowed
     from workbench.sla.greedy import on_model
-    from workbench.sla.recommendation import recommend
-    from workbench.sla.replicas import replicated
 
-    known, cost = profiled(order), cost_in(order)
-    resources = resources_of(order, functions_of(order))
-    balancers = balancers_in(order)
-    foretold = _Foretold.of(order, question, profiles, balancers)
-    needed = {vnf: balancers[vnf] for vnf in foretold.too_slow(resources)}
-    # A target's stated pairs are the only ones allowed; of several functions none were stated.
-    one_target = not order.spoken_for or len(order.chain.vnfs) == 1
-    combine = order.plans[0].combine if one_target else "every"
-
-    def singles() -> Iterator[Deployment]:
-        return allowed(resources, cost, combine)
-
-    def several() -> Iterator[Deployment]:
-        return replicated(resources, needed, cost) if needed else iter(())
-
-    def judged(candidates: Iterable[Deployment], fallback: Iterable[Deployment] = ()) -> Answer:
-        return recommend(question, foretold.performance, candidates, known, cost, fallback=fallback)
-
-    answer = judged(singles(), several())
+    offer = Offer.of(order, question, profiles)
+    answer = offer.judged(offer.singles(), offer.several())
+    if tried:
+        offer, _, _ = offer.taught(answer, tried)
+        answer = offer.settled(tried)
+    foretold = offer.foretold
     choices = [choice for choice in (answer.chosen or answer.closest,) if choice is not None]
     for found in tuple(choices):
         single = all(count == 1 for count in found.replicas.values())
-        cheaper = _next_cheaper(found, singles() if single else several(), cost)
+        cheaper = _next_cheaper(found, offer.singles() if single else offer.several(), offer.cost)
         # Nothing is drawn of what nothing is known of.
         with suppress(OutsideProfile, NothingAllowed):
-            beside = judged(cheaper)
+            beside = offer.judged(cheaper)
             choices += [c for c in (beside.chosen or beside.closest,) if c is not None]
-    trends = tuple(Trend(choice, tuple(foretold.curves(choice, known))) for choice in choices)
+    trends = tuple(Trend(choice, tuple(foretold.curves(choice, offer.known))) for choice in choices)
     greedy, notes = None, [*foretold.warnings]
     version = max(foretold.versions.values())
     if version and order.spoken_for and any(max(c.replicas.values()) > 1 for c in choices[:1]):
@@ -203,6 +198,97 @@ def judge(order: Order, question: Question, profiles: Profiles) -> Judged:
         except WorkbenchError as error:
             notes.append(f"greedy scaling cannot be played: {error}")
     return Judged(answer, trends, greedy, version, tuple(notes))
+
+
+def next_trial(
+    order: Order, question: Question, profiles: Profiles, tried: tuple[Tried, ...], last: bool
+) -> Deployment | None:
+    """What another lab iteration is worth spending on; see `sla.trying.next_to_try`."""
+    from workbench.sla.trying import next_to_try
+
+    offer = Offer.of(order, question, profiles)
+    answer = offer.judged(offer.singles(), offer.several())
+    offer, performance, candidates = offer.taught(answer, tried)
+    if tried:
+        answer = offer.judged(offer.singles(), offer.several())
+    return next_to_try(performance, candidates, offer.cost, answer, tried, last=last)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The allowed deployments of a chain, and what is foretold of them.
+
+    Attributes
+    ----------
+    needed : functions that may be had more than once, with what balances their load.
+    combine : how allotments of single instances combine.
+    """
+
+    question: Question
+    foretold: _Foretold
+    known: Profiled
+    cost: Cost
+    resources: tuple[Parameter, ...]
+    needed: Mapping[str, Balancer]
+    combine: Combination
+
+    @classmethod
+    def of(cls, order: Order, question: Question, profiles: Profiles) -> Offer:
+        resources, balancers = resources_of(order, functions_of(order)), balancers_in(order)
+        foretold = _Foretold.of(order, question, profiles, balancers)
+        needed = {vnf: balancers[vnf] for vnf in foretold.too_slow(resources)}
+        # A target's stated pairs are the only ones allowed; of several functions none were stated.
+        one_target = not order.spoken_for or len(order.chain.vnfs) == 1
+        combine = order.plans[0].combine if one_target else "every"
+        return cls(question, foretold, profiled(order), cost_in(order), resources, needed, combine)
+
+    def singles(self) -> Iterator[Deployment]:
+        from workbench.sla.costs import allowed
+
+        return allowed(self.resources, self.cost, self.combine)
+
+    def several(self) -> Iterator[Deployment]:
+        from workbench.sla.replicas import replicated
+
+        return replicated(self.resources, self.needed, self.cost) if self.needed else iter(())
+
+    def judged(
+        self, candidates: Iterable[Deployment], fallback: Iterable[Deployment] = ()
+    ) -> Answer:
+        from workbench.sla.recommendation import recommend
+
+        return recommend(
+            self.question,
+            self.foretold.performance,
+            candidates,
+            self.known,
+            self.cost,
+            fallback=fallback,
+        )
+
+    def taught(
+        self, answer: Answer, tried: Sequence[Tried]
+    ) -> tuple[Offer, TaughtPerformance, tuple[Deployment, ...]]:
+        """The same with what was tried, and the deployments around the answer that it moves."""
+        from workbench.sla.recommendation import MOST_JUDGED
+        from workbench.sla.taught import TaughtPerformance
+        from workbench.sla.trying import around
+
+        every = (*islice(self.singles(), MOST_JUDGED), *islice(self.several(), MOST_JUDGED))
+        candidates = around(every, answer, self.cost)
+        moved = TaughtPerformance(self.foretold.performance, self.question, candidates, tried)
+        offer = replace(self, foretold=replace(self.foretold, performance=moved))
+        return offer, moved, candidates
+
+    def settled(self, tried: Sequence[Tried]) -> Answer:
+        """The cheapest that was tried and surely holds; where none does, of all."""
+        from workbench.sla.trying import holding
+
+        if own := holding(self.question, tried, self.cost):
+            answer = self.judged(own)
+            if answer.chosen is not None:
+                return answer
+        return self.judged(self.singles(), self.several())
 
 
 def scaling_of(order: Order, question: Question) -> GreedyScaling:

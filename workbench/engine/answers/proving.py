@@ -1,7 +1,7 @@
-"""A recommendation on the lab: what it names is measured, and greedy scaling runs beside it.
+"""A recommendation on the lab: allocations are tried, and greedy scaling runs beside it.
 
-Both are trials of the session. What is deployed, and what greedy scaling asks for next, the worker
-says (`engine.proving_steps`).
+Both are trials of the session. What is tried, how it is deployed, and what greedy scaling asks for
+next, the worker says (`judging.next_trial`, `proving_steps`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,18 @@ from typing import TYPE_CHECKING, Protocol
 from workbench.domain import questions
 from workbench.domain.errors import BudgetSpent, DataError, LabError, UsageError, WorkbenchError
 from workbench.domain.events import Fact, GreedyScaled, RecommendationVerified
-from workbench.domain.recommendations import Choice, GreedyRun, Recommendation, Verification
+from workbench.domain.recommendations import (
+    Choice,
+    Deployment,
+    GreedyRun,
+    Recommendation,
+    Verification,
+)
 from workbench.domain.samples import Sample, TrialPurpose
 from workbench.domain.topology import Target
 from workbench.engine.answers import retraining
-from workbench.engine.answers.judging import Order
+from workbench.engine.answers.judging import Order, next_trial
+from workbench.engine.answers.parts import Profiles
 from workbench.engine.answers.proving_steps import (
     ATTEMPTS,
     Stand,
@@ -26,7 +33,10 @@ from workbench.engine.answers.proving_steps import (
     evidence,
     overloaded,
     stand_of,
+    tried_of,
+    typical,
     verdict,
+    worth_repeating,
 )
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import Say, patiently
@@ -35,6 +45,7 @@ from workbench.engine.sessions.recording import recorded
 
 if TYPE_CHECKING:  # its imports take time, and the engine only hands these values on
     from workbench.sla.question import Question
+    from workbench.sla.taught import Tried
 
 
 class Lab(retraining.Lab, Protocol):
@@ -46,6 +57,19 @@ class Lab(retraining.Lab, Protocol):
 
 Trials = Callable[..., AbstractAsyncContextManager[Lab]]
 """Opens the lab of a session: `Queue.trials`."""
+
+
+ITERATIONS = 2
+"""Allocations that are tried at most before one is recommended."""
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """An allocation that was tried, and what that teaches; None: nothing."""
+
+    deployment: Deployment
+    verified: Verification
+    taught: Tried | None
 
 
 @dataclass(frozen=True)
@@ -61,34 +85,57 @@ class Proof:
     by: str
     say: Say
 
-    async def of(self, issued: Recommendation) -> list[str]:
-        """Measure, and store what was found; sentences on what was not.
+    async def iterations(
+        self, issued: Recommendation, profiles: Profiles
+    ) -> tuple[list[Iteration], list[str]]:
+        """Try what promises to save most, then what is sure by then; sentences on what failed.
 
         Raises
         ------
         WorkbenchError
-            If what is recommended cannot be deployed or measured.
+            If the first allocation cannot be deployed or measured.
         """
-        notes: list[str] = []
+        done: list[Iteration] = []
         budget_s = self.request.budget_s
-        if self.request.verify and issued.chosen is None:
-            notes.append("Nothing is recommended, so that nothing was verified")
-        elif self.request.verify and issued.chosen is not None:
+        while len(done) < ITERATIONS:
+            tried = tuple(one.taught for one in done if one.taught)
+            last = len(done) + 1 == ITERATIONS
+            following = await patiently(
+                self.pool, next_trial, self.order, self.question, profiles, tried, last
+            )
+            if following is None or any(one.deployment.key == following.key for one in done):
+                break
             try:
-                verified = await self._verified(issued.chosen, budget_s)
+                done.append(await self._tried(following, budget_s))
             except WorkbenchError as error:
-                error.what = f"{issued.id} is stored, and was not verified: {error.what}"
-                raise
-            await self._record(RecommendationVerified(issued.id, verified, self.by))
+                if not done:
+                    error.what = f"{issued.id} is stored, and was not verified: {error.what}"
+                    raise
+                return done, [f"No other allocation was tried: {error}"]
             if budget_s is not None:
-                budget_s = max(0.0, budget_s - verified.lab_s)
-        if self.request.on_lab:
-            greedy = await self._scaled(budget_s)
-            if greedy.steps:
-                await self._record(GreedyScaled(issued.id, greedy, self.by))
-            else:
-                notes.append(f"Greedy scaling was not run: {greedy.note}")
-        return notes
+                budget_s = max(0.0, budget_s - done[-1].verified.lab_s)
+        return done, []
+
+    async def verify(self, issued: Recommendation, choice: Choice) -> None:
+        """Measure what is recommended, and store the verdict. Raises as `iterations` does."""
+        try:
+            found = await self._tried(choice.deployment, self.request.budget_s)
+        except WorkbenchError as error:
+            error.what = f"{issued.id} is stored, and was not verified: {error.what}"
+            raise
+        await self.confirm(issued, found)
+
+    async def confirm(self, issued: Recommendation, found: Iteration) -> None:
+        """Store the verdict on what is recommended."""
+        await self._record(RecommendationVerified(issued.id, found.verified, self.by))
+
+    async def scale(self, issued: Recommendation, budget_s: float | None) -> list[str]:
+        """Run greedy scaling and store it beside a recommendation; sentences on what failed."""
+        greedy = await self._scaled(budget_s)
+        if not greedy.steps:
+            return [f"Greedy scaling was not run: {greedy.note}"]
+        await self._record(GreedyScaled(issued.id, greedy, self.by))
+        return []
 
     async def stored(self, id: str) -> Recommendation:
         """The recommendation with all that is known of it by now."""
@@ -97,12 +144,15 @@ class Proof:
         assert issued is not None
         return issued.recommendation
 
-    async def _verified(self, choice: Choice, budget_s: float | None) -> Verification:
-        stand = await patiently(self.pool, stand_of, self.order, self.question, choice.deployment)
-        self.say(f"{stand.plan.target.name}: measuring what is recommended")
+    async def _tried(self, deployment: Deployment, budget_s: float | None) -> Iteration:
+        limits = self.question.limits
+        stand = await patiently(self.pool, stand_of, self.order, self.question, deployment)
+        target = stand.plan.target
+        self.say(f"{target.name}: measuring {stand.configuration.key}")
         async with self._opened("verification", stand, budget_s, 1) as lab:
-            sample = await _measured(lab, stand)
-        return verdict(sample, self.question.limits, lab.lab_s)
+            sample = typical(await _repeated(lab, stand), limits)
+        taught = await patiently(self.pool, tried_of, deployment, target, sample, limits)
+        return Iteration(deployment, verdict(sample, limits, lab.lab_s), taught)
 
     async def _scaled(self, budget_s: float | None) -> GreedyRun:
         """Greedy scaling to its end, or as far as it came; other instances are deployed anew."""
@@ -146,13 +196,33 @@ class Proof:
         await recorded(self.library, self.request.session, lambda _: fact)
 
 
+async def _repeated(lab: Lab, stand: Stand) -> list[Sample]:
+    """Samples of one deployment that are valid, or one that is not; raises as `measure` does."""
+    attempts = await _attempts(lab, stand)
+    deploying_s = lab.lab_s - sum(sample.lab_s for sample in attempts)
+    samples = attempts[-1:]
+    while samples[0].valid and worth_repeating(samples, deploying_s):
+        try:
+            samples.append(await _measured(lab, stand))
+        except BudgetSpent:
+            break
+    return [sample for sample in samples if sample.valid] or samples
+
+
 async def _measured(lab: Lab, stand: Stand) -> Sample:
     """A sample that says something, or the last of several; raises as `measure` does."""
-    for _ in range(ATTEMPTS):
-        sample = await lab.measure(stand.plan.target.name, stand.configuration, stand.wl)
-        if sample.valid or overloaded(sample, stand.plan.target):
+    return (await _attempts(lab, stand))[-1]
+
+
+async def _attempts(lab: Lab, stand: Stand) -> list[Sample]:
+    """All that were taken until one says something."""
+    taken: list[Sample] = []
+    target = stand.plan.target
+    while len(taken) < ATTEMPTS:
+        taken.append(await lab.measure(target.name, stand.configuration, stand.wl))
+        if taken[-1].valid or overloaded(taken[-1], target):
             break
-    return sample
+    return taken
 
 
 def _telling(sample: Sample, target: Target) -> Sample:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.parameters import Configuration, Parameter, Sla
 from workbench.domain.recommendations import Deployment, GreedyRun, Verification
-from workbench.domain.samples import Reason, Sample
+from workbench.domain.samples import Estimate, Reason, Sample
 from workbench.domain.topology import Target
 from workbench.engine.answers.judging import (
     Order,
@@ -23,9 +24,14 @@ from workbench.engine.answers.judging import (
 if TYPE_CHECKING:  # its imports take time, and the engine only hands these values on
     from workbench.sla.greedy import Ladder
     from workbench.sla.question import Question
+    from workbench.sla.taught import Tried
 
 ATTEMPTS = 3
 """Samples of one deployment, of which the first that says something counts."""
+REPEATS = 5
+"""Samples at most of one deployment that is tried."""
+MEDIAN = 1.25
+"""A median is less sure than a mean by a quarter."""
 TOO_MUCH: frozenset[Reason] = frozenset({"errors", "timeout", "too_few", "unsteady"})
 """Why a sample is not valid where a deployment does not carry its load."""
 
@@ -103,6 +109,56 @@ def verdict(sample: Sample, limits: Sequence[Sla], lab_s: float) -> Verification
     told = [_held(sample, sla) for sla in limits]
     notes = dict.fromkeys(note for _, note in told if note)
     return Verification(sample.id, kpis, all(met for met, _ in told), lab_s, " ".join(notes))
+
+
+def worth_repeating(samples: Sequence[Sample], deploying_s: float) -> bool:
+    """Whether another sample of a deployment costs little, beside what deploying it has cost.
+
+    One window in twenty is an outlier, by a factor of two (METHOD.md 11): of several the median is
+    none. That needs an odd number of them.
+    """
+    even = len(samples) % 2 == 0
+    cheap = sum(sample.lab_s for sample in samples) < deploying_s
+    return even or (cheap and len(samples) < REPEATS)
+
+
+def typical(samples: Sequence[Sample], limits: Sequence[Sla]) -> Sample:
+    """The middle one of valid samples by the first limited KPI, with the medians of all of them."""
+    from workbench.models.scales import NORMAL_95, log_sd
+    from workbench.models.selection import stated
+
+    first = limits[0].kpi
+    told = [s for s in samples if all(stated(s, sla.kpi) is not None for sla in limits)]
+    if len(told) < len(samples) or len(samples) == 1:
+        # Bounds have no median, and what only bounds is the worst.
+        return next((s for s in samples if s not in told), samples[0])
+    middle = sorted(told, key=lambda s: s.kpis[first].value)[len(told) // 2]
+    pooled = {}
+    for kpi in dict.fromkeys(sla.kpi for sla in limits):
+        value = statistics.median(s.kpis[kpi].value for s in told)
+        sd = statistics.median(log_sd(kpi, s.kpis[kpi]) for s in told)
+        reach = math.exp(NORMAL_95 * MEDIAN * sd / math.sqrt(len(told)))
+        pooled[kpi] = Estimate(value, value / reach, value * reach)
+    return replace(middle, kpis={**middle.kpis, **pooled})
+
+
+def tried_of(
+    deployment: Deployment, target: Target, sample: Sample, limits: Sequence[Sla]
+) -> Tried | None:
+    """What a sample teaches of the limited KPIs; None where it says nothing."""
+    from workbench.models.selection import stated
+    from workbench.sla.taught import Tried
+
+    if overloaded(sample, target):
+        drowned = {sla.kpi: sla.limit for sla in limits if sla.direction == "<="}
+        kpis = {kpi: Estimate(limit, limit, limit) for kpi, limit in drowned.items()}
+        return Tried(deployment, kpis, frozenset(kpis)) if kpis else None
+    if not sample.valid:
+        return None
+    limited = dict.fromkeys(sla.kpi for sla in limits)
+    kpis = {kpi: sample.kpis[kpi] for kpi in limited if kpi in sample.kpis}
+    bounds = frozenset(kpi for kpi in kpis if stated(sample, kpi) is None)
+    return Tried(deployment, kpis, bounds) if kpis else None
 
 
 def overloaded(sample: Sample, target: Target) -> bool:

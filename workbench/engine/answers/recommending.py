@@ -24,13 +24,14 @@ from workbench.engine.answers.composing import subject_of
 from workbench.engine.answers.hosts import elsewhere
 from workbench.engine.answers.judging import Judged, Order, examine, judge, question_of
 from workbench.engine.answers.parts import (
+    Profiles,
     chain_of,
     profile_of,
     profiles_for,
     profiles_of,
     stand_alone,
 )
-from workbench.engine.answers.proving import Proof, Trials
+from workbench.engine.answers.proving import Iteration, Proof, Trials
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import Material, Say, material, patiently
 from workbench.engine.sessions.clock import now
@@ -95,9 +96,62 @@ async def recommend(
     notes = [*here, *profiles.unstored, *judged.notes, trouble]
     if issued.id and (request.verify or request.on_lab):
         proof = Proof(library, pool, trials, request, order, examined.question, by, say)
-        notes += await proof.of(issued)
+        budget_s = request.budget_s
+        if request.verify and issued.chosen is None:
+            notes.append("Nothing is recommended, so that nothing was verified")
+        elif request.verify:
+            done, troubles = await proof.iterations(issued, profiles)
+            notes += troubles
+            issued, told = await _after(proof, given, profiles, issued, done)
+            notes += told
+            if budget_s is not None:
+                budget_s = max(0.0, budget_s - sum(one.verified.lab_s for one in done))
+        if request.on_lab:
+            notes += await proof.scale(issued, budget_s)
         issued = await proof.stored(issued.id)
     return _reply(issued, notes)
+
+
+async def _after(
+    proof: Proof,
+    given: Material,
+    profiles: Profiles,
+    issued: Recommendation,
+    done: Sequence[Iteration],
+) -> tuple[Recommendation, Sequence[str]]:
+    """The recommendation that the lab leaves: the issued one, verified, or another one."""
+    assert issued.chosen is not None
+    if all(one.deployment.key == issued.chosen.deployment.key for one in done):
+        for one in done:
+            await proof.confirm(issued, one)
+        return issued, ()
+    tried = tuple(one.taught for one in done if one.taught)
+    order = replace(proof.order, greedy=False)
+    judged = await patiently(proof.pool, judge, order, proof.question, profiles, tried)
+    answer = judged.answer.recommendation(
+        "",
+        issued.session,
+        issued.chain,
+        model_version=judged.model_version,
+        at=now(),
+        profiling_s=issued.profiling_s,
+    )
+    chosen = answer.chosen and answer.chosen.deployment.key
+    answer = replace(
+        answer,
+        greedy=issued.greedy,
+        after=issued.id,
+        lab_iterations=len(done),
+        lab_s=sum(one.verified.lab_s for one in done),
+        verified=next((one.verified for one in done if one.deployment.key == chosen), None),
+    )
+    found, trouble = await _issued(proof.library, given, order, answer, judged, store=True)
+    notes = [
+        f"{issued.id} is what the profiles recommend; the lab was asked {len(done)} times",
+        "" if found.verified else "What is recommended by then was not tried itself",
+        trouble,
+    ]
+    return found, notes
 
 
 async def verify(
@@ -139,8 +193,8 @@ async def verify(
     order = await asyncio.to_thread(order_of, given, question, library.workspace)
     examined = await patiently(pool, question_of, order)
     proof = Proof(library, pool, trials, question, order, examined, by, say)
-    notes = await proof.of(found)
-    return _reply(await proof.stored(found.id), notes)
+    await proof.verify(found, found.chosen)
+    return _reply(await proof.stored(found.id), ())
 
 
 def _reply(issued: Recommendation, notes: Sequence[str]) -> questions.Recommended:
