@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,10 +82,18 @@ class CurveFit(OneLoad):
         costs = [self._alone(*one[:2]) for one in alone]
         choice = alone[int(np.argmin(costs))]
         if n >= 4:
-            split, cost = best_split(n, lambda splits: self._joined(splits)[2])
+            # What was found is kept: fitted alone, the pieces of a split may come out with other
+            # last digits, and then pieces that just met need not meet.
+            pairs: dict[int, _Pair] = {}
+
+            def cost_of(splits: Ints) -> Floats:
+                found = self._joined(splits)
+                pairs.update(zip(splits.tolist(), found, strict=True))
+                return np.array([pair.cost for pair in found])
+
+            split, cost = best_split(n, cost_of)
             if cost < min(costs):
-                at = np.array([split])
-                choice = (self._left(at)[0], self._right(at)[0], float(self._joined(at)[1][0]))
+                choice = (pairs[split].left, pairs[split].right, pairs[split].place)
         self._keep(*choice)
         return self
 
@@ -200,8 +208,8 @@ class CurveFit(OneLoad):
         errors = np.exp(points.log(kpi)) - points.kpi
         return np.asarray(np.sum(np.square(errors / points.kpi.max()), axis=-1))
 
-    def _joined(self, splits: Ints) -> tuple[Floats, Floats, Floats]:
-        """Of two pieces parted at each split: sse, log break-point and cost, each of shape (k,)."""
+    def _joined(self, splits: Ints) -> list[_Pair]:
+        """The two pieces that are parted at each split."""
         points = self.points_
         left, right = self._left(splits)[0], self._right(splits)[0]
         grid = np.linspace(np.log(points.r[0]), np.log(points.r[-1]), _GRID)
@@ -215,7 +223,10 @@ class CurveFit(OneLoad):
         best = np.argmin(sse, axis=1)
         rows = np.arange(len(splits))
         cost = penalised(sse[rows, best], points, 2.0 + self._counted(left))
-        return sse[rows, best], places[rows, best], cost
+        return [
+            _Pair(left[[row]], right[[row]], float(places[row, best[row]]), float(cost[row]))
+            for row in rows
+        ]
 
     def _steps(self, splits: Ints, left: Floats, right: Floats) -> Floats:
         """Middles of the gaps where the second piece lies above the first, else NaN: (k, 1)."""
@@ -244,6 +255,18 @@ class CurveFit(OneLoad):
         start = breakpoint_ if math.isfinite(breakpoint_) else 0.0
         self.coefficients_ = np.concatenate([[start], numbers])
         self.standard_errors_ = errors
+
+
+class _Pair(NamedTuple):
+    """Coefficients (1, 3) and (1, 2) of two pieces, the log break-point and what they cost.
+
+    The place is NaN and the cost infinite where nothing joins them.
+    """
+
+    left: Floats
+    right: Floats
+    place: float
+    cost: float
 
 
 def _meetings(grid: Floats, difference: Floats) -> Floats:
