@@ -12,7 +12,8 @@ from recommending_session import CHAIN, SESSION, campaign, write_session
 
 FIELDS = {
     "id", "sla", "confidence", "met", "allocation", "replicas", "usage", "cost", "probability",
-    "margin_wl", "runners_up", "extrapolated", "model_version", "lab_iterations", "lab_s",
+    "margin_wl", "runners_up", "extrapolated", "model_version",
+    "after", "lab_iterations", "lab_s",
 }  # fmt: skip
 SLA = "p95<=1000ms @ concurrent=80, filesize=10kB"
 MANY = "p95<=1000ms @ concurrent=300, filesize=10kB"
@@ -104,7 +105,8 @@ def test_what_is_recommended_is_verified_on_the_lab_beside_greedy_scaling(
     assert verified.keys() == {"sample_id", "kpis", "met", "lab_s", "note"}
     assert verified["met"]
     assert verified["kpis"]["mean_ms"]["value"] <= 100.0
-    assert (found["lab_iterations"], found["lab_s"]) == (1, verified["lab_s"])
+    assert found["lab_iterations"] == 1 + (found["lab_s"] > verified["lab_s"])
+    assert found["lab_s"] >= verified["lab_s"] > 0.0
     assert found["greedy"]["lab_iterations"] == found["greedy"]["iterations"]
     assert found["greedy"]["lab_s"] > 0.0
     text = workbench.run(*asked).stdout
