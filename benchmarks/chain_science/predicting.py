@@ -15,7 +15,7 @@ import numpy as np
 
 from chain_science.grids import FIRST, Grid
 from workbench.chains.alignment import Measured, measured
-from workbench.chains.base import RATES, family_of
+from workbench.chains.base import family_of
 from workbench.chains.composition import ChainForecaster
 from workbench.chains.parts import Part, part_of, parts_of
 from workbench.chains.rules import WeakestLink, default_rule
@@ -25,7 +25,7 @@ from workbench.domain.errors import WorkbenchError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
 from workbench.engine.answers.chain_models import factory_of, method_named, usual_method
-from workbench.engine.answers.parts import useful_kpis
+from workbench.engine.answers.parts import learned_for
 from workbench.engine.learning.refitting import fitted
 from workbench.engine.learning.scoring import FEW_SAMPLES, row_of, short_list, table_for
 from workbench.models.base import Floats
@@ -94,16 +94,12 @@ def _part(grid: Grid, plan: TargetPlan, kpi: str) -> Part:
 def _fitted_part(grid: Grid, plan: TargetPlan, kpi: str) -> Part:
     campaign, name = grid.campaign, plan.target.name
     own = grid.of(name, FIRST)
-    family = family_of(campaign.load.key)
-    rule = default_rule(kpi, family)
-    needed = tuple(dict.fromkeys((kpi, *rule.needs(kpi))))
-    besides = (*needed, *useful_kpis(campaign.load.key, needed))
+    (_, *by_themselves), besides = learned_for(kpi, campaign.load.key, functions=2)
     with one_thread():
         method = chosen(grid, plan, own, kpi)
-        profiles = []
-        for one in dict.fromkeys(besides):
-            by = chosen(grid, plan, own, one) if one in RATES and family != "closed" else method
-            profiles.append(fitted(table_for(campaign, name, own, one), by))
+        methods = dict.fromkeys((kpi, *besides), method)
+        methods |= {one: chosen(grid, plan, own, one) for one in by_themselves}
+        profiles = [fitted(table_for(campaign, name, own, one), by) for one, by in methods.items()]
     return part_of(plan.target, own, profiles)
 
 

@@ -198,20 +198,31 @@ def engine_stop() -> None:
 async def _stop() -> bool:
     """Whether there was an engine to stop; returns when it has closed its sessions and its lab."""
     import asyncio
+    import os
+    import signal
     import time
 
     from workbench.cli.context import current_workspace, live_client
     from workbench.domain.errors import EngineError
     from workbench.domain.messages import StopEngine
+    from workbench.engine.runs.host_lock import FileLock
 
-    client = await live_client()
-    if client is None:
-        return False
+    workspace = current_workspace()
     try:
-        await client.ask(StopEngine())
-    finally:
-        await client.close()
-    workspace, deadline = current_workspace(), time.monotonic() + STOP_TIMEOUT_S
+        client = await live_client()
+    except EngineError:  # it speaks another protocol: a signal ends it just as cleanly
+        holder = FileLock(workspace.engine_lock).holder()
+        if holder is None or not holder.pid:
+            raise
+        os.kill(holder.pid, signal.SIGTERM)
+    else:
+        if client is None:
+            return False
+        try:
+            await client.ask(StopEngine())
+        finally:
+            await client.close()
+    deadline = time.monotonic() + STOP_TIMEOUT_S
     while workspace.socket.exists():
         if time.monotonic() > deadline:
             raise EngineError(

@@ -1,8 +1,8 @@
 """Who may ask for what: by role, by the door that they came through, by who drives a campaign.
 
 Everything that comes in over the link passes here first, so that no screen has to be trusted.
-Role and door are said in the hello of a connection, once; for people who come over SSH or by a browser the server
-says it, and the screen gets the connection afterwards (`link.handing`).
+Role and door are said in the hello of a connection, once; for people who come over SSH or by a
+browser the server says it, and the screen gets the connection afterwards (`link.handing`).
 """
 
 from __future__ import annotations

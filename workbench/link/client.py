@@ -41,7 +41,7 @@ class Client(Protocol):
 
     @property
     def remote(self) -> bool:
-        """Whether we came through a server: then the engine takes no path, and no editor is here."""
+        """Whether we came through a server: the engine takes no path then, no editor is here."""
         ...
 
     @property

@@ -116,7 +116,7 @@ class SocketClient:
 
     @property
     def remote(self) -> bool:
-        """Whether we came through a server: then the engine takes no path, and no editor is here."""
+        """Whether we came through a server: the engine takes no path then, no editor is here."""
         return "door" in self.engine.details
 
     async def ask(self, request: Request) -> Reply:

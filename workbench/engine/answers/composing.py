@@ -24,11 +24,10 @@ from workbench.engine.answers.hosts import elsewhere
 from workbench.engine.answers.parts import (
     Profiles,
     chain_of,
-    kpis_of,
+    learned_for,
     parts_from,
     profiles_for,
     profiles_of,
-    useful_kpis,
 )
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import Material, Say, material, patiently
@@ -311,17 +310,13 @@ def terms_of(
     insisted: bool,
 ) -> Terms:
     """What a rule asks for, before any model is made. Raises `UsageError`, `PluginError`."""
-    from workbench.chains.base import RATES, family_of, visits_of
+    from workbench.chains.base import family_of, visits_of
     from workbench.chains.parts import must_be_of_one_host
 
     warnings = must_be_of_one_host(hosts, insisted)
     family, visits = family_of(load_model), visits_of(graph)
-    needed = kpis_of(kpi, load_model, rule_of(rule, kpi, family))
-    besides = dict.fromkeys((*needed, *useful_kpis(load_model, needed)))
-    carried = [name for name in besides if name in RATES and family != "closed" and len(visits) > 1]
-    chosen = dict.fromkeys((kpi, *carried))
-    left = tuple(name for name in besides if name not in chosen)
-    return Terms(tuple(chosen), left, visits, warnings)
+    chosen, besides = learned_for(kpi, load_model, len(visits), rule_of(rule, kpi, family))
+    return Terms(chosen, besides, visits, warnings)
 
 
 def rule_of(name: str, kpi: str, family: LoadFamily) -> ChainRule:

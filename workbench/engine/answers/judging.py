@@ -33,7 +33,7 @@ from workbench.engine.answers.chain_models import (
     in_force,
     of_several,
 )
-from workbench.engine.answers.parts import Parts, Profiles, kpis_of, parts_from, useful_kpis
+from workbench.engine.answers.parts import Parts, Profiles, learned_for, parts_from
 from workbench.engine.learning.refitting import load
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
@@ -92,11 +92,10 @@ class Order:
 
 @dataclass(frozen=True)
 class Examined:
-    """A question that can be answered, and the KPIs whose models that takes."""
+    """A question that can be answered, and the KPIs whose models are chosen by themselves."""
 
     question: Question
     kpis: tuple[str, ...]
-    besides: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -130,12 +129,13 @@ def examine(order: Order) -> Examined:
     options_of(resources_of(order, functions_of(order)), cost_in(order))
     limited = dict.fromkeys(sla.kpi for sla in question.limits)
     if not order.spoken_for:
-        return Examined(question, tuple(limited), ())
-    load_model = order.campaign.load.key
-    needed = dict.fromkeys(name for kpi in limited for name in kpis_of(kpi, load_model))
-    # Those that are limited come first: a target's first model lends the others its method.
-    needed = {**limited, **needed}
-    return Examined(question, tuple(needed), useful_kpis(load_model, tuple(needed)))
+        return Examined(question, tuple(limited))
+    chosen = dict.fromkeys(name for kpi in limited for name in _learned_for(order, kpi)[0])
+    return Examined(question, tuple(chosen))
+
+
+def _learned_for(order: Order, kpi: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return learned_for(kpi, order.campaign.load.key, len(order.chain.vnfs))
 
 
 def question_of(order: Order) -> Question:
@@ -397,7 +397,8 @@ class _Foretold:
     """By KPI, of the chain's model; 0 are the profiles of its functions."""
     of_several: Mapping[str, int]
     """By KPI, the version that speaks for several instances."""
-    parts: Mapping[str, Part]
+    parts: Mapping[str, Mapping[str, Part]]
+    """By KPI, of the chain's functions."""
     warnings: tuple[str, ...]
 
     @classmethod
@@ -414,14 +415,14 @@ class _Foretold:
         from workbench.chains.parts import parts_of
         from workbench.sla.replicas import ChainPerformance, spread
 
-        found = parts_from(profiles)
         campaign = order.campaign
+        kpis = tuple(dict.fromkeys(sla.kpi for sla in question.limits))
+        found = {kpi: parts_from(_learned(order, profiles, kpi)) for kpi in kpis}
 
         def composed(graph: Node, kpi: str) -> ChainForecaster:
             ceiling = campaign.kpi_max if kpi == campaign.kpi else math.inf
-            return ChainForecaster(graph, parts_of(graph, found.parts), kpi, kpi_max=ceiling)
+            return ChainForecaster(graph, parts_of(graph, found[kpi].parts), kpi, kpi_max=ceiling)
 
-        kpis = tuple(dict.fromkeys(sla.kpi for sla in question.limits))
         single = spread(order.chain.graph, {}, balancers)
         rules = {kpi: composed(single, kpi) for kpi in kpis}
         told = {kpi: in_force(rules[kpi], order.accepted.get(kpi)) for kpi in kpis}
@@ -440,11 +441,14 @@ class _Foretold:
             question.workload,
             forecaster,
             balancers,
-            _usage(found, told.values()),
+            _usage(found[kpis[0]], told.values()),
         )
         methods = {kpi: rule.rule.name for kpi, rule in rules.items()}
         methods |= {k: a.version.proposal.model.method for k, a in order.accepted.items()}
-        warnings = (*found.warnings, *(text for one in told.values() for text in one.warnings))
+        warnings = (
+            *(text for one in found.values() for text in one.warnings),
+            *(text for one in told.values() for text in one.warnings),
+        )
         return cls(
             order,
             question,
@@ -452,7 +456,7 @@ class _Foretold:
             methods,
             {kpi: one.version for kpi, one in told.items()},
             {kpi: one.version if carried[kpi] else 0 for kpi, one in told.items()},
-            parts_of(order.chain.graph, found.parts),
+            {kpi: parts_of(order.chain.graph, one.parts) for kpi, one in found.items()},
             warnings,
         )
 
@@ -493,25 +497,46 @@ class _Foretold:
         return tuple(slow or able)
 
     def _misses(self, vnf: str, resources: Mapping[str, ParameterValue], wl: float) -> bool:
-        part = self.parts[vnf]
         chain = Configuration(resources, self.question.workload)
-        point = (part.configuration(chain, vnf), wl)
-        return any(
-            not sla.holds(math.exp(part.forecasters[sla.kpi].forecast([point]).mean[0]))
-            for sla in self.question.limits
-        )
+
+        def misses(sla: Sla) -> bool:
+            part = self.parts[sla.kpi][vnf]
+            said = part.forecasters[sla.kpi].forecast([(part.configuration(chain, vnf), wl)])
+            return not sla.holds(math.exp(said.mean[0]))
+
+        return any(map(misses, self.question.limits))
+
+    def _reach(self) -> tuple[float, ...]:
+        """The chain's load up to which each of its functions was profiled."""
+        from workbench.chains.base import visits_of
+
+        visits = visits_of(self.order.chain.graph)
+        highest = {
+            vnf: max(s.point.wl for s in self.order.of(target) if s.valid)
+            for vnf, target in self.order.spoken_for.items()
+        }
+        return tuple(highest[vnf] / visits[vnf] for vnf in visits if vnf in highest)
 
     def curves(self, choice: Choice, known: Profiled) -> Iterator[Curve]:
         import numpy as np
 
         low, high = known.wl
-        loads = np.union1d(np.geomspace(low, high, LOADS), [self.question.wl])
+        known_to = max(min(self._reach() or (high,)), self.question.wl)
+        loads = np.geomspace(low, known_to, LOADS)
+        loads = np.union1d(loads, [self.question.wl])
         deployments = [choice.deployment] * len(loads)
         for kpi, method in self.method.items():
             said = self.performance.forecast(kpi, deployments, loads)
             bounds = (np.exp(bound).tolist() for bound in (said.mean, said.low, said.high))
             mean, lowest, highest = map(tuple, bounds)
             yield Curve(kpi, method, tuple(loads.tolist()), mean, lowest, highest)
+
+
+def _learned(order: Order, profiles: Profiles, kpi: str) -> Profiles:
+    """The profiles as a question about `kpi` alone finds them: the same models as elsewhere."""
+    chosen, besides = _learned_for(order, kpi)
+    models = tuple(stored for stored in profiles.models if stored.model.kpi in chosen)
+    return replace(profiles, models=models, besides=besides)
 
 
 def _usage(found: Parts, told: Iterable[InForce]) -> Callable[[Node], ExpectedUsage] | None:

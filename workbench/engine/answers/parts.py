@@ -272,7 +272,25 @@ def kpis_of(kpi: str, load_model: str, rule: ChainRule | None = None) -> tuple[s
     return chosen.needs(kpi)
 
 
-def useful_kpis(load_model: str, needed: Sequence[str]) -> tuple[str, ...]:
+def learned_for(
+    kpi: str, load_model: str, functions: int, rule: ChainRule | None = None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """KPIs of which every profile has a model, where a chain's `kpi` is composed.
+
+    The first are those whose models are chosen by themselves: `kpi`, and what a function carries
+    where that is what reaches the next. The others are fitted by the method of `kpi`. Raises as
+    `kpis_of`.
+    """
+    from workbench.chains.base import RATES, family_of
+
+    needed = kpis_of(kpi, load_model, rule)
+    everything = dict.fromkeys((*needed, *_useful_kpis(load_model, needed)))
+    handed_on = functions > 1 and family_of(load_model) != "closed"
+    chosen = dict.fromkeys((kpi, *(k for k in everything if k in RATES and handed_on)))
+    return tuple(chosen), tuple(k for k in everything if k not in chosen)
+
+
+def _useful_kpis(load_model: str, needed: Sequence[str]) -> tuple[str, ...]:
     """KPIs that make a prediction better where profiles state them.
 
     What a function carries says its CPU and what reaches the next; beside percentiles the mean

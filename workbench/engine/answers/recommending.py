@@ -76,7 +76,6 @@ async def recommend(
         given,
         tuple(plan.target for plan in order.plans),
         examined.kpis,
-        besides=examined.besides,
         store=store,
         say=say,
     )

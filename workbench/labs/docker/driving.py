@@ -78,6 +78,18 @@ async def send(
     seconds : for how long it sends.
     finishing_s : how long it may wait for answers after that.
     """
+    try:
+        return await _sent(watch, argv, seconds, finishing_s, on_usage)
+    except Ended as ended:  # maybe before this began
+        raise (await ended.component.death() or ended) from ended
+    except DataError:  # a counter went back: somebody was cut off, or started anew
+        await _all_alive(watch.components)
+        raise
+
+
+async def _sent(
+    watch: Watch, argv: Sequence[str], seconds: float, finishing_s: float, on_usage: OnUsage
+) -> tuple[float, Outcome]:
     source = next(c for c in watch.components if c.name == SOURCE)
     await watch.read()
     program = await source.begin(argv)
@@ -90,11 +102,6 @@ async def send(
         outcome = await _finished(finishing, stop_s + finishing_s + GRACE_S)
         done = True
         await _all_alive(watch.components)
-    except Ended as ended:
-        raise (await ended.component.death() or ended) from ended
-    except DataError:  # a counter went back: somebody was cut off, or started anew
-        await _all_alive(watch.components)
-        raise
     finally:
         if not done:
             await _halt(source, finishing)
