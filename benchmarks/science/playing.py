@@ -14,7 +14,6 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -302,6 +301,10 @@ class Goals(msgspec.Struct, frozen=True):
             or (model in self.own and not reached and len(self.own) == len(found))
         ]
 
+    def of(self, model: str) -> Goals:
+        """Those that the curve of one model goes by."""
+        return Goals(self.best, {m: error for m, error in self.own.items() if m == model})
+
     def cover(self, other: Goals) -> bool:
         """Whether what goes as far as these goes as far as the others."""
         return self.best <= other.best and all(
@@ -310,12 +313,21 @@ class Goals(msgspec.Struct, frozen=True):
 
 
 def curves(
-    judged: Judge, player: Player | None, seed: int, models: Sequence[str], goals: Goals, most: int
+    judged: Judge,
+    player: Player | None,
+    seed: int,
+    models: Sequence[str],
+    goals: Goals,
+    most: int,
+    known: Mapping[str, Curve],
 ) -> dict[str, Curve]:
-    """Errors of final models at rising budgets, until all goals are met."""
-    found = {model: Curve(seed, [], [], []) for model in models}
+    """Errors of final models at rising budgets, until all goals are met.
+
+    What is `known` of further models counts for the goals.
+    """
+    found = {**known, **{model: Curve(seed, [], [], []) for model in models}}
     for spent, points in stages(judged.problem, player, seed, most):
-        wanted = goals.wanted(found)
+        wanted = [model for model in goals.wanted(found) if model not in known]
         if not wanted:
             break
         table = judged.table(points, f"train-{seed}")
@@ -338,12 +350,12 @@ def world(name: str) -> str:
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """Curves of one seed and how far they go."""
+    """The curve of one seed and final model, and how far it goes."""
 
     seed: int
     goals: Goals
     most: int
-    curves: dict[str, Curve]
+    curve: Curve
 
 
 def curves_kept(
@@ -358,25 +370,29 @@ def curves_kept(
     """Curves, from the store where they were computed by the same code and as far."""
     code = digest(judging.sampler_module(sampler), judging.model_module(MODEL))
     plays = f"plays/{name}/{sampler}-{world(name)}-{code}"
-    key = f"curves/{name}/{sampler}-{world(name)}-{code}-{by(*models)}"
-    for known in store.lines(key, Kept):
-        if known.seed == seed and known.goals.cover(goals) and known.most >= most:
-            return known.curves
+    keys = {m: f"curves/{name}/{sampler}-{m}-{world(name)}-{code}-{by(m)}" for m in models}
+    known: dict[str, Curve] = {}
+    for model, key in keys.items():
+        for kept in store.lines(key, Kept):
+            if kept.seed == seed and kept.goals.cover(goals.of(model)) and kept.most >= most:
+                known[model] = kept.curve
+    left = [model for model in models if model not in known]
+    if not left:
+        return known
     played = [p for p in store.lines(plays, Play) if p.seed == seed]
     longest = max(played, key=lambda p: len(p.asks), default=None)
     player = None if sampler == UNIFORM else Player(problem(name), sampler, seed, longest)
-    found = curves(judge(name), player, seed, models, goals, most)
+    found = curves(judge(name), player, seed, left, goals, most, known)
     if player and (longest is None or player.play != longest):
         store.add(plays, player.play)
-    store.add(key, Kept(seed, goals, most, found))
-    return found
+    for model in left:
+        store.add(keys[model], Kept(seed, goals.of(model), most, found[model]))
+    return {model: found[model] for model in models}
 
 
-def by(*models: str) -> str:
-    """Digest of final models and of how they see samples."""
-    modules = [judging.model_module(model) for model in models]
-    named = blake2b(",".join(sorted(models)).encode(), digest_size=2).hexdigest()
-    return f"{named}{digest('workbench.models.table', 'science.judging', *modules)}"
+def by(model: str) -> str:
+    """Digest of a final model and of how it sees samples."""
+    return digest("workbench.models.table", "science.judging", judging.model_module(model))
 
 
 def reference_kept(store: Store, name: str, model: str) -> Score:
