@@ -78,6 +78,13 @@ def test_no_engine_is_a_lab_failure(workbench: Workbench) -> None:
     assert is_one_sentence(done.stderr)
 
 
+def test_nothing_to_attach_to_starts_nothing(workbench: Workbench) -> None:
+    done = workbench.run("attach", expect=3)
+    assert "no engine runs" in done.stderr
+    assert is_one_sentence(done.stderr)
+    assert "no engine runs" in workbench.run("engine", "status", expect=1).stderr
+
+
 def test_without_an_engine_the_simulated_lab_is_taken_and_named(
     workbench: Workbench, small_campaign: Path
 ) -> None:

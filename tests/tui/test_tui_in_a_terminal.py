@@ -73,9 +73,7 @@ def test_a_screen_may_go_and_come_without_the_run_noticing(
     first = Terminal(workbench, *run_arguments(small_campaign, pace="8"))
     first.until("RUNNING", "●")
     first.process.kill(signal.SIGKILL)
-    second = Terminal(workbench)
-    second.until("running")
-    second.press("\r")
+    second = Terminal(workbench, "attach", "s")
     second.until("RUNNING", "●")
     second.process.kill(signal.SIGHUP)  # the SSH client is gone
     second.ended()

@@ -143,6 +143,14 @@ async def live_client() -> Client | None:
         return None
 
 
+async def engine_answers() -> bool:
+    """Whether an engine of our protocol runs in this workspace."""
+    client = await live_client()
+    if client is not None:
+        await client.close()
+    return client is not None
+
+
 @asynccontextmanager
 async def client_of(
     own: Callable[[], AbstractAsyncContextManager[Engine]],

@@ -45,6 +45,7 @@ def register(app: typer.Typer) -> None:
     app.command("export")(export)
     app.command("import")(import_bundle)
     app.command("replay")(replay)
+    app.command("attach")(attach)
     app.command("logs")(logs)
 
 
@@ -311,6 +312,26 @@ def replay(
     from workbench.cli.screen import open_screen
 
     open_screen(session=session_name(name), replay_speed=speed)
+
+
+def attach(
+    name: Annotated[str | None, typer.Argument(help="A session to open.")] = None,
+) -> None:
+    """Open the screens of the engine that runs in this workspace; none is started.
+
+    Example: workbench --workspace lab attach demo-1
+    """
+    from workbench.cli.context import current_workspace, engine_answers, execute, session_name
+    from workbench.cli.screen import open_screen
+    from workbench.domain.errors import EngineError
+
+    if not execute(engine_answers()):
+        raise EngineError(
+            "no engine runs in it",
+            where=f"workspace {current_workspace().root}",
+            remedy="`workbench` starts one, and `workbench run CAMPAIGN --headless` a campaign",
+        )
+    open_screen(session=session_name(name) if name else None)
 
 
 def logs(
