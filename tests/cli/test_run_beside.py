@@ -120,7 +120,7 @@ def test_an_engine_of_another_protocol_can_be_stopped(workbench: Workbench) -> N
 def test_a_run_whose_terminal_is_lost_tears_down(
     workbench: Workbench, small_campaign: Path, number: signal.Signals
 ) -> None:
-    run = workbench.start(*a_run(small_campaign, "s", "--pace", "5"))
+    run = workbench.start(*a_run(small_campaign, "s", "--pace", "1"))
     assert run.stdout is not None
     while "deployed" not in run.stdout.readline():
         pass

@@ -11,7 +11,7 @@ from chain_science import report
 from chain_science.canaries import Error, middle
 from chain_science.grids import Grid, recorded, split
 from chain_science.predicting import OURS, PAPER, PREDICTION, SIMPLE
-from chain_science.recommending import Asked
+from chain_science.recommending import Asked, Recommended
 from chain_science.stored import kept
 
 CHAIN, KPI = "tinyproxy-haproxy", "mean_ms"
@@ -66,23 +66,39 @@ def test_what_cannot_be_said_is_infinitely_wrong() -> None:
     assert math.isinf(middle(np.array([0.1, math.nan, math.nan])))
 
 
-def asked(chosen: tuple[int, ...] | None, true_kpi: float | None = None) -> Asked:
-    return Asked(0, CHAIN, 50.0, 100.0, 1, (2, 1), 90.0, chosen, true_kpi)
+def asked(
+    chosen: tuple[int, ...] | None, true_kpi: float = 90.0, then: tuple[int, ...] | None = None
+) -> Asked:
+    """An SLA of at most 100, by the models alone and - where `then` is said - by the lab."""
+    before = Recommended(chosen, true_kpi, 80.0, 0.97) if chosen else None
+    after = Recommended(then, 90.0, 85.0, 0.99) if then else before
+    return Asked(0, CHAIN, 50.0, 100.0, 1, (2, 1), 90.0, before, after, 2 if then else 1)
 
 
-def test_a_recommendation_is_as_far_off_as_the_function_that_is_farthest() -> None:
-    assert asked((2, 1), 90.0).steps == 0
-    assert asked((3, 0), 80.0).steps == 1
-    assert asked((0, 1), 120.0).steps == 2
-    assert asked((0, 1), 120.0).missed
-    assert asked(None).steps is None
-    assert not asked(None).missed
+@pytest.mark.parametrize(
+    ("chosen", "true_kpi", "steps", "missed"),
+    [
+        ((2, 1), 90.0, 0, False),
+        ((3, 0), 80.0, 1, False),
+        ((0, 1), 120.0, 2, True),
+        (None, 0.0, None, False),
+    ],
+)
+def test_a_recommendation_is_as_far_off_as_the_function_that_is_farthest(
+    chosen: tuple[int, ...] | None, true_kpi: float, steps: int | None, missed: bool
+) -> None:
+    one = asked(chosen, true_kpi)
+    assert one.steps(one.before) == steps
+    assert one.missed(one.before) == missed
 
 
 def test_the_table_counts_answers_of_all_and_misses_of_answers() -> None:
-    text = report.recommendations([asked((2, 1), 90.0), asked((0, 1), 120.0), asked(None)])
-    last = text.splitlines()[-1]
-    assert last.startswith("| both | 1 | 3 | 2 (67%) | 1 (50%) | 1 (50%) | 1 (50%)")
+    text = report.recommendations([asked((2, 1)), asked((0, 1), 120.0, (1, 1)), asked(None)])
+    before, after = text.splitlines()[-2:]
+    told = "| both, before | 1 | 3 | 2 (67%) | 1 (50%) | 1 (50%) | 1 (50%) | 0.0 (0)"
+    assert before.startswith(told)
+    told = "| both, after | 1 | 3 | 2 (67%) | 1 (50%) | 2 (100%) | 0 (0%) | 1.5 (2)"
+    assert after.startswith(told)
 
 
 def test_errors_are_shown_by_median_over_seeds() -> None:
@@ -96,9 +112,9 @@ def test_what_was_made_before_is_not_made_again(tmp_path: Path) -> None:
 
     def make() -> list[Asked]:
         made.append(1)
-        return [asked((2, 1), 90.0)]
+        return [asked((2, 1))]
 
     first = kept("slas", "0-a", list[Asked], make, tmp_path)
-    assert kept("slas", "0-a", list[Asked], make, tmp_path) == first == [asked((2, 1), 90.0)]
+    assert kept("slas", "0-a", list[Asked], make, tmp_path) == first == [asked((2, 1))]
     kept("slas", "0-b", list[Asked], make, tmp_path)
     assert len(made) == 2

@@ -156,7 +156,7 @@ def test_a_newcomer_tours_and_reads_a_recording_by_keys_alone(workbench: Workben
     screen.press("\r")
     screen.until("FINISHED", "breakpoints")
     screen.press("9", "k")
-    screen.until("events · level all", "→")
+    screen.until("events and logs · level all", "→")
     screen.press("t")  # the next theme, which is remembered
     screen.until("Theme light")
     screen.press("q")

@@ -65,7 +65,8 @@ class Rows(Widget):
             for text, look in row
         ]
         strip, width = Strip(segments), self.size.width
-        if strip.cell_length > width > 0:  # a figure that is cut must not read as a whole one
+        beyond = strip.crop(width).text if strip.cell_length > width > 0 else ""
+        if beyond.strip():  # a figure that is cut must not read as a whole one
             cut = Segment("…", segments[-1].style)
             strip = Strip([*strip.crop(0, width - 1), cut])
         return strip.adjust_cell_length(width, plain)
