@@ -48,7 +48,7 @@ from workbench.sla.question import asked as question_of
 from workbench.sla.recommendation import Answer, recommend
 from workbench.sla.replicas import ChainPerformance
 from workbench.sla.taught import TaughtPerformance, Tried
-from workbench.sla.trying import around, holding, next_to_try
+from workbench.sla.trying import around, confirmed, next_to_try
 
 GRID, KPI = "simulated-kept", "p95_ms"
 PROOF = ("engine/answers/proving_steps.py", "engine/learning/advice.py")
@@ -199,9 +199,13 @@ class Adviser:
             tried.append(seen)
             performance = TaughtPerformance(self.performance, question, known, tried)
             answer = self.answer(question, performance, every)
-        if own := holding(question, tried, cost):
-            confirmed = self.answer(question, performance, own)
-            answer = confirmed if confirmed.chosen is not None else answer
+
+        def judged(until: Sequence[Tried], own: Sequence[Deployment]) -> Answer:
+            then = TaughtPerformance(self.performance, question, known, until)
+            return self.answer(question, then, own)
+
+        if (found := confirmed(question, tried, cost, judged)) is not None:
+            _, answer = found
         return answer.chosen, len(tried)
 
 

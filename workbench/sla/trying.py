@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -80,3 +80,26 @@ def holding(question: Question, tried: Sequence[Tried], cost: Cost) -> tuple[Dep
         )
     ]
     return tuple(sorted(held, key=lambda one: cost_of(one, cost)))
+
+
+def confirmed(
+    question: Question,
+    tried: Sequence[Tried],
+    cost: Cost,
+    judged: Callable[[Sequence[Tried], Sequence[Deployment]], Answer],
+) -> tuple[int, Answer] | None:
+    """The cheapest that was tried and surely holds, and by how many of the trials it does.
+
+    Where a later trial, which failed, has made all that held before doubtful, it is what was sure
+    before that: its own samples held.
+
+    Parameters
+    ----------
+    judged : the answer among deployments, by what was tried until then.
+    """
+    for count in range(len(tried), 0, -1):
+        if own := holding(question, tried[:count], cost):
+            answer = judged(tried[:count], own)
+            if answer.chosen is not None:
+                return count, answer
+    return None

@@ -167,9 +167,9 @@ def judge(
 
     offer = Offer.of(order, question, profiles)
     answer = offer.judged(offer.singles(), offer.several())
+    doubted = False
     if tried:
-        offer, _, _ = offer.taught(answer, tried)
-        answer = offer.settled(tried)
+        offer, answer, doubted = offer.settled(answer, tried)
     foretold = offer.foretold
     choices = [choice for choice in (answer.chosen or answer.closest,) if choice is not None]
     for found in tuple(choices):
@@ -181,6 +181,10 @@ def judge(
             choices += [c for c in (beside.chosen or beside.closest,) if c is not None]
     trends = tuple(Trend(choice, tuple(foretold.curves(choice, offer.known))) for choice in choices)
     greedy, notes = None, [*foretold.warnings]
+    if doubted:
+        notes.append(
+            "Its own samples held; what was tried later makes it less sure than that"
+        )
     version = max(foretold.versions.values())
     if version and order.spoken_for and any(max(c.replicas.values()) > 1 for c in choices[:1]):
         version = max(foretold.of_several.values())
@@ -280,15 +284,21 @@ class Offer:
         offer = replace(self, foretold=replace(self.foretold, performance=moved))
         return offer, moved, candidates
 
-    def settled(self, tried: Sequence[Tried]) -> Answer:
-        """The cheapest that was tried and surely holds; where none does, of all."""
-        from workbench.sla.trying import holding
+    def settled(self, answer: Answer, tried: Sequence[Tried]) -> tuple[Offer, Answer, bool]:
+        """The cheapest that was tried and surely holds; where none does, of all.
 
-        if own := holding(self.question, tried, self.cost):
-            answer = self.judged(own)
-            if answer.chosen is not None:
-                return answer
-        return self.judged(self.singles(), self.several())
+        With the forecasts that it rests on, and whether what was tried later makes it doubtful.
+        """
+        from workbench.sla.trying import confirmed
+
+        def judged(until: Sequence[Tried], own: Sequence[Deployment]) -> Answer:
+            return self.taught(answer, until)[0].judged(own)
+
+        if (found := confirmed(self.question, tried, self.cost, judged)) is not None:
+            count, sure = found
+            return self.taught(answer, tried[:count])[0], sure, count < len(tried)
+        offer = self.taught(answer, tried)[0]
+        return offer, offer.judged(offer.singles(), offer.several()), False
 
 
 def scaling_of(order: Order, question: Question) -> GreedyScaling:
