@@ -182,9 +182,7 @@ def judge(
     trends = tuple(Trend(choice, tuple(foretold.curves(choice, offer.known))) for choice in choices)
     greedy, notes = None, [*foretold.warnings]
     if doubted:
-        notes.append(
-            "Its own samples held; what was tried later makes it less sure than that"
-        )
+        notes.append("Its own samples held; what was tried later makes it less sure than that")
     version = max(foretold.versions.values())
     if version and order.spoken_for and any(max(c.replicas.values()) > 1 for c in choices[:1]):
         version = max(foretold.of_several.values())
