@@ -89,7 +89,8 @@ async def pour(rate: float, samples: int) -> None:
             if loop.time() - begin > told:
                 told += 1
                 print(published / (loop.time() - begin), flush=True)
-            await asyncio.sleep(TURN_S)
+            # The next turn, not a turn's length from now: what storing took is no pause.
+            await asyncio.sleep(TURN_S - (loop.time() - begin) % TURN_S)
         await engine.library.release(channel)
 
 

@@ -111,7 +111,7 @@ async def make(path: Path, samples: int) -> None:
 def _repeat(path: Path, chosen: Campaign, first: int, rounds: int) -> None:
     database = Database(path, read_only=False)
     with database.reading() as cursor:
-        rows = Rows(reading.configurations(cursor), ())
+        rows = Rows(reading.configurations(cursor), frozenset())
         seq, at, number = first, EPOCH, 0
         for fact in one_round(chosen):
             if isinstance(fact, SampleTaken):

@@ -33,6 +33,7 @@ IDLE_S = 8.0
 """Of each screen."""
 SETTLING_S = 5.0
 """After the first frame, so that a start is not taken for a rate."""
+HOME = b"\x1b[H"
 LONGEST_S = 60.0
 
 
@@ -174,6 +175,8 @@ def _measure(relay: Relay, key: Path, server: int, environment: dict[str, str]) 
     try:
         screen.press(SCREENS[0].key.encode())
         screen.until(b"running")
+        screen.press(HOME)  # what changed last stands first
+        screen.read(1.0)
         screen.press(b"\r")
         screen.until("●".encode())
         figures["live"] = _rate(relay, screen)

@@ -1,96 +1,99 @@
-"""Plays, scores, prints and publishes: `python -m chain_science [--quick] [--publish]`."""
+"""Plays, scores, prints and publishes: `python -m chain_science [--parts ...] [--publish]`.
+
+What is played of a seed is stored, so that an interrupted run goes on where it was.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import chain
+from typing import TypeVar
 
-from chain_science import capacities, case_study, figures, grids, recommending, report
-from chain_science.canaries import Error, errors_of
-from chain_science.grids import Grid
-from chain_science.stored import LAB, MODELS, digest, kept
+from chain_science import canaries, capacities, case_study, figures, figuring, recommending, report
+from chain_science.recordings import BUNDLES
+from chain_science.worlds import SIMULATED
+
+T = TypeVar("T")
 
 PARTS = ("capacities", "canaries", "recommendations", "case-study", "figures")
-KPIS = ("mean_ms", "p95_ms")
-SIMULATED = ("simulated-closed", "simulated-kept")
 FIGURE_SEEDS = 3
 """Figures are for the eye; the targets are judged on all seeds."""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="chain_science", description=__doc__)
-    parser.add_argument("--parts", default=",".join(PARTS))
-    parser.add_argument("--grids", default=",".join((grids.RECORDED, *SIMULATED)))
-    parser.add_argument("--seeds", type=int, default=20)
+    every = argparse.ArgumentDefaultsHelpFormatter
+    parser = argparse.ArgumentParser("chain_science", description=__doc__, formatter_class=every)
+    parser.add_argument("--parts", default=",".join(PARTS), help="what is played")
+    parser.add_argument("--grids", default=",".join((*BUNDLES, *SIMULATED)), help="on which")
+    parser.add_argument("--seeds", type=int, default=20, help="how many worlds")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--workers", type=int, default=1, help="processes that play seeds")
     parser.add_argument("--quick", action="store_true", help="one seed; writes nothing")
     parser.add_argument("--publish", action="store_true", help="write docs/chain-science.md")
     given = parser.parse_args()
-    seeds = range(1 if given.quick else given.seeds)
-    names = given.grids.split(",")
+    seeds = range(given.first, given.first + (1 if given.quick else given.seeds))
+    names, parts = given.grids.split(","), given.parts.split(",")
 
-    def section(name: str, work: Callable[[], str]) -> None:
-        begin = time.perf_counter()
-        text = work()
-        print(f"\n### {name}\n\n{text}\n({time.perf_counter() - begin:.0f} s)", flush=True)
+    def played(work: Callable[..., T], jobs: Sequence[tuple[object, ...]]) -> list[T]:
+        return spread(work, jobs, given.workers)
+
+    def section(name: str, text: str) -> None:
+        print(f"\n### {name}\n\n{text}\n", flush=True)
         if given.publish and not given.quick:
             report.publish(name, text)
 
-    parts = given.parts.split(",")
-    if "capacities" in parts:
-        every = (grid for name in names for grid in _grids(name, seeds))
-        found = (one for grid in every for one in capacities.saturations(grid))
-        section("capacities", lambda: capacities.report(list(found)))
-    if "canaries" in parts:
-        section("canaries", lambda: report.canaries(_errors(names, seeds)))
+    for lab, known in {"real": BUNDLES, "simulated": SIMULATED}.items():
+        grids = [(name, seed) for name in names if name in known for seed in of(name, seeds)]
+        if grids and "capacities" in parts:
+            saturations = chain.from_iterable(played(capacities.saturations, grids))
+            section(f"capacities-{lab}", report.capacities(list(saturations)))
+        if grids and "canaries" in parts:
+            errors = chain.from_iterable(played(canaries.errors, grids))
+            section(f"canaries-{lab}", report.canaries(list(errors)))
     if "recommendations" in parts:
-        section("recommendations", lambda: report.recommendations(_asked(seeds)))
+        asked = chain.from_iterable(played(recommending.asked, [(seed,) for seed in seeds]))
+        section("recommendations", report.recommendations(list(asked)))
     if "case-study" in parts:
-        section("case-study", lambda: case_study.report(seeds[: case_study.SEEDS]))
+        few = seeds[: case_study.SEEDS]
+        answers = chain.from_iterable(played(case_study.answers, [(seed,) for seed in few]))
+        section("case-study", report.case_study(list(answers)))
     if "figures" in parts:
         for name in names:
-            section(f"figures-{name}", lambda n=name: _figures(n, seeds[:FIGURE_SEEDS]))
+            few = of(name, seeds)[:FIGURE_SEEDS]
+            found = played(figuring.figured, [(name, seed) for seed in few])
+            section(f"figures-{name}", figures.report(found, name))
 
 
-def _grids(name: str, seeds: Sequence[int]) -> list[Grid]:
-    """Of the real lab there is one."""
-    if name == grids.RECORDED:
-        return [grids.recorded()]
-    return [grids.simulated(name, seed) for seed in seeds]
+def of(name: str, seeds: range) -> range:
+    """Of a recording there is one."""
+    return range(1) if name in BUNDLES else seeds
 
 
-def _errors(names: Sequence[str], seeds: Sequence[int]) -> list[Error]:
-    code = digest("canaries.py", "predicting.py", "grids.py", *LAB, *MODELS)
-    found: list[Error] = []
-    for name in names:
-        for seed in seeds if name != grids.RECORDED else [0]:
+def spread(work: Callable[..., T], jobs: Sequence[tuple[object, ...]], workers: int) -> list[T]:
+    """All jobs, one after the other or several at once, each in a process of its own."""
+    if workers == 1:
+        return [_timed(work, job) for job in jobs]
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(partial(_timed, work), jobs))
 
-            def work(name: str = name, seed: int = seed) -> list[Error]:
-                (grid,) = _grids(name, [seed])
-                return errors_of(grid, KPIS)
 
-            found += kept(f"errors-{name}", f"{seed}-{code}", list[Error], work)
+def _timed(work: Callable[..., T], job: tuple[object, ...]) -> T:
+    """Says what it took, so that one seed tells how long all of them will."""
+    begin, cpu = time.perf_counter(), _cpu_s()
+    found = work(*job)
+    took = f"{_cpu_s() - cpu:.1f} s of CPU in {time.perf_counter() - begin:.1f} s"
+    print(f"{work.__module__} {job}: {took}", flush=True)
     return found
 
 
-def _asked(seeds: Sequence[int]) -> list[recommending.Asked]:
-    return [one for seed in seeds for one in recommending.asked(seed)]
-
-
-def _figures(name: str, seeds: Sequence[int]) -> str:
-    own = _grids(name, seeds)
-    found = [figures.compared(grid) for grid in own]
-    return "\n\n".join(
-        [
-            f"Table 3, RMSE of p95 in ms, five folds, {len(own)} seeds:",
-            figures.table_3(own),
-            "Table 4:",
-            figures.table_4(found),
-            figures.figure_8(found, name),
-            figures.figure_12(found, name),
-            figures.figure_13_14(own, name),
-        ]
-    )
+def _cpu_s() -> float:
+    """Of this process and of those that it waited for."""
+    return sum(os.times()[:4])
 
 
 if __name__ == "__main__":

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from chain_science.grids import Grid, Split, split
+from chain_science.grids import CANARIES, Grid, Split, split
 from chain_science.predicting import OURS, SIMPLE, Known, known, sayers
+from chain_science.recordings import grid_of
+from chain_science.stored import LAB, MODELS, digest, kept
 
-CANARIES = 10
+KPIS = ("mean_ms", "p95_ms")
+CODE = ("canaries.py", "predicting.py", "grids.py", "recordings.py", "worlds.py", *LAB, *MODELS)
+"""What decides an error."""
 LEAST_ERROR, NOISES = 0.10, 1.5
 """At most the larger of 10 % and 1.5 times the repeat noise is allowed."""
 WORTH, HALVED = 2.0, 0.5
@@ -51,12 +55,18 @@ class Error:
         return self.errors[OURS] <= HALVED * self.simple
 
 
-def errors_of(grid: Grid, kpis: Sequence[str], canaries: int = CANARIES) -> list[Error]:
-    """Every chain of a grid and every KPI."""
+def errors(name: str, seed: int) -> list[Error]:
+    """Every chain of a grid and every KPI, played once."""
+    key = f"errors-{name}", f"{seed}-{digest(*CODE)}"
+    return kept(*key, list[Error], lambda: _errors(grid_of(name, seed)))
+
+
+def _errors(grid: Grid) -> list[Error]:
+    """Of what was measured twice: else nobody knows the noise that errors are held against."""
     found = []
-    for plan in grid.chains:
-        for kpi in kpis:
-            parted = split(grid, plan.target.name, kpi, canaries)
+    for plan in grid.chains if grid.twice else ():
+        for kpi in KPIS:
+            parted = split(grid, plan.target.name, kpi, CANARIES)
             if parted.upper:
                 found.append(error_of(known(grid, plan, kpi), parted))
     return found

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from science import tables
 
-from chain_science.canaries import CANARIES
-from chain_science.grids import FIRST, SECOND, Grid, configurations, split
+from chain_science.grids import FIRST, Grid, configurations, split
+from chain_science.recordings import grid_of
 from workbench.chains.alignment import measured
 from workbench.chains.capacity import CpuScale, scales_of
 from workbench.chains.demand import CpuAlone, carried
@@ -38,14 +37,19 @@ class Saturation:
     by_cpu: tuple[float, ...]
 
 
-def saturations(grid: Grid) -> Iterator[Saturation]:
+def saturations(name: str, seed: int) -> list[Saturation]:
+    """Of every chain of a grid."""
+    return list(_saturations(grid_of(name, seed)))
+
+
+def _saturations(grid: Grid) -> Iterator[Saturation]:
     for plan in grid.chains:
         parts = {v.name: _part(grid, v.template) for v in plan.target.vnfs}
-        canary = split(grid, plan.target.name, KPI, CANARIES).canary
+        canary = split(grid, plan.target.name, KPI).canary
         seen = measured(plan.target.name, canary, kpi=KPI, kpi_max=math.inf, primary=plan.primary)
         scales = scales_of(plan.target.graph, parts, seen)
         alone, by_cpu = [], []
-        whole = grid.of(plan.target.name, SECOND)
+        whole = grid.of(plan.target.name, grid.judging)
         for configuration in configurations([(s.point.configuration, 0.0) for s in whole]):
             true = _carried([s for s in whole if s.point.configuration == configuration])
             said = {n: _alone(grid, p, n, configuration) for n, p in parts.items()}
@@ -95,31 +99,3 @@ def _carried(samples: Sequence[Sample]) -> float | None:
     most = float(np.median([carried(s) for s in last]))
     offered = last[0].load_model.startswith("open")
     return None if offered and most > SATURATED * last[0].point.wl else most
-
-
-def report(found: Sequence[Saturation]) -> str:
-    rows = []
-    for key in dict.fromkeys((s.grid, s.chain) for s in found):
-        own = [s for s in found if (s.grid, s.chain) == key]
-        names = list(dict.fromkeys(name for s in own for name in s.scales))
-        ratios = "; ".join(f"{name} {_ratios([s.scales[name] for s in own])}" for name in names)
-        errors = ([abs(e) for s in own for e in which(s)] for which in (_alone_of, _by_cpu_of))
-        cells = [f"{np.median(each):.1%}" if each else "-" for each in errors]
-        rows.append([*key, str(len(own)), ratios, str(sum(len(s.alone) for s in own)), *cells])
-    head = ["grid", "chain", "seeds", "CPU per request, chain over alone", "saturated pairs"]
-    return tables.table([*head, "error of the profiles", "error by CPU"], rows)
-
-
-def _alone_of(one: Saturation) -> tuple[float, ...]:
-    return one.alone
-
-
-def _by_cpu_of(one: Saturation) -> tuple[float, ...]:
-    return one.by_cpu
-
-
-def _ratios(scales: Sequence[CpuScale]) -> str:
-    """Of one seed with its interval, of several from the least to the largest."""
-    factors = sorted(scale.factor for scale in scales)
-    low, high = scales[0].interval if len(scales) == 1 else (factors[0], factors[-1])
-    return f"{float(np.median(factors)):.2f} ({low:.2f} to {high:.2f})"

@@ -8,18 +8,15 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from science import tables
 
 import workbench
 from chain_science.stored import LAB, ROOT, SLA, digest, kept
 
 SEEDS = 3
-CAMPAIGN = ROOT / "templates" / "campaigns" / "case-study.yaml"
+CAMPAIGN = "templates/campaigns/case-study.yaml"
 LAB_OPTIONS = "sim:host_cores=16"
 LIMIT = "p95<=5000ms @ concurrent={}, filesize=1MB"
 LOADS = (400, 300, 200)
@@ -42,57 +39,16 @@ class Answer:
     greedy_s: float
 
 
-def report(seeds: Sequence[int]) -> str:
-    """A row for each SLA, then what all three cost with profiling."""
-    code = f"{digest('case_study.py', *SLA, *LAB)}-{digest_of_campaign()}"
-    found = [
-        answer
-        for seed in seeds
-        for answer in kept("case-study", f"{seed}-{code}", list[Answer], lambda s=seed: _played(s))
-    ]
-    rows = [
-        [
-            str(a.seed),
-            str(a.load),
-            f"{a.allocation}{'' if a.met else ' (missed)'}",
-            str(a.iterations),
-            f"{a.lab_s:.0f}",
-            a.greedy,
-            str(a.greedy_iterations),
-            f"{a.greedy_s:.0f}",
-        ]
-        for a in found
-    ]
-    head = ["seed", "clients", "profiled", "lab iterations", "lab s"]
-    text = tables.table([*head, "greedy", "lab iterations", "lab s"], rows)
-    sums = []
-    for seed in seeds:
-        own = [a for a in found if a.seed == seed]
-        profiling = own[0].profiling_s
-        ours, greedy = sum(a.lab_s for a in own), sum(a.greedy_s for a in own)
-        sums.append(
-            [
-                str(seed),
-                f"{profiling:.0f}",
-                f"{ours:.0f}",
-                f"{profiling + ours:.0f}",
-                f"{greedy:.0f}",
-            ]
-        )
-    head = ["seed", "profiling, s", "three answers, s", "together, s", "greedy, three SLAs, s"]
-    return f"{text}\n\n{tables.table(head, sums)}"
-
-
-def digest_of_campaign() -> str:
-    from hashlib import blake2b
-
-    return blake2b(CAMPAIGN.read_bytes(), digest_size=4).hexdigest()
+def answers(seed: int) -> list[Answer]:
+    """All three SLAs, played once."""
+    code = digest("case_study.py", CAMPAIGN, *SLA, *LAB)
+    return kept("case-study", f"{seed}-{code}", list[Answer], lambda: _played(seed))
 
 
 def _played(seed: int) -> list[Answer]:
     with tempfile.TemporaryDirectory() as folder:
         session = ("--lab", LAB_OPTIONS, "--seed", str(seed), "--session", "case", "--headless")
-        _command(folder, "run", str(CAMPAIGN), *session)
+        _command(folder, "run", str(ROOT / CAMPAIGN), *session)
         profiling_s = float(json.loads(_command(folder, "show", "case", "--json"))["lab_s"])
         return [_asked(folder, seed, load, profiling_s) for load in LOADS]
 

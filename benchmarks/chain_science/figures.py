@@ -1,292 +1,158 @@
-"""Paper A's tables 3 and 4 and figures 8, 12, 13 and 14, of our grids.
-
-Every function returns Markdown; plots are written below docs/images/chain-science/.
-"""
+"""Paper A's tables 3 and 4 and figures 8, 12, 13 and 14, of our grids, as Markdown and plots."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 from science import svg, tables
 
-from chain_science.canaries import middle
-from chain_science.grids import FIRST, Grid, split
-from chain_science.predicting import (
-    OURS,
-    PREDICTION,
+from chain_science.figuring import (
+    BASELINE,
+    CANARY,
+    METHODS,
+    PREDICTED,
+    RANDOM,
+    STEPS,
     WEAKEST,
-    Known,
-    corrected,
-    known,
+    Figured,
 )
 from chain_science.stored import ROOT
-from workbench.chains.alignment import Measured
-from workbench.chains.comparison import Baseline, compare_chain
-from workbench.chains.trend import trained
-from workbench.domain.errors import WorkbenchError
-from workbench.domain.parameters import Configuration
-from workbench.domain.retraining import ChainComparison, ConfigurationScore
-from workbench.engine.answers.chain_models import factory_of
-from workbench.engine.learning.scoring import row_of, table_for
-from workbench.models.base import Floats
-from workbench.models.crossvalidation import Row
-from workbench.models.estimator import one_thread
-from workbench.models.forecast import Forecaster, Points
+from workbench.domain.retraining import ChainComparison
 
 IMAGES = ROOT / "docs" / "images" / "chain-science"
-KPI = "p95_ms"
-"""Paper A's."""
-TABLE_3 = ("interpolation", "gaussian-process-a", "lasso3", "elastic-net3", "multi-lasso")
-"""Paper A's methods but the neural network, which takes most of the time and is the worst there."""
-OWN = ("pooled", "catalogue")
-TRAINED = {
-    "interpolation": "interpolation",
-    "paper A's Lasso": "lasso2",
-    "paper A's GP": "gaussian-process-a",
-}
-"""Of figures 13 and 14, each trained on one configuration's samples over the load (7.2)."""
-STEPS = (2, 3, 4, 6, 8, 10)
-BASELINE = "interpolation"
-AB_FLOOR = 0.05
 
 
-Compared = Mapping[tuple[str, str], ChainComparison]
-"""By chain and by who predicted."""
+def report(found: Sequence[Figured], name: str) -> str:
+    """All of a grid, whose seeds these are."""
+    count = f"{len(found)} seeds" if len(found) > 1 else "one seed"
+    parts = [
+        f"Table 3, RMSE of p95 in ms, five folds, {count}:",
+        table_3(found),
+        "Table 4:",
+        table_4(found),
+        figure_8(found, name),
+        figure_12(found, name),
+    ]
+    courses = (figure(found, name, number, way) for number, way in ((13, RANDOM), (14, CANARY)))
+    return "\n\n".join([*parts, *(course for course in courses if course)])
 
 
-def table_3(grids: Sequence[Grid]) -> str:
-    """RMSE in ms of models trained on a target's own samples, five folds; mean over seeds.
-
-    The average is of those targets that all methods have scores of; below the table stands why a
-    method has none.
-    """
-    names = [plan.target.name for plan in grids[0].campaign.targets]
-    names = [n for n in names if grids[0].of(n, FIRST)]
-    methods = (*TABLE_3, *OWN)
+def table_3(found: Sequence[Figured]) -> str:
+    """Mean over seeds. The average is of those targets that all methods have scores of; below the
+    table stands why a method has none."""
+    every = [row for one in found for row in one.rows]
     rows, whole, troubles = [], [], []
-    for name in names:
-        scored = {m: [_scored(grid, name, m) for grid in grids] for m in methods}
-        failed = {m: next((r.trouble for r in own if r.trouble), "") for m, own in scored.items()}
-        rmse = {
-            m: float(np.mean([r.scores.rmse for r in own if r.scores])) if not failed[m] else None
-            for m, own in scored.items()
-        }
-        rows.append([name, *("failed" if r is None else tables.number(r) for r in rmse.values())])
-        troubles += [f"- {name}, {m}: {why}" for m, why in failed.items() if why]
-        if not any(failed.values()):
-            whole.append([r for r in rmse.values() if r is not None])
+    for target in dict.fromkeys(row.target for row in every):
+        cells: list[float | None] = []
+        for method in METHODS:
+            own = [r for r in every if (r.target, r.method) == (target, method)]
+            trouble = next((r.trouble for r in own if r.trouble), "")
+            rmse = [r.scores.rmse for r in own if r.scores]
+            cells.append(None if trouble else float(np.mean(rmse)))
+            troubles += [f"- {target}, {method}: {trouble}"] * bool(trouble)
+        rows.append([target, *("failed" if c is None else tables.number(c) for c in cells)])
+        known = [c for c in cells if c is not None]
+        whole += [known] * (len(known) == len(METHODS))
     if whole:
         average = map(tables.number, np.mean(whole, axis=0).tolist())
         rows.append([f"average of {len(whole)}", *average])
-    text = tables.table(["target", *methods], rows)
+    text = tables.table(["target", *METHODS], rows)
     return "\n\n".join([text, *(["\n".join(troubles)] if troubles else [])])
 
 
-def _scored(grid: Grid, target: str, method: str) -> Row:
-    table = table_for(grid.campaign, target, grid.of(target, FIRST), KPI)
-    return row_of(table, method, "point", None)
-
-
-def compared(grid: Grid) -> Compared:
-    """By chain and rule: the first pass of a grid against what its functions predict."""
-    found = {}
-    for plan in grid.chains:
-        given = known(grid, plan, KPI)
-        own = grid.of(plan.target.name, FIRST)
-        seen = given.seen(split(grid, plan.target.name, KPI, 10).canary)
-        for name, forecaster in (
-            (WEAKEST, given.weakest),
-            (PREDICTION, given.prediction),
-            (OURS, corrected(given, seen)),
-        ):
-            found[plan.target.name, name] = compare_chain(
-                plan.target.name,
-                own,
-                forecaster,
-                rule=name,
-                kpi_max=given.kpi_max,
-                primary=plan.primary,
-                ab_floor=AB_FLOOR,
-                baseline=Baseline(BASELINE, factory_of(BASELINE)) if name == WEAKEST else None,
-            )
-    return found
-
-
-def table_4(found: Sequence[Compared]) -> str:
+def table_4(found: Sequence[Figured]) -> str:
     """RMSE in ms: the chain's own model, and predictions of it; mean over seeds."""
     rows = []
-    for chain in dict.fromkeys(chain for chain, _ in found[0]):
-        each = {name: [one[chain, name] for one in found] for name in (WEAKEST, PREDICTION, OURS)}
-        baseline = np.mean([one.baseline_rmse or math.nan for one in each[WEAKEST]])
-        rows.append(
-            [
-                chain,
-                tables.number(float(baseline)),
-                *(tables.number(float(np.mean([c.rmse for c in own]))) for own in each.values()),
-                *(tables.number(float(np.mean([c.mape for c in own]))) for own in each.values()),
-            ]
-        )
-    head = [f"{w}, {what}" for what in ("RMSE", "MAPE") for w in (WEAKEST, PREDICTION, OURS)]
+    for chain in _chains(found):
+        each = [_of(found, who, chain) for who in PREDICTED]
+        direct = float(np.mean([one.baseline_rmse or math.nan for one in each[0]]))
+        rmse = [float(np.mean([one.rmse for one in own])) for own in each]
+        mape = [float(np.mean([one.mape for one in own])) for own in each]
+        rows.append([chain, *map(tables.number, (direct, *rmse, *mape))])
+    head = [f"{who}, {what}" for what in ("RMSE", "MAPE") for who in PREDICTED]
     return tables.table(["chain", f"{BASELINE} on the chain, RMSE", *head], rows)
 
 
-def figure_8(found: Sequence[Compared], name: str) -> str:
+def figure_8(found: Sequence[Figured], name: str) -> str:
     """MAPE of each configuration, sorted by that of the weakest link; the median over seeds."""
-    series, row = [], 0
-    lines: dict[str, list[float]] = {BASELINE: [], WEAKEST: [], PREDICTION: [], OURS: []}
-    for chain in dict.fromkeys(chain for chain, _ in found[0]):
-        order = [c.configuration for c in found[0][chain, WEAKEST].configurations]
-        for configuration in order:
-            for who in (WEAKEST, PREDICTION, OURS):
-                own = _of(found, chain, who, configuration)
-                lines[who].append(float(np.median([c.mape for c in own])))
+    lines: dict[str, list[float]] = {who: [] for who in (BASELINE, *PREDICTED)}
+    for chain in _chains(found):
+        for first in _of(found, WEAKEST, chain)[0].configurations:
+            for who in PREDICTED:
+                own = [
+                    score
+                    for one in _of(found, who, chain)
+                    for score in one.configurations
+                    if score.configuration == first.configuration
+                ]
+                lines[who].append(float(np.median([score.mape for score in own])))
                 if who == WEAKEST:
-                    direct = [c.baseline_mape or math.nan for c in own]
+                    direct = [score.baseline_mape or math.nan for score in own]
                     lines[BASELINE].append(float(np.median(direct)))
-            row += 1
-    series = [svg.Series(who, range(1, row + 1), values) for who, values in lines.items()]
+    numbers = range(1, len(lines[WEAKEST]) + 1)
     plot = svg.lines(
         f"{name}: error by configuration",
         "configuration",
         "MAPE of p95 (1 is 100 %)",
-        series,
+        [svg.Series(who, numbers, values) for who, values in lines.items()],
         log_x=False,
     )
-    head = ["", "lowest", "median", "highest"]
     text = [
         [who, *(tables.number(float(q)) for q in np.nanquantile(values, (0.0, 0.5, 1.0)))]
         for who, values in lines.items()
     ]
-    return f"{save(f'fig8-{name}', plot)}\n\n{tables.table(head, text)}"
+    table = tables.table(["", "lowest", "median", "highest"], text)
+    return f"{save(f'fig8-{name}', plot)}\n\n{table}"
 
 
-def _of(
-    found: Sequence[Compared], chain: str, who: str, c: Configuration
-) -> list[ConfigurationScore]:
-    return [s for one in found for s in one[chain, who].configurations if s.configuration == c]
-
-
-def figure_12(found: Sequence[Compared], name: str) -> str:
+def figure_12(found: Sequence[Figured], name: str) -> str:
     """Median |log error| by decade of the KPI; the median over seeds and chains."""
-    decades = sorted({b.low for one in found for c in one.values() for b in c.buckets})
-    rows, series = [], []
-    by: dict[str, list[float]] = {}
-    for who in (WEAKEST, PREDICTION, OURS):
-        by[who] = []
-        for low in decades:
-            own = [
-                b.log_error
-                for one in found
-                for (_, rule), c in one.items()
-                if rule == who
-                for b in c.buckets
-                if b.low == low
-            ]
-            by[who].append(float(np.median(own)))
-        middle_of = [low * math.sqrt(10.0) for low in decades]
-        series.append(svg.Series(who, middle_of, by[who]))
-    for k, low in enumerate(decades):
-        count = sum(
-            b.samples
-            for one in found
-            for (_, rule), c in one.items()
-            if rule == WEAKEST
-            for b in c.buckets
-            if b.low == low
-        )
-        rows.append(
-            [f"{low:g} to {10 * low:g}", str(count), *(tables.number(v[k]) for v in by.values())]
-        )
+    by = {who: [(b.low, b) for one in _of(found, who) for b in one.buckets] for who in PREDICTED}
+    decades = sorted({low for low, _ in by[WEAKEST]})
+    errors = {
+        who: [float(np.median([b.log_error for low, b in own if low == d])) for d in decades]
+        for who, own in by.items()
+    }
+    centres = [low * math.sqrt(10.0) for low in decades]
+    series = [svg.Series(who, centres, values) for who, values in errors.items()]
     plot = svg.lines(f"{name}: error by response time", "p95, ms", "median |log error|", series)
-    text = tables.table(["p95, ms", "samples", *by], rows)
+    rows = [
+        [
+            f"{decade:g} to {10 * decade:g}",
+            str(sum(b.samples for low, b in by[WEAKEST] if low == decade)),
+            *(tables.number(values[place]) for values in errors.values()),
+        ]
+        for place, decade in enumerate(decades)
+    ]
+    text = tables.table(["p95, ms", "samples", *errors], rows)
     return f"{save(f'fig12-{name}', plot)}\n\n{text}"
 
 
-# ------------------------------------------------------------------------- figures 13 and 14
-
-
-def figure_13_14(grids: Sequence[Grid], name: str) -> str:
-    """Error against the number of samples: random ones of the whole range, and canaries."""
-    parts = []
-    for number, way, what in ((13, "random", "whole range"), (14, "canary", "upper half")):
-        real, trend = [], []
-        for grid in grids:
-            for plan in grid.chains:
-                given = known(grid, plan, KPI)
-                real += _courses(given, way, predicted=False)
-                trend += _courses(given, way, predicted=True)
-        rows = []
-        for side, courses in (("a: the predicted chain", trend), ("b: the real chain", real)):
-            series = []
-            for who in dict.fromkeys(w for course in courses for w in course):
-                errors = [
-                    float(np.median([c[who][k] for c in courses if who in c]))
-                    for k in range(len(STEPS))
-                ]
-                series.append(svg.Series(who, STEPS, errors))
-                rows.append([f"{side}, {who}", *(tables.number(e) for e in errors)])
-            title = f"{name}: {way} samples of {side.partition(': ')[2]}"
-            plot = svg.lines(title, "samples", f"|log error|, {what}", series, log_x=False)
-            parts.append(save(f"fig{number}{side[0]}-{name}", plot))
-        head = [f"Fig. {number}, {way}, error on the {what}", *map(str, STEPS)]
-        parts.append(tables.table(head, rows))
-    return "\n\n".join(parts)
-
-
-def _courses(given: Known, way: str, *, predicted: bool) -> list[dict[str, list[float]]]:
-    """For each configuration, errors by method at each number of samples."""
-    parted = split(given.grid, given.plan.target.name, KPI, 99)
-    random = np.random.default_rng((given.grid.seed, 13))
-    courses = []
-    for configuration in dict.fromkeys(s.point.configuration for s in parted.canary):
-        first, lower, upper = (
-            [s for s in own if s.point.configuration == configuration]
-            for own in (parted.canary, parted.lower, parted.upper)
-        )
-        test = upper
-        if way == "random":
-            loads = {s.point.wl for s in (*lower, *upper)}
-            every = given.grid.of(given.plan.target.name, FIRST)
-            own = [s for s in every if s.point.configuration == configuration]
-            own = [s for s in own if s.point.wl in loads]
-            first = [own[place] for place in random.permutation(len(own))]
-            test = [*lower, *upper]
-        if test:
-            courses.append(_course(given, given.seen(first), given.seen(test), predicted))
-    return courses
-
-
-def _course(
-    given: Known, train: Measured, test: Measured, predicted: bool
-) -> dict[str, list[float]]:
-    truth = given.weakest.forecast(test.points).mean if predicted else test.table.y
-    course: dict[str, list[float]] = {who: [] for who in TRAINED}
-    if not predicted:
-        course[OURS] = []
-    for steps in STEPS:
-        seen = train.take(np.arange(len(train)) < steps)
-        if predicted:
-            foretold = given.weakest.forecast(seen.points).mean
-            seen = replace(seen, table=replace(seen.table, y=foretold))
-        for who, own in course.items():
-            own.append(middle(_said(given, who, seen, test.points) - truth))
-    return course
-
-
-def _said(given: Known, who: str, seen: Measured, points: Points) -> Floats:
-    model: Forecaster
-    try:
-        if who == OURS:
-            model = corrected(given, seen)
-        else:
-            with one_thread():
-                model = trained(factory_of(TRAINED[who]), seen)
-    except WorkbenchError:
-        return np.full(len(points), math.nan)
-    return np.asarray(model.forecast(points).mean)
+def figure(found: Sequence[Figured], name: str, number: int, way: str) -> str:
+    """Error against the number of samples; the median over configurations, chains and seeds."""
+    what = "whole range" if way == RANDOM else "upper half"
+    plots, rows = [], []
+    for side, of, predicted in (("a", "the predicted chain", True), ("b", "the real chain", False)):
+        courses = [
+            c.errors
+            for one in found
+            for c in one.courses
+            if (c.way, c.predicted) == (way, predicted)
+        ]
+        if not courses:
+            return ""
+        middles = {who: np.median([c[who] for c in courses], axis=0).tolist() for who in courses[0]}
+        series = [svg.Series(who, STEPS, errors) for who, errors in middles.items()]
+        title, y = f"{name}: {way} samples of {of}", f"|log error|, {what}"
+        plot = svg.lines(title, "samples", y, series, log_x=False)
+        plots.append(save(f"fig{number}{side}-{name}", plot))
+        rows += [
+            [f"{side}: {of}, {who}", *map(tables.number, errors)] for who, errors in middles.items()
+        ]
+    head = [f"Fig. {number}, {way}, error on the {what}", *map(str, STEPS)]
+    return "\n\n".join([*plots, tables.table(head, rows)])
 
 
 def save(name: str, plot: str) -> str:
@@ -294,3 +160,16 @@ def save(name: str, plot: str) -> str:
     IMAGES.mkdir(parents=True, exist_ok=True)
     (IMAGES / f"{name}.svg").write_text(plot, encoding="utf-8")
     return f"![{name}](images/chain-science/{name}.svg)"
+
+
+def _chains(found: Sequence[Figured]) -> list[str]:
+    return list(dict.fromkeys(one.chain for one in _of(found, WEAKEST)))
+
+
+def _of(found: Sequence[Figured], who: str, chain: str = "") -> list[ChainComparison]:
+    return [
+        one
+        for each in found
+        for one in each.comparisons
+        if one.rule == who and chain in ("", one.chain)
+    ]

@@ -1,4 +1,4 @@
-"""The tables of docs/chain-science.md that say whether targets are met, and the page itself."""
+"""The tables of docs/chain-science.md, and the page itself; `figures.py` has paper A's."""
 
 from __future__ import annotations
 
@@ -6,14 +6,50 @@ from collections.abc import Sequence
 
 import numpy as np
 from science import tables
+from scipy.stats import binomtest
 
 from chain_science.canaries import Error
+from chain_science.capacities import Saturation
+from chain_science.case_study import Answer
 from chain_science.predicting import OURS, PAPER, PREDICTION, SIMPLE
 from chain_science.recommending import CONFIDENCE, Asked
 from chain_science.stored import ROOT
+from workbench.chains.capacity import CpuScale
 
 PAGE = ROOT / "docs" / "chain-science.md"
 BEGIN, END = "<!-- bench-chains: {} -->", "<!-- end -->"
+
+
+def capacities(found: Sequence[Saturation]) -> str:
+    """CPU per request of each function, and how far off it says what chains carry."""
+    rows = []
+    for key in dict.fromkeys((s.grid, s.chain) for s in found):
+        own = [s for s in found if (s.grid, s.chain) == key]
+        names = list(dict.fromkeys(name for s in own for name in s.scales))
+        ratios = "; ".join(f"{name} {_ratios([s.scales[name] for s in own])}" for name in names)
+        rows.append(
+            [
+                *key,
+                str(len(own)),
+                ratios,
+                str(sum(len(s.alone) for s in own)),
+                _centre([e for s in own for e in s.alone]),
+                _centre([e for s in own for e in s.by_cpu]),
+            ]
+        )
+    head = ["grid", "chain", "seeds", "CPU per request, chain over alone", "saturated pairs"]
+    return tables.table([*head, "error of the profiles", "error by CPU"], rows)
+
+
+def _centre(errors: Sequence[float]) -> str:
+    return f"{np.median(np.abs(errors)):.1%}" if errors else "-"
+
+
+def _ratios(scales: Sequence[CpuScale]) -> str:
+    """Of one seed with its interval, of several from the least to the largest."""
+    factors = sorted(scale.factor for scale in scales)
+    low, high = scales[0].interval if len(scales) == 1 else (factors[0], factors[-1])
+    return f"{float(np.median(factors)):.2f} ({low:.2f} to {high:.2f})"
 
 
 def canaries(errors: Sequence[Error]) -> str:
@@ -28,7 +64,7 @@ def canaries(errors: Sequence[Error]) -> str:
                 " ".join(key),
                 str(len(own)),
                 f"{np.median([e.noise for e in own]):.1%}",
-                *(_share([e.errors[name] for e in own]) for name in names),
+                *(_median([e.errors[name] for e in own]) for name in names),
                 f"{sum(e.small for e in own)}/{len(own)}",
                 f"{sum(judged)}/{len(judged)}" if judged else "-",
             ]
@@ -37,13 +73,14 @@ def canaries(errors: Sequence[Error]) -> str:
     return tables.table([*head, "within 10 % or 1.5 x noise", "at most half"], rows)
 
 
-def _share(values: Sequence[float]) -> str:
+def _median(values: Sequence[float]) -> str:
     middle = float(np.median(values))
     return "never" if np.isinf(middle) else f"{middle:.1%}"
 
 
 def recommendations(asked: Sequence[Asked]) -> str:
-    """What became of all SLAs, by chain and together, before and after the lab was asked."""
+    """What became of all SLAs, by chain and together, before and after the lab was asked; beside a
+    share stands its 95 % interval. Then those of which a function is more than a step off."""
     rows = []
     groups = {c: [a for a in asked if a.chain == c] for c in dict.fromkeys(a.chain for a in asked)}
     for name, own in {**groups, "both": list(asked)}.items():
@@ -58,20 +95,78 @@ def recommendations(asked: Sequence[Asked]) -> str:
                     f"{name}, {when}",
                     str(len({a.seed for a in own})),
                     str(len(own)),
-                    f"{issued} ({_of(issued, len(own))})",
-                    f"{exact} ({_of(exact, issued)})",
-                    f"{near} ({_of(near, issued)})",
-                    f"{missed} ({_of(missed, issued)})",
+                    _share(issued, len(own)),
+                    _share(exact, issued),
+                    _share(near, issued),
+                    _share(missed, issued),
                     f"{np.mean(iterations):.1f} ({max(iterations)})",
                 ]
             )
     risk = f"missed at {1.0 - CONFIDENCE:.0%} stated risk"
     head = ["chain", "seeds", "SLAs that can be met", "answered", "the optimum", "within one step"]
-    return tables.table([*head, risk, "lab iterations (most)"], rows)
+    table = tables.table([*head, risk, "lab iterations (most)"], rows)
+    return "\n\n".join([table, *_far_off(asked)])
 
 
-def _of(count: int, all_of: int) -> str:
-    return f"{count / all_of:.0%}" if all_of else "-"
+def _far_off(asked: Sequence[Asked]) -> list[str]:
+    rows = [
+        [
+            f"{a.chain}, seed {a.seed}",
+            f"{a.wl:.0f}",
+            tables.number(a.limit),
+            _place(a.optimum, a.optimal_kpi),
+            *(_place(one.chosen, one.true_kpi) if one else "-" for one in (a.before, a.after)),
+            str(a.iterations),
+        ]
+        for a in asked
+        if (a.steps(a.after) or 0) > 1
+    ]
+    if not rows:
+        return []
+    head = ["chain, seed", "clients", "limit, ms", "optimum: p95", "before", "after"]
+    listed = tables.table([*head, "lab iterations"], rows)
+    told = f"The {len(rows)} that are more than one step off after the lab, by place and p95"
+    return ["<details>", f"<summary>{told}</summary>", listed, "</details>"]
+
+
+def _place(allocation: Sequence[int], kpi: float) -> str:
+    """Places of the functions' allocations, smallest 0, and the long run there."""
+    return f"{' '.join(map(str, allocation))}: {tables.number(kpi)}"
+
+
+def _share(count: int, all_of: int) -> str:
+    """With its interval (Wilson 1927)."""
+    if not all_of:
+        return "-"
+    found = binomtest(count, all_of).proportion_ci(method="wilson")
+    return f"{count} ({count / all_of:.0%}, {found.low:.0%} to {found.high:.0%})"
+
+
+def case_study(found: Sequence[Answer]) -> str:
+    """A row for each SLA, then what all three cost with profiling."""
+    rows = [
+        [
+            str(a.seed),
+            str(a.load),
+            f"{a.allocation}{'' if a.met else ' (missed)'}",
+            str(a.iterations),
+            f"{a.lab_s:.0f}",
+            a.greedy,
+            str(a.greedy_iterations),
+            f"{a.greedy_s:.0f}",
+        ]
+        for a in found
+    ]
+    head = ["seed", "clients", "profiled", "lab iterations", "lab s"]
+    text = tables.table([*head, "greedy", "lab iterations", "lab s"], rows)
+    sums = []
+    for seed in dict.fromkeys(a.seed for a in found):
+        own = [a for a in found if a.seed == seed]
+        profiling, ours = own[0].profiling_s, sum(a.lab_s for a in own)
+        costs = (profiling, ours, profiling + ours, sum(a.greedy_s for a in own))
+        sums.append([str(seed), *(f"{seconds:.0f}" for seconds in costs)])
+    head = ["seed", "profiling, s", "three answers, s", "together, s", "greedy, three SLAs, s"]
+    return f"{text}\n\n{tables.table(head, sums)}"
 
 
 def publish(name: str, text: str) -> None:

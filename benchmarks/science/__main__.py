@@ -7,12 +7,22 @@ import time
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from science import comparing, coverage, judging, playing, ranking, recordings, report, speed
+from science import (
+    comparing,
+    coverage,
+    judging,
+    passes,
+    playing,
+    ranking,
+    recordings,
+    report,
+    speed,
+)
 from science.comparing import Plan
 from science.stored import Store
 from science.surfaces import SURFACES
 
-PARTS = ("problems", "ranking", "paper", "searches", "coverage", "speed")
+PARTS = ("problems", "passes", "ranking", "paper", "searches", "coverage", "speed")
 QUICK_SAMPLERS = ("uniform", "heuristic", "pooled")
 QUICK_MODELS = ("pooled",)
 QUICK_S = 480.0
@@ -30,7 +40,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one seed, one table per problem")
     parser.add_argument("--publish", action="store_true", help="write docs/science.md")
     given = parser.parse_args()
-    store, begin, sections = Store(), time.perf_counter(), {}
+    store = Store(keep=not given.quick)
+    begin, sections = time.perf_counter(), {}
     parts = given.parts.split(",") if given.parts else PARTS[:1] if given.quick else PARTS
     names = [s.name for s in SURFACES] + list(recordings.names())
     names = given.problems.split(",") if given.problems else names
@@ -57,6 +68,8 @@ def main() -> None:
         for name, plan in zip(names, plans, strict=True):
             title = f"{name}: {playing.problem(name).note}"
             section(name, title, lambda plan=plan: compared(store, plan, given))
+    if "passes" in parts:
+        section("passes", "What two passes differ by", passes.report)
     if "ranking" in parts:
         section("ranking", "Paper A's Table 3", lambda: ranking.report(store, given.workers))
     if "paper" in parts:
@@ -85,7 +98,9 @@ def compared(store: Store, plan: Plan, given: argparse.Namespace) -> str:
     found = comparing.measure(store, plan, given.workers)
     text = comparing.printed(found)
     if given.publish:
-        text = "\n\n".join([text, *report.figure_12(found), report.needs_boxes(found)])
+        # What a recording has to tell fits in its table.
+        figures = [] if plan.name in recordings.names() else report.figure_12(found)
+        text = "\n\n".join([text, *figures, report.needs_boxes(found)])
     return text
 
 

@@ -74,29 +74,31 @@ def digest(*modules: str) -> str:
 
 
 class Store:
-    """Lines by name below `folder`; those of `IN_TREE` below `kept`."""
+    """Lines by name below `folder`; those of `IN_TREE` below `kept`, which a run that does not
+    `keep` reads only."""
 
-    def __init__(self, folder: Path = CACHE, kept: Path = KEPT) -> None:
-        self.folder, self.kept = folder, kept
+    def __init__(self, folder: Path = CACHE, kept: Path = KEPT, keep: bool = True) -> None:
+        self.folder, self.kept, self.keep = folder, kept, keep
 
     def add(self, name: str, line: Any) -> None:
         """One result; whole lines only, so that two processes may add at once."""
-        path = self._path(name)
+        path = _below(self.kept if self.keep and name.startswith(IN_TREE) else self.folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
             file.write(msgspec.json.encode(line) + b"\n")
 
     def lines(self, name: str, kind: type[T]) -> Iterator[T]:
         """In the order stored; a last one that was cut short by a kill is passed over."""
-        path = self._path(name)
-        if not path.exists():
-            return
-        for line in path.read_bytes().splitlines():
-            try:
-                yield msgspec.json.decode(line, type=kind)
-            except msgspec.DecodeError:
+        folders = (self.kept, self.folder) if name.startswith(IN_TREE) else (self.folder,)
+        for path in dict.fromkeys(_below(folder, name) for folder in folders):
+            if not path.exists():
                 continue
+            for line in path.read_bytes().splitlines():
+                try:
+                    yield msgspec.json.decode(line, type=kind)
+                except msgspec.DecodeError:
+                    continue
 
-    def _path(self, name: str) -> Path:
-        folder = self.kept if name.startswith(IN_TREE) else self.folder
-        return folder / f"{name.replace(':', '/')}.jsonl"
+
+def _below(folder: Path, name: str) -> Path:
+    return folder / f"{name.replace(':', '/')}.jsonl"
