@@ -67,7 +67,9 @@ class Admission:
         for name, text in texts(codec.to_plain(request)):
             if looks_like_a_path(text):
                 raise NotAllowed(
-                    "a path is not taken over SSH", where=name, remedy="Give a name instead"
+                    "a path is not taken over SSH or from a browser",
+                    where=name,
+                    remedy="Give a name instead",
                 )
         if any(field.name == "by" for field in fields(request)):
             request = replace(cast(Any, request), by=who.identity)

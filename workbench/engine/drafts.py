@@ -155,12 +155,12 @@ def _confine(before: str, after: str, who: Hello) -> None:
     """Raise `NotAllowed` where somebody without an account reaches beyond the lab."""
     document = drafts.document_of(after)
     if document is None:
-        raise NotAllowed("over SSH a draft must be YAML", where=who.identity)
+        raise NotAllowed("over SSH and from a browser a draft must be YAML", where=who.identity)
     known = drafts.document_of(before) or {}
     for part in OF_THE_HOST:
         if part in document and document[part] != known.get(part):
             raise NotAllowed(
-                f"{part} are not changed over SSH: they reach beyond the lab",
+                f"{part} are not changed over SSH or from a browser: they reach beyond the lab",
                 where=who.identity,
                 remedy="Start from a campaign that has them, or ask somebody with an account",
             )

@@ -18,6 +18,7 @@ from workbench.domain.lines import (
     hello_of,
     line,
     refuse_other_protocol,
+    request_of,
 )
 from workbench.domain.messages import PROTOCOL_VERSION, Hello, Reply, Request
 from workbench.engine.core import Engine
@@ -57,7 +58,14 @@ class Server:
                     where=str(path),
                     remedy="End it with `workbench engine stop`",
                 )
-            path.unlink()  # its engine died; we hold the workspace's lock
+            try:
+                path.unlink()  # its engine died; we hold the workspace's lock
+            except OSError as error:
+                raise EngineError(
+                    f"what lies in the socket's place cannot be removed: {error.strerror}",
+                    where=str(path),
+                    remedy="Move it away",
+                ) from None
         self._server = await asyncio.start_unix_server(
             self._connected, path, limit=REQUEST_LIMIT, start_serving=False
         )
@@ -141,7 +149,7 @@ class Connection:
             try:
                 while text := await self._reader.readline():
                     await self._slots.acquire()
-                    number, request = _request_of(text)
+                    number, request = request_of(text)
                     tasks.create_task(self._reply(number, request, tasks))
             finally:
                 for feed in self._feeds:
@@ -232,10 +240,15 @@ class Connection:
                     await self._send(head | {"end": codec.message_to_plain(codec.failed(error))})
 
     async def _answer(self, number: int, reply: Reply) -> None:
-        if isinstance(reply, LARGE):
-            await self._write(await asyncio.to_thread(_line_of, number, reply))
-        else:
-            await self._write(_line_of(number, reply))
+        try:
+            if isinstance(reply, LARGE):
+                text = await asyncio.to_thread(_line_of, number, reply)
+            else:
+                text = _line_of(number, reply)
+        except ValueError as error:  # a figure that a part of somebody's made: this answer's fault
+            failure = EngineError(f"the answer cannot be sent: {error}")
+            text = _line_of(number, codec.failed(failure))
+        await self._write(text)
 
     async def _send(self, plain: dict[str, Any]) -> None:
         await self._write(line(plain))
@@ -244,19 +257,6 @@ class Connection:
         async with self._writing:
             self._writer.write(text)
             await self._writer.drain()
-
-
-def _request_of(text: bytes) -> tuple[int, Request]:
-    """Number and request of a line. Raises `EngineError` for anything else."""
-    try:
-        plain = codec.loads(text)
-        number = int(plain["id"])
-        request = codec.message_from_plain(plain["request"])
-    except Exception as error:  # noqa: BLE001 - whatever a stranger sends, the answer is one sentence
-        raise EngineError(f"a line is not a request: {error}", remedy="See docs/link.md") from None
-    if not isinstance(request, Request):
-        raise EngineError(f"{type(request).__name__} is not a request", remedy="See docs/link.md")
-    return number, request
 
 
 def _line_of(number: int, reply: Reply) -> bytes:

@@ -27,6 +27,7 @@ from workbench.engine.sessions.library import Library
 
 if TYPE_CHECKING:
     from workbench.engine.answers.proving import Trials
+    from workbench.engine.learning.scoring import Say
 
 
 class Asking:
@@ -35,55 +36,56 @@ class Asking:
     Attributes
     ----------
     pool : the worker of questions.
-    doing : which model is being compared, as a sentence; empty where nobody asked.
     """
 
     def __init__(self, library: Library, trials: Trials) -> None:
         self.pool = Pool()
-        self.doing = ""
+        self._doing: dict[object, str] = {}
+        """Of every question that is being answered."""
         self._library, self._trials = library, trials
+
+    @property
+    def doing(self) -> str:
+        """What is being computed, of the latest question; empty where nobody asked."""
+        return next(reversed(self._doing.values()), "")
 
     async def answer(self, request: Question, who: Hello) -> Reply:
         """The reply; nothing is stored for an observer. Raises `WorkbenchError`."""
+        question = object()
+
+        def say(text: str) -> None:
+            self._doing[question] = text
+
         try:
-            return await self._answer(request, who)
+            return await self._answer(request, who, say)
         finally:
-            self._say("")
+            self._doing.pop(question, None)
 
     async def close(self) -> None:
         await self.pool.close()
 
-    def _say(self, text: str) -> None:
-        self.doing = text
-
-    async def _answer(self, request: Question, who: Hello) -> Reply:
+    async def _answer(self, request: Question, who: Hello, say: Say) -> Reply:
         store = who.role != "observer"
         match request:
             case ScoreModels():
                 from workbench.engine.learning.modelling import score
 
-                return await score(self._library, self.pool, request, store=store, say=self._say)
+                return await score(self._library, self.pool, request, store=store, say=say)
             case PredictChain():
                 from workbench.engine.answers.predicting import predict_chain
 
                 self.pool.warm()  # while the session is read
-                return await predict_chain(
-                    self._library, self.pool, request, store=store, say=self._say
-                )
+                return await predict_chain(self._library, self.pool, request, store=store, say=say)
             case CompareChain():
                 from workbench.engine.answers.chain_comparing import compare_chain
 
                 self.pool.warm()
-                return await compare_chain(
-                    self._library, self.pool, request, store=store, say=self._say
-                )
+                return await compare_chain(self._library, self.pool, request, store=store, say=say)
             case ChartChain():
                 from workbench.engine.answers.chain_charting import chart_chain
 
                 self.pool.warm()
-                return await chart_chain(
-                    self._library, self.pool, request, store=store, say=self._say
-                )
+                return await chart_chain(self._library, self.pool, request, store=store, say=say)
             case Recommend():
                 from workbench.engine.answers.recommending import recommend
 
@@ -95,7 +97,7 @@ class Asking:
                     request,
                     store=store,
                     by=request.by or who.identity,
-                    say=self._say,
+                    say=say,
                 )
             case VerifyRecommendation():
                 from workbench.engine.answers.recommending import verify
@@ -107,7 +109,7 @@ class Asking:
                     self._trials,
                     request,
                     by=request.by or who.identity,
-                    say=self._say,
+                    say=say,
                 )
             case RetrainChain():
                 from workbench.engine.answers.retraining import retrain
@@ -118,7 +120,7 @@ class Asking:
                     self._trials,
                     request,
                     by=request.by or who.identity,
-                    say=self._say,
+                    say=say,
                 )
             case PlanCanary():
                 from workbench.engine.answers.canary_asking import plan_canary
@@ -131,7 +133,7 @@ class Asking:
             case ExplainModel():
                 from workbench.engine.answers.explaining import explain_model
 
-                return await explain_model(self._library, self.pool, request, say=self._say)
+                return await explain_model(self._library, self.pool, request, say=say)
             case RollBackModel(by=by):
                 from workbench.engine.answers.retraining import roll_back
 

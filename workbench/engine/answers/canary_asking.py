@@ -7,10 +7,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from workbench import plugins
 from workbench.descriptors.allocation_text import parse_allocation
 from workbench.descriptors.sla_text import kpi_name, parse_sla
 from workbench.domain.campaign import Campaign, TargetPlan
-from workbench.domain.errors import SessionError, UsageError
+from workbench.domain.errors import OutsideProfile, SessionError, UsageError
 from workbench.domain.parameters import (
     Configuration,
     Parameter,
@@ -21,13 +22,17 @@ from workbench.domain.parameters import (
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import CanaryPlanned, CompareChain, PlanCanary, RetrainChain
 from workbench.domain.retraining import CanaryPlan
-from workbench.engine.answers.canary_steps import plan_of
-from workbench.engine.answers.composing import Subject, subject_of
+from workbench.engine.answers.canary_steps import TREND, plan_of
+from workbench.engine.answers.chain_models import CORRECTIONS
+from workbench.engine.answers.composing import Subject, must_be_within, subject_of
 from workbench.engine.answers.parts import chain_of
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import patiently
 from workbench.engine.runs.starting import ENDED
 from workbench.engine.sessions.library import Library
+
+MOST_STEPS = 1000
+"""Loads of one canary, all of which are planned before the first."""
 
 
 async def plan_canary(library: Library, pool: Pool, request: PlanCanary) -> CanaryPlanned:
@@ -86,13 +91,18 @@ def wanted_of(view: SessionView, request: RetrainChain) -> Wanted:
             where="--share",
             remedy="Give one, such as 0.5",
         )
-    if request.steps < 0:
-        raise UsageError(f"is {request.steps}, must not be below 0", where="--steps")
+    if not 0 <= request.steps <= MOST_STEPS:
+        raise UsageError(
+            f"is {request.steps}, must be from 0 to {MOST_STEPS}",
+            where="--steps",
+            remedy="Give the number of loads to measure, such as 10",
+        )
+    _must_be_a_method(request.method)
     notes: list[str] = []
     sla = _limit(request.sla, primary, "--sla") if request.sla else campaign.sla
     if sla is not None and not request.sla:
         notes.append(f"The SLA is the campaign's: {sla.text or f'{sla.kpi}<={sla.limit:g}'}.")
-    guards = tuple(_limit(text, primary, "--guard") for text in request.guards) or None
+    guards = tuple(_guard(text, primary) for text in request.guards) or None
     if sla is None and guards is None and request.steps:
         notes.append("There is neither an SLA nor a guard: nothing stops the canary.")
     kpi = kpi_of(request.kpi)
@@ -101,11 +111,33 @@ def wanted_of(view: SessionView, request: RetrainChain) -> Wanted:
     return Wanted(kpi, sla, guards, tuple(notes))
 
 
+def _must_be_a_method(name: str) -> None:
+    """Raises `UsageError` before the lab is asked: the method is needed only after that."""
+    known = (TREND, *CORRECTIONS, *plugins.names("models"))
+    if name and name not in known:
+        raise UsageError(
+            f"no method is called {name!r}",
+            where="--method",
+            remedy=f"Choose one of: {', '.join(known)}",
+        )
+
+
 def _limit(text: str, primary: str, where: str) -> Sla:
     try:
         return parse_sla(text, primary)
     except UsageError as error:
         raise UsageError(error.what, where=where, remedy=error.remedy) from None
+
+
+def _guard(text: str, primary: str) -> Sla:
+    guard = _limit(text, primary, "--guard")
+    if guard.wl is not None or guard.workload:
+        raise UsageError(
+            f"{text!r} names a load, but a guard holds at every step",
+            where="--guard",
+            remedy="Leave out what follows the @",
+        )
+    return guard
 
 
 def kpi_of(name: str | None) -> str | None:
@@ -136,9 +168,18 @@ def deployed(
 
     The allocation that was asked for, else the largest of the campaign's: what a canary teaches
     costs the fewest requests there.
+
+    Raises
+    ------
+    OutsideProfile
+        If the SLA asks for a load or a workload outside of everything that was profiled.
+    UsageError
+        If it does not say a workload value, or the allocation cannot be read.
     """
     from workbench.sla.profiled import within  # imports numpy
 
+    if request.sla and sla is not None and sla.wl is not None:
+        _must_be_profiled(subject, sla.wl)
     plan, campaign = subject.plan, subject.own.campaign
     if plan is not None:
         resources = plan.resources
@@ -167,7 +208,7 @@ def deployed(
             )
         value = offered.get(parameter.key, parameter.values[0])
         if not within(value, parameter.values):
-            raise UsageError(
+            raise OutsideProfile(
                 f"{parameter.key}={value} lies outside everything that was profiled, which is "
                 f"{', '.join(map(str, parameter.values))}",
                 where="--sla",
@@ -175,12 +216,20 @@ def deployed(
             )
         workload[parameter.key] = value
     if strange := offered.keys() - workload.keys():
-        raise UsageError(f"{', '.join(sorted(strange))} was not set in any profile", where="--sla")
+        names = ", ".join(sorted(strange))
+        raise OutsideProfile(f"{names} was not set in any profile", where="--sla")
     configuration = Configuration(dict(allotted), workload)
     if plan is not None and configuration in campaign.configurations(plan):
         return configuration, ()
     chosen = tuple(_only(parameter, allotted) for parameter in resources)
     return configuration, (TargetPlan(subject.chain, chosen, subject.primary),)
+
+
+def _must_be_profiled(subject: Subject, wl: float) -> None:
+    """Raises `OutsideProfile` for a load that the chain and its functions were not to have."""
+    ranges = [subject.primary, *(subject.plan_of(vnf).primary for vnf in subject.chain.vnfs)]
+    low, high = min(one.low for one in ranges), max(one.high for one in ranges)
+    must_be_within(wl, subject.primary.name, low, high, "--sla")
 
 
 def _only(parameter: Parameter, allotted: Mapping[str, ParameterValue]) -> Parameter:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from workbench.domain.chains import PartModel
+from workbench.domain.counts import counted
 from workbench.domain.errors import DataError, UsageError
-from workbench.domain.parameters import Configuration, PrimaryWorkload, Sla
+from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWorkload, Sla
 from workbench.domain.profiles import Curve
 from workbench.domain.questions import RetrainChain
 from workbench.domain.retraining import (
@@ -75,6 +76,11 @@ class Case:
     @property
     def chain(self) -> str:
         return self.basis.chain.name
+
+    @property
+    def fixed(self) -> Mapping[str, ParameterValue]:
+        """Inputs that do not vary in production, with their values."""
+        return {} if self.sla is None else self.sla.workload
 
 
 @dataclass(frozen=True)
@@ -194,7 +200,7 @@ def _canary(case: Case) -> Canary:
         if not kept:
             return current
         try:
-            every = _aligned(case, [*case.samples, *kept])
+            every, _ = _aligned(case, [*case.samples, *kept])
             seen = measured(
                 case.chain, every, kpi=current.kpi, kpi_max=kpi_max, primary=case.primary
             )
@@ -223,9 +229,10 @@ def proposed(case: Case, samples: tuple[Sample, ...]) -> Proposed:
     proposal, learned = None, None
     try:
         name = _chosen(case, prediction, notes)
-        used = _aligned(case, samples, direct=not name.startswith(CORRECTION))
+        used, told = _aligned(case, samples, direct=not name.startswith(CORRECTION))
+        notes += told
         train, held_out = _split(used, accepted)
-        method = method_named(name, prediction, case.shared_sd)
+        method = method_named(name, prediction, case.shared_sd, fixed=case.fixed)
         proposal = propose(
             case.chain,
             train,
@@ -295,15 +302,22 @@ def _chosen(case: Case, prediction: ChainForecaster, notes: list[str]) -> str:
     return ranked[0].method
 
 
-def _aligned(case: Case, samples: Sequence[Sample], *, direct: bool = False) -> list[Sample]:
-    """Those that fit what production is like; all inputs stay, since the profiles ask for them."""
+def _aligned(
+    case: Case, samples: Sequence[Sample], *, direct: bool = False
+) -> tuple[list[Sample], list[str]]:
+    """Those that fit what production is like; what is left out, as sentences."""
     from workbench.chains.alignment import DEFAULT_RULES, LAW_RULES, Goal, align
 
     sla, kpi = case.sla, case.basis.kpi
     limit = sla.limit if sla is not None and sla.kpi == kpi else None
-    goal = Goal(kpi, limit, sla.workload if sla is not None else {})
-    kept = {s.id for s in align(samples, goal, DEFAULT_RULES if direct else LAW_RULES).samples}
-    return [sample for sample in samples if sample.id in kept]
+    goal = Goal(kpi, limit, case.fixed)
+    found = align(samples, goal, DEFAULT_RULES if direct else LAW_RULES)
+    notes = [
+        f"{rule} leaves out {counted(n, 'sample')}." for rule, n in found.left_out.items() if n
+    ]
+    if direct and case.fixed:
+        notes.append(f"The model does without {', '.join(case.fixed)}: the SLA fixes it.")
+    return list(found.samples), [*notes, *(f"{note}." for note in found.notes)]
 
 
 def _split(samples: list[Sample], accepted: Accepted | None) -> tuple[list[Sample], list[Sample]]:
@@ -319,8 +333,8 @@ def _split(samples: list[Sample], accepted: Accepted | None) -> tuple[list[Sampl
     points = sorted({_point(sample) for sample in new})
     if len(points) < FEWEST_NEW:
         raise DataError(
-            f"{len(points)} operating points were measured since version "
-            f"{accepted.version.version} was trained, and {FEWEST_NEW} are needed",
+            f"has {counted(len(points), 'operating point')} since version "
+            f"{accepted.version.version} was trained, and needs {FEWEST_NEW}",
             where=f"{accepted.version.proposal.chain}, {accepted.version.proposal.kpi}",
             remedy="Measure more steps",
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from workbench import plugins
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.chains import ChainChart
+from workbench.domain.counts import counted
 from workbench.domain.errors import DataError, PluginError, UsageError, WorkbenchError
 from workbench.domain.parameters import Configuration, PrimaryWorkload
 from workbench.domain.questions import ChainCharted, ChartChain
@@ -82,7 +83,7 @@ async def chart_chain(
             library, pool, subject, store=store, say=say
         )
     accepted = accepted_for(subject) if speaks(question) else None
-    say(f"{name}: curves of {len(configurations[:MOST_CHARTS])} configurations")
+    say(f"{name}: curves of {counted(len(configurations[:MOST_CHARTS]), 'configuration')}")
     order = Order(basis, subject.primary, configurations[:MOST_CHARTS], samples, method, accepted)
     charted = await patiently(pool, charted_by, order)
     notes = [*charted.notes, *basis.profiles.unstored, note, unstored]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench import plugins
+from workbench.domain.counts import counted
 from workbench.domain.errors import DataError, PluginError, UsageError
 from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import PrimaryWorkload
@@ -84,7 +85,7 @@ async def compare_chain(
         notes.append(subject.superseded)
     method, note, unstored = await trained_directly(library, pool, subject, store=store, say=say)
     notes += [unstored] if unstored else []
-    say(f"{subject.chain.name}: {len(samples)} samples against the prediction")
+    say(f"{subject.chain.name}: {counted(len(samples), 'sample')} against the prediction")
     noises = dict.fromkeys((own.session, subject.profiles.session))
     floor = floor_of(kpi, [given.view.noise for given in (own, subject.profiles)][: len(noises)])
     told = await patiently(

@@ -1,29 +1,25 @@
 """The model in force of a chain: its functions' profiles, or what was accepted since.
 
-Whoever predicts a chain asks here. The engine looks up what was decided (`chain_forecaster`,
-`accepted_of`); the worker fits it again (`forecaster_of`, `in_force`).
+Whoever predicts a chain asks here. The engine looks up what was decided (`accepted_for`), and the
+worker fits it again (`in_force`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench import plugins
 from workbench.domain.errors import DataError
-from workbench.domain.parameters import PrimaryWorkload
+from workbench.domain.parameters import ParameterValue, PrimaryWorkload
 from workbench.domain.profiles import FittedModel
 from workbench.domain.projection import SessionView
-from workbench.domain.questions import CompareChain
 from workbench.domain.retraining import Drift, ModelVersion
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node
-from workbench.engine.answers.composing import Basis, Question, Subject, compose, gather, subject_of
-from workbench.engine.learning.pool import Pool
-from workbench.engine.learning.scoring import Say
-from workbench.engine.sessions.library import Library
+from workbench.engine.answers.composing import Question, Subject
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
     from workbench.chains.capacity import CpuScale
@@ -34,6 +30,7 @@ if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these
 CORRECTION = "correction-"
 _TWO_TERMS = f"{CORRECTION}two-terms"
 _OFFSET = f"{CORRECTION}offset"
+CORRECTIONS = (_TWO_TERMS, _OFFSET)
 """Methods that keep the prediction, as proposals name them; all others are names of models."""
 
 
@@ -53,21 +50,6 @@ class Accepted:
 
 
 @dataclass(frozen=True)
-class ChainModel:
-    """What says a KPI of a chain; it crosses to the worker, where `forecaster_of` makes it speak.
-
-    `accepted` is None where the stand-alone profiles are in force.
-    """
-
-    basis: Basis
-    accepted: Accepted | None
-
-    @property
-    def version(self) -> int:
-        return self.accepted.version.version if self.accepted else 0
-
-
-@dataclass(frozen=True)
 class InForce:
     """A model that can be asked.
 
@@ -82,29 +64,6 @@ class InForce:
     version: int = 0
     drift: Drift | None = None
     warnings: tuple[str, ...] = ()
-
-
-async def chain_forecaster(
-    library: Library,
-    pool: Pool,
-    session: str,
-    chain: str,
-    kpi: str | None = None,
-    *,
-    store: bool = True,
-    say: Say = lambda _: None,
-) -> ChainModel:
-    """The model in force of a chain's KPI, ready for the worker: `forecaster_of`.
-
-    Raises
-    ------
-    WorkbenchError
-        As `subject_of` and `gather` do.
-    """
-    question = CompareChain(session, chain, kpi)
-    subject = await subject_of(library, question)
-    basis = await gather(library, pool, subject, question, store=store, say=say)
-    return ChainModel(basis, accepted_for(subject))
 
 
 def accepted_of(
@@ -142,13 +101,6 @@ def accepted_for(subject: Subject) -> Accepted | None:
 
 
 # ------------------------------------------------------------------- in the worker
-
-
-def forecaster_of(model: ChainModel) -> InForce:
-    """The chain's model in force, fitted again. Raises as `compose` and `in_force` do."""
-    composed = compose(model.basis)
-    found = in_force(composed.by(model.basis.rule), model.accepted)
-    return replace(found, warnings=(*composed.warnings, *found.warnings))
 
 
 def in_force(prediction: ChainForecaster, accepted: Accepted | None) -> InForce:
@@ -250,13 +202,19 @@ def usual_method(prediction: ChainForecaster) -> str:
 
 
 def method_named(
-    name: str, prediction: ChainForecaster, shared_sd: float | None, *, by_cpu: bool = True
+    name: str,
+    prediction: ChainForecaster,
+    shared_sd: float | None,
+    *,
+    by_cpu: bool = True,
+    fixed: Mapping[str, ParameterValue] | None = None,
 ) -> Method:
+    """`fixed` are inputs with their values in production; only corrections know them."""
     from workbench.chains.composition import TwoTerms
     from workbench.chains.proposal import correction, correction_by_cpu, direct
 
     if not name.startswith(CORRECTION):
-        return direct(name, factory_of(name))
+        return direct(name, factory_of(name), fixed)
     sd = shared_sd_or_usual(shared_sd)
     if by_cpu:
         return correction_by_cpu(prediction, two_terms=name == _TWO_TERMS, shared_sd=sd)
@@ -267,7 +225,7 @@ def method_named(
 
 
 def stored_method(model: FittedModel, prediction: ChainForecaster) -> Method:
-    from workbench.chains.proposal import CPU
+    from workbench.chains.proposal import CPU, fixed_of
 
     shared_sd = model.parameters.get("shared_sd")
     return method_named(
@@ -275,6 +233,7 @@ def stored_method(model: FittedModel, prediction: ChainForecaster) -> Method:
         prediction,
         None if shared_sd is None else float(shared_sd),
         by_cpu=CPU in model.parameters,
+        fixed=fixed_of(model.parameters),
     )
 
 

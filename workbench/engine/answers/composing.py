@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from workbench import plugins
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.chains import PartModel
-from workbench.domain.errors import OutsideProfile, PluginError, SessionError, UsageError
+from workbench.domain.errors import OutsideProfile, SessionError, UsageError
 from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.questions import ChartChain, CompareChain, PredictChain
@@ -29,6 +29,7 @@ from workbench.engine.answers.parts import (
     profiles_for,
     profiles_of,
 )
+from workbench.engine.answers.plugin_guards import CheckedRule
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import Material, Say, material, patiently
 from workbench.engine.sessions.library import Library
@@ -232,11 +233,16 @@ def _must_be_reached(
 ) -> None:
     low = min(low / visits[vnf] for vnf, (low, _) in reach.items())
     high = max(high / visits[vnf] for vnf, (_, high) in reach.items())
+    must_be_within(wl, name, low, high, "at")
+
+
+def must_be_within(wl: float, name: str, low: float, high: float, where: str) -> None:
+    """Raises `OutsideProfile` for a load outside of those that were profiled."""
     if not low * (1.0 - 1e-9) <= wl <= high * (1.0 + 1e-9):
         raise OutsideProfile(
             f"{name}={wl:.6g} lies outside everything that was profiled, which is "
             f"{name}={low:.6g} to {high:.6g}",
-            where="at",
+            where=where,
             remedy="Ask for a load within, or profile that far",
         )
 
@@ -325,14 +331,7 @@ def rule_of(name: str, kpi: str, family: LoadFamily) -> ChainRule:
 
     if not name:
         return default_rule(kpi, family)
-    made = plugins.load("chain_rules", name)
-    try:
-        rule: ChainRule = made()
-    except Exception as error:  # a plugin may fail in any way
-        raise PluginError(
-            f"{name!r} cannot be made: {type(error).__name__}: {error}",
-            where="workbench.chain_rules",
-        ) from error
+    rule = CheckedRule(name, plugins.make("chain_rules", name))
     must_apply(rule, kpi, family)
     return rule
 

@@ -140,10 +140,12 @@ def _rendered(
         wl_label=f"{primary.name} ({primary.unit})" if primary.unit else primary.name,
     )
     try:
-        texts: Mapping[str, str] = export(issued.recommendation, context)
+        texts: Mapping[str, str] = dict(export(issued.recommendation, context))
+        if not all(isinstance(text, str) for item in texts.items() for text in item):
+            raise TypeError("names or contents of files are no text")
     except WorkbenchError:
         raise
-    except Exception as error:  # a plugin may fail in any way
+    except plugins.FAILURES as error:
         raise PluginError(
             f"{format!r} cannot be written: {type(error).__name__}: {error}",
             where="workbench.recommendation_exports",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from workbench.descriptors.allocation_text import parse_allocation
 from workbench.descriptors.sla_text import parse_point
 from workbench.domain.chains import ChainPrediction, PartModel
+from workbench.domain.counts import counted
 from workbench.domain.errors import DataError, OutsideProfile, UsageError
 from workbench.domain.parameters import (
     Configuration,
@@ -63,7 +64,7 @@ async def predict_chain(
     allocations = _allocations(subject, known, question.allocation)
     configurations = [Configuration(one, workload) for one in allocations[:MOST_ALLOCATIONS]]
     basis = await gather(library, pool, subject, question, wl=wl, store=store, say=say)
-    say(f"{subject.chain.name}: {len(configurations)} allocations")
+    say(f"{subject.chain.name}: {counted(len(configurations), 'allocation')}")
     accepted = accepted_for(subject) if speaks(question) else None
     predictions, models, troubles = await patiently(
         pool, predictions_of, basis, subject.primary, wl, configurations, known, accepted
@@ -104,10 +105,20 @@ def _point(subject: Subject, text: str) -> tuple[float, Mapping[str, ParameterVa
     for key, values in known.items():
         if key not in given and len(values) > 1:
             raise UsageError(
-                f"does not say {key}, which was profiled at {', '.join(map(str, values))}",
+                f"does not say {key}, which was profiled at "
+                f"{', '.join(v if isinstance(v, str) else f'{v:.10g}' for v in values)}",
                 where="at",
+                remedy=f"Add it, as {_as_typed(key, values[0])}",
             )
     return wl, {key: given.get(key, values[0]) for key, values in known.items()}
+
+
+def _as_typed(key: str, value: ParameterValue) -> str:
+    """`filesize=10kB`."""
+    name = key.removesuffix("_bytes")
+    if name == key or isinstance(value, str):
+        return f"{key}={value}"
+    return f"{name}={value / 1e3:g}kB"
 
 
 def _known(subject: Subject) -> Iterator[Parameter]:

@@ -6,7 +6,7 @@ next, the worker says (`judging.next_trial`, `proving_steps`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -15,7 +15,6 @@ from workbench.domain import questions
 from workbench.domain.errors import BudgetSpent, DataError, LabError, UsageError, WorkbenchError
 from workbench.domain.events import Fact, GreedyScaled, RecommendationVerified
 from workbench.domain.recommendations import (
-    Choice,
     Deployment,
     GreedyRun,
     Recommendation,
@@ -24,7 +23,8 @@ from workbench.domain.recommendations import (
 from workbench.domain.samples import Sample, TrialPurpose
 from workbench.domain.topology import Target
 from workbench.engine.answers import retraining
-from workbench.engine.answers.judging import Order, next_trial
+from workbench.engine.answers.judging import next_trial
+from workbench.engine.answers.order import Order
 from workbench.engine.answers.parts import Profiles
 from workbench.engine.answers.proving_steps import (
     ATTEMPTS,
@@ -40,6 +40,7 @@ from workbench.engine.answers.proving_steps import (
 )
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import Say, patiently
+from workbench.engine.runs.trials import TrialsRequest
 from workbench.engine.sessions.library import Library
 from workbench.engine.sessions.recording import recorded
 
@@ -55,7 +56,7 @@ class Lab(retraining.Lab, Protocol):
     def lab_s(self) -> float: ...
 
 
-Trials = Callable[..., AbstractAsyncContextManager[Lab]]
+Trials = Callable[[TrialsRequest], AbstractAsyncContextManager[Lab]]
 """Opens the lab of a session: `Queue.trials`."""
 
 
@@ -116,18 +117,13 @@ class Proof:
                 budget_s = max(0.0, budget_s - done[-1].verified.lab_s)
         return done, []
 
-    async def verify(self, issued: Recommendation, choice: Choice) -> None:
-        """Measure what is recommended, and store the verdict. Raises as `iterations` does."""
-        try:
-            found = await self._tried(choice.deployment, self.request.budget_s)
-        except WorkbenchError as error:
-            error.what = f"{issued.id} is stored, and was not verified: {error.what}"
-            raise
-        await self.confirm(issued, found)
-
-    async def confirm(self, issued: Recommendation, found: Iteration) -> None:
-        """Store the verdict on what is recommended."""
-        await self._record(RecommendationVerified(issued.id, found.verified, self.by))
+    async def confirm(
+        self, issued: Recommendation, found: Iteration, done: Sequence[Iteration]
+    ) -> None:
+        """Store the verdict on what is recommended, and all that was done for it."""
+        lab_s = sum(one.verified.lab_s for one in done)
+        verdict = RecommendationVerified(issued.id, found.verified, self.by, len(done), lab_s)
+        await self._record(verdict)
 
     async def scale(self, issued: Recommendation, budget_s: float | None) -> list[str]:
         """Run greedy scaling and store it beside a recommendation; sentences on what failed."""
@@ -183,13 +179,15 @@ class Proof:
         self, purpose: TrialPurpose, stand: Stand, budget_s: float | None, points: int
     ) -> AbstractAsyncContextManager[Lab]:
         return self.trials(
-            self.request.session,
-            purpose,
-            plans=(stand.plan,),
-            budget_s=budget_s,
-            points=points,
-            by=self.by,
-            oversubscribe=self.request.oversubscribe,
+            TrialsRequest(
+                self.request.session,
+                purpose,
+                (stand.plan,),
+                budget_s,
+                points,
+                self.by,
+                oversubscribe=self.request.oversubscribe,
+            )
         )
 
     async def _record(self, fact: Fact) -> None:

@@ -13,13 +13,8 @@ from workbench.domain.parameters import Configuration, Parameter, Sla
 from workbench.domain.recommendations import Deployment, GreedyRun, Verification
 from workbench.domain.samples import Estimate, Reason, Sample
 from workbench.domain.topology import Target
-from workbench.engine.answers.judging import (
-    Order,
-    balancers_in,
-    functions_of,
-    resources_of,
-    scaling_of,
-)
+from workbench.engine.answers.judging import scaling_of
+from workbench.engine.answers.order import Order, balancers_in, functions_of, resources_of
 
 if TYPE_CHECKING:  # its imports take time, and the engine only hands these values on
     from workbench.sla.greedy import Ladder

@@ -8,7 +8,13 @@ from pathlib import Path
 from workbench import plugins
 from workbench.domain import handing_on, messages
 from workbench.domain.curation import GetSample
-from workbench.domain.errors import EngineError, SessionError, UsageError, WorkbenchError
+from workbench.domain.errors import (
+    EngineError,
+    PluginError,
+    SessionError,
+    UsageError,
+    WorkbenchError,
+)
 from workbench.domain.lab import Examined, RunDoctor
 from workbench.domain.messages import Reply, Request
 from workbench.domain.timeline import FindMoment, GetTimeLine
@@ -120,7 +126,7 @@ async def _export(library: Library, request: messages.ExportSession) -> Reply:
         raise EngineError("the destination must be an absolute path", where=str(destination))
     async with library.borrow(request.session) as channel:
         try:
-            files = await export(channel.file, destination)
+            files = tuple(map(str, await export(channel.file, destination)))
         except (WorkbenchError, asyncio.CancelledError):
             raise
         except OSError as error:
@@ -129,7 +135,12 @@ async def _export(library: Library, request: messages.ExportSession) -> Reply:
                 where=str(destination),
                 remedy="Choose another destination (--output)",
             ) from None
-    return messages.Exported(str(destination), tuple(str(file) for file in files))
+        except plugins.FAILURES as error:
+            raise PluginError(
+                f"{request.format!r} cannot be written: {type(error).__name__}: {error}",
+                where="workbench.exports",
+            ) from error
+    return messages.Exported(files[0] if files else str(destination), files)
 
 
 def _page(limit: int) -> int:

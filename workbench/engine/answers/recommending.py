@@ -22,7 +22,8 @@ from workbench.domain.topology import Node, Parallel, Series, Target, Vnf
 from workbench.engine.answers.chain_models import Accepted, accepted_for
 from workbench.engine.answers.composing import subject_of
 from workbench.engine.answers.hosts import elsewhere
-from workbench.engine.answers.judging import Judged, Order, examine, judge, question_of
+from workbench.engine.answers.judging import Examined, Judged, examine, judge
+from workbench.engine.answers.order import Order
 from workbench.engine.answers.parts import (
     Profiles,
     chain_of,
@@ -70,15 +71,7 @@ async def recommend(
     order = replace(order, accepted=await _accepted(library, given, order))
     say(f"{order.chain.name}: looking at the question")
     examined = await patiently(pool, examine, order)
-    profiles = await profiles_of(
-        library,
-        pool,
-        given,
-        tuple(plan.target for plan in order.plans),
-        examined.kpis,
-        store=store,
-        say=say,
-    )
+    profiles = await _profiles(library, pool, given, order, examined, store=store, say=say)
     say(f"{order.chain.name}: comparing allocations")
     judged = await patiently(pool, judge, order, examined.question, profiles)
     answer = judged.answer.recommendation(
@@ -89,7 +82,7 @@ async def recommend(
         at=now(),
         profiling_s=_profiling_s(given, order),
     )
-    answer = replace(answer, greedy=judged.greedy)
+    answer = replace(answer, greedy=judged.greedy, priced_by=request.cost)
     issued, trouble = await _issued(library, given, order, answer, judged, store)
     here = elsewhere(given.session, given.view.host)
     notes = [*here, *profiles.unstored, *judged.notes, trouble]
@@ -99,16 +92,26 @@ async def recommend(
         if request.verify and issued.chosen is None:
             notes.append("Nothing is recommended, so that nothing was verified")
         elif request.verify:
-            done, troubles = await proof.iterations(issued, profiles)
-            notes += troubles
-            issued, told = await _after(proof, given, profiles, issued, done)
+            issued, told, spent_s = await _proven(proof, given, profiles, issued)
             notes += told
             if budget_s is not None:
-                budget_s = max(0.0, budget_s - sum(one.verified.lab_s for one in done))
+                budget_s = max(0.0, budget_s - spent_s)
         if request.on_lab:
             notes += await proof.scale(issued, budget_s)
         issued = await proof.stored(issued.id)
     return _reply(issued, notes)
+
+
+async def _proven(
+    proof: Proof, given: Material, profiles: Profiles, issued: Recommendation
+) -> tuple[Recommendation, list[str], float]:
+    """What trials leave of a stored recommendation, sentences on them, and their lab seconds.
+
+    Raises as `Proof.iterations`.
+    """
+    done, troubles = await proof.iterations(issued, profiles)
+    found, told = await _after(proof, given, profiles, issued, done)
+    return found, [*troubles, *told], sum(one.verified.lab_s for one in done)
 
 
 async def _after(
@@ -118,11 +121,17 @@ async def _after(
     issued: Recommendation,
     done: Sequence[Iteration],
 ) -> tuple[Recommendation, Sequence[str]]:
-    """The recommendation that the lab leaves: the issued one, verified, or another one."""
+    """The recommendation that the lab leaves: the issued one, verified, or another one.
+
+    Another one only where it names another allocation, or where what is recommended failed.
+    """
     assert issued.chosen is not None
-    if all(one.deployment.key == issued.chosen.deployment.key for one in done):
-        for one in done:
-            await proof.confirm(issued, one)
+    was = issued.chosen.deployment.key
+    own = next((one for one in done if one.deployment.key == was), None)
+    if not done:
+        return issued, ()
+    if len(done) == 1 and own is not None:
+        await proof.confirm(issued, own, done)
         return issued, ()
     tried = tuple(one.taught for one in done if one.taught)
     order = replace(proof.order, greedy=False)
@@ -136,17 +145,23 @@ async def _after(
         profiling_s=issued.profiling_s,
     )
     chosen = answer.chosen and answer.chosen.deployment.key
+    if chosen == was and own is not None:
+        await proof.confirm(issued, own, done)
+        told = f"The lab was asked {len(done)} times, and {issued.id} stays"
+        return issued, (*judged.notes, told)
     answer = replace(
         answer,
         greedy=issued.greedy,
+        priced_by=issued.priced_by,
         after=issued.id,
         lab_iterations=len(done),
         lab_s=sum(one.verified.lab_s for one in done),
         verified=next((one.verified for one in done if one.deployment.key == chosen), None),
     )
     found, trouble = await _issued(proof.library, given, order, answer, judged, store=True)
+    before = "was recommended" if issued.after else "the profiles recommend"
     notes = [
-        f"{issued.id} is what the profiles recommend; the lab was asked {len(done)} times",
+        f"{issued.id} is what {before}; the lab was asked {len(done)} times",
         "" if found.verified else "What is recommended by then was not tried itself",
         trouble,
     ]
@@ -162,12 +177,16 @@ async def verify(
     by: str = "",
     say: Say = lambda _: None,
 ) -> questions.Recommended:
-    """Measure what was recommended, and store the verdict with it.
+    """Ask the lab about a stored recommendation, as `recommend` does that is to verify.
+
+    The verdict is stored with it; where the lab teaches another allocation, that comes after it.
 
     Raises
     ------
     UsageError, SessionError
         If there is no such recommendation, it names no allocation, or nothing can be measured.
+    DataError
+        If samples teach no model any more.
     LabError, BudgetSpent, Stopped, ...
         It could not be deployed or measured.
     """
@@ -185,15 +204,32 @@ async def verify(
         slas,
         found.chain,
         found.confidence,
+        cost=found.priced_by,
         verify=True,
         budget_s=request.budget_s,
         oversubscribe=request.oversubscribe,
     )
     order = await asyncio.to_thread(order_of, given, question, library.workspace)
-    examined = await patiently(pool, question_of, order)
-    proof = Proof(library, pool, trials, question, order, examined, by, say)
-    await proof.verify(found, found.chosen)
-    return _reply(await proof.stored(found.id), ())
+    order = replace(order, accepted=await _accepted(library, given, order))
+    examined = await patiently(pool, examine, order)
+    profiles = await _profiles(library, pool, given, order, examined, store=True, say=say)
+    proof = Proof(library, pool, trials, question, order, examined.question, by, say)
+    left, notes, _ = await _proven(proof, given, profiles, found)
+    return _reply(await proof.stored(left.id), [*profiles.unstored, *notes])
+
+
+async def _profiles(
+    library: Library,
+    pool: Pool,
+    given: Material,
+    order: Order,
+    examined: Examined,
+    *,
+    store: bool,
+    say: Say,
+) -> Profiles:
+    targets = tuple(plan.target for plan in order.plans)
+    return await profiles_of(library, pool, given, targets, examined.kpis, store=store, say=say)
 
 
 def _reply(issued: Recommendation, notes: Sequence[str]) -> questions.Recommended:
@@ -250,6 +286,7 @@ def order_of(given: Material, request: questions.Recommend, workspace: Workspace
         request.cost,
         _prices(request.cost, workspace),
         request.greedy and not request.on_lab,
+        noise=given.view.noise,
     )
 
 

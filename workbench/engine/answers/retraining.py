@@ -65,6 +65,7 @@ from workbench.engine.answers.composing import Basis, Subject, gather, subject_o
 from workbench.engine.answers.parts import chain_of
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import Say, patiently, short_list
+from workbench.engine.runs.trials import TrialsRequest
 from workbench.engine.sessions.clock import now
 from workbench.engine.sessions.library import Library
 from workbench.engine.sessions.recording import recorded
@@ -76,7 +77,7 @@ class Lab(Protocol):
     async def measure(self, target: str, configuration: Configuration, wl: float) -> Sample: ...
 
 
-Trials = Callable[..., AbstractAsyncContextManager[Lab]]
+Trials = Callable[[TrialsRequest], AbstractAsyncContextManager[Lab]]
 """Opens the lab of a session: `Queue.trials`."""
 
 
@@ -285,16 +286,16 @@ async def _walk(
     await _keep(library, request.session, started)
     taken: list[Sample] = []
     try:
-        opened = trials(
+        points = TrialsRequest(
             request.session,
             "canary",
-            plans=plans,
-            budget_s=request.budget_s,
-            points=len(walk.plan.loads),
-            by=by,
-            pace=request.pace,
+            plans,
+            request.budget_s,
+            len(walk.plan.loads),
+            by,
+            request.pace,
         )
-        async with opened as lab:
+        async with trials(points) as lab:
             while (ask := walk.ask) is not None:
                 say(f"{case.chain}: {ask.why}, {case.primary.name}={ask.point.wl:g}")
                 try:

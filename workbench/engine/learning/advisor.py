@@ -15,7 +15,7 @@ from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
 from workbench.engine.learning.advice import Advice, Question
 from workbench.engine.learning.guarded import MODEL, SAMPLER
-from workbench.engine.learning.pool import Pool
+from workbench.engine.learning.pool import Pool, WorkerLost
 
 PATIENCE_S = 120.0
 """For one piece of advice, which takes well under a second; the worker is nice, the host busy."""
@@ -49,7 +49,8 @@ class Advisor:
         self._told = 0
         self._skips_told = 0
         self.distrusted = ""
-        """Why what ships serves in the place of the campaign's sampler and model: they hung."""
+        """Why what ships serves in the place of the campaign's sampler and model: they hung, or
+        ended their process."""
 
     @property
     def has_news(self) -> bool:
@@ -86,6 +87,10 @@ class Advisor:
             # Ours do not hang, but the worker that they are asked in starts anew.
             limit = 10 * PATIENCE_S if self.distrusted else PATIENCE_S
             return await asyncio.wait_for(asked, limit)
+        except WorkerLost:
+            if self.distrusted:
+                raise
+            trouble = "ends its worker process"
         except TimeoutError:
             if self.distrusted:
                 raise EngineError(
@@ -93,12 +98,13 @@ class Advisor:
                     where=self.target,
                     remedy="Resume the session when the host is less busy",
                 ) from None
+            trouble = f"has not answered for {PATIENCE_S:g} s"
+            self._pool.kill()
         plan = self._campaign.sampling
         self.distrusted = (
-            f"sampler {plan.method!r} or model {plan.model!r} has not answered for "
-            f"{PATIENCE_S:g} s; {SAMPLER!r} and {MODEL!r} take over"
+            f"sampler {plan.method!r} or model {plan.model!r} {trouble}; {SAMPLER!r} and {MODEL!r} "
+            "take over"
         )
-        self._pool.kill()
         self._told = 0
         return await self._in_time(fit)
 

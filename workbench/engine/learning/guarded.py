@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from workbench import plugins
 from workbench.domain.campaign import Campaign
-from workbench.domain.errors import PluginError, WorkbenchError
+from workbench.domain.errors import PluginError, PluginUnknown, WorkbenchError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
 from workbench.sampling.base import Ask, Ending, Sampler, Space
@@ -44,12 +44,16 @@ class GuardedSampler:
         self._skipped: list[Configuration] = []
         self.set_aside = ""
         self._own = not distrusted
-        self._sampler = _made(
-            campaign.sampling.method if not distrusted else SAMPLER,
-            MODEL if distrusted else campaign.sampling.model,
-            campaign,
-            space,
-        )
+        if distrusted:
+            self._sampler = _made(SAMPLER, MODEL, campaign, space)
+            return
+        sampling = campaign.sampling
+        try:
+            self._sampler = _made(sampling.method, sampling.model, campaign, space)
+        except PluginUnknown:  # it is to be installed, or another one named
+            raise
+        except PluginError as error:
+            self._replace(error.what)
 
     def tell(self, samples: Sequence[Sample]) -> None:
         self._samples.extend(samples)
@@ -96,7 +100,7 @@ class GuardedSampler:
             return attempt()
         except PluginError as error:
             self._replace(error.what)
-        except Exception as error:  # noqa: BLE001 - a plugin may fail in any way
+        except plugins.FAILURES as error:
             self._replace(f"raises {type(error).__name__}: {error}")
         return instead()
 
@@ -122,9 +126,9 @@ def _made(method: str, model: str, campaign: Campaign, space: Space) -> Sampler:
             sampler = kind(space, campaign.sampling)
     except WorkbenchError:
         raise
-    except Exception as error:  # a plugin may fail in any way
+    except plugins.FAILURES as error:
         raise PluginError(
-            f"the sampler {method!r} cannot be made: {type(error).__name__}: {error}",
-            where=space.target,
+            f"cannot be made: {type(error).__name__}: {error}",
+            where=f"sampler {method!r}",
         ) from error
     return sampler

@@ -130,6 +130,7 @@ async def score(
     scores: list[ModelScore] = []
     influences: list[ParameterInfluence] = []
     notes: list[str] = []
+    refused: DataError | None = None
     for target in wanted:
         own = given.of(target)
         if not own and request.target is None:
@@ -137,8 +138,7 @@ async def score(
         try:
             table = await pool.run(table_for, given.campaign, target, own, given.kpi)
         except DataError as error:
-            if target == wanted[-1] and not any(s.best for s in scores):
-                raise  # none of them can be scored
+            refused = error
             scores.append(ModelScore(target, given.kpi, "all", len(own), trouble=str(error)))
             continue
         listed = short_list(given.campaign, target)
@@ -156,7 +156,9 @@ async def score(
         if store:
             notes.append(await _influence_kept(library, given.session, influence))
     if not scores:
-        raise SessionError("has no samples", where=request.session, remedy="Run it first")
+        raise DataError("has no samples", where=request.session, remedy="Measure it first")
+    if refused is not None and all(s.trouble for s in scores):
+        raise refused  # none of them can be scored
     async with library.borrow(given.session) as channel:
         found = [channel.view.model(target, given.kpi) for target in wanted]
     return ModelsScored(

@@ -15,10 +15,11 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import wait
 from typing import ParamSpec, TypeVar
 
-from workbench.domain.errors import EngineError
+from workbench.domain.errors import EngineError, PluginError
 from workbench.engine.learning.advice import Advice, Question, advise, warm
 from workbench.log import logger
 from workbench.probes.process import PROC, parse_stat_cpu_s
@@ -30,6 +31,10 @@ NICE = 19
 """The functions under test come first."""
 
 log = logger("engine.pool")
+
+
+class WorkerLost(EngineError):
+    """The worker process died over a call, and its successor over the same call, too."""
 
 
 class Pool:
@@ -55,14 +60,15 @@ class Pool:
         for attempt in (1, 2):
             executor = self._worker()
             try:
-                future = executor.submit(work, *args, **kwargs)
+                future = executor.submit(_called, partial(work, *args, **kwargs))
                 return await asyncio.wrap_future(future, loop=loop)
             except BrokenProcessPool:
                 log.warning("worker died", work=work.__name__, attempt=attempt)
                 self._discard(executor)
-        raise EngineError(
+        raise WorkerLost(
             f"the worker process died twice over {work.__name__!r}",
-            remedy="See whether the host runs out of memory (`dmesg`), then resume the session",
+            remedy="See whether the host runs out of memory (`dmesg`) or a plugin ends it, then "
+            "try again, or resume the session",
         )
 
     async def advise(self, question: Question, everything: Callable[[], Question]) -> Advice:
@@ -120,6 +126,16 @@ class Pool:
         if self._executor is executor:  # not yet replaced by another call that saw it die
             self._executor = None
             self.losses += 1
+
+
+def _called(work: partial[T]) -> T:
+    """`work`, in the worker. A plugin that exits is an error: the engine would obey it."""
+    try:
+        return work()
+    except SystemExit as error:
+        raise PluginError(
+            f"something that {work.func.__name__!r} called exits with {error.code}"
+        ) from None
 
 
 def _look_at(future: asyncio.Future[None]) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench import plugins
 from workbench.domain.campaign import Campaign
+from workbench.domain.counts import counted
 from workbench.domain.errors import PluginError, WorkbenchError
 from workbench.domain.profiles import Setting, TargetModel
 from workbench.domain.samples import Sample
@@ -180,7 +181,7 @@ def _fitted_anew(
         if isinstance(error, WorkbenchError):
             what = error.what
         raise PluginError(
-            f"the model {method!r} cannot be fitted to {len(table)} samples: {what}",
+            f"the model {method!r} cannot be fitted to {counted(len(table), 'sample')}: {what}",
             where=f"{table.target}, {table.kpi}",
         ) from error
     return model, gone
@@ -245,7 +246,8 @@ def _difference(model: TargetModel, table: Table, fit: Fit, gone: list[str]) -> 
     elif gone:
         what = f"it has no parameter {', '.join(gone)}"
     elif fit.coefficient_count != model.coefficient_count:
-        what = f"it has {fit.coefficient_count} coefficients and had {model.coefficient_count}"
+        now = counted(fit.coefficient_count, "coefficient")
+        what = f"it has {now} and had {model.coefficient_count}"
     else:
         what = _first_difference(model, fit)
     if not what:

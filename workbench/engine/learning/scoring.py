@@ -15,7 +15,7 @@ from workbench.domain.errors import PluginError, SessionError, UsageError
 from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluence
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Sample
-from workbench.engine.learning.pool import Pool
+from workbench.engine.learning.pool import Pool, WorkerLost
 from workbench.engine.sessions.library import Library
 
 if TYPE_CHECKING:  # their imports take time, and most questions are about something else
@@ -143,7 +143,7 @@ async def compared(
         say(f"{table.target}, {table.kpi}: {method} ({number} of {len(methods)})")
         try:
             rows.append(await patiently(pool, row_of, table, method, by, most))
-        except PluginError as error:
+        except (PluginError, WorkerLost) as error:
             rows.append(Row(table.target, table.kpi, method, None, str(error)))
     best = best_of(rows)
     return [replace(row, best=row.method == best) for row in rows]

@@ -14,7 +14,7 @@ from workbench.domain.errors import LabError, WorkbenchError
 from workbench.domain.lab import Check, HostNoise
 from workbench.engine.runs import noises
 from workbench.engine.runs.host_lock import FileLock
-from workbench.engine.runs.starting import SIMULATED
+from workbench.engine.runs.opening import SIMULATED
 from workbench.log import logger
 from workbench.paths import Workspace, measuring_lock, shipped
 
@@ -63,7 +63,7 @@ async def _lab(name: str, lab: Any) -> tuple[Check, ...]:
         found: tuple[Check, ...] = await lab.examine()
     except WorkbenchError as error:
         return (Check(f"lab {name}", "missing", error.what, error.remedy or ""),)
-    except Exception as error:  # a plugin may fail in any way
+    except plugins.FAILURES as error:
         log.error("lab cannot be examined", lab=name, exc_info=error)
         text = f"{type(error).__name__}: {error}"
         return (Check(f"lab {name}", "missing", text, "See `workbench logs`"),)

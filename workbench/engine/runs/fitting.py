@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from workbench.descriptors.capacity import TRAFFIC_CORES
 from workbench.domain.campaign import Campaign, TargetPlan
+from workbench.domain.counts import counted
 from workbench.domain.durations import duration
 from workbench.domain.errors import UsageError
 from workbench.domain.parameters import Parameter, ParameterValue
@@ -59,7 +60,7 @@ def fit(
             rest = ", ".join(_values(p) for p in kept.resources) if kept else "no allocation"
             notes.append(
                 f"{plan.target.name} {left} {rest}: this host has {cores:g} cores, "
-                f"{len(dropped)} larger allocations are left out"
+                f"too few for {counted(len(dropped), 'larger allocation')}"
             )
     if not targets:
         raise UsageError(
@@ -148,8 +149,8 @@ def _thin(
             sizes = "; ".join(_values(p) for p in campaign.workload)
             notes.append(
                 f"for a budget of {duration(budget_s)}: "
-                f"{plan.max_samples // plan.repetitions} loads, {plan.repetitions} repetitions"
-                + (f", {sizes}" if sizes else "")
+                f"{counted(plan.max_samples // plan.repetitions, 'load')}, "
+                f"{counted(plan.repetitions, 'repetition')}" + (f", {sizes}" if sizes else "")
             )
     return campaign
 

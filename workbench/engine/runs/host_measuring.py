@@ -40,7 +40,7 @@ from workbench.engine.learning.pool import Pool
 from workbench.engine.runs import noises
 from workbench.engine.runs.host_lock import FileLock, own
 from workbench.engine.runs.measurement import Bench
-from workbench.engine.runs.starting import SIMULATED, choose_lab, made_lab
+from workbench.engine.runs.opening import SIMULATED, choose_lab, made_lab
 from workbench.engine.runs.strays import reap_lab
 from workbench.engine.sessions.library import Library
 from workbench.labs.base import DrivingLab, LabSettings
@@ -58,7 +58,7 @@ NOT_SATURATED = 0.95
 """Share of the offered rate from which the function is not called saturated."""
 LATE = 0.99
 """Share of the plan under which the generator is late (METHOD.md 4)."""
-FEWEST_PAIRS = 4
+FEWEST_PAIRS, MOST_PAIRS = 4, 1000
 BYPASS_HEADROOM = 0.7
 """Share of what source and sink carry from which a sample is `bypass_limited` (METHOD.md 4)."""
 
@@ -92,11 +92,12 @@ class HostMeasuring:
         """Measure, keep what was found, and say it. Raises `WorkbenchError`."""
         if self._task is not None:
             raise UsageError("the host is being measured already", where=self.doing)
-        if request.pairs < FEWEST_PAIRS:
+        if not FEWEST_PAIRS <= request.pairs <= MOST_PAIRS:
+            why = "are too few to tell noise" if request.pairs < FEWEST_PAIRS else "take for ever"
             raise UsageError(
-                f"{request.pairs} pairs are too few to tell noise",
+                f"{request.pairs} pairs {why}",
                 where="--pairs",
-                remedy=f"Give at least {FEWEST_PAIRS}",
+                remedy=f"Give from {FEWEST_PAIRS} to {MOST_PAIRS}",
             )
         self._stopped = False
         self._task = asyncio.create_task(self._measure(request), name=HOST_NOISE)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from workbench.domain.campaign import TargetPlan
 from workbench.domain.curation import CurationCommand, DecideSample, ExtendBudget, RequestPoint
 from workbench.domain.errors import EngineError, UsageError
 from workbench.domain.lab import HOST_NOISE, MeasureHost
@@ -24,15 +23,15 @@ from workbench.domain.messages import (
     SkipConfiguration,
     StopRun,
 )
-from workbench.domain.samples import TrialPurpose
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs import curating
+from workbench.engine.runs.costing import Costing
 from workbench.engine.runs.host_lock import FileLock, own
 from workbench.engine.runs.host_measuring import HostMeasuring
 from workbench.engine.runs.profiling import Order
 from workbench.engine.runs.run import Run
 from workbench.engine.runs.starting import Ready, Starting
-from workbench.engine.runs.trials import Trials
+from workbench.engine.runs.trials import Trials, TrialsRequest
 from workbench.engine.runs.turn import Turn
 from workbench.engine.sessions.channel import Channel
 from workbench.engine.sessions.library import Library
@@ -70,7 +69,8 @@ class Queue:
         self._begun = begun
         self._slot = asyncio.Lock()
         """One campaign of this engine measures at a time."""
-        self._starting = Starting(library, pool)
+        self._costing = Costing(library, pool)
+        self._starting = Starting(library, pool, self._costing)
         self._host = HostMeasuring(library, pool, self._slot, host_lock)
         self._turns: dict[str, Turn] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -128,7 +128,7 @@ class Queue:
                 await self._let_go(session)
                 return self._launch(await self._starting.resume(request))
             case PlanCampaign():
-                return Planned(await self._starting.plan(request))
+                return Planned(await self._costing.plan(request))
             case PauseRun(session=session, by=by):
                 return self._pause(self._run(session), by or who)
             case ContinueRun(session=session, by=by):
@@ -188,33 +188,12 @@ class Queue:
         self._begun(turn.session)
 
     @asynccontextmanager
-    async def trials(
-        self,
-        session: str,
-        purpose: TrialPurpose,
-        *,
-        plans: Sequence[TargetPlan] = (),
-        budget_s: float | None = None,
-        points: int = 0,
-        by: str = "",
-        pace: float | None = None,
-        oversubscribe: bool = False,
-    ) -> AsyncIterator[Trials]:
+    async def trials(self, request: TrialsRequest) -> AsyncIterator[Trials]:
         """The lab of a session whose campaign has ended, for whoever asks it point by point.
 
         They take their turn like a campaign: `measure` waits for it. With the body they end, are
         torn down and summed up; a body that is cancelled aborts them. Pause, stop and abort reach
         them by the session's name. Who opens them holds nothing of the session borrowed.
-
-        Parameters
-        ----------
-        purpose : kept with every sample.
-        plans : targets that the campaign does not have, such as replicas behind a balancer, and
-            targets of it that are asked beyond its range or allocations. Templates come with the
-            campaign, earlier trials or the library.
-        budget_s : lab time of these trials after which no new sample is begun.
-        points : how many will be asked for, for those who watch; 0: nobody knows.
-        oversubscribe : `plans` may need more cores than there are.
 
         Raises
         ------
@@ -225,17 +204,9 @@ class Queue:
         """
         if self.ending:
             raise EngineError("is ending", remedy="Try again in a moment")
+        session = request.session
         await self._let_go(session)
-        ready = await self._starting.trials(
-            session,
-            purpose,
-            plans=plans,
-            budget_s=budget_s,
-            points=points,
-            by=by,
-            pace=pace,
-            oversubscribe=oversubscribe,
-        )
+        ready = await self._starting.trials(request)
         trials = Trials(
             ready.order,
             ready.lab,
@@ -262,9 +233,11 @@ class Queue:
         try:
             await run.execute()
         finally:
-            await self._library.release(channel)
-            del self._turns[run.session]
-            del self._tasks[run.session]
+            try:
+                await self._library.release(channel)
+            finally:  # a session that cannot be closed may be asked for again all the same
+                del self._turns[run.session]
+                del self._tasks[run.session]
 
     async def _let_go(self, session: str) -> None:
         """Wait until a run that has announced its end has also let go of its session."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.domain.campaign import Campaign, SamplingPlan, TargetPlan
+from workbench.domain.counts import counted
 from workbench.domain.errors import (
     BudgetSpent,
     EngineError,
@@ -26,7 +27,7 @@ from workbench.domain.errors import (
 from workbench.domain.events import Noted, TrialsFinished, TrialsStarted
 from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration, OperatingPoint
-from workbench.domain.samples import Sample
+from workbench.domain.samples import Sample, TrialPurpose
 from workbench.domain.topology import Target
 from workbench.engine.learning.advice import first_s
 from workbench.engine.learning.pool import Pool
@@ -38,6 +39,33 @@ from workbench.engine.runs.visits import Ending, Visits
 from workbench.engine.sessions.channel import Publisher
 from workbench.labs.base import Lab
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor, variance_floor
+
+
+@dataclass(frozen=True)
+class TrialsRequest:
+    """The lab of a session whose campaign has ended, wanted for points that follow.
+
+    Attributes
+    ----------
+    purpose : kept with every sample.
+    plans : targets that the campaign does not have, such as replicas behind a balancer, and
+        targets of it that are asked beyond its range or allocations. Templates come with the
+        campaign, earlier trials or the library.
+    budget_s : lab time of these trials after which no new sample is begun.
+    points : how many will be asked for, for those who watch; 0: nobody knows.
+    by : who asks.
+    pace : of the simulated lab; None: as fast as it can.
+    oversubscribe : `plans` may need more cores than there are.
+    """
+
+    session: str
+    purpose: TrialPurpose
+    plans: tuple[TargetPlan, ...] = ()
+    budget_s: float | None = None
+    points: int = 0
+    by: str = ""
+    pace: float | None = None
+    oversubscribe: bool = False
 
 
 @dataclass(frozen=True)
@@ -205,7 +233,7 @@ class Trials(Turn):
 
     def _why_over(self) -> WorkbenchError:
         outcome, note = self._outcome
-        purpose, kept = self._order.started.purpose, f"{len(self._taken)} samples are stored"
+        purpose, kept = self._order.started.purpose, f"{counted(len(self._taken), 'sample')} stored"
         if self.control.interrupted:
             return EngineError(f"the engine ended during the {purpose}; {kept}", where=self.session)
         if outcome == "budget":

@@ -6,8 +6,8 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from workbench.domain import housekeeping as asked
@@ -82,9 +82,10 @@ async def _in_thread(work: Callable[[Path, Path], None], path: Path, new: Path) 
 def _move(path: Path, new: Path) -> None:
     """The log first: without it the file would lose its last events, alone it is harmless."""
     new.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileNotFoundError):
-        Path(f"{path}{WAL}").replace(f"{new}{WAL}")
-    path.replace(new)
+    with _taken(new):
+        with suppress(FileNotFoundError):
+            Path(f"{path}{WAL}").replace(f"{new}{WAL}")
+        path.replace(new)
 
 
 def _copy(path: Path, new: Path) -> None:
@@ -92,8 +93,20 @@ def _copy(path: Path, new: Path) -> None:
     partial = new.with_name(f".{new.name}.{os.getpid()}")
     try:
         shutil.copyfile(path, partial)
-        with suppress(FileNotFoundError):
-            shutil.copyfile(f"{path}{WAL}", f"{new}{WAL}")
-        partial.replace(new)
+        with _taken(new):
+            with suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}{WAL}", f"{new}{WAL}")
+            partial.replace(new)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _taken(new: Path) -> Iterator[None]:
+    """The name is this session's from here on: a file that came meanwhile is never replaced."""
+    new.touch(exist_ok=False)
+    try:
+        yield
+    except BaseException:
+        new.unlink()
+        raise

@@ -199,10 +199,10 @@ class Library:
         """The file of a session that can be gone on with: one of this workspace, by its name."""
         path = await self.path_of(name)
         if path.is_dir():
-            raise SessionError(
+            raise UsageError(
                 "is a bundle, and bundles are not changed",
                 where=name,
-                remedy=f"Make a session of it with `workbench import {path}`, then resume that",
+                remedy=f"Make a session of it with `workbench import {path}`, then go on with that",
             )
         if path != self.workspace.sessions / f"{name}{catalogue.SUFFIX}":
             raise UsageError(
@@ -272,10 +272,10 @@ class Library:
 
     async def close(self) -> None:
         """Close every session; every follower's stream ends."""
-        for channel in self._channels.values():
+        while self._channels:  # who still asks may open and close some meanwhile
+            _, channel = self._channels.popitem()
             channel.end()
             await channel.file.close()
-        self._channels.clear()
 
     async def _close_some(self) -> None:
         idle = [

@@ -1,0 +1,131 @@
+"""The allowed deployments of a chain, judged by what is foretold of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from workbench.domain.parameters import Combination, Parameter
+from workbench.domain.recommendations import Choice, Deployment
+from workbench.engine.answers.order import (
+    Order,
+    balancers_in,
+    cost_in,
+    functions_of,
+    profiled,
+    resources_of,
+)
+from workbench.engine.answers.parts import Profiles
+from workbench.engine.answers.performance import Foretold
+
+if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
+    from workbench.sla.costs import Cost
+    from workbench.sla.profiled import Profiled
+    from workbench.sla.question import Question
+    from workbench.sla.recommendation import Answer
+    from workbench.sla.replicas import Balancer
+    from workbench.sla.taught import TaughtPerformance, Tried
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The allowed deployments of a chain, and what is foretold of them.
+
+    Attributes
+    ----------
+    known : what was profiled.
+    needed : functions that may be had more than once, with what balances their load.
+    combine : how allotments of single instances combine.
+    """
+
+    question: Question
+    foretold: Foretold
+    known: Profiled
+    cost: Cost
+    resources: tuple[Parameter, ...]
+    needed: Mapping[str, Balancer]
+    combine: Combination
+
+    @classmethod
+    def of(cls, order: Order, question: Question, profiles: Profiles) -> Candidates:
+        resources, balancers = resources_of(order, functions_of(order)), balancers_in(order)
+        foretold = Foretold.of(order, question, profiles, balancers)
+        needed = {vnf: balancers[vnf] for vnf in foretold.too_slow(resources)}
+        # A target's stated pairs are the only ones allowed; of several functions none were stated.
+        one_target = not order.spoken_for or len(order.chain.vnfs) == 1
+        combine = order.plans[0].combine if one_target else "every"
+        return cls(question, foretold, profiled(order), cost_in(order), resources, needed, combine)
+
+    def singles(self) -> Iterator[Deployment]:
+        from workbench.sla.costs import allowed
+
+        return allowed(self.resources, self.cost, self.combine)
+
+    def several(self) -> Iterator[Deployment]:
+        from workbench.sla.replicas import replicated
+
+        return replicated(self.resources, self.needed, self.cost) if self.needed else iter(())
+
+    def next_cheaper(self, found: Choice) -> tuple[Deployment, ...]:
+        """The last one of its kind that costs less, if any does."""
+        from workbench.sla.costs import cost_of
+        from workbench.sla.recommendation import MOST_JUDGED
+
+        single = all(count == 1 for count in found.replicas.values())
+        cheaper: tuple[Deployment, ...] = ()
+        for deployment in islice(self.singles() if single else self.several(), MOST_JUDGED):
+            if cost_of(deployment, self.cost) >= found.cost:
+                break
+            cheaper = (deployment,)
+        return cheaper
+
+    def judge_all(self) -> Answer:
+        """The cheapest that holds; of several instances only where no single ones do."""
+        return self.judge(self.singles(), self.several())
+
+    def judge(
+        self, deployments: Iterable[Deployment], fallback: Iterable[Deployment] = ()
+    ) -> Answer:
+        """The cheapest of these that holds, by rising cost; see `sla.recommendation.recommend`."""
+        from workbench.sla.recommendation import recommend
+
+        return recommend(
+            self.question,
+            self.foretold.performance,
+            deployments,
+            self.known,
+            self.cost,
+            fallback=fallback,
+        )
+
+    def taught(
+        self, answer: Answer, tried: Sequence[Tried]
+    ) -> tuple[Candidates, TaughtPerformance, tuple[Deployment, ...]]:
+        """The same with what was tried, and the deployments around the answer that it moves."""
+        from workbench.sla.recommendation import MOST_JUDGED
+        from workbench.sla.taught import TaughtPerformance
+        from workbench.sla.trying import around
+
+        every = (*islice(self.singles(), MOST_JUDGED), *islice(self.several(), MOST_JUDGED))
+        near = around(every, answer, self.cost)
+        moved = TaughtPerformance(self.foretold.performance, self.question, near, tried)
+        taught = replace(self, foretold=replace(self.foretold, performance=moved))
+        return taught, moved, near
+
+    def settled(self, answer: Answer, tried: Sequence[Tried]) -> tuple[Candidates, Answer, bool]:
+        """The cheapest that was tried and surely holds; where none does, of all.
+
+        With the forecasts that it rests on, and whether what was tried later makes it doubtful.
+        """
+        from workbench.sla.trying import confirmed
+
+        def judged(until: Sequence[Tried], own: Sequence[Deployment]) -> Answer:
+            return self.taught(answer, until)[0].judge(own)
+
+        if (found := confirmed(self.question, tried, self.cost, judged)) is not None:
+            count, sure = found
+            return self.taught(answer, tried[:count])[0], sure, count < len(tried)
+        taught = self.taught(answer, tried)[0]
+        return taught, taught.judge_all(), False

@@ -1,0 +1,205 @@
+"""What is foretold of the deployments of a chain, from the models of its functions or its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from workbench.domain.parameters import Configuration, Parameter, ParameterValue, Sla
+from workbench.domain.profiles import Curve
+from workbench.domain.recommendations import Choice
+from workbench.domain.topology import Node
+from workbench.engine.answers.chain_models import InForce, cpu_scales, in_force, of_several
+from workbench.engine.answers.order import Order, cost_in, kpis_of_models
+from workbench.engine.answers.parts import Parts, Profiles, parts_from
+from workbench.engine.learning.refitting import load
+
+if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
+    from workbench.chains.parts import Part
+    from workbench.chains.usage import ExpectedUsage
+    from workbench.models.forecast import Forecaster
+    from workbench.sla.performance import Performance
+    from workbench.sla.profiled import Profiled
+    from workbench.sla.question import Question
+    from workbench.sla.replicas import Balancer
+
+LOADS = 60
+"""Points of a curve."""
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """The performance of the chain's deployments, and what it was made of."""
+
+    order: Order
+    question: Question
+    performance: Performance
+    method: Mapping[str, str]
+    """By KPI: a rule of composition, or the method of the chain's own model."""
+    versions: Mapping[str, int]
+    """By KPI, of the chain's model; 0 are the profiles of its functions."""
+    of_several: Mapping[str, int]
+    """By KPI, the version that speaks for several instances."""
+    parts: Mapping[str, Mapping[str, Part]]
+    """By KPI, of the chain's functions."""
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        order: Order,
+        question: Question,
+        profiles: Profiles,
+        balancers: Mapping[str, Balancer],
+    ) -> Foretold:
+        if not order.spoken_for:
+            return cls._measured(order, question, profiles)
+        from workbench.chains.composition import ChainForecaster
+        from workbench.chains.parts import parts_of
+        from workbench.sla.replicas import ChainPerformance, spread
+
+        campaign = order.campaign
+        kpis = tuple(dict.fromkeys(sla.kpi for sla in question.limits))
+        found = {kpi: parts_from(_learned(order, profiles, kpi)) for kpi in kpis}
+
+        def composed(graph: Node, kpi: str) -> ChainForecaster:
+            ceiling = campaign.kpi_max if kpi == campaign.kpi else math.inf
+            return ChainForecaster(graph, parts_of(graph, found[kpi].parts), kpi, kpi_max=ceiling)
+
+        single = spread(order.chain.graph, {}, balancers)
+        rules = {kpi: composed(single, kpi) for kpi in kpis}
+        told = {kpi: in_force(rules[kpi], order.accepted.get(kpi)) for kpi in kpis}
+
+        carried = {k: of_several(one.forecaster, rules[k]) for k, one in told.items()}
+
+        def forecaster(graph: Node, kpi: str) -> Forecaster:
+            if graph == single:
+                return told[kpi].forecaster
+            several = composed(graph, kpi)
+            return of_several(told[kpi].forecaster, several) or several
+
+        performance = ChainPerformance(
+            order.chain.graph,
+            kpis,
+            question.workload,
+            forecaster,
+            balancers,
+            _usage(found[kpis[0]], told.values()),
+        )
+        methods = {kpi: rule.rule.name for kpi, rule in rules.items()}
+        methods |= {k: a.version.proposal.model.method for k, a in order.accepted.items()}
+        warnings = (
+            *(text for one in found.values() for text in one.warnings),
+            *(text for one in told.values() for text in one.warnings),
+        )
+        return cls(
+            order,
+            question,
+            performance,
+            methods,
+            {kpi: one.version for kpi, one in told.items()},
+            {kpi: one.version if carried[kpi] else 0 for kpi, one in told.items()},
+            {kpi: parts_of(order.chain.graph, one.parts) for kpi, one in found.items()},
+            warnings,
+        )
+
+    @classmethod
+    def _measured(cls, order: Order, question: Question, profiles: Profiles) -> Foretold:
+        from workbench.sla.performance import ProfilePerformance
+
+        loaded = [load(stored) for stored in profiles.models]
+        forecasters: dict[str, Forecaster] = {one.forecaster.kpi: one.forecaster for one in loaded}
+        methods = {stored.model.kpi: stored.model.method for stored in profiles.models}
+        warnings = tuple(one.warning for one in loaded if one.warning)
+        performance = ProfilePerformance(forecasters, question.workload)
+        versions = {stored.model.kpi: stored.model.version for stored in profiles.models}
+        return cls(order, question, performance, methods, versions, versions, {}, warnings)
+
+    def too_slow(self, resources: tuple[Parameter, ...]) -> tuple[str, ...]:
+        """Functions that must be had more than once, of those that can be.
+
+        That are those which miss a limit on their own at their largest allotment; if none does and
+        the chain still misses it, any of them may help.
+        """
+        from workbench.chains.base import visits_of
+        from workbench.sla.costs import options_of
+        from workbench.sla.replicas import size
+
+        able: list[str] = []
+        slow: list[str] = []
+        visits = visits_of(self.order.chain.graph)
+        for vnf in self.order.balancers:
+            own = tuple(p for p in resources if p.key.rpartition(".")[0] == vnf)
+            if not own:
+                continue
+            options = options_of(own, cost_in(self.order))[vnf]
+            largest = max((option.resources for option in options), key=size)
+            able.append(vnf)
+            if self._misses(vnf, largest, self.question.wl * visits[vnf]):
+                slow.append(vnf)
+        return tuple(slow or able)
+
+    def _misses(self, vnf: str, resources: Mapping[str, ParameterValue], wl: float) -> bool:
+        chain = Configuration(resources, self.question.workload)
+
+        def misses(sla: Sla) -> bool:
+            part = self.parts[sla.kpi][vnf]
+            said = part.forecasters[sla.kpi].forecast([(part.configuration(chain, vnf), wl)])
+            return not sla.holds(math.exp(said.mean[0]))
+
+        return any(map(misses, self.question.limits))
+
+    def _reach(self) -> tuple[float, ...]:
+        """The chain's load up to which each of its functions was profiled."""
+        from workbench.chains.base import visits_of
+
+        visits = visits_of(self.order.chain.graph)
+        highest = {
+            vnf: max(s.point.wl for s in self.order.of(target) if s.valid)
+            for vnf, target in self.order.spoken_for.items()
+        }
+        return tuple(highest[vnf] / visits[vnf] for vnf in visits if vnf in highest)
+
+    def curves(self, choice: Choice, known: Profiled) -> Iterator[Curve]:
+        import numpy as np
+
+        low, high = known.wl
+        known_to = max(min(self._reach() or (high,)), self.question.wl)
+        loads = np.geomspace(low, known_to, LOADS)
+        loads = np.union1d(loads, [self.question.wl])
+        deployments = [choice.deployment] * len(loads)
+        for kpi, method in self.method.items():
+            said = self.performance.forecast(kpi, deployments, loads)
+            bounds = (np.exp(bound).tolist() for bound in (said.mean, said.low, said.high))
+            mean, lowest, highest = map(tuple, bounds)
+            yield Curve(kpi, method, tuple(loads.tolist()), mean, lowest, highest)
+
+
+def _learned(order: Order, profiles: Profiles, kpi: str) -> Profiles:
+    """The profiles as a question about `kpi` alone finds them: the same models as elsewhere."""
+    chosen, besides = kpis_of_models(order, kpi)
+    models = tuple(stored for stored in profiles.models if stored.model.kpi in chosen)
+    return replace(profiles, models=models, besides=besides)
+
+
+def _usage(found: Parts, told: Iterable[InForce]) -> Callable[[Node], ExpectedUsage] | None:
+    """What says the CPU of a chain's functions; None where it is not known of all of them.
+
+    Models of two KPIs that learned from the same samples say the same of it: the first does."""
+    from workbench.chains.parts import parts_of
+    from workbench.chains.usage import ExpectedUsage
+    from workbench.models.selection import RATE_KPIS
+
+    models = tuple(told)
+
+    def usage(graph: Node) -> ExpectedUsage:
+        scales = next(filter(None, (cpu_scales(one.forecaster, graph) for one in models)), {})
+        return ExpectedUsage(graph, parts_of(graph, found.parts), found.demands, scales)
+
+    known = all(
+        part.target in found.demands and any(rate in part.forecasters for rate in RATE_KPIS)
+        for part in found.parts
+    )
+    return usage if known else None

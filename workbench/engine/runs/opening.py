@@ -1,0 +1,136 @@
+"""The lab of a run: which one it is, opened, and whether it is still what a session knew."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from workbench import plugins
+from workbench.descriptors.capacity import check_fits_host
+from workbench.domain.campaign import Campaign
+from workbench.domain.errors import LabError, UsageError, WorkbenchError
+from workbench.domain.lab import Check, HostFacts, HostNoise
+from workbench.engine.runs import noises
+from workbench.engine.sessions.library import Library
+from workbench.labs.base import Lab, LabSettings
+
+SIMULATED = ("sim", "recorded")
+"""Labs that load no host: they need neither its cores nor its measuring lock."""
+
+
+def loads_host(lab: str) -> bool:
+    """Whether a lab of that name needs this host's cores to itself."""
+    return kind_of(lab) not in SIMULATED
+
+
+def kind_of(lab: str) -> str:
+    """The entry point's name: `recorded` of `recorded:demo-real`."""
+    return lab.partition(":")[0]
+
+
+async def argument_of(library: Library, lab: str) -> str:
+    """What follows the colon: of `recorded:NAME` as a path, else the lab's own options."""
+    name = lab.partition(":")[2]
+    return name if kind_of(lab) != "recorded" else str(await library.path_of(name))
+
+
+async def choose_lab(wanted: str | None) -> tuple[str, str]:
+    """The lab's name, and why it is not the one that a user would expect."""
+    if wanted is not None:
+        if kind_of(wanted) == "recorded" and ":" not in wanted:
+            raise UsageError(
+                "the recorded lab needs a recording", remedy="Write --lab recorded:NAME"
+            )
+        return wanted, ""
+    try:
+        docker = await asyncio.to_thread(plugins.load, "labs", "docker")
+        checks: tuple[Check, ...] = await docker.examine()
+    except WorkbenchError as error:
+        return "sim", f"{error.what}: the simulated lab is used instead"
+    engine = next((check for check in checks if "engine" in check.name), None)
+    if engine is not None and engine.state != "missing":
+        return "docker", ""
+    found = engine.found if engine else "no Docker engine answers"
+    return "sim", f"{found}: the simulated lab is used instead"
+
+
+async def made_lab(lab: str, campaign: Campaign, settings: LabSettings) -> Lab:
+    """A lab by its entry point's name, not open yet."""
+    kind = await asyncio.to_thread(plugins.load, "labs", kind_of(lab))
+    made: Lab = kind(campaign, settings)
+    return made
+
+
+async def opened(lab: str, campaign: Campaign, settings: LabSettings) -> tuple[Lab, HostFacts]:
+    """A lab that is open, and what it says of its host; closed again where it cannot open."""
+    made = await made_lab(lab, campaign, settings)
+    try:
+        return made, await made.open()
+    except BaseException:
+        await made.close()
+        raise
+
+
+def check_fits_here(campaign: Campaign) -> None:
+    """Raises `UsageError` where a campaign needs more cores than this process may use."""
+    check_fits_host(campaign, cores_here())
+
+
+def cores_here() -> float:
+    """Cores that this process may use."""
+    return float(len(os.sched_getaffinity(0)))
+
+
+# ------------------------------------------------------------------- the host
+
+
+def noise_of(lab: str, campaign: Campaign, host: HostFacts) -> tuple[HostNoise | None, str]:
+    """What `doctor --measure` found on this host, or why what is kept says nothing of it.
+
+    A remote engine's host is another one, and home folders may be shared by hosts.
+    """
+    noise = None if any(agent.url for agent in campaign.agents) else noises.known(lab)
+    if noise is None or (noise.cpu_model, noise.cores) == (host.cpu_model, host.cores):
+        return noise, ""
+    return None, (
+        f"what is kept of the noise of lab {lab} is of another host ({noise.cores} cores, "
+        f"{noise.cpu_model or 'of unknown model'}): general figures stand in; run "
+        "`workbench doctor --measure`"
+    )
+
+
+def what_changed(session: str, then: HostFacts, now: HostFacts) -> tuple[str, ...]:
+    """Sentences on what has changed of a host. Raises `LabError` where it is another one.
+
+    A profile says nothing of a host that it was not measured on (DESIGN.md, decision 5).
+    """
+    for name, what in (("cpu_model", "CPU"), ("cores", "number of cores"), ("cgroup", "cgroup")):
+        before, here = getattr(then, name), getattr(now, name)
+        if before != here:
+            raise LabError(
+                f"was measured on another host: its {what} was {before} and is {here} here",
+                where=session,
+                remedy="Measure on the host of the session, or profile on this one",
+            )
+    return tuple(
+        f"the host's {name} was {before} when the session began and is {here} now"
+        for name in ("kernel", "engine")
+        if (before := getattr(then, name)) != (here := getattr(now, name))
+    )
+
+
+def refuse_other_images(session: str, then: HostFacts, now: HostFacts) -> None:
+    """A session never mixes two digests of one image (decision 5)."""
+    for template, digest in then.image_digests.items():
+        other = now.image_digests.get(template, digest)
+        if other != digest:
+            raise LabError(
+                f"the image of {template} is {_short(other)} now and was {_short(digest)} "
+                "when the session began",
+                where=session,
+                remedy="Bring the old image back, or start a new session",
+            )
+
+
+def _short(digest: str) -> str:
+    return digest.removeprefix("sha256:")[:12]
