@@ -13,6 +13,7 @@ DEBUG_OPTION = "--debug"
 
 def main() -> None:
     """Entry point of `workbench`: runs a command, turns errors into sentences and exit codes."""
+    from workbench.cli.context import say
     from workbench.domain.errors import INTERRUPTED, LAB_FAILURE, WorkbenchError
 
     debug = DEBUG_OPTION in sys.argv[1:]
@@ -23,7 +24,7 @@ def main() -> None:
     except WorkbenchError as error:
         if debug:
             raise
-        print(error, file=sys.stderr)  # noqa: T201 - the one place that speaks for every error
+        say(str(error))
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
@@ -38,9 +39,8 @@ def main() -> None:
         from workbench.cli.context import log_unexpected
 
         path = log_unexpected(error)
-        print(  # noqa: T201
+        say(
             f"Unexpected {type(error).__name__}: {error}. The whole trace is in {path}; "
-            "run again with --debug to see it here.",
-            file=sys.stderr,
+            "run again with --debug to see it here."
         )
         raise SystemExit(LAB_FAILURE) from None  # it is no finding, as `compare` would mean it

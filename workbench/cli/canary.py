@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.cli.context import finite
+from workbench.domain.counts import counted
+
 if TYPE_CHECKING:
     from workbench.domain.questions import ChainRetrained
     from workbench.domain.retraining import CanaryRun, Proposal, TermChange
@@ -35,7 +38,10 @@ def canary(
         typer.Option(help='"p95<=200ms @ rate=300/s, filesize=10kB"; default: campaign\'s.'),
     ] = "",
     share: Annotated[
-        float, typer.Option(help="Of the SLA's load, without an SLA of the campaign's range.")
+        float,
+        typer.Option(
+            callback=finite, help="Of the SLA's load, without an SLA of the campaign's range."
+        ),
     ] = 0.5,
     steps: Annotated[
         int, typer.Option(help="Rising loads; 0: none, retrain with what is stored.")
@@ -208,7 +214,7 @@ def _proposal(proposal: Proposal) -> Iterator[str]:
 
     yield (
         f"proposal {proposal.id} for {proposal.kpi}: {proposal.model.method}, trained on "
-        f"{len(proposal.model.sample_ids)} samples, based on version {proposal.based_on}"
+        f"{counted(len(proposal.model.sample_ids), 'sample')}, based on version {proposal.based_on}"
     )
     yield table(
         ["held out", "samples", "RMSE", "MAE", "MAPE", "|log error|"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import subprocess
@@ -77,10 +78,22 @@ def harmless(text: str) -> str:
 
 
 def put_json(plain: Any) -> None:
-    """One line of JSON, to standard output."""
+    """One line of JSON, to standard output: the same values, nothing that a terminal would obey.
+
+    JSON itself escapes only what is below the space; U+009B begins a command as ESC [ does.
+    """
     from workbench.domain.codec import dumps
 
-    print(dumps(plain).decode(), flush=True)  # noqa: T201
+    line = dumps(plain).decode()
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else _escaped(c) for c in line)
+    print(line, flush=True)  # noqa: T201
+
+
+def _escaped(character: str) -> str:
+    import json
+
+    return json.dumps(character)[1:-1]  # a pair of surrogates where it needs one
 
 
 def session_name(given: str) -> str:
@@ -95,6 +108,15 @@ def session_name(given: str) -> str:
         return given
     path = path.resolve()
     return path.stem if path.parent == own and path.suffix == ".duckdb" else str(path)
+
+
+def finite(value: float) -> float:
+    """For options of which a range is checked elsewhere: no comparison holds for NaN."""
+    if not math.isfinite(value):
+        import typer
+
+        raise typer.BadParameter(f"{value} is not a finite number")
+    return value
 
 
 def execute(main: Coroutine[Any, Any, T]) -> T:

@@ -37,7 +37,7 @@ def lint(
         for mistake in found:
             put(str(mistake))
     if found:
-        say(f"{len(found)} mistakes")
+        say("1 mistake" if len(found) == 1 else f"{len(found)} mistakes")
         raise typer.Exit(WRONG_USE)
     say(f"{len(files)} descriptors without a mistake")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from workbench.cli.context import (
     client_of,
     current_workspace,
+    harmless,
     http_door,
     identity,
     on_interrupt,
@@ -272,14 +273,14 @@ class _ProgressBar:
         if view.log and view.log[-1].seq == event.seq:
             line = view.log[-1]
             style = {"warning": "bold", "error": "bold reverse"}.get(line.level, "")
-            self._bar.console.print(Text(line.text, style=style))
+            self._bar.console.print(Text(harmless(line.text), style=style))
 
     def tick(self, tick: Tick) -> None:
         if isinstance(tick, Progress):
             eta = (
                 "" if tick.eta_s is None else f"{tick.phase}, at most {_minutes(tick.eta_s)} to go"
             ) + (f" ({tick.note})" if tick.note else "")
-            self._bar.update(self._task, eta=eta)
+            self._bar.update(self._task, eta=harmless(eta))
 
     def close(self) -> None:
         self._bar.stop()

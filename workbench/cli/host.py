@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from workbench.cli.run import LARGEST_SEED
+
 if TYPE_CHECKING:
     from workbench.domain.lab import Check, HostMeasured
 
@@ -37,7 +39,10 @@ def doctor(
     pairs: Annotated[
         int | None, typer.Option(help="With --measure: interleaved pairs, a deployment each.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="With --measure: of the simulated lab.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=LARGEST_SEED, help="With --measure: of the simulated lab."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Say what this host has for a lab, what is missing and how to get it.

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.domain.counts import counted
+
 if TYPE_CHECKING:
     from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluence
     from workbench.domain.questions import ModelsScored
@@ -139,7 +141,7 @@ def _text(reply: ModelsScored) -> str:
 def _table(target: str, own: Sequence[ModelScore]) -> list[str]:
     from workbench.cli.tables import table
 
-    lines = [f"{target}: {own[0].kpi} of {own[0].samples} samples", ""]
+    lines = [f"{target}: {own[0].kpi} of {counted(own[0].samples, 'sample')}", ""]
     rows = [
         [
             f"{s.method} *" if s.best else s.method,
@@ -159,13 +161,14 @@ def _table(target: str, own: Sequence[ModelScore]) -> list[str]:
 
 
 def _model(model: ModelVersion, samples: int) -> str:
-    stored = f"model in force: {model.method}, version {model.version}, of {model.samples} samples"
+    of = counted(model.samples, "sample")
+    stored = f"model in force: {model.method}, version {model.version}, of {of}"
     return stored if model.samples == samples else f"{stored}; there are newer ones"
 
 
 def _bars(influence: ParameterInfluence) -> list[str]:
     """What moves each KPI, as bars that need neither colour nor more than 80 columns."""
-    lines = [f"influence, by partial least squares on {influence.samples} samples"]
+    lines = [f"influence, by partial least squares on {counted(influence.samples, 'sample')}"]
     for kpi, weights in zip(influence.kpis, influence.weights, strict=True):
         if not sum(weights):
             lines.append(f"  {kpi}: the same in all samples")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.cli.context import finite
+
 if TYPE_CHECKING:
     from workbench.domain.parameters import ParameterValue
     from workbench.domain.questions import Recommended
@@ -44,7 +46,9 @@ def recommend(
     chain: Annotated[
         str | None, typer.Option(help="Default: the only chain, or the only target.")
     ] = None,
-    confidence: Annotated[float, typer.Option(help="With which the limits are to hold.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(callback=finite, help="With which the limits are to hold.")
+    ] = 0.95,
     cost: Annotated[
         str, typer.Option(help="vcpu-hours, a price table or its path, or a plugin's cost.")
     ] = "vcpu-hours",
@@ -145,6 +149,7 @@ def _plain(found: Recommendation) -> dict[str, Any]:
             "lab_iterations": run.lab_iterations,
             "lab_s": run.lab_s,
             "note": run.note,
+            "slas_to_break_even": found.slas_to_break_even,
             "steps": to_plain(run.steps),
         }
     if found.verified is not None:
@@ -229,6 +234,8 @@ def tried(run: GreedyRun) -> int:
 
 
 def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
+    from workbench.domain.counts import counted
+
     if found.chosen is None:
         kpis = "; ".join(_figure(kpi, judged) for kpi in judged.kpis)
         yield (
@@ -257,6 +264,8 @@ def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
             f"{' before the SLA holds' if greedy.met else ' and does not get there'}."
             + (f" {greedy.note}" if greedy.note else "")
         )
+        if (count := found.slas_to_break_even) is not None:
+            yield f"Profiling has paid for itself after {counted(count, 'SLA')} like this."
 
 
 def _figure(kpi: str, judged: Choice) -> str:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 DEMO_PACE = 20.0
 """Lab seconds per second of a simulated campaign that somebody watches."""
+CENTURY_S = 100 * 365.25 * 86400
+LARGEST_SEED = 2**63 - 1
+"""No larger number crosses the link."""
 
 SessionOption = Annotated[
     str | None, typer.Option("--session", help="Its name; default: the campaign and a counter.")
@@ -22,7 +25,9 @@ LabOption = Annotated[
     str | None,
     typer.Option(help="docker, sim or recorded:NAME; default: docker where an engine answers."),
 ]
-SeedOption = Annotated[int, typer.Option(help="Seed of every random choice.")]
+SeedOption = Annotated[
+    int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of every random choice.")
+]
 BudgetOption = Annotated[
     str | None, typer.Option(help="Lab time after which no sample is begun: 30m, 2h, 90s.")
 ]
@@ -128,19 +133,28 @@ def _start(
     raise typer.Exit(execute(run_headless(command, json=json, http=http)))
 
 
-def seconds(text: str | None) -> float | None:
+def seconds(text: str | None, option: str = "--budget") -> float | None:
     """`90`, `90s`, `30m`, `2h`, `1d` as seconds."""
     if text is None:
         return None
     from workbench.domain.errors import UsageError
 
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?\s*", text)
+    match = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,12})?)\s*(s|m|min|h|d)?\s*", text)
     if not match:
         raise UsageError(
-            f"{text!r} is not a duration", where="--budget", remedy="Write it like 90s, 30m or 2h"
+            f"{text[:40]!r} is not a duration",
+            where=option,
+            remedy="Write it like 90s, 30m or 2h",
         )
     factor = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}[match[2] or "s"]
-    return float(match[1]) * factor
+    found = float(match[1]) * factor
+    if not 0.0 < found < CENTURY_S:
+        raise UsageError(
+            f"{text!r} is {'no time at all' if not found else 'more than a century'}",
+            where=option,
+            remedy="Write it like 90s, 30m or 2h, or leave it out",
+        )
+    return found
 
 
 def _absolute(name: str) -> str:

@@ -45,7 +45,7 @@ def serve(
     from workbench.serve.server import SshServer
     from workbench.serve.server import authorized_keys as read_keys
 
-    idle_s = 0.0 if idle == "0" else seconds(idle)
+    idle_s = 0.0 if idle == "0" else seconds(idle, "--idle")
     assert idle_s is not None
     keys = read_keys(authorized_keys)
     server = SshServer(

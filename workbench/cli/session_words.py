@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from workbench.cli.tables import table
+from workbench.domain.counts import counted
+from workbench.domain.event_log import Repeated, said_once
 
 if TYPE_CHECKING:
     from workbench.domain.configurations import ConfigurationView
@@ -58,16 +61,28 @@ def explain(view: SessionView) -> str:
         lines.append("")
     if view.trials:
         lines += ["Measured after the campaign:", _trials_table(view.trials), ""]
-    notes = [line.text for line in view.log if line.level != "info"][-10:]
+    notes = said_once(line for line in view.log if line.level != "info")[-10:]
     if notes:
-        lines += ["Warnings and errors (the last ten):", *(f"  {note}" for note in notes), ""]
+        lines += ["Warnings and errors (the last ten):", *map(_note, notes), ""]
     lines.append(_ending(view))
     return "\n".join(lines)
 
 
+def _note(said: Repeated) -> str:
+    """What was said more than once has its number and its first and last time."""
+    text = said.line.text
+    if said.times > 1:
+        text += f" (× {said.times}, {_when(said.since)} to {_when(said.line.at)})"
+    return f"  {text}"
+
+
+def _when(at: float) -> str:
+    return time.strftime("%m-%d %H:%M:%S", time.localtime(at))
+
+
 def _header(view: SessionView) -> str:
     campaign, host = view.campaign, view.host
-    parts = [f"Session {view.session}: {view.state}, {view.samples_taken} samples"]
+    parts = [f"Session {view.session}: {view.state}, {counted(view.samples_taken, 'sample')}"]
     invalid = sum(c.invalid for c in view.configurations)
     if invalid:
         parts[0] += f" ({invalid} not valid)"

@@ -189,7 +189,15 @@ def samples(
 
     Example: workbench samples demo-1 --format csv > demo-1.csv
     """
-    from workbench.cli.context import ask, execute, put, put_json, say, session_name
+    from workbench.cli.context import (
+        ask,
+        execute,
+        harmless,
+        put,
+        put_json,
+        say,
+        session_name,
+    )
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import Exported, ExportSession
     from workbench.domain.tables import flat_columns_and_rows
@@ -218,10 +226,14 @@ def samples(
         put_json([dict(zip(columns, row, strict=True)) for row in rows])
     elif format is TableFormat.CSV:
         import csv
+        import io
 
-        writer = csv.writer(sys.stdout, lineterminator="\n")
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
+        told = text.getvalue()  # as it is for a program; a terminal would obey what it holds
+        sys.stdout.write(harmless(told) if sys.stdout.isatty() else told)
     else:
         put(samples_table(taken))
 
@@ -271,6 +283,8 @@ def export(
     from workbench.cli.context import ask, put, session_name
     from workbench.domain.messages import Exported, ExportRecommendation, ExportSession
 
+    if recommendation is None:
+        _must_be_of_sessions(as_)
     destination = str(output.expanduser().absolute()) if output else None
     session = session_name(name)
     reply = ask(
@@ -280,6 +294,20 @@ def export(
     )
     assert isinstance(reply, Exported)
     put(reply.path)
+
+
+def _must_be_of_sessions(format: str) -> None:
+    """Raises `UsageError` where only recommendations have that format."""
+    from workbench import plugins
+    from workbench.domain.errors import UsageError
+
+    of_sessions = plugins.names("exports")
+    if format not in of_sessions and format in plugins.names("recommendation_exports"):
+        raise UsageError(
+            f"{format} is a format of recommendations, not of sessions",
+            where="--as",
+            remedy=f"Name one (--recommendation r1), or choose: {', '.join(of_sessions)}",
+        )
 
 
 def import_bundle(
@@ -343,6 +371,7 @@ def logs(
     Example: workbench logs -n 100
     """
     from workbench.cli.context import current_workspace, put, say
+    from workbench.domain.errors import UsageError
 
     log = current_workspace().log
     if path:
@@ -353,4 +382,10 @@ def logs(
     except FileNotFoundError:
         say(f"nothing was logged yet in {log}")
         return
+    except OSError as error:
+        raise UsageError(
+            f"the log cannot be read: {error.strerror}",
+            where=str(log),
+            remedy="Make it a file that you may read, or remove it",
+        ) from None
     put("\n".join(text.splitlines()[-lines:]))

@@ -1,0 +1,174 @@
+"""What `predict` prints: a table with a row for each allocation, then what is to be known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from workbench.cli.chain_words import (
+    amount,
+    columns,
+    figure,
+    interval,
+    model,
+    shown_allocation,
+    wrapped,
+)
+from workbench.cli.tables import table
+
+if TYPE_CHECKING:
+    from workbench.domain.chains import ChainPrediction
+    from workbench.domain.questions import ChainPredicted
+
+IN_DETAIL = 3
+"""Allocations of which each function is told; of more there is a table."""
+COUNTS = (
+    "counts: how much of a small change of the function's figure shows in the chain's; 100 % where "
+    "it decides alone."
+)
+
+
+def predicted(reply: ChainPredicted, at: str) -> str:
+    """A table with a row for each allocation, then what is to be known, as sentences."""
+    first = reply.predictions[0]
+    lines = [
+        *wrapped(f"{first.chain} at {at}: {first.kpi} by {first.rule}, {_source(first)}"),
+        "",
+        *_prediction_table(reply.predictions),
+        "",
+    ]
+    if len(reply.predictions) <= IN_DETAIL:
+        for prediction in reply.predictions:
+            lines += [*_detail(prediction), ""]
+        lines += wrapped(COUNTS)
+    for sentence in _sentences(reply):
+        lines += wrapped(sentence)
+    return "\n".join(lines)
+
+
+def _source(prediction: ChainPrediction) -> str:
+    version = prediction.model_version
+    return f"corrected by model {version}" if version else "from stand-alone profiles"
+
+
+def _prediction_table(predictions: Sequence[ChainPrediction]) -> list[str]:
+    """Allocations as columns where that fits, else by number with a legend below."""
+    headings = [f"{predictions[0].kpi} [95 %]", "limits", "takes over", "next step"]
+    rows = [
+        [
+            f"{interval(p.value)}{' *' if p.extrapolates else ''}",
+            p.limiting or "nothing",
+            _takeover(p),
+            _step(p),
+        ]
+        for p in predictions
+    ]
+    allotted = [shown_allocation(p.configuration, _order(p)) for p in predictions]
+    keys = list(dict.fromkeys(key for shown in allotted for key in shown))
+    cells = [[shown.get(key, "-") for key in keys] for shown in allotted]
+    wide = table([*keys, *headings], [[*c, *row] for c, row in zip(cells, rows, strict=True)])
+    if max(map(len, wide.splitlines())) <= columns():
+        return wide.splitlines()
+    numbered = table(["", *headings], [[f"{n}", *row] for n, row in enumerate(rows, 1)])
+    legend = [f"{n}: {_allotted(p)}" for n, p in enumerate(predictions, 1)]
+    return [*numbered.splitlines(), "", *(line for text in legend for line in wrapped(text))]
+
+
+def _order(prediction: ChainPrediction) -> list[str]:
+    """Functions in the order of the chain."""
+    return [function.vnf for function in prediction.functions]
+
+
+def _allotted(prediction: ChainPrediction) -> str:
+    shown = shown_allocation(prediction.configuration, _order(prediction))
+    return ", ".join(f"{name} {value}" for name, value in shown.items())
+
+
+def _takeover(prediction: ChainPrediction) -> str:
+    """The first above this load: `haproxy 867/s`."""
+    above = [t for t in prediction.takeovers if t.wl > prediction.wl]
+    return f"{above[0].vnf} {figure(above[0].wl)}{'?' * above[0].extrapolates}" if above else "-"
+
+
+def _step(prediction: ChainPrediction) -> str:
+    step = prediction.next_step
+    if step is None:
+        return "-"
+    reached = f"{amount(step.key, step.after)}: {figure(step.value.value)}"
+    return reached + (" *" if step.extrapolates else "")
+
+
+def _sentences(reply: ChainPredicted) -> Iterator[str]:
+    predictions = reply.predictions
+    if _any_star(predictions) or any("?" in _takeover(p) for p in predictions):
+        yield "* and ? extrapolate: what no samples surround is a guess."
+    yield from _of_whom(predictions, [_beyond(p) for p in predictions])
+    yield from _of_whom(predictions, [p.warnings for p in predictions])
+    yield f"Models: {'; '.join(map(model, reply.models))}."
+
+
+def _any_star(predictions: Sequence[ChainPrediction]) -> bool:
+    return any(
+        p.extrapolates or (p.next_step is not None and p.next_step.extrapolates)
+        for p in predictions
+    )
+
+
+def _detail(prediction: ChainPrediction) -> list[str]:
+    """What each function is alone, how much it counts, and what the next step of vCPU brings."""
+    rows = [
+        [
+            function.vnf,
+            figure(function.wl),
+            interval(function.value),
+            f"{function.effect:.0%}",
+        ]
+        for function in prediction.functions
+    ]
+    unit = f" in {prediction.unit}" if prediction.unit else ""
+    lines = table(["function", "load", f"alone{unit}", "counts"], rows).splitlines()
+    return [
+        f"{_allotted(prediction)}:",
+        *(f"  {line}" for line in lines),
+        *wrapped(f"  {_next(prediction)}"),
+    ]
+
+
+def _next(prediction: ChainPrediction) -> str:
+    step = prediction.next_step
+    if not prediction.limiting:
+        return "Nothing limits: nothing is lost, or all that is offered is carried."
+    if step is None:
+        return f"No next step: {prediction.note}." if prediction.note else "No next step is known."
+    vnf = step.key.partition(".")[0]
+    return (
+        f"With {amount(step.key, step.after)} for {vnf} instead of "
+        f"{amount(step.key, step.before)}: {interval(step.value)}, and "
+        f"{step.limiting or 'nothing'} limits then."
+    )
+
+
+def _beyond(prediction: ChainPrediction) -> tuple[str, ...]:
+    """Where functions extrapolate: it need not count, and is said all the same."""
+    return tuple(
+        f"{function.vnf} extrapolates ({', '.join(function.extrapolated)})"
+        for function in prediction.functions
+        if function.extrapolated
+    )
+
+
+def _of_whom(
+    predictions: Sequence[ChainPrediction], found: Sequence[Sequence[str]]
+) -> Iterator[str]:
+    """Each sentence once, with the allocations that it is about where it is not about all."""
+    about: dict[str, list[str]] = {}
+    for prediction, texts in zip(predictions, found, strict=True):
+        for text in texts:
+            about.setdefault(text, []).append(_allotted(prediction))
+    for text, allotted in about.items():
+        if len(allotted) == len(predictions):
+            yield f"{text}."
+            continue
+        more = len(allotted) - IN_DETAIL
+        named = "; ".join(allotted[:IN_DETAIL]) + (f" and {more} more" if more > 0 else "")
+        yield f"{named}: {text}."
