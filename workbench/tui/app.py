@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -24,7 +25,9 @@ from workbench.link.client import Client
 from workbench.tui.commands import keymap
 from workbench.tui.commands.actions import in_places
 from workbench.tui.commands.catalogue import SCREENS, entry
+from workbench.tui.connection import Connection
 from workbench.tui.draft import Draft
+from workbench.tui.garbage import EVERY_S, search_garbage, seldom_search_garbage
 from workbench.tui.keyboard import Keyboard
 from workbench.tui.memory import Memory
 from workbench.tui.pace import LEAST_S, Pace
@@ -46,6 +49,7 @@ from workbench.tui.vanishing import watch_terminal
 from workbench.tui.watch import Watch
 from workbench.tui.widgets.tabs import Tab
 from workbench.tui.wording import WordedClient
+from workbench.tui.work import begin
 
 Level = Literal["information", "warning", "error"]
 LONGEST_COPY = 100_000
@@ -86,13 +90,13 @@ class WorkbenchApp(App[None]):
         self.undos = Undos()
         self.tour = Tour()
         self.opened = Watch()
-        self.pace = Pace(self._share)
+        self.pace = Pace(lambda: self._connection.share)
         self.draft = Draft(self)
         self.keyboard = Keyboard(self, super().on_event)
         self.known_sessions: tuple[SessionSummary, ...] = ()
         """As the list of sessions knew them last."""
         self._connect = connect
-        self._link: asyncio.Task[Client] | None = None
+        self._connection = Connection(connect)
         self._kept: dict[str, WorkbenchScreen] = {}
         self._first: Watch | None = None
         self._first_screen = screen or "live"
@@ -119,13 +123,15 @@ class WorkbenchApp(App[None]):
         for problem in self.keymap.problems:
             self.say(problem, "warning")
         if not self.is_headless:
+            seldom_search_garbage()
+            self.set_interval(EVERY_S, lambda: search_garbage(self.keyboard.quiet_s))
             loop = asyncio.get_running_loop()
             for number in (signal.SIGHUP, signal.SIGTERM):
                 loop.add_signal_handler(number, self.exit)
             watch_terminal(lambda: loop.call_soon_threadsafe(self.exit))
 
     async def on_unmount(self) -> None:
-        await _hang_up(self._link)
+        await self._connection.close()
 
     async def on_event(self, event: Event) -> None:
         """What is typed waits for its turn; what has had it comes back here last."""
@@ -138,14 +144,12 @@ class WorkbenchApp(App[None]):
 
     async def client(self) -> Client:
         """The client, once the engine answers. Raises what `connect` raised."""
-        if self._link is None:
-            self._link = asyncio.ensure_future(self._connect())
-        return WordedClient(await asyncio.shield(self._link), self.key)
+        return WordedClient(await self._connection.client(), self.key)
 
     def reconnect(self) -> None:
         """Forget the connection; the next `client` makes a new one. The open session goes on."""
-        self.run_worker(_hang_up(self._link), exit_on_error=False)
-        self._link = None
+        before, self._connection = self._connection, Connection(self._connect)
+        begin(self, before.close, exit_on_error=False)
         if self.opened.session or self.opened.command:
             self.opened.forget_loss()
             self._follow()
@@ -163,7 +167,7 @@ class WorkbenchApp(App[None]):
             if then is not None:
                 then()
 
-        self.run_worker(send())
+        begin(self, send)
 
     def choose_workspace(self, folder: str) -> None:
         """Leave this workspace's engine as it is, and meet that of another one."""
@@ -274,7 +278,7 @@ class WorkbenchApp(App[None]):
         self.go(screen)
 
     def _follow(self) -> None:
-        self.run_worker(self._see(self.opened), group="watch", exclusive=True)
+        begin(self, partial(self._see, self.opened), group="watch", exclusive=True)
 
     async def _see(self, watch: Watch) -> None:
         drawing = asyncio.create_task(self._keep_drawn(watch))
@@ -293,6 +297,7 @@ class WorkbenchApp(App[None]):
             await watch.until_touched(LEAST_S)
             if watch.live is shown:  # another view is what somebody waits for
                 await self.pace.until_due()
+                await self.keyboard.painted()
             shown = watch.live
             self.pace.drawing()
             self._draw_news()
@@ -300,12 +305,6 @@ class WorkbenchApp(App[None]):
     def _draw_news(self) -> None:
         if isinstance(self.screen, SessionScreen):
             self.screen.draw_news()
-
-    def _share(self) -> float | None:
-        """What part of a core the engine leaves us; None where it says nothing."""
-        link = self._link
-        met = link is not None and link.done() and not link.cancelled() and not link.exception()
-        return link.result().share if link is not None and met else None
 
     def _show_sessions(self) -> None:
         while len(self.screen_stack) > 1:
@@ -372,7 +371,7 @@ class WorkbenchApp(App[None]):
             except (WorkbenchError, OSError) as error:
                 self.say(f"{undo.what} cannot be taken back: {error}", "error")
 
-        self.run_worker(take_back())
+        begin(self, take_back)
 
     def action_copy(self) -> None:
         if isinstance(self.screen, WorkbenchScreen):
@@ -420,7 +419,7 @@ class WorkbenchApp(App[None]):
         async def show() -> None:
             self.push_screen(MessageScreen("Places", plain_lines(await places_text(self))))
 
-        self.run_worker(show())
+        begin(self, show)
 
     def action_tour(self) -> None:
         self.tour.next()
@@ -437,12 +436,3 @@ class WorkbenchApp(App[None]):
 def _carry_out(chosen: Callable[[], object] | None) -> None:
     if chosen is not None:
         chosen()
-
-
-async def _hang_up(link: asyncio.Task[Client] | None) -> None:
-    if link is None:
-        return
-    if not link.done():
-        link.cancel()
-    elif not link.cancelled() and link.exception() is None:
-        await link.result().close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from workbench.domain.campaign import Campaign
@@ -28,19 +28,18 @@ from workbench.link.client import Client
 from workbench.tui.run_terms import RunTerms
 from workbench.tui.text import plain
 from workbench.tui.undo import Undo, Undos
+from workbench.tui.work import Worker, begin
 
 Document = dict[str, Any]
 FieldPart = str | int
 
 
-class Desk(Protocol):
+class Desk(Worker, Protocol):
     """What a draft needs of the application."""
 
     undos: Undos
 
     def client(self) -> Awaitable[Client]: ...
-
-    def run_worker(self, work: Coroutine[Any, Any, None]) -> object: ...
 
     def say(self, message: str, level: Any = ...) -> None: ...
 
@@ -277,7 +276,7 @@ class Draft:
         """Send what waits, unless that is under way."""
         if self._waiting is not None and not self._sending:
             self._sending = True
-            self._desk.run_worker(self._send_all())
+            begin(self._desk, self._send_all)
 
     async def _send_all(self) -> None:
         try:

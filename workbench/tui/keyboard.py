@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from textual.app import App
 from textual.events import Key, Paste
 from textual.message_pump import MessagePump
 
+from workbench.tui.work import begin
+
 LONGEST_S = 1.0
 """Whoever is busy for longer holds up no further key."""
+PAINTED_S = 0.03
+"""After it has been dealt with, a key is painted with the next frame, of which there are sixty a
+second."""
 
 
 class Keyboard:
@@ -25,14 +32,16 @@ class Keyboard:
     def __init__(self, app: App[None], hand_on: Callable[[Key | Paste], Awaitable[None]]) -> None:
         self._app, self._hand_on = app, hand_on
         self._waiting: deque[Key | Paste] = deque()
-        self._busy = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._done_at = -PAINTED_S
 
     def typed(self, event: Key | Paste) -> None:
         """Hand this on when it is its turn."""
         self._waiting.append(event)
-        if not self._busy:
-            self._busy = True
-            self._app.run_worker(self._work(), group="keyboard")
+        if self._idle.is_set():
+            self._idle.clear()
+            begin(self._app, self._work, group="keyboard")
 
     async def _work(self) -> None:
         try:
@@ -44,7 +53,22 @@ class Keyboard:
                 if self._app.is_running:
                     await _dealt_with(self._app.screen)  # one that the key opened takes the focus
         finally:
-            self._busy = False
+            self._done_at = time.monotonic()
+            self._idle.set()
+
+    async def painted(self) -> None:
+        """Until what was typed has been dealt with and is on the screen: what nobody asked for is
+        drawn behind it. Somebody who goes on typing is waited for so long, and no longer."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_S):
+                while (left := PAINTED_S - self.quiet_s) > 0:
+                    await self._idle.wait()
+                    await asyncio.sleep(left)
+
+    @property
+    def quiet_s(self) -> float:
+        """Seconds since the last key was dealt with; 0 while one is."""
+        return time.monotonic() - self._done_at if self._idle.is_set() else 0.0
 
 
 async def _dealt_with(node: MessagePump) -> None:

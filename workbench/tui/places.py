@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.domain.counts import counted
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.messages import EngineStatus, GetStatus
 from workbench.tui.plots.plot import GLYPHS_VARIABLE, terminal_glyphs
@@ -39,9 +40,10 @@ async def places_text(app: WorkbenchApp) -> str:
         lines = [("engine", str(error))]
     else:
         assert isinstance(reply, EngineStatus)
+        clients = counted(reply.clients, "client")
         lines = [
             ("workspace", reply.workspace),
-            ("engine", f"process {reply.pid}, version {reply.version}, {reply.clients} clients"),
+            ("engine", f"process {reply.pid}, version {reply.version}, {clients}"),
             ("measuring", reply.running or "nothing"),
             ("queue", ", ".join(reply.queued) or "empty"),
         ]

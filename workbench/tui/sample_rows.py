@@ -83,13 +83,14 @@ def detail_text(detail: SampleDetail, kpi: str) -> str:
     sample = detail.sample
     point = sample.point
     lines = [
-        f"{point.target}  {point.configuration.key}",
+        f"{point.target}  {point.configuration.key.replace(',', ', ')}",
         f"wl {number(point.wl)}  repetition {point.repetition}  block {sample.block}  "
         f"begun {clock(sample.started_at)}",
         "",
     ]
     names = sorted(sample.kpis, key=lambda name: name != kpi)
-    lines += [f"{kpi_name(name):<18} {estimate(sample.kpis[name])}" for name in names]
+    label = max((len(kpi_name(name)) for name in names), default=0)
+    lines += [f"{kpi_name(name):<{label}} {estimate(sample.kpis[name])}" for name in names]
     lines += ["", "valid" if sample.valid else "not valid"]
     lines += [f"  {f.reason}: {f.evidence}" for f in sample.findings]
     lines += [f"  {r.label}: {r.evidence}" for r in sample.remarks]

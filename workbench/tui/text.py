@@ -18,6 +18,8 @@ _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 def plain(text: str) -> str:
     """Text from outside without anything that a terminal or a reader could be misled by."""
+    if text.isprintable():  # nearly all is, and a screen is made of hundreds of texts
+        return text
     return "".join(c if c.isprintable() else "·" for c in text)
 
 

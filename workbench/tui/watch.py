@@ -16,12 +16,10 @@ from workbench.domain.events import Event, Progress, Tick, UsageTick, Wheel
 from workbench.domain.messages import ResumeSession, Role, RunAccepted, RunCampaign
 from workbench.domain.projection import SessionView
 from workbench.link.client import Client
+from workbench.link.pieces import Pieces
 from workbench.tui.present import Choice, Shown
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.text import plain
-
-BURST = 200
-"""Events folded before other work gets its turn: attaching late must not hold the keys up."""
 
 RESUMABLE = ("interrupted", "stopped", "failed")
 """States that `ResumeSession` can go on from."""
@@ -153,7 +151,7 @@ class Watch:
     async def _consume(
         self, changes: AsyncIterator[Event | Tick] | AsyncIterator[Event | SessionView]
     ) -> None:
-        count = 0
+        pieces = Pieces()  # attaching late, or to a fast one, must not hold the keys up
         async for change in changes:
             match change:
                 case Event():
@@ -167,9 +165,7 @@ class Watch:
                 case Wheel():
                     self.wheel = change
             self.touch()
-            count += 1
-            if count % BURST == 0:
-                await asyncio.sleep(0)
+            await pieces.give_way()
 
 
 def _named(command: RunCampaign | ResumeSession | None) -> str:

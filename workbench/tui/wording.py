@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import Reply, Request, Role
+from workbench.domain.messages import Planned, Reply, Request, Role
 from workbench.link.client import Client, Feed
 
 ON_SCREENS: Mapping[str, str] = {
@@ -39,7 +40,7 @@ def on_screen(sentence: str, key: Callable[[str], str]) -> str:
 
 
 class WordedClient:
-    """A client whose refusals can be followed at a screen."""
+    """A client whose refusals, and warnings of plans, can be followed at a screen."""
 
     def __init__(self, client: Client, key: Callable[[str], str]) -> None:
         self._client, self._key = client, key
@@ -63,11 +64,15 @@ class WordedClient:
     async def ask(self, request: Request) -> Reply:
         """Raises what the engine refused it with, its remedy `on_screen`."""
         try:
-            return await self._client.ask(request)
+            reply = await self._client.ask(request)
         except WorkbenchError as error:
             if error.remedy:
                 error.remedy = on_screen(error.remedy, self._key)
             raise
+        if not isinstance(reply, Planned):
+            return reply
+        warnings = tuple(on_screen(warning, self._key) for warning in reply.plan.warnings)
+        return Planned(replace(reply.plan, warnings=warnings))
 
     def follow(self, session: str) -> AbstractAsyncContextManager[Feed]:
         return self._client.follow(session)

@@ -29,7 +29,6 @@ from workbench.tui.commands.catalogue import SCREENS
 from workbench.tui.text import plain
 
 Preset = Literal["vim", "plain"]
-PRESETS: tuple[Preset, ...] = ("vim", "plain")
 
 _NAMED = {key.value for key in Keys} | {"space"}
 _MODIFIERS = ("ctrl+", "shift+", "alt+")

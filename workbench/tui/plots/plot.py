@@ -93,17 +93,25 @@ class ProfilePlot(Widget):
     def _draw_key(self) -> None:
         """What marks and curves are, as far as there is room: the figure's own names, or those of
         a profile."""
-        if key := tuple(self.figure.key(self.glyphs)):
-            text = key[0]
-            for name in key[1:]:
-                text += f"  {name}" if len(text) + len(name) + 8 <= self.size.width else ""
-            self.border_subtitle = Content(text)
+        if key := list(self.figure.key(self.glyphs)):
+            self.border_subtitle = self._fitting(key)
             return
         g = self.glyphs
-        marks = f"{g.valid} valid  {g.invalid} not valid  "
-        curve = f"{g.curve * 2} fit  {g.band * 2} 95 % band  " if self.size.width >= 64 else ""
-        band = curve or f"{g.band} band  "
-        self.border_subtitle = Content(f"{marks}{band}{g.asked} next  {g.vertical} breakpoint")
+        names = [f"{g.valid} valid", f"{g.invalid} not valid"]
+        if self.size.width >= 64:
+            names += [f"{g.curve * 2} fit", f"{g.band * 2} 95 % band"]
+        else:
+            names.append(f"{g.band} band")
+        self.border_subtitle = self._fitting(
+            [*names, f"{g.asked} next", f"{g.vertical} breakpoint"]
+        )
+
+    def _fitting(self, names: list[str]) -> Content:
+        """As many as there is room for, none in part."""
+        words = names[0]
+        for name in names[1:]:
+            words += f"  {name}" if len(words) + len(name) + 8 <= self.size.width else ""
+        return Content(words)
 
     def render_line(self, y: int) -> Strip:
         if y < len(self._strips):

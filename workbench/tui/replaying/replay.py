@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import Event, ModelFitted, SampleTaken
@@ -17,6 +18,7 @@ from workbench.domain.messages import EventPage, ListEvents, Viewed, ViewSession
 from workbench.domain.projection import SessionView
 from workbench.domain.timeline import FindMoment, GetTimeLine, Moment, TimeLine, TimeMark
 from workbench.link.client import Client
+from workbench.tui.pace import Pace
 
 LONGEST_GAP_S = 3.0
 """What nobody wants to wait for in a replay, such as the night between a run and its resumption."""
@@ -24,6 +26,9 @@ SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 51
 PAGE = 200
 MOST_LATE_S = 0.25
 """How much of what it is behind a replay makes up for; a slow host plays slower beyond that."""
+
+BURST = 100
+"""Events that are folded while the host measures before it is looked at what they cost."""
 
 
 class Replay:
@@ -51,15 +56,23 @@ class Replay:
         self._left_s: float | None = None
         """Of the session's time until the next event."""
         self._late_s = 0.0
+        self._burst = 0
+        """Events since it was looked at what they cost."""
         self._turned = asyncio.Event()
 
     async def changes(
-        self, client: Client, session: str, focus: Callable[[], str] = lambda: ""
+        self,
+        client: Client,
+        session: str,
+        focus: Callable[[], str] = lambda: "",
+        pace: Pace | None = None,
     ) -> AsyncIterator[Event | SessionView]:
         """Every event when it is due, and a view where it does not follow from the one before.
 
-        `focus` says which configuration is looked at (its key).
+        `focus` says which configuration is looked at (its key). While the host measures, `pace`
+        holds it to its share of a core, as drawing is.
         """
+        pace = pace or Pace(lambda: client.share)
         line = await client.ask(GetTimeLine(session))
         assert isinstance(line, TimeLine)
         if not line.last_seq:
@@ -90,6 +103,7 @@ class Replay:
                 await self._until_turned()
             elif await self._is_due(event):
                 yield self._shown(pages, event)
+                await self._keep_to(pace, client)
 
     # ------------------------------------------------------------------ knobs
 
@@ -196,6 +210,20 @@ class Replay:
         self._left_s = max(0.0, self._left_s - (loop.time() - begun + self._late_s) * pace)
         self._late_s = 0.0
         return False
+
+    async def _keep_to(self, pace: Pace, client: Client) -> None:
+        """After a burst, wait until what it cost is our share; what somebody asks ends the wait."""
+        self._burst += 1
+        if self._burst < BURST:
+            return
+        self._burst = 0
+        self._turned.clear()
+        while client.share is not None and (left := pace.wait_s) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, 1.0)):  # the share may change
+                    await self._turned.wait()
+                    break
+        pace.drawing()
 
 
 class _Pages:

@@ -16,6 +16,14 @@ from workbench.tui.commands.actions import PLACE_TITLES
 from workbench.tui.text import plain, wrapped
 
 
+def step(options: OptionList, by: int) -> None:
+    """Highlight the line after this one, or the one before."""
+    if by > 0:
+        options.action_cursor_down()
+    else:
+        options.action_cursor_up()
+
+
 class ConfirmScreen(ModalScreen[bool]):
     """Asks before something that cannot be undone; only `y` does it."""
 
@@ -36,20 +44,37 @@ class ConfirmScreen(ModalScreen[bool]):
 
 
 class MessageScreen(ModalScreen[None]):
-    """A sentence that must not be missed."""
+    """A sentence that must not be missed, or a page that is scrolled where it is long."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [("enter,escape,space,q", "dismiss(None)", "Close")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("enter,escape,space,q", "dismiss(None)", "Close"),
+        ("j", "scroll(1)", "Down"),
+        ("k", "scroll(-1)", "Up"),
+    ]
 
     def __init__(self, title: str, message: str) -> None:
         super().__init__()
         self.heading, self.message = title, message
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog"):
+        with Vertical(classes="dialog message"):
             yield Static(self.heading, classes="dialog-title", markup=False)
             with VerticalScroll(classes="dialog-text"):
                 yield Static(self.message, markup=False)
             yield Static("enter close", classes="dialog-keys", markup=False)
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._name_keys)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._name_keys)
+
+    def _name_keys(self) -> None:
+        more = "   j k scroll" * bool(self.query_one(VerticalScroll).max_scroll_y)
+        self.query_one(".dialog-keys", Static).update(f"enter close{more}")
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
 
 class HelpScreen(ModalScreen[None]):
@@ -61,6 +86,8 @@ class HelpScreen(ModalScreen[None]):
         ("k,up", "scroll(-1)", "Up"),
         ("space,pagedown", "scroll(10)", "Page down"),
         ("b,pageup", "scroll(-10)", "Page up"),
+        ("g,home", "scroll_home", "Begin"),
+        ("G,end", "scroll_end", "End"),
     ]
 
     def __init__(
@@ -80,6 +107,12 @@ class HelpScreen(ModalScreen[None]):
     def action_scroll(self, lines: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
+    def action_scroll_home(self) -> None:
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+
+    def action_scroll_end(self) -> None:
+        self.query_one(VerticalScroll).scroll_end(animate=False)
+
     def _text(self) -> str:
         lines = [self.about]
         for place in dict.fromkeys(action.place for action in self.actions):
@@ -97,18 +130,23 @@ def _explained(action: Action) -> list[str]:
 
 
 class NameScreen(ModalScreen[str | None]):
-    """Asks for a line of text, such as a session's new name."""
+    """Asks for a line of text, such as a session's new name.
+
+    A `proposal` gives way to what is typed; any other value is written on.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss(None)", "Cancel")]
 
-    def __init__(self, question: str, value: str, note: str = "") -> None:
+    def __init__(
+        self, question: str, value: str, note: str = "", *, proposal: bool = False
+    ) -> None:
         super().__init__()
-        self.question, self.value, self.note = question, value, note
+        self.question, self.value, self.note, self.proposal = question, value, note, proposal
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog name"):
             yield Static(self.question, classes="dialog-title", markup=False)
-            yield Input(self.value, id="name", select_on_focus=False)
+            yield Input(self.value, id="name", select_on_focus=self.proposal)
             yield Static(self.note, markup=False)
             yield Static("enter do it   esc cancel", classes="dialog-keys", markup=False)
 
@@ -139,11 +177,7 @@ class ChoiceScreen(ModalScreen[str | None]):
         self.query_one(OptionList).focus()
 
     def action_cursor(self, by: int) -> None:
-        options = self.query_one(OptionList)
-        if by > 0:
-            options.action_cursor_down()
-        else:
-            options.action_cursor_up()
+        step(self.query_one(OptionList), by)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self.options[event.option_index][0])

@@ -9,6 +9,7 @@ from textual.containers import Container
 from textual.css.query import NoMatches
 from textual.widgets import Static
 
+from workbench.domain.counts import counted
 from workbench.domain.drafts import (
     DraftList,
     ListDrafts,
@@ -35,6 +36,7 @@ from workbench.tui.text import day, plain
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Row, Rows, Span
 from workbench.tui.widgets.tabs import TabLine
+from workbench.tui.work import begin
 
 FROM_NOTHING = ""
 """Choice of a new draft without template."""
@@ -94,7 +96,7 @@ class DraftScreen(WorkbenchScreen):
 
     def look(self) -> None:
         """Ask which drafts there are, for the empty state and for `open`."""
-        self.run_worker(self._look())
+        begin(self, self._look)
 
     async def _look(self) -> None:
         try:
@@ -137,12 +139,10 @@ class DraftScreen(WorkbenchScreen):
         if not draft.settled:
             said.append(("  checking…", "dim"))
         elif draft.mistakes:
-            many = len(draft.mistakes)
-            said.append((f"  {many} mistake{'s' * (many != 1)}", "bad"))
+            said.append((f"  {counted(len(draft.mistakes), 'mistake')}", "bad"))
         else:
             said.append(("  can be run", "good"))
-        count = len(draft.targets)
-        said.append((f"  {count} target{'s' * (count != 1)}", "dim"))
+        said.append((f"  {counted(len(draft.targets), 'target')}", "dim"))
         return tuple(said)
 
     def _draw_banner(self) -> None:
@@ -328,7 +328,7 @@ class DraftScreen(WorkbenchScreen):
             except (WorkbenchError, OSError) as error:
                 self.workbench.say(str(error), "error")
 
-        self.run_worker(done())
+        begin(self, done)
 
 
 def titles_of(draft: Draft) -> Sequence[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ from textual.app import ComposeResult
 from textual.widgets import Static
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.event_log import LogLine, lines_written
+from workbench.domain.event_log import LogLine, Repeated, in_a_row, lines_written
 from workbench.domain.events import LogWritten
 from workbench.domain.messages import EventPage, ListEvents
 from workbench.domain.projection import SessionView
@@ -22,6 +23,7 @@ from workbench.tui.text import clock, plain
 from workbench.tui.widgets.filter import FilterLine
 from workbench.tui.widgets.listing import Listing
 from workbench.tui.widgets.rows import Look, Row, fit
+from workbench.tui.work import begin
 
 MOST_LINES = 20_000
 """Kept in the list; `Older` fetches what came before."""
@@ -51,8 +53,8 @@ class EventsScreen(SessionScreen, HasList):
         """Events, and between them the lines that were written meanwhile."""
         self._since = {"events": 1, "logs": 1}
         """Event from which on the lines are complete, for each kind."""
-        self._listed: list[LogLine] = []
-        """Those that the filter lets through."""
+        self._listed: list[Repeated] = []
+        """Those that the filter lets through; what says the same again stands there once."""
 
     def middle(self) -> ComposeResult:
         yield FilterLine("words of a line, such as a target or who wrote it")
@@ -68,14 +70,16 @@ class EventsScreen(SessionScreen, HasList):
         del choice
         self._take_in(shown.view)
         cursor = self.here
-        self._listed = [line for line in self._lines if self._passes(shown.view, line)]
+        passed = [line for line in self._lines if self._passes(shown.view, line)]
+        self._listed = in_a_row(passed)
         index = len(self._listed) - 1
         if not self.follows and cursor is not None:
-            found = (i for i, line in enumerate(self._listed) if _place(line) >= _place(cursor))
+            place = _place(cursor)
+            found = (i for i, said in enumerate(self._listed) if _place(said.line) >= place)
             index = next(found, index)
         listing, empty = self.listing(), self.query_one("#empty", Static)
         listing.display, empty.display = bool(self._listed), not self._listed
-        listing.show_lines(self._heading(), len(self._listed), self._row, index)
+        listing.show_lines(self._heading(len(passed)), len(self._listed), self._row, index)
         if not self._listed:
             shows = self.key("events.unfilter").replace("esc", "escape")
             wait = "Nothing happened yet. Events come by themselves."
@@ -112,9 +116,9 @@ class EventsScreen(SessionScreen, HasList):
         text = f"{line.component} {present.log_line(view, line)}".casefold()
         return all(word in text for word in words)
 
-    def _heading(self) -> Row:
+    def _heading(self, passed: int) -> Row:
         whole = len(self._lines)
-        some = f"{len(self._listed)} of {whole}" if len(self._listed) < whole else f"{whole}"
+        some = f"{passed} of {whole}" if passed < whole else f"{whole}"
         parts = [f" {some} {WHAT[self.what]}", f"level {LEVELS[self.level][0]}"]
         if self._first > 1:
             parts.append(f"{self._first - 1} older: {self.key('events.older')}")
@@ -123,13 +127,15 @@ class EventsScreen(SessionScreen, HasList):
         return ((" · ".join(parts), "strong"),)
 
     def _row(self, index: int, here: bool, width: int) -> Row:
-        line = self._listed[index]
+        said = self._listed[index]
+        line = said.line
         sign, look = SIGNS.get(line.level, (" ", ""))
         words = present.log_line(self.shown.view, line)
         goes = "→" if line.sample else " "
         head = f"{line.seq:>6} {clock(line.at)} "
         who = f"{plain(line.component)} │ " if line.component else ""
-        left = max(0, width - len(head) - len(who) - 4)
+        times = f" × {said.times} since {clock(said.since)}" if said.times > 1 else ""
+        left = max(0, width - len(head) - len(who) - len(times) - 4)
         spans: Row = (
             (head, "dim"),
             (f"{sign} ", look),
@@ -138,15 +144,16 @@ class EventsScreen(SessionScreen, HasList):
                 fit(words[: 2 * left], left),
                 look,
             ),  # a log's line may be long, and it is cut by cells
+            (times, "strong"),
             (f"{goes} ", "dim"),
         )
         return tuple((text, "badge") for text, _ in spans) if here else spans
 
     @property
     def here(self) -> LogLine | None:
-        """The line under the cursor."""
+        """The line under the cursor; of several that say the same, the last."""
         cursor = self.listing().cursor if self.ready else 0
-        return self._listed[cursor] if cursor < len(self._listed) else None
+        return self._listed[cursor].line if cursor < len(self._listed) else None
 
     # ------------------------------------------------------------------------- actions
 
@@ -192,7 +199,7 @@ class EventsScreen(SessionScreen, HasList):
             return
         for item in self.shown.view.configurations:
             if any(sample.id == here.sample for sample in item.samples):
-                self.choose(key=item.key, sample=here.sample)
+                self.choose(replace(self.choice, key=item.key, sample=here.sample))
                 self.workbench.go("live")
                 return
         self.workbench.say("That sample is of trials, which have no curve on the screen Live.")
@@ -224,7 +231,7 @@ class EventsScreen(SessionScreen, HasList):
 
     def action_older(self) -> None:
         if self._first > 1:
-            self.run_worker(self._fetch(self._first), group="older", exclusive=True)
+            begin(self, partial(self._fetch, self._first), group="older", exclusive=True)
 
     async def _fetch(self, first: int) -> None:
         """A page before event `first`, in the words that the view has for it."""

@@ -25,11 +25,10 @@ def labels(count: int) -> list[str]:
 
 
 class JumpScreen(ModalScreen[Callable[[], object] | None]):
-    """Lies over a screen and puts labels where its targets are."""
+    """Lies over a screen and puts labels where its targets are; a key that begins none ends it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss(None)", "Cancel")]
     DEFAULT_CSS = """
-    JumpScreen { background: $background 0%; align: left top; }
     JumpScreen > .jump-label {
         position: absolute; width: auto; height: 1; text-style: bold reverse; color: $warning;
     }
@@ -47,10 +46,10 @@ class JumpScreen(ModalScreen[Callable[[], object] | None]):
             yield static
 
     def on_key(self, event: events.Key) -> None:
-        if event.character is None or not event.character.isalpha():
+        if event.key == "escape":
             return
         event.stop()
-        self._typed += event.character.lower()
+        self._typed += (event.character or " ").lower()
         if self._typed in self.targets:
             self.dismiss(self.targets[self._typed][1])
         elif not any(label.startswith(self._typed) for label in self.targets):

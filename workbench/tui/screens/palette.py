@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
+from workbench.domain.counts import counted
 from workbench.tui.commands.action import Action
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.text import plain
@@ -37,7 +38,7 @@ class ActionProvider(Provider):
         for session in app.known_sessions:
             yield (
                 f"open: {plain(session.name)}",
-                f"{session.state}, {plain(session.lab)}, {session.samples} samples",
+                f"{session.state}, {plain(session.lab)}, {counted(session.samples, 'sample')}",
                 partial(app.open_session, session.name),
             )
 

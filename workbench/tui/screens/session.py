@@ -38,6 +38,7 @@ from workbench.tui.watch import RESUMABLE, WATCHED_PACE, Watch
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Rows
 from workbench.tui.widgets.tabs import TabLine
+from workbench.tui.work import begin
 
 
 class SessionScreen(WorkbenchScreen):
@@ -91,9 +92,9 @@ class SessionScreen(WorkbenchScreen):
     def choice(self) -> Choice:
         return self.opened.choice
 
-    def choose(self, **changes: object) -> None:
+    def choose(self, choice: Choice) -> None:
         """Look at something else; every screen of the session then does."""
-        self.opened.choose(replace(self.choice, **changes))  # type: ignore[arg-type]
+        self.opened.choose(choice)
         self.draw()
 
     # ------------------------------------------------------------------------- drawing
@@ -290,7 +291,7 @@ class SessionScreen(WorkbenchScreen):
             self.workbench.open_session(session, replay=Replay(start=seq))
             self.workbench.opened.choose(replace(choice, sample=""))
 
-        self.run_worker(go(), group="seek", exclusive=True)
+        begin(self, go, group="seek", exclusive=True)
 
     async def _event_at(self, place: FindMoment) -> int:
         found = await (await self.workbench.client()).ask(place)

@@ -22,6 +22,9 @@ class ConfigurationList(Rows):
             super().__init__()
             self.index = index
 
+    class Resized(Message):
+        """Its rows were made for another width."""
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.heading: Row = ()
@@ -58,6 +61,7 @@ class ConfigurationList(Rows):
         self.top = self._top_for(self.selected, self.count)
         self.rows = self._seen()
         self.refresh()
+        self.post_message(self.Resized())
 
     def render_line(self, y: int) -> Strip:
         if y == 0:

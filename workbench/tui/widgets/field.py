@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, cast
 
+from rich.cells import cell_len
+from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import Input, Static
 
 from workbench.tui.text import plain, plain_lines
@@ -31,6 +34,14 @@ class Line(Input):
         """Another text; a long one is seen where the cursor is."""
         self.value = text
         self.cursor_position = len(text) if self.has_focus else 0
+
+    def render_line(self, y: int) -> Strip:
+        """Of a long text that nobody types into, that there is more of it."""
+        strip, width = super().render_line(y), self.content_size.width
+        if self.has_focus or cell_len(self.value or str(self.placeholder)) <= width:
+            return strip
+        *_, last = strip
+        return Strip([*strip.crop(0, width - 1), Segment("…", last.style)])
 
     def on_focus(self) -> None:
         self.cursor_position = len(self.value)

@@ -16,6 +16,14 @@ class KeyLine(Rows):
     def offer(self, actions: Iterable[Action]) -> None:
         self.show([self._row([a for a in actions if a.rank < 9])])
 
+    def offer_form(self, enter: str) -> None:
+        """The keys of a form while it is written, in which letters are text."""
+        keys = (("⏎", enter), ("↓ ↑", "Field"), ("← →", "Choose"), ("esc", "Leave"))
+        spans: list[Span] = []
+        for key, label in keys:
+            spans += [(f"{' ' * bool(spans)} {key}", "accent"), (f" {label}", "")]
+        self.show([tuple(spans)])
+
     def _row(self, actions: list[Action]) -> Row:
         room = self.size.width
         chosen: list[Action] = []

@@ -64,12 +64,17 @@ class Rows(Widget):
             Segment(text, self.get_component_rich_style(f"rows--{look}") if look else plain)
             for text, look in row
         ]
-        strip, width = Strip(segments), self.size.width
-        beyond = strip.crop(width).text if strip.cell_length > width > 0 else ""
-        if beyond.strip():  # a figure that is cut must not read as a whole one
-            cut = Segment("…", segments[-1].style)
-            strip = Strip([*strip.crop(0, width - 1), cut])
-        return strip.adjust_cell_length(width, plain)
+        width = self.size.width
+        return shortened(Strip(segments), width).adjust_cell_length(width, plain)
+
+
+def shortened(strip: Strip, width: int) -> Strip:
+    """What there is room for: a figure or a name that is cut must not read as a whole one."""
+    beyond = strip.crop(width).text if strip.cell_length > width > 0 else ""
+    if not beyond.strip():
+        return strip
+    *_, last = strip
+    return Strip([*strip.crop(0, width - 1), Segment("…", last.style)])
 
 
 def fit(text: str, width: int) -> str:

@@ -10,13 +10,15 @@ from textual.geometry import Offset
 from textual.widgets import DataTable
 
 from workbench.tui.text import plain
+from workbench.tui.widgets.rows import fit
 
 Line = tuple[str, Sequence[str]]
 """Its key, and a text for each column."""
 
 
 class Table(DataTable[Text], inherit_bindings=False):
-    """Columns have fixed widths; texts are drawn as they are, never as markup.
+    """Columns have fixed widths, the last one at least its own and what is left; texts are drawn as
+    they are, never as markup.
 
     Its keys are the registry's, at the place `list`, so that they can be bound anew.
     """
@@ -34,6 +36,11 @@ class Table(DataTable[Text], inherit_bindings=False):
         for title, width in self.layout_of:
             self.add_column(title, key=title, width=width)
 
+    def on_resize(self) -> None:
+        *others, (_, least) = self.layout_of
+        left = self.size.width - sum(width for _, width in others)
+        self.ordered_columns[-1].width = max(least, left)
+
     @property
     def here(self) -> str:
         """The key of the line under the cursor; empty where there is none."""
@@ -50,21 +57,27 @@ class Table(DataTable[Text], inherit_bindings=False):
         if before and after[: len(before)] == before:
             self._update(lines[: len(before)])
             for key, cells in lines[len(before) :]:
-                self.add_row(*map(_text, cells), key=key)
+                self.add_row(*self._texts(cells), key=key)
             return
         self._was_on, top = self.here or self._was_on, self.scroll_offset.y
         self.clear()
         for key, cells in lines:
-            self.add_row(*map(_text, cells), key=key)
+            self.add_row(*self._texts(cells), key=key)
         if self._was_on in after:  # also after a filter that let nothing through
             self.move_cursor(row=after.index(self._was_on), scroll=False)
             self.scroll_to(y=top, animate=False)
 
     def _update(self, lines: Sequence[Line]) -> None:
         for key, cells in lines:
-            for (title, _), cell in zip(self.layout_of, cells, strict=True):
-                if self.get_cell(key, title).plain != plain(cell):
-                    self.update_cell(key, title, _text(cell), update_width=False)
+            for (title, _), text in zip(self.layout_of, self._texts(cells), strict=True):
+                if self.get_cell(key, title) != text:
+                    self.update_cell(key, title, text, update_width=False)
+
+    def _texts(self, cells: Sequence[str]) -> list[Text]:
+        """Each ends before the next column begins; the last one where there is no more room."""
+        *first, last = map(plain, cells)
+        cut = [fit(cell, wide - 1) for cell, (_, wide) in zip(first, self.layout_of, strict=False)]
+        return [Text(cell, no_wrap=True, overflow="ellipsis") for cell in (*cut, last)]
 
     @property
     def page(self) -> int:
@@ -87,7 +100,3 @@ class Table(DataTable[Text], inherit_bindings=False):
         top = int(self.scroll_offset.y)
         for line, key in enumerate(self.keys()[top : top + self.page]):
             yield self.region.offset + Offset(0, self.header_height + line), key
-
-
-def _text(cell: str) -> Text:
-    return Text(plain(cell), no_wrap=True, overflow="ellipsis")

@@ -59,9 +59,11 @@ class TabLine(Rows):
         spans: list[Span] = []
         self._starts = []
         at = 0
+        title_of_here = next((len(tab.title) for tab in self.tabs if tab.here), -1) + 1
+        roomy = sum(len(tab.key) + 2 for tab in self.tabs) + title_of_here <= self.size.width
         for tab in self.tabs:
             title = f" {tab.title}" if named or tab.here else ""
-            label = f" {tab.key}{title} "
+            label = f" {tab.key}{title} " if roomy else f"{tab.key}{title} "
             self._starts.append((at, tab.name))
             spans.append((label, "badge" if tab.here else "" if tab.open else "dim"))
             at += len(label)

@@ -57,7 +57,7 @@ ACTIONS: tuple[Action, ...] = (
     _live("sample.reject", "d", "reject", "Reject", 2,
           "The sample under the cursor is never fitted; asks why"),
     _live("sample.restore", "d", "restore", "Restore", 2, "The sample counts as measured again"),
-    _live("sample.pin", "m", "pin", "Pin", 3, "Mark the sample under the cursor; asks why"),
+    _live("sample.pin", "m", "pin", "Pin", 3, "Mark the sample under the cursor, with a note"),
     _live("sample.unpin", "m", "unpin", "Unpin", 3, "Take the mark away"),
     _live("sample.repeat", "o", "repeat", "Once more", 3,
           "Measure one more repetition of the sample under the cursor"),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from workbench.domain.campaign import Campaign
+from workbench.domain.counts import counted
 from workbench.domain.errors import Mistake
 from workbench.domain.sessions import Plan, SamplerCost
 from workbench.tui.text import configuration_name, duration, plain, wrapped
@@ -84,14 +85,11 @@ def _summary(costs: Costs, plan: Plan, width: int) -> list[Row]:
     """Dim while it is still that of what stood there before."""
     look: Look = "dim" if costs.is_old else "strong"
     texts = (
-        f"{_counted(len(plan.configurations))}, ≤ {plan.samples} samples",
+        f"{counted(len(plan.configurations), 'configuration')}, "
+        f"≤ {counted(plan.samples, 'sample')}",
         f"about {duration(plan.lab_s)} on {plan.lab}, ≤ {duration(plan.most_lab_s)}",
     )
     return [((line, look),) for text in texts for line in wrapped(plain(text), width)]
-
-
-def _counted(configurations: int) -> str:
-    return f"{configurations} configuration{'s' * (configurations != 1)}"
 
 
 def _warnings(plan: Plan, campaign: Campaign | None) -> Iterable[str]:
@@ -180,13 +178,13 @@ def _grid(plan: Plan, campaign: Campaign | None, width: int, room: int) -> list[
         name = configuration_name(campaign, planned.target, planned.configuration)
         samples[name] = samples.get(name, 0) + planned.samples
         lab_s[name] = lab_s.get(name, 0.0) + planned.lab_s
-    counted = width >= WIDE
-    wide = width - (FIGURES if counted else FIGURES // 2)
-    heading = f"{'samples':>8} {'lab time':>9}" if counted else f"{'lab time':>9}"
+    roomy = width >= WIDE
+    wide = width - (FIGURES if roomy else FIGURES // 2)
+    heading = f"{'samples':>8} {'lab time':>9}" if roomy else f"{'lab time':>9}"
     lines: list[Row] = [(), ((fit("configuration", wide) + heading, "dim"),)]
     for name, count in samples.items():
         figures = f"{duration(lab_s[name]):>9}"
-        lines.append(((fit(name, wide) + (f"{count:>8} " if counted else "") + figures, ""),))
+        lines.append(((fit(name, wide) + (f"{count:>8} " if roomy else "") + figures, ""),))
     if len(lines) > room + 2:
         hidden = len(lines) - room - 1
         lines = [*lines[: room + 1], ((f"and {hidden} more", "dim"),)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from textual import events
@@ -12,6 +13,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.timer import Timer
 
+from workbench.domain.counts import counted
 from workbench.domain.errors import Mistake, WorkbenchError
 from workbench.domain.messages import PlanCampaign, Planned
 from workbench.domain.sessions import Plan
@@ -32,7 +34,9 @@ from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.draft import DraftScreen, titles_of
 from workbench.tui.text import duration, plain
 from workbench.tui.widgets.field import Cycle, Field
+from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Rows
+from workbench.tui.work import begin
 
 TYPING_S = 0.5
 """How long nobody types before a line counts as written."""
@@ -91,6 +95,11 @@ class GridScreen(DraftScreen):
             self.form.show(draft.document, lines, self._typed)
         self._price(draft)
         self._draw_costs(draft)
+
+    def offer_keys(self) -> None:
+        super().offer_keys()
+        if self.form is not None and self.form.editing:
+            self.query_one(KeyLine).offer_form("Next")
 
     def _sections(self, draft: Draft) -> Sections:
         """All settings by heading; those of functions are the last ones of theirs."""
@@ -200,7 +209,7 @@ class GridScreen(DraftScreen):
         chosen = draft.campaign.sampling.method
         known = draft.palette.samplers if draft.palette else ()
         names = (chosen, *(name for name in known if name != chosen))
-        self.run_worker(self._ask_costs(request, names), group="costs", exclusive=True)
+        begin(self, partial(self._ask_costs, request, names), group="costs", exclusive=True)
 
     @property
     def _state(self) -> object:
@@ -353,9 +362,9 @@ class GridScreen(DraftScreen):
         """What a run will take, in lines that a dialog of any width can hold."""
         if plan is None:
             return self.costs.trouble or "What it costs is being computed."
-        count = len(plan.configurations)
+        configurations = counted(len(plan.configurations), "configuration")
         lines = [
-            f"At most {plan.samples} samples of {count} configuration{'s' * (count != 1)}, about "
+            f"At most {counted(plan.samples, 'sample')} of {configurations}, about "
             f"{duration(plan.lab_s)} of lab time; seed {self.terms.seed}.",
             *(f"! {plain(warning)}" for warning in plan.warnings),
         ]

@@ -2,58 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Container, VerticalScroll
 from textual.widgets import Static
 
-from workbench.domain.canaries import CanaryView
-from workbench.domain.errors import WorkbenchError
-from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
-from workbench.domain.messages import EngineStatus, GetStatus, StopRun
-from workbench.domain.questions import ChainRetrained, DecideProposal, RetrainChain, RollBackModel
 from workbench.tui.plots.legends import legend, plot_marks
 from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.present import Choice, Shown
 from workbench.tui.screens.base import HasList
-from workbench.tui.screens.canary import canary_figure, canary_names, canary_rows, proposal_rows
-from workbench.tui.screens.canary.canary_form import CanaryForm
+from workbench.tui.screens.canary import canary_figure, canary_rows
+from workbench.tui.screens.canary.canary_deciding import DecidingScreen
 from workbench.tui.screens.canary.canary_rows import Record, Step
 from workbench.tui.screens.dialogs import ChoiceScreen
-from workbench.tui.screens.reason import ReasonScreen
-from workbench.tui.screens.session import SessionScreen
-from workbench.tui.text import day, plain
-from workbench.tui.undo import Undo
+from workbench.tui.screens.proposals import chain_names
+from workbench.tui.screens.proposals.proposal_rows import proposal_rows
+from workbench.tui.text import day
 from workbench.tui.widgets.listing import Listing
 from workbench.tui.widgets.rows import Row, Rows
 
-LOOK_S = 1.0
-"""How often the engine is asked what it computes while an answer is awaited."""
 ZOOMS = ("", "plot", "lower")
 
 
-class CanaryScreen(SessionScreen, HasList):
+class CanaryScreen(DecidingScreen, HasList):
     """The latest canary, or the one that was chosen: steps, guard, curve, proposal."""
 
     NAME: ClassVar[str] = "canary"
 
     def __init__(self) -> None:
         super().__init__()
-        self.record: int | None = None
-        """Which of `canary_rows.records` is shown; None: the latest."""
         self.pane = "steps"
         """What stands below the plot where there is no room for both."""
         self.zoomed = 0
-        self._doing = ""
-        """What the engine computes for our request; empty where none is awaited."""
-        self._chains: tuple[str, ...] = ()
-        """That a canary can be of; empty until the engine has said so."""
-        self._unmeasurable = ""
-        """Why nothing can be measured or decided in this session, as a sentence."""
-        self._asked_for = ""
-        """The session that these two are of."""
         self._steps: list[Step] = []
         self._following = True
         """The cursor goes along with what is measured, until somebody moves it."""
@@ -76,40 +58,13 @@ class CanaryScreen(SessionScreen, HasList):
     def listing(self) -> Listing:
         return self.query_one("#steps", Listing)
 
-    # ------------------------------------------------------------------------- state
-
-    def _records(self, shown: Shown) -> list[Record]:
-        return canary_rows.records(shown.view)
-
-    def _here(self, shown: Shown) -> Record | None:
-        found = self._records(shown)
-        if not found:
-            return None
-        place = len(found) - 1 if self.record is None else min(self.record, len(found) - 1)
-        return found[place]
-
-    @property
-    def _under_way(self) -> CanaryView | None:
-        return self.opened.live.view.under_canary
-
-    @property
-    def _may_command(self) -> bool:
-        """Whether we may, and nobody else drives what is being measured."""
-        watch = self.opened
-        if not watch.commandable or self._unmeasurable:
-            return False
-        measured = watch.live.view.under_trial is not None or self._under_way is not None
-        return not measured or watch.drives or not watch.wheel.driver
-
     # ------------------------------------------------------------------------- drawing
 
     def draw_middle(self, shown: Shown, choice: Choice) -> None:
-        found = self._records(shown)
-        record = self._here(shown)
+        found = self.records(shown)
+        record = self.here(shown)
         self._notice_news(shown)
-        if self.opened.connected and self._asked_for != self.opened.session:
-            self._asked_for = self.opened.session
-            self.run_worker(self._ask_options())
+        self.ask_once()
         for id in ("#subject", "#in-force", "#state", "#canary-panels"):
             self.query_one(id).display = record is not None
         empty = self.query_one("#empty", Static)
@@ -129,7 +84,7 @@ class CanaryScreen(SessionScreen, HasList):
         alarmed = self.query_one("#alarm", Rows)
         alarmed.display = alarm is not None
         alarmed.show([alarm] if alarm else [])
-        self._put("#state", canary_rows.state_rows(view, record, self._doing, width))
+        self._put("#state", canary_rows.state_rows(view, record, self.doing, width))
         self._draw_panels(shown, record, choice)
 
     def _draw_panels(self, shown: Shown, record: Record, choice: Choice) -> None:
@@ -145,7 +100,7 @@ class CanaryScreen(SessionScreen, HasList):
         lower = self.query_one("#canary-lower")
         width = lower.size.width or self.size.width
         self._steps = canary_rows.steps_of(view, canary) if canary is not None else []
-        unit = canary_names.primary(view, record.chain)[1]
+        unit = chain_names.primary(view, record.chain)[1]
         rows = self._steps
         steps.styles.height = min(len(rows) + 1, max(6, lower.size.height // 2)) if both else "1fr"
 
@@ -158,9 +113,9 @@ class CanaryScreen(SessionScreen, HasList):
         steps.show_lines(canary_rows.step_heading(width, unit), len(rows), row, cursor)
         if proposal is not None:
             keys = ("", "")
-            if self._may_command:
+            if self.may_command:
                 keys = (self.key("canary.accept"), self.key("canary.reject"))
-            self._put("#proposal", proposal_rows.proposal_rows(view, proposal, keys, width - 1))
+            self._put("#proposal", proposal_rows(view, proposal, keys, width - 1))
         chosen = rows[steps.cursor].sample if rows and steps.display else ""
         plot = self.query_one(ProfilePlot)
         figure = canary_figure.figure(view, record, chosen, choice.log_y)
@@ -183,7 +138,7 @@ class CanaryScreen(SessionScreen, HasList):
         now = (last, len(view.canaries))
         if self._seen is None or self._seen != now:
             begun = self._seen is not None and self._seen[1] != now[1]
-            record = self._here(shown)
+            record = self.here(shown)
             self.pane = "steps" if begun or record is None or not record.proposal else "proposal"
             if self._seen is not None:
                 self.record = None
@@ -197,36 +152,25 @@ class CanaryScreen(SessionScreen, HasList):
         lines.show(rows)
 
     def _why_empty(self, shown: Shown) -> str:
-        if self._doing:
-            return f"{self._doing}…"
+        if self.doing:
+            return f"{self.doing}…"
         watch = self.opened
         next_key = self.key("canary.plan") if self.check_action("plan", ()) else ""
         return canary_rows.empty(
             shown.view,
             next_key,
             replayed=watch.replay is not None,
-            unmeasurable=self._unmeasurable,
+            unmeasurable=self.unmeasurable,
             observer=watch.role == "observer",
         )
 
     # ------------------------------------------------------------------------- actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        watch = self.opened
-        record = self._here(self.shown)
-        under_way = self._under_way is not None
-        may = self._may_command
-        view = watch.live.view
-        idle = view.state in canary_rows.AT_REST and view.under_trial is None and not under_way
-        waits = record is not None and record.waits and not self._doing
+        record = self.here(self.shown)
         both = record is not None and record.canary is not None and record.proposal is not None
         conditions = {
-            "plan": may and idle and not self._doing,
-            "accept": may and waits,
-            "reject": may and waits,
-            "end_canary": may and under_way,
-            "abort_canary": may and under_way,
-            "open": len(self._records(self.shown)) > 1,
+            "open": len(self.records(self.shown)) > 1,
             "other": both and not self._has_room,
             "log_y": record is not None,
             "zoom": record is not None,
@@ -242,7 +186,7 @@ class CanaryScreen(SessionScreen, HasList):
     def copied(self) -> tuple[str, str]:
         if not self.ready:
             return "", ""
-        record = self._here(self.shown)
+        record = self.here(self.shown)
         if record is not None and self._pane(record) == "proposal":
             return "the proposal", self.query_one("#proposal", Rows).text
         table = canary_rows.table(self._steps)
@@ -252,42 +196,8 @@ class CanaryScreen(SessionScreen, HasList):
         self._following = False
         self.draw()
 
-    def action_plan(self) -> None:
-        record = self._here(self.shown)
-
-        def planned(request: RetrainChain | None) -> None:
-            if request is not None:
-                self.run_worker(self._retrain(request))
-
-        view = self.opened.live.view
-        self.app.push_screen(
-            CanaryForm(view, self._chains, record.chain if record else ""), planned
-        )
-
-    def action_end_canary(self) -> None:
-        self.confirm(
-            "Stop the canary?",
-            "It ends after the sample that is being measured; what was measured is kept.",
-            StopRun(self.opened.session),
-            "the canary ends after this sample",
-        )
-
-    def action_abort_canary(self) -> None:
-        self.confirm(
-            "Abort the canary?",
-            "It ends now; the sample that is being measured is lost, the others are kept.",
-            StopRun(self.opened.session, abort=True),
-            "the canary ends now",
-        )
-
-    def action_accept(self) -> None:
-        self._decide(accept=True)
-
-    def action_reject(self) -> None:
-        self._decide(accept=False)
-
     def action_open(self) -> None:
-        found = self._records(self.shown)
+        found = self.records(self.shown)
         options = [
             (str(place), f"{day(record.at)}  {canary_rows.named(record)}")
             for place, record in reversed([*enumerate(found)])
@@ -307,7 +217,7 @@ class CanaryScreen(SessionScreen, HasList):
         self.draw()
 
     def action_log_y(self) -> None:
-        self.choose(log_y=not self.choice.log_y)
+        self.choose(replace(self.choice, log_y=not self.choice.log_y))
 
     def action_zoom(self) -> None:
         self.zoomed = (self.zoomed + 1) % len(ZOOMS)
@@ -321,103 +231,3 @@ class CanaryScreen(SessionScreen, HasList):
             self.action_zoom()
         else:
             super().action_back()
-
-    # ------------------------------------------------------------------------- requests
-
-    async def _ask_options(self) -> None:
-        """Which chains there are, and whether anything can be measured."""
-        try:
-            client = await self.workbench.client()
-            options = await client.ask(GetRecommendOptions(self.opened.session))
-        except (WorkbenchError, OSError):
-            return  # the form says what is wrong
-        if isinstance(options, RecommendOptions):
-            self._chains = options.chains
-            self._unmeasurable = plain(options.unmeasurable)
-            self.draw()
-
-    async def _retrain(self, request: RetrainChain) -> None:
-        """Ask, and say what came of it; steps come as events meanwhile."""
-        self._doing = "starting"
-        self.draw()
-        looking = asyncio.ensure_future(self._look())
-        try:
-            reply = await (await self.workbench.client()).ask(request)
-        except (WorkbenchError, OSError) as error:
-            self._doing = ""
-            self.workbench.say(str(error), "error")
-            return
-        finally:
-            looking.cancel()
-            self._doing = ""
-        if isinstance(reply, ChainRetrained):
-            self.workbench.say(self._told(reply))
-
-    def _told(self, reply: ChainRetrained) -> str:
-        ended = f"{reply.canary.ending.note}. " if reply.canary is not None else ""
-        if reply.proposal is None:
-            notes = " ".join(reply.notes)
-            return f"{ended}{notes}"
-        accept, reject = self.key("canary.accept"), self.key("canary.reject")
-        return f"{ended}A proposal waits: {accept} accepts, {reject} rejects."
-
-    async def _look(self) -> None:
-        """Keep saying what the engine computes."""
-        while True:
-            try:
-                status = await (await self.workbench.client()).ask(GetStatus())
-            except (WorkbenchError, OSError):
-                return  # the request itself tells
-            if isinstance(status, EngineStatus) and status.scoring:
-                self._doing = plain(status.scoring)
-                self.draw()
-            await asyncio.sleep(LOOK_S)
-
-    def _decide(self, accept: bool) -> None:
-        record = self._here(self.shown)
-        if record is None or record.proposal is None:
-            return
-        proposal = record.proposal.proposal
-        verb = "Accept" if accept else "Reject"
-        consequence = (
-            f"It says {plain(proposal.kpi)} of {plain(proposal.chain)} from now on."
-            if accept
-            else "What is in force stays so; the same samples are not proposed again."
-        )
-        if accept and not proposal.gain:
-            consequence += " On held-out points it is no better."
-
-        def answered(why: str | None) -> None:
-            if why is not None:
-                self.run_worker(self._decided(record, accept, why))
-
-        self.app.push_screen(
-            ReasonScreen(f"{verb} proposal {proposal.id[:6]}?", consequence, needed=not accept),
-            answered,
-        )
-
-    async def _decided(self, record: Record, accept: bool, why: str) -> None:
-        assert record.proposal is not None
-        proposal, session = record.proposal.proposal, self.opened.session
-        models = self.opened.live.view.chain_model(proposal.chain, proposal.kpi)
-        before = models.current if models is not None else 0
-        request = DecideProposal(session, proposal.id, accept, why)
-        try:
-            await (await self.workbench.client()).ask(request)
-        except (WorkbenchError, OSError) as error:
-            self.workbench.say(str(error), "error")
-            return
-        if not accept:
-            self.workbench.say(f"Proposal {proposal.id[:6]} is rejected.")
-            return
-
-        async def back() -> str:
-            client = await self.workbench.client()
-            await client.ask(RollBackModel(session, before, proposal.chain, proposal.kpi))
-            what = f"model {before}" if before else "the stand-alone profiles"
-            return f"{proposal.chain}: {proposal.kpi} is said by {what} again."
-
-        self.workbench.say(
-            f"{proposal.chain}: {proposal.kpi} is said by the accepted model.",
-            undo=Undo("Accepting", back),
-        )

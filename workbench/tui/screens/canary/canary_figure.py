@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from workbench.domain.counts import counted
 from workbench.domain.profiles import Curve
 from workbench.domain.projection import SessionView
 from workbench.tui import text
 from workbench.tui.plots.figure import Asked, Figure, Fit, Limit, Line, Mark
-from workbench.tui.screens.canary.canary_names import limit_text, plan_of, primary
 from workbench.tui.screens.canary.canary_rows import Record, Step, steps_of
+from workbench.tui.screens.proposals.chain_names import limit_text, plan_of, primary
 
 
 def figure(view: SessionView, record: Record, chosen: str, log_y: bool) -> Figure:
@@ -77,7 +78,7 @@ def _named(record: Record) -> str:
         return "accepted model" if accepted else "proposed model"
     if canary is not None and canary.learned is not None:
         kept = sum(step.verdict == "kept" for step in canary.steps)
-        return f"learned from {kept} load{'s' * (kept != 1)}"
+        return f"learned from {counted(kept, 'load')}"
     return "model in force"
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from textual.app import ComposeResult
@@ -13,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from workbench.domain.errors import WorkbenchError
+from workbench.domain.messages import EngineStatus, GetStatus
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import CanaryPlanned, PlanCanary, RetrainChain
 from workbench.tui.screens.canary import canary_question
@@ -20,10 +23,13 @@ from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.text import plain_lines
 from workbench.tui.watch import WATCHED_PACE
 from workbench.tui.widgets.field import Field, Form
+from workbench.tui.work import begin
 
 if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp
 
+LOOK_S = 1.0
+"""How often the engine is asked what it computes while an answer is awaited."""
 SETTLE_S = 0.3
 """How long nobody types before the plan is asked for."""
 
@@ -75,10 +81,7 @@ class CanaryForm(ModalScreen[RetrainChain | None]):
         self.dismiss(None)
 
     def _ask(self, settle_s: float, start: bool = False) -> None:
-        async def work() -> None:  # one that is overtaken is never begun
-            await self._plan(settle_s, start)
-
-        self.run_worker(cast("Callable[[], Awaitable[None]]", work), group="plan", exclusive=True)
+        begin(self, partial(self._plan, settle_s, start), group="plan", exclusive=True)
 
     async def _plan(self, settle_s: float, start: bool) -> None:
         await asyncio.sleep(settle_s)
@@ -92,12 +95,15 @@ class CanaryForm(ModalScreen[RetrainChain | None]):
             return
         if self._known is None or self._known.request != request:
             self._say("planning…")
+            looking = asyncio.ensure_future(self._look())
             try:
                 client = await cast("WorkbenchApp", self.app).client()
                 reply = await client.ask(PlanCanary(request))
             except (WorkbenchError, OSError) as error:
                 self._refused(error, start)
                 return
+            finally:
+                looking.cancel()
             assert isinstance(reply, CanaryPlanned)
             self._known = _Known(request, reply)
         known = self._known
@@ -105,6 +111,15 @@ class CanaryForm(ModalScreen[RetrainChain | None]):
         self._say("\n".join(lines))
         if start:
             self._confirm(known)
+
+    async def _look(self) -> None:
+        """Say what the plan waits for, where it takes its time."""
+        with suppress(WorkbenchError, OSError):  # the plan itself tells
+            while True:
+                await asyncio.sleep(LOOK_S)
+                status = await (await cast("WorkbenchApp", self.app).client()).ask(GetStatus())
+                if isinstance(status, EngineStatus) and status.scoring:
+                    self._say(f"planning… {status.scoring}")
 
     def _refused(self, error: WorkbenchError | OSError, start: bool) -> None:
         mistakes = canary_question.mistake_of(error) if isinstance(error, WorkbenchError) else {}

@@ -10,8 +10,8 @@ from workbench.domain.errors import WorkbenchError
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import CanaryPlanned, RetrainChain
 from workbench.tui import text, typed
-from workbench.tui.screens.canary.canary_names import configuration_name, limit_text, per
 from workbench.tui.screens.canary.canary_rows import chains
+from workbench.tui.screens.proposals.chain_names import configuration_name, limit_text, per
 from workbench.tui.widgets.field import Field
 
 T = TypeVar("T")

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workbench.domain.canaries import CanaryView, ProposalView
+from workbench.domain.counts import counted
 from workbench.domain.parameters import Configuration, Sla
 from workbench.domain.projection import SessionView
 from workbench.domain.retraining import CanaryStep, ChainModels
 from workbench.domain.samples import Estimate
 from workbench.tui import text
-from workbench.tui.screens.canary.canary_names import configuration_name, limit_text, per, primary
+from workbench.tui.screens.proposals.chain_names import configuration_name, limit_text, per, primary
 from workbench.tui.widgets.rows import Look, Row, Span, fit
 
 VERDICTS: dict[str, tuple[str, str, Look]] = {
@@ -113,7 +114,8 @@ def named(record: Record) -> str:
     parts = [record.chain]
     if (canary := record.canary) is not None:
         ending = canary.ending.state if canary.ending else "cut off"
-        parts.append(f"{len(canary.steps)} steps, {'under way' if canary.under_way else ending}")
+        state = "under way" if canary.under_way else ending
+        parts.append(f"{counted(len(canary.steps), 'step')}, {state}")
     if record.proposal is not None:
         decision = record.proposal.decision
         verdict = "waits" if decision is None else "accepted" if decision.accepted else "rejected"
@@ -209,9 +211,11 @@ def step_heading(width: int, unit: str) -> Row:
     wide = width >= 92
     expected, measured = ("expected", "measured")
     load = f"load {per(unit).strip()}".rstrip()
-    cells = f"{'':>3}{'step':>5} {fit(load, 11)}"
+    cells = f"{'':>3}{'step':>5} {fit(load, 10)}"
     cells += f"{expected:<22}{measured:<22}" if wide else f"{expected:<10}{measured:<22}"
-    return ((cells + f"{'margin':>7}  ", "dim"), ("verdict", "dim"))
+    cells += f"{'margin':>7}  "
+    verdict = "verdict" if width >= len(cells) + len("verdict") else ""  # its sign says it, too
+    return ((cells + verdict, "dim"),)
 
 
 def step_row(step: Step, here: bool, width: int) -> Row:
@@ -224,7 +228,7 @@ def step_row(step: Step, here: bool, width: int) -> Row:
     if not measured and step.verdict in ("kept", "invalid", "guard", "restored"):
         measured = "not stated"
     margin = "" if step.margin is None else f"{100 * step.margin:.0f} %"
-    cells = f"{step.number:>5} {fit(text.number(step.wl), 11)}"
+    cells = f"{step.number:>5} {fit(text.number(step.wl), 10)}"
     cells += f"{fit(expected, 22 if wide else 10)}{fit(measured, 22)}"
     note = f"{words}: {text.plain(step.note)}" if step.note else words
     fixed = 3 + len(cells) + 9
@@ -288,7 +292,7 @@ def state_rows(view: SessionView, record: Record, doing: str, width: int) -> lis
         said = "profiles" if not canary.version else f"model {canary.version}"
         words = f"{said} {_off(before)}, learned {_off(after)}"
         look: Look = "good" if after < before else "warn"
-        held = f"  median of {count} loads, each said before it was measured"
+        held = f"  median of {counted(count, 'load')}, each said before it was measured"
         spans: list[Span] = [(" error  ", "dim"), (words, look)]
         if len(words) + len(held) + 9 <= width:
             spans.append((held, "dim"))

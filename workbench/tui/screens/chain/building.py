@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from workbench.domain.counts import counted
 from workbench.domain.drafts import Palette
 from workbench.domain.topology import Target
 from workbench.tui.draft import Document
@@ -52,10 +53,7 @@ class BuildingScreen(DraftScreen, HasList):
         target = draft.at("targets", draft.target, default={})
         chain = draft.palette.chain(target.get("chain", "")) if draft.palette else None
         known = (chain.source, chain.sink) if chain else ("source", "sink")
-        return tuple(  # type: ignore[return-value]
-            str(target.get(role) or name)
-            for role, name in zip(("source", "sink"), known, strict=True)
-        )
+        return str(target.get("source") or known[0]), str(target.get("sink") or known[1])
 
     def go_to_target(self, index: int) -> None:
         self.draft.target = index
@@ -140,10 +138,11 @@ class BuildingScreen(DraftScreen, HasList):
             said |= {role: end for role, end in ends.items() if end != role}
             taken.add(name)
             new.append(said)
-        plural = "s" * (len(new) != 1)
-        self._add_targets(f"Taking {len(new)} chain{plural}", new)
+        taking = counted(len(new), "chain")
+        self._add_targets(f"Taking {taking}", new)
         undo = self.key("app.undo")
-        self.workbench.say(f"Took {len(new)} chain{plural} as targets. {undo} takes it back.")
+        what = "a target" if len(new) == 1 else "targets"
+        self.workbench.say(f"Took {taking} as {what}. {undo} takes it back.")
 
     def action_part_earlier(self) -> None:
         self._build("Moving", lambda tree: _moved(tree, self.path, -1))

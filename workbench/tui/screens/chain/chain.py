@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,6 +12,7 @@ from textual.containers import Container
 from textual.geometry import Offset
 from textual.message import Message
 
+from workbench.domain.errors import Mistake
 from workbench.tui.commands.catalogue import SCREENS
 from workbench.tui.draft import Draft
 from workbench.tui.screens.base import Target as JumpTarget
@@ -164,7 +165,7 @@ class ChainScreen(BuildingScreen):
         facts = self.query_one("#facts", Rows)
         facts.show(chain_rows.part_rows(draft, tree, chosen, self._mistake(tree), facts.size.width))
 
-    def _mistake(self, tree: Tree) -> Any:
+    def _mistake(self, tree: Tree) -> Mistake | None:
         """The part's own mistake, else the first one of its target."""
         draft = self.draft
         field = chain_tree.field_of(tree, self.path, draft.target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from workbench.domain.counts import counted
 from workbench.domain.drafts import Palette, PaletteChain, PaletteVnf
 from workbench.domain.errors import Mistake
 from workbench.tui.draft import Draft
@@ -47,7 +48,8 @@ def part_rows(
     if isinstance(part, Group):
         names = ", ".join(leaf.title for _, leaf in leaves(part))
         what = "in series" if part.form == "series" else "in parallel"
-        rows.append(((f" {len(part.parts)} parts {what} ", "strong"), (plain(names), "dim")))
+        head = f" {counted(len(part.parts), 'part')} {what} "
+        rows.append(((head, "strong"), (plain(names), "dim")))
     else:
         rows += _leaf_rows(part, draft.palette)
     if branch(tree, path):

@@ -13,13 +13,16 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from workbench.domain.counts import counted
 from workbench.domain.drafts import Palette
 from workbench.domain.errors import DescriptorError, WorkbenchError
 from workbench.domain.messages import ChainsGenerated, GenerateChains
 from workbench.domain.topology import Target
 from workbench.tui.screens.chain.chain_rows import chain_facts, vnf_facts
 from workbench.tui.screens.chain.chain_tree import names_in
+from workbench.tui.screens.dialogs import step
 from workbench.tui.text import plain
+from workbench.tui.work import begin
 
 if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp
@@ -100,11 +103,7 @@ class PaletteScreen(ModalScreen[Chosen | None]):
         return self._shown[index] if index is not None and index < len(self._shown) else None
 
     def action_cursor(self, by: int) -> None:
-        options = self.query_one(OptionList)
-        if by > 0:
-            options.action_cursor_down()
-        else:
-            options.action_cursor_up()
+        step(self.query_one(OptionList), by)
 
     def on_option_list_option_highlighted(self) -> None:
         self._explain()
@@ -155,7 +154,7 @@ class PolicyScreen(ModalScreen[tuple[Target, ...]]):
         self.query_one("#policy", Input).focus()
 
     def on_input_submitted(self) -> None:
-        self.run_worker(self._generate(), group="policy", exclusive=True)
+        begin(self, self._generate, group="policy", exclusive=True)
 
     async def _generate(self) -> None:
         policy = self.query_one("#policy", Input).value.strip()
@@ -194,16 +193,12 @@ class PolicyScreen(ModalScreen[tuple[Target, ...]]):
 
     def _count(self) -> None:
         count = len(self.chains)
-        plural = "s" * (count != 1)
-        self._tell(f"{count} chain{plural} obey{'s' * (count == 1)} it, {len(self.marked)} marked")
+        obey = f"{counted(count, 'chain')} obey{'s' * (count == 1)} it"
+        self._tell(f"{obey}, {len(self.marked)} marked")
         self._keys("enter take marked   space mark   a all   e policy   esc cancel")
 
     def action_cursor(self, by: int) -> None:
-        options = self.query_one(OptionList)
-        if by > 0:
-            options.action_cursor_down()
-        else:
-            options.action_cursor_up()
+        step(self.query_one(OptionList), by)
 
     def action_mark(self) -> None:
         index = self.query_one(OptionList).highlighted

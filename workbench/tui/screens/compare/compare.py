@@ -215,7 +215,7 @@ class CompareScreen(AskingScreen, HasList):
         note = compare_lines.notes_row(
             drawn,
             newer,
-            self.key("compare.anew"),
+            (self.key("compare.anew"), self.key("compare.rule")),
             width,
             tall=self.has_class("-tall"),
             replay=self.opened.replay is not None,
@@ -359,10 +359,11 @@ class CompareScreen(AskingScreen, HasList):
         self.draw()
 
     def action_log_y(self) -> None:
-        self.choose(log_y=not self.choice.log_y)
+        self.choose(replace(self.choice, log_y=not self.choice.log_y))
 
     def action_log_x(self) -> None:
-        self.choose(log_x=not (True if self.choice.log_x is None else self.choice.log_x))
+        now = True if self.choice.log_x is None else self.choice.log_x
+        self.choose(replace(self.choice, log_x=not now))
 
     def action_zoom(self) -> None:
         self.zoomed = (self.zoomed + 1) % len(ZOOMS)

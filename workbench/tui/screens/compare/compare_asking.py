@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
+from workbench.domain.counts import counted
 from workbench.domain.errors import EngineError, WorkbenchError
 from workbench.domain.messages import EngineStatus, GetStatus, ListSessions, SessionList
 from workbench.domain.parameters import Configuration
@@ -15,6 +18,7 @@ from workbench.tui.screens.compare.comparing import AT_ONCE, Answer, Contrast, S
 from workbench.tui.screens.compare.contrast_rows import Change
 from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.screens.session import SessionScreen
+from workbench.tui.work import begin
 
 SETTLE_S = 0.3
 """What is looked at for less is not asked about: who goes through KPIs wants the last one."""
@@ -91,8 +95,8 @@ class AskingScreen(SessionScreen):
         here = self.opened.connected and not self.opened.lost
         if not self.doing and here and self._next() is not None:
             self.doing, self.began = "asking the engine", 0.0
-            self.run_worker(self._work(), exit_on_error=False)
-            self.run_worker(self._look(), exit_on_error=False)
+            begin(self, self._work, exit_on_error=False)
+            begin(self, self._look, exit_on_error=False)
 
     def _next(self) -> Answer | None:
         """What lacks something that is looked at now; what was looked at in between is skipped."""
@@ -176,7 +180,7 @@ class AskingScreen(SessionScreen):
         here = self.shown.kpi(self.choice)
         at = kpis.index(here) if here in kpis else -1
         self.rule = ""
-        self.choose(kpi=kpis[(at + 1) % len(kpis)])
+        self.choose(replace(self.choice, kpi=kpis[(at + 1) % len(kpis)]))
 
     def action_rule(self) -> None:
         """The default, which an accepted model answers where there is one; then every rule."""
@@ -199,16 +203,16 @@ class AskingScreen(SessionScreen):
         self.draw()
 
     def action_other(self) -> None:
-        self.run_worker(self._choose_session("Compare this session with", self._compare_with))
+        begin(self, partial(self._choose_session, "Compare this session with", self._compare_with))
 
     def action_profiles(self) -> None:
-        self.run_worker(self._choose_session("Take the functions' profiles", self._take, SAME))
+        begin(self, partial(self._choose_session, "Take the functions' profiles", self._take, SAME))
 
     def _compare_with(self, session: str) -> None:
         """Of stored figures alone: it does not wait for what is computed."""
         self.view, self.contrast = "sessions", Contrast(session)
         self.changes, self.change = (), 0
-        self.run_worker(self._see(self.contrast), exit_on_error=False)
+        begin(self, partial(self._see, self.contrast), exit_on_error=False)
 
     async def _see(self, contrast: Contrast) -> None:
         try:
@@ -233,7 +237,7 @@ class AskingScreen(SessionScreen):
         assert isinstance(reply, SessionList)
         options = [("", same)] if same else []
         options += [
-            (s.name, f"{s.name}  {s.campaign}, {s.lab}, {s.samples} samples")
+            (s.name, f"{s.name}  {s.campaign}, {s.lab}, {counted(s.samples, 'sample')}")
             for s in reply.sessions
             if s.name != self.opened.session
         ]

@@ -11,7 +11,7 @@ from workbench.domain.chains import ChainChart, ChainCurve
 from workbench.domain.configurations import SamplePoint
 from workbench.domain.projection import SessionView
 from workbench.domain.topology import Target
-from workbench.tui import present, text
+from workbench.tui import profile_figure, text
 from workbench.tui.plots.canvas import LineStyle
 from workbench.tui.plots.figure import Figure, Fit, Limit, Mark, Stretch
 from workbench.tui.screens.compare.compare_lines import Line
@@ -53,7 +53,7 @@ def curves(
         more=tuple(fits),
         along=tuple(stretches(chart)) if chart else (),
         series=("sample of the chain",),
-        limit=present.sla_limit(view, kpi),
+        limit=profile_figure.sla_limit(view, kpi),
         log_x=_log_x(view, chain, log_x),
         log_y=log_y,
     )
@@ -85,7 +85,7 @@ def functions(
         more=tuple(reversed(alone)),
         along=tuple(stretches(chart)),
         series=("sample of the chain",),
-        limit=present.sla_limit(view, kpi),
+        limit=profile_figure.sla_limit(view, kpi),
         log_x=_log_x(view, chain, log_x),
         log_y=log_y,
     )
@@ -169,7 +169,7 @@ def _marks(samples: Sequence[SamplePoint], kpi: str, at: float | None) -> tuple[
     """All samples; the ones at the load that is read out stand between brackets."""
     chosen = [sample.wl == at for sample in samples]
     return tuple(
-        present.mark(sample, kpi, sample.id if here else "")
+        profile_figure.mark(sample, kpi, sample.id if here else "")
         for sample, here in zip(samples, chosen, strict=True)
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from workbench.domain.campaign import Campaign
+from workbench.domain.counts import counted
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.parameters import Configuration, ParameterValue
 from workbench.domain.projection import SessionView
@@ -109,7 +110,10 @@ def rule_of(answer: Answer | None) -> str:
 
 
 def verdict_row(answer: Answer | None, width: int) -> Row:
-    """How right the prediction is, in one line: what deviates first, then the errors."""
+    """How right the prediction is, in one line: what deviates first, then the errors.
+
+    An accepted model is held against samples that it has not learned from: they may be few.
+    """
     if answer is None or answer.compared is None:
         return ()
     found = answer.compared.comparison
@@ -127,11 +131,15 @@ def verdict_row(answer: Answer | None, width: int) -> Row:
     if not found.outliers:
         spans += [(f"✓ none of {known} deviates", "good"), ("  ", "")]
     spans.append((f"error {text.percent(found.mape)}  ", "strong"))
+    few = found.model_version and found.samples < answer.samples
+    all_samples = counted(answer.samples, "sample")
+    some = f"{found.samples} of {all_samples}" if few else counted(found.samples, "sample")
     parts = [
+        *([some] if few else []),
         floor,
         f"|log error| {found.log_error:.2f}",
         f"covers {text.percent(found.coverage)}",
-        f"{found.samples} samples",
+        *([] if few else [some]),
         f"RMSE {text.number(found.rmse)}",
     ]
     if found.baseline_rmse is not None:
@@ -146,24 +154,51 @@ def verdict_row(answer: Answer | None, width: int) -> Row:
 
 
 def notes_row(
-    answer: Answer | None, newer: int, key: str, width: int, *, tall: bool, replay: bool
+    answer: Answer | None,
+    newer: int,
+    keys: tuple[str, str],
+    width: int,
+    *,
+    tall: bool,
+    replay: bool,
 ) -> Row:
-    """What is to be known: samples that came since, why there are no curves; the engine's other
-    sentences where there is room, else they are on the help page."""
+    """What is to be known: samples that came since, why there are no curves, on how few samples of
+    the chain it rests; the engine's other sentences where there is room, else they are on the help
+    page. `keys`: of comparing anew, and of the next rule."""
+    anew, rule = keys
+    unseen = _unseen(answer, rule, width - 3)
     if replay:
-        return ((fit(" ! of the whole session, not of the moment that is shown", width), "warn"),)
+        whole = "of the whole session, not of the moment that is shown"
+        if unseen and len(f"{whole}; {unseen}") + 3 <= width:
+            whole += f"; {unseen}"
+        return ((fit(f" ! {whole}", width), "warn"),)
     if newer > 0:
-        return ((f" ! {newer} samples came since: {key} compares anew", "warn"),)
+        return ((f" ! {counted(newer, 'sample')} came since: {anew} compares anew", "warn"),)
     if answer is None:
         return ()
     if answer.uncharted is not None:
         said = text.plain(str(answer.uncharted))
         return ((fit(f" ! no curves: {said}", width), "warn"),)
+    if unseen:
+        return ((fit(f" ! {unseen}", width), "warn"),)
     notes = [text.plain(note) for note in answer.notes]
     if not notes or not tall:
         return ()
     more = f"  (+{len(notes) - 1}: ?)" if len(notes) > 1 else ""
     return ((fit(f" ! {notes[0]}", width - len(more)), "warn"), (more, "dim"))
+
+
+def _unseen(answer: Answer | None, key: str, width: int) -> str:
+    """That an accepted model is compared with what it has not learned from alone."""
+    found = answer.compared.comparison if answer is not None and answer.compared else None
+    if answer is None or found is None or not found.model_version:
+        return ""
+    if found.samples >= answer.samples:
+        return ""
+    words = f"{found.samples} of {counted(answer.samples, 'sample')} are compared: those that "
+    words += f"model {found.model_version} has not learned from"
+    more = f"{words}; {key} takes the profiles and all"
+    return more if len(more) <= width else words
 
 
 def trouble_lines(error: WorkbenchError, advice: str) -> list[str]:

@@ -11,7 +11,7 @@ from workbench.domain.configurations import ConfigurationView
 from workbench.domain.messages import Compared
 from workbench.domain.profiles import BREAKPOINT_RULES, Difference
 from workbench.domain.projection import SessionView
-from workbench.tui import present, text
+from workbench.tui import profile_figure, text
 from workbench.tui.plots.figure import Figure, Fit, Mark
 from workbench.tui.screens.compare.compare_lines import NARROW
 from workbench.tui.widgets.rows import Look, Row, Span, fit
@@ -85,7 +85,9 @@ def _floors(changes: Sequence[Change]) -> str:
     floors = {
         _figure(c.difference.figure): c.difference.floor
         for c in changes
-        if c.difference.floor and c.difference.figure not in BREAKPOINT_RULES
+        if c.difference.floor
+        and c.verdict != "not_comparable"
+        and c.difference.figure not in BREAKPOINT_RULES
     }
     return ", ".join(f"{name} {text.percent(floor)}" for name, floor in floors.items())
 
@@ -98,9 +100,8 @@ def heading(width: int) -> Row:
     name, ratio, scale = _columns(width)
     figures = f"{'before':>9}{'after':>9}  {fit('ratio', ratio)}"
     marks = fit("worse or better beyond ░", scale) if scale else ""
-    return (
-        (f"   {fit('configuration', name)}{fit('figure', 12)}{'wl':>6}{figures}{marks}", "dim"),
-    )
+    names = f"   {fit('configuration', name - 1)} {fit('figure', 12)}{'wl':>6}"
+    return ((f"{names}{figures}{marks}", "dim"),)
 
 
 def change_row(view: SessionView, change: Change, here: bool, width: int) -> Row:
@@ -191,7 +192,7 @@ def figure(
         if found is None:
             continue
         for sample in found.samples:
-            made = present.mark(sample, kpi)
+            made = profile_figure.mark(sample, kpi)
             chosen = not second and d.wl is not None and f"{sample.wl:.6g}" == f"{d.wl:.6g}"
             marks.append(Mark(made.x, made.y, made.low, made.high, made.valid, chosen, second))
         curve = found.curve if found.curve and found.curve.kpi == kpi else None
@@ -209,7 +210,7 @@ def figure(
         fit=fits[-1] if fits else None,
         more=tuple(fits[:-1]),
         series=("after (this session)", "before"),
-        limit=present.sla_limit(view, kpi),
+        limit=profile_figure.sla_limit(view, kpi),
         log_x=log_x if log_x is not None else plan is None or plan.scale == "log",
         log_y=log_y,
         empty="no samples of this configuration",

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.geometry import Offset
-from textual.widgets import RichLog
 
-from workbench.domain.event_log import LOG_LINES, LogLine
+from workbench.domain.counts import counted
+from workbench.domain.event_log import LogLine
 from workbench.domain.messages import SkipConfiguration
+from workbench.domain.projection import SessionView
 from workbench.domain.timeline import FindMoment
-from workbench.tui import present
+from workbench.tui import present, profile_figure
 from workbench.tui.plots.legends import legend, plot_marks
 from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.present import Choice, Shown
 from workbench.tui.replaying.timeline_rows import timeline_marks
 from workbench.tui.screens.base import Target
+from workbench.tui.screens.live import live_rows
 from workbench.tui.screens.live.overview import multiples, overview
 from workbench.tui.screens.live.sampling import SamplingScreen
 from workbench.tui.text import clock
 from workbench.tui.widgets.configurations import ConfigurationList
-from workbench.tui.widgets.rows import Rows
+from workbench.tui.widgets.log_lines import LogLines
+from workbench.tui.widgets.rows import Look, Rows
 
 ZOOMS = ("", "plot", "configurations", "usage", "log")
 VIEWS = ("", "targets", "overview")
@@ -44,7 +47,6 @@ class LiveScreen(SamplingScreen):
     def __init__(self) -> None:
         super().__init__()
         self.zoomed = 0
-        self._logged = 0
         self.view = ""
         """Of `VIEWS`."""
 
@@ -59,10 +61,10 @@ class LiveScreen(SamplingScreen):
             for _ in range(MOST_PLOTS):
                 yield ProfilePlot()
         yield Rows(id="overview")
-        yield RichLog(id="log", max_lines=LOG_LINES, wrap=False, markup=False, min_width=20)
+        yield LogLines(id="log")
 
     def on_mount(self) -> None:
-        self.query_one(RichLog).can_focus = False  # until it is zoomed
+        self.query_one(LogLines).can_focus = False  # until it is zoomed
 
     # ------------------------------------------------------------------------- drawing
 
@@ -74,16 +76,16 @@ class LiveScreen(SamplingScreen):
             self._draw_overview(shown, choice)
             return
         width = self.size.width
-        self.query_one("#breakpoints", Rows).show([present.breakpoints(shown, choice, width)])
-        self.query_one("#sample", Rows).show([present.sample_row(shown, choice)])
+        self.query_one("#breakpoints", Rows).show([live_rows.breakpoints(shown, choice, width)])
+        self.query_one("#sample", Rows).show([live_rows.sample_row(shown, choice, width)])
         self.query_one("#sample").set_class(bool(choice.sample), "-chosen")
         self.fill_in(shown, choice)
         self._draw_list(shown, choice)
         plot = self.query_one("#plot", ProfilePlot)
-        title = present.plot_title(shown, choice, plot.size.width - 4)
-        plot.show(present.figure(shown, choice), title)
+        title = profile_figure.plot_title(shown, choice, plot.size.width - 4)
+        plot.show(profile_figure.figure(shown, choice), title)
         usage = self.query_one("#usage", Rows)
-        usage.show(present.usage_rows(shown, choice, usage.size.width, usage.size.height))
+        usage.show(live_rows.usage_rows(shown, choice, usage.size.width, usage.size.height))
         self._draw_log(shown)
 
     def _draw_multiples(self, shown: Shown, choice: Choice) -> None:
@@ -110,23 +112,16 @@ class LiveScreen(SamplingScreen):
         selected, items, width = shown.selected(choice), shown.view.configurations, panel.size.width
         index = next((i for i, item in enumerate(items) if item is selected), 0)
         panel.show_list(
-            present.list_heading(shown, width),
+            live_rows.list_heading(shown, width),
             len(items),
-            lambda i: present.list_row(shown, items[i], i == index, width),
+            lambda i: live_rows.list_row(shown, items[i], i == index, width),
             index,
         )
 
     def _draw_log(self, shown: Shown) -> None:
-        log = self.query_one(RichLog)
-        if not log.size or self.opened.frozen:
-            return
-        if shown.view.seq < self._logged:  # a replay went back
-            log.clear()
-            self._logged = 0
-        for line in shown.view.log:
-            if line.seq > self._logged:
-                log.write(_log_text(line, present.log_line(shown.view, line)))
-                self._logged = line.seq
+        log = self.query_one(LogLines)
+        if log.size:
+            log.show(shown.view.log, lambda line: _log_words(shown.view, line))
 
     # ------------------------------------------------------------------------- actions
 
@@ -143,7 +138,7 @@ class LiveScreen(SamplingScreen):
         return legend(self.query_one("#plot", ProfilePlot).glyphs, plot_marks, timeline_marks)
 
     def copied(self) -> tuple[str, str]:
-        name, table = present.table_of(self.shown, self.choice)
+        name, table = live_rows.table_of(self.shown, self.choice)
         return f"the samples of {name}" if table else "", table
 
     def jump_targets(self) -> Iterator[Target]:
@@ -157,7 +152,8 @@ class LiveScreen(SamplingScreen):
         if selected is not None:
             self.confirm(
                 f"Skip {present.name_of(self.opened.live.view, selected)}?",
-                f"Its {selected.taken} samples stay; no more are taken.",
+                f"Its {counted(selected.taken, 'sample')} stay{'s' * (selected.taken == 1)}; "
+                "no more are taken.",
                 SkipConfiguration(self.opened.session, selected.target, selected.configuration),
                 "skipped",
             )
@@ -179,19 +175,20 @@ class LiveScreen(SamplingScreen):
         self._step(-1)
 
     def action_follow(self) -> None:
-        self.choose(key=None, sample="")
+        self.choose(replace(self.choice, key=None, sample=""))
 
     def action_log_y(self) -> None:
-        self.choose(log_y=not self.choice.log_y)
+        self.choose(replace(self.choice, log_y=not self.choice.log_y))
 
     def action_log_x(self) -> None:
-        now = present.figure(self.shown, self.choice).log_x
-        self.choose(log_x=not now)
+        now = profile_figure.figure(self.shown, self.choice).log_x
+        self.choose(replace(self.choice, log_x=not now))
 
     def action_kpi(self) -> None:
         kpis = self.shown.kpis()
         now = self.shown.kpi(self.choice)
-        self.choose(kpi=kpis[(kpis.index(now) + 1) % len(kpis)] if now in kpis else kpis[0])
+        later = (kpis.index(now) + 1) % len(kpis) if now in kpis else 0
+        self.choose(replace(self.choice, kpi=kpis[later]))
 
     def action_side_by_side(self) -> None:
         self._show_view("" if self.view == "targets" else "targets")
@@ -218,11 +215,15 @@ class LiveScreen(SamplingScreen):
         else:
             super().action_back()
 
+    def on_configuration_list_resized(self) -> None:
+        """Panels that come back have their size after the drawing that brought them back."""
+        self.draw()
+
     def on_configuration_list_picked(self, message: ConfigurationList.Picked) -> None:
         self._pick(message.index)
 
     def _pick(self, index: int) -> None:
-        self.choose(key=self.shown.view.configurations[index].key, sample="")
+        self.choose(replace(self.choice, key=self.shown.view.configurations[index].key, sample=""))
 
     def _step(self, by: int) -> None:
         items = self.shown.view.configurations
@@ -235,15 +236,15 @@ class LiveScreen(SamplingScreen):
         for name in ZOOMS[1:]:
             self.set_class(name == ZOOMS[zoomed], f"zoom-{name}")
         self.zoomed = zoomed
-        log = self.query_one(RichLog)
+        log = self.query_one(LogLines)
         log.can_focus = ZOOMS[zoomed] == "log"
         self.set_focus(log if log.can_focus else None)
         self.call_after_refresh(self.draw)
 
 
-_LEVELS = {"warning": ("!", "bold"), "error": ("×", "bold reverse")}
+_LEVELS: dict[str, tuple[str, Look]] = {"warning": ("!", "strong"), "error": ("×", "alert")}
 
 
-def _log_text(line: LogLine, words: str) -> Text:
-    sign, style = _LEVELS.get(line.level, (" ", ""))
-    return Text(f"{clock(line.at)} {sign} {words}", style=style, end="")
+def _log_words(view: SessionView, line: LogLine) -> tuple[str, Look]:
+    sign, look = _LEVELS.get(line.level, (" ", ""))
+    return f"{clock(line.at)} {sign} {present.log_line(view, line)}", look

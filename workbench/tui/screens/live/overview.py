@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from rich.cells import cell_len
+
 from workbench.domain.configurations import ConfigurationView
-from workbench.tui import present, text
+from workbench.domain.counts import counted
+from workbench.tui import present, profile_figure, text
 from workbench.tui.plots.figure import Figure, on_one_scale
 from workbench.tui.present import Choice, Shown
 from workbench.tui.widgets.rows import Row, Span, fit
 
 LEVELS = "▁▂▃▄▅▆▇█"
 ASCII_LEVELS = ".:-=+*%#"
-POINTS = 12
-"""Columns of a sparkline."""
+LEAST_POINTS, MOST_POINTS = 12, 40
+"""Columns of a sparkline; the names beside it get theirs first."""
+BESIDE = 10
+"""Columns of cursor, state and number of samples."""
 CELL = 44
 """Columns of a configuration in the overview, where there is room."""
 
@@ -44,7 +49,7 @@ def multiples(shown: Shown, choice: Choice, most: int) -> list[tuple[Figure, str
         kpi = text.kpi_parts(shown.kpi(choice))[0]
         state = present.STATES.get(item.state, ("", item.state, ""))[1]
         title = f"{present.name_of(view, item)} · {kpi} · {state}"
-        figures.append(present.figure(shown, own))
+        figures.append(profile_figure.figure(shown, own))
         titles.append(title)
     return list(zip(on_one_scale(figures), titles, strict=True))
 
@@ -65,10 +70,13 @@ def overview(
     at = next((i for i, item in enumerate(items) if item is selected), 0)
     begin = at // page * page
     seen = items[begin : begin + page]
-    scale = _scale(items, kpi)
+    named = max((cell_len(present.name_of(shown.view, item)) for item in seen), default=0) + 1
+    points = min(MOST_POINTS, max(LEAST_POINTS, cell - BESIDE - named))
+    scale = _scale(items, kpi, points)
     lines = max(1, height - 1)
     more = f", {begin + 1} to {begin + len(seen)}" if len(seen) < len(items) else ""
-    about = f" {len(items)} configurations{more} · {text.kpi_name(kpi)} over the load"
+    about = f" {counted(len(items), 'configuration')}{more}"
+    about += f" · {text.kpi_name(kpi)} over the load"
     if scale is not None:
         about += f", from {text.number(scale[0])} to {text.number(scale[1])}"
     rows: list[Row] = [((fit(about, width), "strong"),)]
@@ -80,7 +88,7 @@ def overview(
             if index < len(seen):
                 item = seen[index]
                 places.append((line + 1, column * cell, begin + index))
-                spans += _cell(shown, item, kpi, scale, item is selected, cell, ascii_only)
+                spans += _cell(shown, item, kpi, scale, item is selected, cell, points, ascii_only)
         rows.append(tuple(spans))
     return rows, places
 
@@ -92,11 +100,12 @@ def _cell(
     scale: tuple[float, float] | None,
     here: bool,
     width: int,
+    points: int,
     ascii_only: bool,
 ) -> list[Span]:
     sign, _, look = present.STATES.get(item.state, ("?", item.state, ""))
-    line = sparkline(_values(item, kpi), scale, ascii_only)
-    name = fit(present.name_of(shown.view, item), width - POINTS - 10)
+    line = sparkline(_values(item, kpi, points), scale, ascii_only)
+    name = fit(present.name_of(shown.view, item), width - points - BESIDE)
     return [
         ("›" if here else " ", "accent"),
         (f"{sign} ", look),
@@ -124,27 +133,27 @@ def sparkline(
     return drawn
 
 
-def _values(item: ConfigurationView, kpi: str) -> list[float | None]:
-    """The KPI at `POINTS` places over the loads that are known, of the curve or else of samples."""
+def _values(item: ConfigurationView, kpi: str, points: int) -> list[float | None]:
+    """The KPI at so many places over the loads that are known, of the curve or else of samples."""
     curve = item.curve
     if curve is not None and curve.kpi == kpi and curve.wl:
         last = len(curve.mean) - 1
-        return [curve.mean[round(i * last / (POINTS - 1))] for i in range(POINTS)]
+        return [curve.mean[round(i * last / (points - 1))] for i in range(points)]
     measured = sorted(
         (sample.wl, sample.kpis[kpi].value)
         for sample in item.samples
         if sample.valid and kpi in sample.kpis
     )
-    found: list[float | None] = [None] * POINTS
+    found: list[float | None] = [None] * points
     if not measured:
         return found
     low, high = measured[0][0], measured[-1][0]
     for wl, value in measured:
         share = math.log(wl / low) / math.log(high / low) if high > low > 0 else 0.0
-        found[round(share * (POINTS - 1))] = value
+        found[round(share * (points - 1))] = value
     return found
 
 
-def _scale(items: list[ConfigurationView], kpi: str) -> tuple[float, float] | None:
-    values = [v for item in items for v in _values(item, kpi) if v is not None and v > 0]
+def _scale(items: list[ConfigurationView], kpi: str, points: int) -> tuple[float, float] | None:
+    values = [v for item in items for v in _values(item, kpi, points) if v is not None and v > 0]
     return (min(values), max(values)) if values else None

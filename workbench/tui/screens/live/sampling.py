@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from workbench.domain.configurations import SamplePoint
 from workbench.domain.curation import (
@@ -15,14 +16,16 @@ from workbench.domain.curation import (
 )
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.messages import ResumeSession, Viewed, ViewSession
-from workbench.tui import present, sample_rows
+from workbench.tui import profile_figure, sample_rows
 from workbench.tui.present import Choice, Shown
 from workbench.tui.replaying.seeking import UNITS_S
 from workbench.tui.screens.dialogs import MessageScreen, NameScreen
+from workbench.tui.screens.reason import ReasonScreen
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.text import duration, number
 from workbench.tui.undo import Undo
 from workbench.tui.watch import RESUMABLE, WATCHED_PACE
+from workbench.tui.work import begin
 
 
 class SamplingScreen(SessionScreen):
@@ -36,6 +39,8 @@ class SamplingScreen(SessionScreen):
     @property
     def here(self) -> SamplePoint | None:
         """The sample under the cursor."""
+        if not self.choice.sample:
+            return None  # every key asks for it, and there may be thousands to look through
         selected = self.shown.selected(self.choice)
         samples = selected.samples if selected is not None else ()
         return next((s for s in samples if s.id == self.choice.sample), None)
@@ -52,7 +57,7 @@ class SamplingScreen(SessionScreen):
             "details": here is not None,
             "reject": watch.commandable and here is not None and here.verdict != "rejected",
             "restore": watch.commandable and here is not None and here.verdict == "rejected",
-            "pin": watch.commandable and here is not None and here.verdict != "pinned",
+            "pin": watch.commandable and here is not None and here.verdict == "open",
             "unpin": watch.commandable and here is not None and here.verdict == "pinned",
             "repeat": watch.commandable and here is not None,
             "point": watch.commandable and selected is not None,
@@ -80,7 +85,7 @@ class SamplingScreen(SessionScreen):
             span = self.choice.span
             if span and not span[0] <= found.wl <= span[1]:
                 span = self._span(found.wl, 1.0)
-            self.choose(key=selected.key, sample=found.id, span=span)
+            self.choose(replace(self.choice, key=selected.key, sample=found.id, span=span))
 
     def action_closer(self) -> None:
         self._zoom_to(sample_rows.CLOSER)
@@ -94,15 +99,15 @@ class SamplingScreen(SessionScreen):
         if whole is None:
             return
         low, high = span or whole
-        log = present.figure(self.shown, self.choice).log_x
+        log = profile_figure.figure(self.shown, self.choice).log_x
         middle = (low * high) ** 0.5 if log and low > 0 else (low + high) / 2
-        self.choose(span=self._span(here.wl if here else middle, factor))
+        self.choose(replace(self.choice, span=self._span(here.wl if here else middle, factor)))
 
     def _span(self, at: float, factor: float) -> tuple[float, float] | None:
         whole = self._whole()
         if whole is None:
             return None
-        log = present.figure(self.shown, self.choice).log_x
+        log = profile_figure.figure(self.shown, self.choice).log_x
         return sample_rows.closer(self.choice.span, whole, at, factor, log)
 
     def _whole(self) -> tuple[float, float] | None:
@@ -130,7 +135,7 @@ class SamplingScreen(SessionScreen):
             words = sample_rows.detail_text(reply, self.shown.kpi(self.choice))
             self.app.push_screen(MessageScreen(f"Sample, {sample_rows.short_name(here)}", words))
 
-        self.run_worker(show(), group="details", exclusive=True)
+        begin(self, show, group="details", exclusive=True)
 
     def fill_in(self, shown: Shown, choice: Choice) -> None:
         """Fetch samples of the configuration shown that the view of a long session leaves out."""
@@ -164,15 +169,17 @@ class SamplingScreen(SessionScreen):
             selected.curve = selected.curve or found.curve
             self.opened.touch()
 
-        self.run_worker(fetch(), group="fill", exclusive=True)
+        begin(self, fetch, group="fill", exclusive=True)
 
     # ------------------------------------------------------------------------- decisions
 
     def action_reject(self) -> None:
-        self._ask_why("rejected", "Reject the sample", "It is never fitted. A reason is needed.")
+        words = "It is kept, counts as not valid, and is never fitted."
+        self._ask_why("rejected", "Reject the sample", words, needed=True)
 
     def action_pin(self) -> None:
-        self._ask_why("pinned", "Pin the sample", "It stays in sight; nothing is fitted anew.")
+        words = "It stays in sight; nothing is fitted anew."
+        self._ask_why("pinned", "Pin the sample", words, needed=False)
 
     def action_restore(self) -> None:
         self._decide("open", "")
@@ -180,7 +187,9 @@ class SamplingScreen(SessionScreen):
     def action_unpin(self) -> None:
         self._decide("open", "")
 
-    def _ask_why(self, verdict: SampleVerdict, question: str, note: str) -> None:
+    def _ask_why(
+        self, verdict: SampleVerdict, question: str, consequence: str, *, needed: bool
+    ) -> None:
         here = self.here
         if here is None:
             return
@@ -189,8 +198,8 @@ class SamplingScreen(SessionScreen):
             if why is not None:
                 self._decide(verdict, why)
 
-        title = f"{question} at {sample_rows.short_name(here)}: why?"
-        self.app.push_screen(NameScreen(title, "", note), answered)
+        title = f"{question} at {sample_rows.short_name(here)}?"
+        self.app.push_screen(ReasonScreen(title, consequence, needed=needed), answered)
 
     def _decide(self, verdict: SampleVerdict, why: str) -> None:
         here, session = self.here, self.opened.session
@@ -216,7 +225,7 @@ class SamplingScreen(SessionScreen):
             undo = Undo(f"The decision on the sample at {name}", take_back)
             self.workbench.say(f"The sample at {name} is {done[verdict]}.", undo=undo)
 
-        self.run_worker(send())
+        begin(self, send)
 
     # ------------------------------------------------------------------------- asking for more
 
@@ -244,7 +253,8 @@ class SamplingScreen(SessionScreen):
         low, high = map(number, whole)
         note = f"A load from {low} to {high}. It is measured next; a campaign that ended resumes."
         start = f"{here.wl:g}" if here else ""
-        self.app.push_screen(NameScreen("One more point, at which load?", start, note), answered)
+        question = "One more point, at which load?"
+        self.app.push_screen(NameScreen(question, start, note, proposal=True), answered)
 
     def _request(self, wl: float, done: str) -> None:
         selected = self.shown.selected(self.choice)
@@ -277,4 +287,5 @@ class SamplingScreen(SessionScreen):
 
         has = duration(view.budget_s) if view.budget_s else "none"
         note = f"So far {has}, spent {duration(view.lab_s)}. Write it as 30m, 2h or 90s."
-        self.app.push_screen(NameScreen("How much more lab time?", "30m", note), answered)
+        question = "How much more lab time?"
+        self.app.push_screen(NameScreen(question, "30m", note, proposal=True), answered)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workbench.domain.canaries import ProposalView
+from workbench.domain.counts import counted
 from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluence
 from workbench.domain.projection import SessionView
 from workbench.domain.retraining import ChainModels
@@ -41,10 +42,10 @@ def version_lines(view: SessionView, target: str, kpi: str) -> list[VersionLine]
     """The latest first: profiles by their own samples, then what retraining made of them."""
     fitted = [m for m in view.models if (m.target, m.kpi) == (target, kpi)]
     last = view.model(target, kpi)
-    lines = [
-        VersionLine(m.version, m is last, f"{m.method}, {m.samples} samples", text.day(m.at), m)
-        for m in reversed(fitted)
-    ]
+    lines = []
+    for m in reversed(fitted):
+        made = f"{m.method}, {counted(m.samples, 'sample')}"
+        lines.append(VersionLine(m.version, m is last, made, text.day(m.at), m))
     retrained = view.chain_model(target, kpi)
     return lines if retrained is None else _chain_lines(view, retrained) + lines
 
@@ -146,7 +147,7 @@ def influence_rows(influence: ParameterInfluence | None, kpi: str, width: int) -
     if influence is None or kpi not in influence.kpis:
         return []
     weights = influence.weights[influence.kpis.index(kpi)]
-    title = f" influence on {text.kpi_name(kpi)}, {influence.samples} samples"
+    title = f" influence on {text.kpi_name(kpi)}, {counted(influence.samples, 'sample')}"
     rows: list[Row] = [((title, "strong"),)]
     label = max((len(name) for name in influence.parameters), default=0)
     label = min(max(label, 8), 28)

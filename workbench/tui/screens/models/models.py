@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -16,20 +17,22 @@ from workbench.tui.plots.legends import legend, plot_marks
 from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.present import Choice, Shown
 from workbench.tui.screens.base import HasList
-from workbench.tui.screens.canary.canary_names import plan_of
-from workbench.tui.screens.canary.proposal_rows import proposal_rows
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.models import model_rows, residual_rows
 from workbench.tui.screens.models.model_rows import VersionLine
+from workbench.tui.screens.proposals.chain_names import plan_of
+from workbench.tui.screens.proposals.proposal_rows import proposal_rows
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.text import kpi_name, plain
 from workbench.tui.undo import Undo
 from workbench.tui.widgets.listing import Listing
 from workbench.tui.widgets.rows import Row, Rows, Span
+from workbench.tui.work import begin
 
 EMPTY = """No model of this session is stored yet.
 
-`workbench models {session}` compares the methods and stores the best of each target."""
+{compare} compares the chains, and stores the models that it needs for that.
+On the command line, `workbench models {session}` makes those of all targets."""
 
 PANES = ("scores", "residuals", "coefficients")
 
@@ -89,7 +92,7 @@ class ModelsScreen(SessionScreen, HasList):
             self.query_one(id).display = False
         self._lines = []
         if not subjects:
-            empty.update(EMPTY.format(session=plain(self.opened.session)))
+            empty.update(self._why_empty())
             return
         self.subject = min(self.subject, len(subjects) - 1)
         target, kpi = subjects[self.subject]
@@ -116,6 +119,11 @@ class ModelsScreen(SessionScreen, HasList):
         else:
             self._draw_coefficients(shown, line, target, kpi)
 
+    def _why_empty(self) -> str:
+        if self.opened.replay is not None:
+            return "No model was stored by then."
+        return EMPTY.format(session=plain(self.opened.session), compare=self.key("go.compare"))
+
     def _draw_scores(self, shown: Shown, line: VersionLine, target: str, kpi: str) -> None:
         if line.proposal is not None:
             keys = ("", "")
@@ -136,7 +144,7 @@ class ModelsScreen(SessionScreen, HasList):
         scores = self._scores.get(version.seq)
         if scores is None:
             self._scores[version.seq] = (version.score,)  # until the others are here
-            self.run_worker(self._fetch(version.seq))
+            begin(self, partial(self._fetch, version.seq))
         return model_rows.score_rows(scores or (version.score,), self.size.width)
 
     def _draw_residuals(self, shown: Shown, line: VersionLine, target: str, kpi: str) -> None:
@@ -182,7 +190,7 @@ class ModelsScreen(SessionScreen, HasList):
         request = ExplainModel(session, target, kpi, line.version, retrained)
         if request not in self._explained:
             self._explained[request] = ""
-            self.run_worker(self._explain(request))
+            begin(self, partial(self._explain, request))
         return self._explained[request] or "predicting samples that it has not seen…"
 
     def _put(self, id: str, rows: list[Row]) -> None:
@@ -291,7 +299,7 @@ class ModelsScreen(SessionScreen, HasList):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.run_worker(self._rolled_back(chain, kpi, line.version))
+                begin(self, partial(self._rolled_back, chain, kpi, line.version))
 
         question = f"Let {what} say {plain(kpi)} of {plain(chain)} again?"
         consequence = f"Predictions and recommendations go by it from now on.{by}"

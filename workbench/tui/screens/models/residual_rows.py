@@ -11,7 +11,7 @@ from workbench.domain.questions import ModelExplained
 from workbench.domain.retraining import Proposal
 from workbench.tui import text
 from workbench.tui.plots.figure import Figure, Limit, Mark
-from workbench.tui.screens.canary.canary_names import configuration_name, per, primary
+from workbench.tui.screens.proposals.chain_names import configuration_name, per, primary
 from workbench.tui.widgets.rows import Row, fit
 
 LEAST = 1e-9

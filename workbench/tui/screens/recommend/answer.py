@@ -11,6 +11,7 @@ from textual.containers import Vertical
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.recommendations import Recommendation, Trend
 from workbench.tui.plots.plot import ProfilePlot
+from workbench.tui.screens.proposals.chain_names import per
 from workbench.tui.screens.recommend import recommend_rows as rows_of
 from workbench.tui.screens.recommend import recommend_words as words_of
 from workbench.tui.text import kpi_name, plain
@@ -96,6 +97,6 @@ class AnswerView(Vertical):
         if told.trends is None:
             return
         asked, unit = words_of.load(found), told.primary.unit if told.primary else ""
-        name = f"{asked:g} {plain(unit)}" if asked is not None else ""
+        name = f"{asked:g}{per(plain(unit))}" if asked is not None else ""
         plot.border_title = plain(f"{kpi_name(found.slas[0].kpi)} of {found.chain}")
         plot.show(rows_of.figure(here, told.trends, found, name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
@@ -15,7 +16,9 @@ from textual.widgets import OptionList, Static
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.handing_on import Previewed, PreviewedFile, PreviewRecommendation
 from workbench.domain.messages import Exported, ExportRecommendation
+from workbench.tui.screens.dialogs import step
 from workbench.tui.text import plain, plain_lines
+from workbench.tui.work import begin
 
 if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp
@@ -83,7 +86,7 @@ class HandOnScreen(ModalScreen[None]):
     def on_option_list_option_highlighted(self) -> None:
         self.files, self.file, self.trouble = (), 0, ""
         self._show()
-        self.run_worker(self._look(self.format), group="look", exclusive=True)
+        begin(self, partial(self._look, self.format), group="look", exclusive=True)
 
     async def _look(self, format: str) -> None:
         await asyncio.sleep(SETTLE_S)
@@ -120,11 +123,7 @@ class HandOnScreen(ModalScreen[None]):
     # ------------------------------------------------------------------------- actions
 
     def action_cursor(self, by: int) -> None:
-        options = self.query_one(OptionList)
-        if by > 0:
-            options.action_cursor_down()
-        else:
-            options.action_cursor_up()
+        step(self.query_one(OptionList), by)
 
     def action_scroll(self, pages: int) -> None:
         view = self.query_one("#preview", VerticalScroll)
@@ -143,7 +142,7 @@ class HandOnScreen(ModalScreen[None]):
 
     def on_option_list_option_selected(self) -> None:
         if self.writes and self.files and not self.trouble:
-            self.run_worker(self._write(self.format), group="write", exclusive=True)
+            begin(self, partial(self._write, self.format), group="write", exclusive=True)
 
     async def _write(self, format: str) -> None:
         app = cast("WorkbenchApp", self.app)

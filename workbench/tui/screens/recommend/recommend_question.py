@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from workbench.domain.errors import (
@@ -47,9 +48,12 @@ def fields() -> list[Field]:
 
 
 def chains_of(view: SessionView) -> tuple[str, ...]:
-    """The campaign's targets, chains first, until the engine says what else there is."""
+    """The campaign's targets, chains first, and what was recommended for; until the engine says
+    what else there is."""
     targets = [plan.target for plan in view.campaign.targets] if view.campaign else []
-    return tuple(t.name for t in sorted(targets, key=lambda t: len(t.vnfs) == 1))
+    names = [target.name for target in sorted(targets, key=lambda t: len(t.vnfs) == 1)]
+    names += [issued.recommendation.chain for issued in view.recommendations]
+    return tuple(dict.fromkeys(names))
 
 
 def offer(form: Form, options: RecommendOptions, measures: bool) -> None:
@@ -101,6 +105,8 @@ def request_of(session: str, values: Mapping[str, str]) -> tuple[Recommend, dict
 
 def _share(written: str) -> float:
     number = float(written.removesuffix("%").strip().replace(",", "."))
+    if not math.isfinite(number):  # JSON has neither, and the engine is to name the field
+        raise ValueError(written)
     return number / 100 if written.endswith("%") else number
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from workbench.domain.counts import counted
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.profiles import Curve
 from workbench.domain.recommendations import (
@@ -18,12 +19,15 @@ from workbench.domain.recommendations import (
 from workbench.domain.samples import Estimate
 from workbench.tui import text
 from workbench.tui.plots.figure import Figure, Fit, Limit, Line
+from workbench.tui.screens.proposals.chain_names import limit_text, per
 from workbench.tui.screens.recommend import recommend_words as words_of
-from workbench.tui.widgets.rows import Look, Row, fit
+from workbench.tui.widgets.rows import Look, Row, Span, fit
 
 BAR = "█"
 INDENT = 15
 """Cells of a label in the lower part."""
+WAY_LAB, WAY_WHOLE = 10, 13
+"""Cells of lab time after profiling, and with it, beside greedy scaling."""
 
 
 @dataclass(frozen=True)
@@ -60,19 +64,21 @@ def verdict_rows(found: Recommendation, width: int) -> list[Row]:
     """The answer in a sentence, and what the lab says of it."""
     named = f"{found.id}: " if found.id else "not stored: "
     run = "in the long run" if found.probability_of == "long_run" else "in the next window"
+    sign: str
+    look: Look
     if (chosen := found.chosen) is not None:
         words = f"{named}{words_of.in_words(chosen.deployment)} – holds with "
         words += f"{words_of.probability(chosen.probability)} {run}, for {_cost(chosen)}"
         sign, look = ("✓", "good") if _good(found) else ("!", "warn")
     elif found.closest is not None:
         near = found.closest
-        words = f"{named}nothing meets the SLA, of {found.judged} allocations; what comes closest "
+        words = f"{named}nothing meets the SLA, of {counted(found.judged, 'allocation')}; "
         chance = words_of.probability(near.probability)
-        words += f"is {words_of.in_words(near.deployment)}, with {chance}"
+        words += f"what comes closest is {words_of.in_words(near.deployment)}, with {chance}"
         sign, look = "✗", "bad"
     else:
         words, sign, look = f"{named}nothing meets the SLA", "✗", "bad"
-    rows = _said(sign, words, look, width)  # type: ignore[arg-type]
+    rows = _said(sign, words, look, width)
     if found.verified is not None:
         rows += verified_rows(found.verified, found.chosen, width)
     return rows
@@ -156,7 +162,7 @@ def line_row(line: Allotted, found: Recommendation, columns: Columns, here: bool
     sign = "✓" if line.recommended else "≈" if line.closest else " "
     body: Look = "badge" if here else "strong" if line.recommended else ""
     chance: Look = "badge" if here else _chance_look(choice, found)
-    spans = [
+    spans: list[Span] = [
         ("›" if here else " ", "accent"),
         (f"{sign} ", "good" if line.recommended else "warn"),
         (fit(words_of.shares(choice.deployment), columns.allocation), body),
@@ -169,7 +175,7 @@ def line_row(line: Allotted, found: Recommendation, columns: Columns, here: bool
     if columns.usage:
         spans.append(("  " + fit(words_of.usage(choice), columns.usage - 2), ""))
     spans.append((f"  {words_of.marks(choice)}", "warn"))
-    return tuple(spans)  # type: ignore[arg-type]
+    return tuple(spans)
 
 
 def _chance_look(choice: Choice, found: Recommendation) -> Look:
@@ -225,13 +231,13 @@ def detail_rows(
         limit = next((sla for sla in found.slas if sla.kpi == kpi), None)
         short, unit = text.kpi_parts(kpi)
         held = limit is None or limit.holds(expected.value)
-        words = f"{text.estimate(expected)} {unit}"
+        words = f"{text.estimate(expected)} {unit}".rstrip()
+        if at is not None:
+            words += f" at {text.number(at)}{per(primary.unit if primary else '')}"
         if limit is not None:
-            words += f", limit {limit.direction}{text.number(limit.limit)}"
-        label = f" {short} at {name} {text.number(at)}" if at is not None else f" {short}"
-        rows.append(_labelled(label, words, "" if held else "bad"))
-    for vnf in choice.deployment.functions:
-        rows.append(_usage_row(choice, vnf, width))
+            words += f", limit {limit_text(limit).removeprefix(short).strip()}"
+        rows.append(_labelled(f" {short}", words, "" if held else "bad"))
+    rows += _usage_rows(choice, width)
     rows.append(_labelled(" carries", _carries(choice, found, name), ""))
     if choice.extrapolated:
         words = f"outside of what was profiled: {', '.join(map(text.plain, choice.extrapolated))}"
@@ -246,13 +252,20 @@ def _labelled(label: str, words: str, look: Look) -> Row:
     return ((fit(label, max(INDENT, len(label))) + " ", "dim"), (words, look))
 
 
-def _usage_row(choice: Choice, vnf: str, width: int) -> Row:
+def _usage_rows(choice: Choice, width: int) -> list[Row]:
+    """A row for each function, with bars of one length."""
+    functions = choice.deployment.functions
+    widest = max((len(words_of.instances(choice.deployment, vnf)) for vnf in functions), default=0)
+    bar = max(8, min(24, width - INDENT - widest - 24))
+    return [_usage_row(choice, vnf, bar) for vnf in functions]
+
+
+def _usage_row(choice: Choice, vnf: str, bar: int) -> Row:
     share = choice.usage.get(vnf)
     name = fit(f" {text.plain(vnf)}", INDENT)
     allotment = words_of.instances(choice.deployment, vnf)
     if share is None:
         return ((f"{name} ", "dim"), (f"{allotment}, CPU not known", ""))
-    bar = max(8, min(24, width - INDENT - len(allotment) - 24))
     full = round(min(max(share, 0.0), 1.0) * bar)
     look: Look = "warn" if share >= 0.9 else "accent"
     return (
@@ -284,27 +297,34 @@ def ways_rows(found: Recommendation, width: int) -> list[Row]:
         [12, *(len(words_of.shares(Deployment(w.allocation, w.replicas))) for w in ways.values())]
     )
     room = min(room, max(12, width - 62)) + 2
-    head = f" {'':<12}{fit('allocation', room)}{'cost':>8}{'tried':>12}{'lab time':>10}"
-    rows: list[Row] = [((head + f"{'+ profiling':>13}", "dim"),)]
+    head = f" {'':<12}{fit('allocation', room)}{'cost':>8}{'tried':>12}"
+    wide = len(head) + WAY_LAB + WAY_WHOLE <= width  # else what all of it cost says more
+    head += f"{'lab time':>{WAY_LAB}}" if wide else ""
+    rows: list[Row] = [((head + f"{'+ profiling':>{WAY_WHOLE}}", "dim"),)]
     if "profiled" in ways:
-        rows.append(_way_row("profiles", ways["profiled"], room, f"{found.lab_iterations} on lab"))
+        rows.append(
+            _way_row("profiles", ways["profiled"], room, f"{found.lab_iterations} on lab", wide)
+        )
     else:
         rows.append(((f"   {'profiles':<10}recommend nothing", "bad"),))
     run = found.greedy
     if "greedy" in ways:
         where = "on lab" if run.lab_iterations else "on model"
-        rows.append(_way_row("greedy", ways["greedy"], room, f"{words_of.tried(run)} {where}"))
+        rows.append(
+            _way_row("greedy", ways["greedy"], room, f"{words_of.tried(run)} {where}", wide)
+        )
     if run.note:
         rows += _said(" ", f"Greedy scaling: {run.note}", "dim", width)
     return rows
 
 
-def _way_row(name: str, way: ComparisonRow, room: int, tried: str) -> Row:
+def _way_row(name: str, way: ComparisonRow, room: int, tried: str, wide: bool) -> Row:
     on_lab = way.method == "profiled" or way.lab_iterations
     spent = text.duration(way.lab_s) if on_lab else "–"
     whole = text.duration(way.lab_s_with_profiling) if on_lab else "–"
     given = fit(words_of.shares(Deployment(way.allocation, way.replicas)), room)
-    body = f"{name:<10}{given}{text.number(way.cost):>8}{tried:>12}{spent:>10}{whole:>13}"
+    body = f"{name:<10}{given}{text.number(way.cost):>8}{tried:>12}"
+    body += (f"{spent:>{WAY_LAB}}" if wide else "") + f"{whole:>{WAY_WHOLE}}"
     return ((f" {'✓' if way.met else '✗'} ", "good" if way.met else "bad"), (body, ""))
 
 
@@ -322,14 +342,14 @@ def _notes(found: Recommendation, notes: Sequence[str]) -> Iterator[str]:
     yield from notes
     source = "the stand-alone profiles" if not found.model_version else "the chain's model"
     version = f" (version {found.model_version})" if found.model_version else ""
-    yield f"Judged by {source}{version}: {found.judged} allocations by rising cost."
+    yield f"Judged by {source}{version}: {counted(found.judged, 'allocation')} by rising cost."
 
 
 # ------------------------------------------------------------------- others
 
 
 def figure(
-    line: Allotted | None, trends: Sequence[Trend], found: Recommendation, width_of: str
+    line: Allotted | None, trends: Sequence[Trend], found: Recommendation, load: str
 ) -> Figure:
     """The first limited KPI of an allocation over `wl`, with its limit."""
     limit = found.slas[0]
@@ -337,12 +357,12 @@ def figure(
     if curve is None:
         return Figure(empty="No curve of this allocation is stored.")
     asked = words_of.load(found)
-    lines = () if asked is None else (Line(asked, asked, asked, f"asked {width_of}".rstrip()),)
+    lines = () if asked is None else (Line(asked, asked, asked, f"asked {load}".rstrip()),)
     return Figure(
         x_range=(curve.wl[0], curve.wl[-1]),
-        fit=Fit(curve.wl, curve.mean, curve.low, curve.high),
+        fit=Fit(curve.wl, curve.mean, curve.low, curve.high, label="predicted"),
         lines=lines,
-        limit=Limit(limit.limit, f"SLA {limit.direction}{text.number(limit.limit)}"),
+        limit=Limit(limit.limit, f"SLA {limit_text(limit)}"),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.app import ComposeResult
@@ -12,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from workbench.domain.counts import counted
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.messages import (
     CampaignChoice,
@@ -22,8 +24,10 @@ from workbench.domain.messages import (
     RunCampaign,
 )
 from workbench.domain.sessions import Plan
+from workbench.tui.screens.dialogs import step
 from workbench.tui.text import duration, plain
 from workbench.tui.watch import WATCHED_PACE
+from workbench.tui.work import begin
 
 if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp
@@ -43,8 +47,8 @@ class LaunchScreen(ModalScreen[RunCampaign | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ("l,tab", "lab", "Lab"),
-        ("j", "cursor('down')", "Down"),
-        ("k", "cursor('up')", "Up"),
+        ("j", "cursor(1)", "Down"),
+        ("k", "cursor(-1)", "Up"),
         ("escape,q", "dismiss(None)", "Cancel"),
     ]
 
@@ -69,7 +73,7 @@ class LaunchScreen(ModalScreen[RunCampaign | None]):
     def on_mount(self) -> None:
         self._show_lab()
         self.query_one("#plan", Static).update("looking for campaigns…")
-        self.run_worker(self._load())
+        begin(self, self._load)
 
     async def _load(self) -> None:
         try:
@@ -101,12 +105,8 @@ class LaunchScreen(ModalScreen[RunCampaign | None]):
         self._show_lab()
         self._ask_plan()
 
-    def action_cursor(self, way: str) -> None:
-        options = self.query_one(OptionList)
-        if way == "down":
-            options.action_cursor_down()
-        else:
-            options.action_cursor_up()
+    def action_cursor(self, by: int) -> None:
+        step(self.query_one(OptionList), by)
 
     def _chosen(self) -> CampaignChoice | None:
         index = self.query_one(OptionList).highlighted
@@ -117,7 +117,7 @@ class LaunchScreen(ModalScreen[RunCampaign | None]):
 
     def _ask_plan(self) -> None:
         if chosen := self._chosen():
-            self.run_worker(self._plan(chosen), group="plan", exclusive=True)
+            begin(self, partial(self._plan, chosen), group="plan", exclusive=True)
 
     async def _plan(self, campaign: CampaignChoice) -> None:
         self._note("planning…")
@@ -137,7 +137,7 @@ class LaunchScreen(ModalScreen[RunCampaign | None]):
 
 def _plan_text(plan: Plan) -> str:
     cost = (
-        f"plan  {len(plan.configurations)} configurations on {plan.lab}, at most {plan.samples} "
-        f"samples, about {duration(plan.lab_s)} of lab time"
+        f"plan  {counted(len(plan.configurations), 'configuration')} on {plan.lab}, at most "
+        f"{counted(plan.samples, 'sample')}, about {duration(plan.lab_s)} of lab time"
     )
     return "\n".join((cost, *(f"!  {warning}" for warning in plan.warnings)))

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.domain.counts import counted
 from workbench.domain.messages import EngineStatus
 from workbench.domain.sessions import SessionSummary
 from workbench.tui import text
 from workbench.tui.widgets.rows import Row
 
-COLUMNS = (
+COLUMNS = (  # on 60 columns, the first five
     ("session", 20),
     ("state", 11),
     ("samples", 7),
-    ("invalid", 7),
-    ("lab", 6),
     ("changed", 11),
-    ("targets", 60),
+    ("lab", 6),
+    ("invalid", 7),
+    ("targets", 10),
 )
 
 
@@ -48,14 +49,14 @@ def cells(session: SessionSummary) -> tuple[str, ...]:
         session.name,
         session.state if session.kind == "session" else session.kind,
         f"{session.samples:>7}",
-        f"{session.invalid:>7}" if session.invalid else "      –",
-        session.lab,
         text.day(session.changed_at),
+        session.lab,
+        f"{session.invalid:>7}" if session.invalid else "      –",
         ", ".join(session.targets),
     )
 
 
 def count(sessions: Sequence[SessionSummary]) -> str:
     running = sum(s.state in ("running", "paused") for s in sessions)
-    some = "1 session" if len(sessions) == 1 else f"{len(sessions)} sessions"
+    some = counted(len(sessions), "session")
     return f"{some}, {running} running" if running else some

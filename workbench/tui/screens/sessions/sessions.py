@@ -45,6 +45,7 @@ from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Row, Rows
 from workbench.tui.widgets.table import Table
 from workbench.tui.widgets.tabs import TabLine
+from workbench.tui.work import begin
 
 REFRESH_S = 2.0
 FORMATS = (
@@ -115,7 +116,7 @@ class SessionsScreen(HasList):
         """Ask the engine anew; without one, wait until the user says so."""
         if self.in_sight and not self._asking and not self.lost:
             self._asking = True
-            self.run_worker(self._ask())
+            begin(self, self._ask)
 
     async def _ask(self) -> None:
         try:
@@ -373,4 +374,4 @@ class SessionsScreen(HasList):
             except (WorkbenchError, OSError) as error:
                 self.workbench.say(str(error), "error")
 
-        self.run_worker(done())
+        begin(self, done)

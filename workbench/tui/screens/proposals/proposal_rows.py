@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from workbench.domain.canaries import ProposalView
+from workbench.domain.counts import counted
 from workbench.domain.projection import SessionView
 from workbench.domain.retraining import TermChange
 from workbench.tui import text
-from workbench.tui.screens.canary.canary_names import configuration_name, per, primary
+from workbench.tui.screens.proposals.chain_names import configuration_name, per, primary
 from workbench.tui.widgets.rows import Look, Row, fit
 
 SHOWN_CHANGES = 6
@@ -32,7 +33,7 @@ def proposal_rows(
     for change in proposal.changes[:SHOWN_CHANGES]:
         rows.append(_change_row(view, proposal.chain, change, width))
     if (more := len(proposal.changes) - SHOWN_CHANGES) > 0:
-        rows.append(((f"  and {more} more terms", "dim"),))
+        rows.append(((f"  and {more} more {'term' if more == 1 else 'terms'}", "dim"),))
     for reach in proposal.reach:
         where = configuration_name(view, proposal.chain, reach.configuration)
         words = f" extrapolates above {name} {text.number(reach.wl)}{per(unit)} at {where}"
@@ -40,7 +41,7 @@ def proposal_rows(
     samples = proposal.model.sample_ids
     loads = _loads(view, samples)
     spread = f", {text.number(loads[0])} to {text.number(loads[-1])}{per(unit)}" if loads else ""
-    rows.append(((f" made by {len(samples)} samples{spread}", "dim"),))
+    rows.append(((f" made by {counted(len(samples), 'sample')}{spread}", "dim"),))
     return rows
 
 
@@ -73,7 +74,7 @@ def _score_rows(made: ProposalView, width: int) -> list[Row]:
     )
     columns = ("rmse", "mae", "mape", "log err")
     heading = f" {fit('', 8)}" + "".join(f"{column:>9}" for column in columns)
-    note = f"  {proposal.before.samples} samples, {held}"
+    note = f"  {counted(proposal.before.samples, 'sample')}, {held}"
     rows: list[Row] = [((heading, "dim"), (note if len(heading + note) <= width else "", "dim"))]
     for name, scores in (("before", proposal.before), ("after", proposal.after)):
         figures = (

@@ -1,0 +1,223 @@
+"""What the screen Canary asks of the engine: plan, end, accept, reject; and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from workbench.domain.canaries import CanaryView
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
+from workbench.domain.messages import EngineStatus, GetStatus, StopRun
+from workbench.domain.questions import ChainRetrained, DecideProposal, RetrainChain, RollBackModel
+from workbench.tui.present import Shown
+from workbench.tui.screens.canary import canary_rows
+from workbench.tui.screens.canary.canary_form import LOOK_S, CanaryForm
+from workbench.tui.screens.canary.canary_rows import Record
+from workbench.tui.screens.reason import ReasonScreen
+from workbench.tui.screens.session import SessionScreen
+from workbench.tui.text import plain
+from workbench.tui.undo import Undo
+from workbench.tui.work import begin
+
+
+class DecidingScreen(SessionScreen):
+    """Knows which canary is looked at, and commands it; `CanaryScreen` draws.
+
+    Attributes
+    ----------
+    record : which of `canary_rows.records` is shown; None: the latest.
+    doing : what the engine computes for our request; empty where none is awaited.
+    chains : that a canary can be of; empty until the engine has said so.
+    unmeasurable : why nothing can be measured or decided in this session, as a sentence.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.record: int | None = None
+        self.doing = ""
+        self.chains: tuple[str, ...] = ()
+        self.unmeasurable = ""
+        self._asked_for = ""
+        """The session that chains and reason are of."""
+
+    # ------------------------------------------------------------------------- state
+
+    def records(self, shown: Shown) -> list[Record]:
+        return canary_rows.records(shown.view)
+
+    def here(self, shown: Shown) -> Record | None:
+        """The one that is looked at."""
+        found = self.records(shown)
+        if not found:
+            return None
+        place = len(found) - 1 if self.record is None else min(self.record, len(found) - 1)
+        return found[place]
+
+    @property
+    def _under_way(self) -> CanaryView | None:
+        return self.opened.live.view.under_canary
+
+    @property
+    def may_command(self) -> bool:
+        """Whether we may, and nobody else drives what is being measured."""
+        watch = self.opened
+        if not watch.commandable or self.unmeasurable:
+            return False
+        measured = watch.live.view.under_trial is not None or self._under_way is not None
+        return not measured or watch.drives or not watch.wheel.driver
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        record = self.here(self.shown)
+        under_way, may = self._under_way is not None, self.may_command
+        view = self.opened.live.view
+        idle = view.state in canary_rows.AT_REST and view.under_trial is None and not under_way
+        waits = record is not None and record.waits and not self.doing
+        conditions = {
+            "plan": may and idle and not self.doing,
+            "accept": may and waits,
+            "reject": may and waits,
+            "end_canary": may and under_way,
+            "abort_canary": may and under_way,
+        }
+        return conditions.get(action, super().check_action(action, parameters))
+
+    # ------------------------------------------------------------------------- commands
+
+    def action_plan(self) -> None:
+        record = self.here(self.shown)
+
+        def planned(request: RetrainChain | None) -> None:
+            if request is not None:
+                begin(self, partial(self._retrain, request))
+
+        view = self.opened.live.view
+        self.app.push_screen(CanaryForm(view, self.chains, record.chain if record else ""), planned)
+
+    def action_end_canary(self) -> None:
+        self.confirm(
+            "Stop the canary?",
+            "It ends after the sample that is being measured; what was measured is kept.",
+            StopRun(self.opened.session),
+            "the canary ends after this sample",
+        )
+
+    def action_abort_canary(self) -> None:
+        self.confirm(
+            "Abort the canary?",
+            "It ends now; the sample that is being measured is lost, the others are kept.",
+            StopRun(self.opened.session, abort=True),
+            "the canary ends now",
+        )
+
+    def action_accept(self) -> None:
+        self._decide(accept=True)
+
+    def action_reject(self) -> None:
+        self._decide(accept=False)
+
+    # ------------------------------------------------------------------------- requests
+
+    def ask_once(self) -> None:
+        """Have what the engine offers for this session, as soon as there is an engine."""
+        if self.opened.connected and self._asked_for != self.opened.session:
+            self._asked_for = self.opened.session
+            begin(self, self._ask_options)
+
+    async def _ask_options(self) -> None:
+        """Which chains there are, and whether anything can be measured."""
+        try:
+            client = await self.workbench.client()
+            options = await client.ask(GetRecommendOptions(self.opened.session))
+        except (WorkbenchError, OSError):
+            return  # the form says what is wrong
+        if isinstance(options, RecommendOptions):
+            self.chains = options.chains
+            self.unmeasurable = plain(options.unmeasurable)
+            self.draw()
+
+    async def _retrain(self, request: RetrainChain) -> None:
+        """Ask, and say what came of it; steps come as events meanwhile."""
+        self.doing = "starting"
+        self.draw()
+        looking = asyncio.ensure_future(self._look())
+        try:
+            reply = await (await self.workbench.client()).ask(request)
+        except (WorkbenchError, OSError) as error:
+            self.doing = ""
+            self.workbench.say(str(error), "error")
+            return
+        finally:
+            looking.cancel()
+            self.doing = ""
+        if isinstance(reply, ChainRetrained):
+            self.workbench.say(self._told(reply))
+
+    def _told(self, reply: ChainRetrained) -> str:
+        ended = f"{reply.canary.ending.note}. " if reply.canary is not None else ""
+        if reply.proposal is None:
+            notes = " ".join(reply.notes)
+            return f"{ended}{notes}"
+        accept, reject = self.key("canary.accept"), self.key("canary.reject")
+        return f"{ended}A proposal waits: {accept} accepts, {reject} rejects."
+
+    async def _look(self) -> None:
+        """Keep saying what the engine computes."""
+        while True:
+            try:
+                status = await (await self.workbench.client()).ask(GetStatus())
+            except (WorkbenchError, OSError):
+                return  # the request itself tells
+            if isinstance(status, EngineStatus) and status.scoring:
+                self.doing = plain(status.scoring)
+                self.draw()
+            await asyncio.sleep(LOOK_S)
+
+    def _decide(self, accept: bool) -> None:
+        record = self.here(self.shown)
+        if record is None or record.proposal is None:
+            return
+        proposal = record.proposal.proposal
+        verb = "Accept" if accept else "Reject"
+        consequence = (
+            f"It says {plain(proposal.kpi)} of {plain(proposal.chain)} from now on."
+            if accept
+            else "What is in force stays so; the same samples are not proposed again."
+        )
+        if accept and not proposal.gain:
+            consequence += " On held-out points it is no better."
+
+        def answered(why: str | None) -> None:
+            if why is not None:
+                begin(self, partial(self._decided, record, accept, why))
+
+        self.app.push_screen(
+            ReasonScreen(f"{verb} proposal {proposal.id[:6]}?", consequence, needed=not accept),
+            answered,
+        )
+
+    async def _decided(self, record: Record, accept: bool, why: str) -> None:
+        assert record.proposal is not None
+        proposal, session = record.proposal.proposal, self.opened.session
+        models = self.opened.live.view.chain_model(proposal.chain, proposal.kpi)
+        before = models.current if models is not None else 0
+        request = DecideProposal(session, proposal.id, accept, why)
+        try:
+            await (await self.workbench.client()).ask(request)
+        except (WorkbenchError, OSError) as error:
+            self.workbench.say(str(error), "error")
+            return
+        if not accept:
+            self.workbench.say(f"Proposal {proposal.id[:6]} is rejected.")
+            return
+
+        async def back() -> str:
+            client = await self.workbench.client()
+            await client.ask(RollBackModel(session, before, proposal.chain, proposal.kpi))
+            what = f"model {before}" if before else "the stand-alone profiles"
+            return f"{proposal.chain}: {proposal.kpi} is said by {what} again."
+
+        self.workbench.say(
+            f"{proposal.chain}: {proposal.kpi} is said by the accepted model.",
+            undo=Undo("Accepting", back),
+        )

@@ -1,0 +1,303 @@
+"""What the screen Recommend asks of the engine, and what it keeps of the answers."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.events import RecommendationIssued
+from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
+from workbench.domain.messages import (
+    EngineStatus,
+    EventPage,
+    GetStatus,
+    ListEvents,
+    Reply,
+    Request,
+    StopRun,
+)
+from workbench.domain.parameters import PrimaryWorkload
+from workbench.domain.questions import Recommend, Recommended, VerifyRecommendation
+from workbench.domain.recommendations import Recommendation, Trend
+from workbench.tui.screens.dialogs import ConfirmScreen
+from workbench.tui.screens.proposals.chain_names import per
+from workbench.tui.screens.recommend import recommend_question as question
+from workbench.tui.screens.recommend import recommend_words as words_of
+from workbench.tui.screens.recommend.answer import AnswerView
+from workbench.tui.screens.recommend.handing_on import HandOnScreen
+from workbench.tui.screens.session import SessionScreen
+from workbench.tui.text import duration, plain
+from workbench.tui.widgets.field import Form
+from workbench.tui.widgets.waiting import Busy
+from workbench.tui.work import begin
+
+POLL_S = 1.0
+ATTEMPTS = 3
+"""Samples that a verification takes at most."""
+
+
+class AskingScreen(SessionScreen):
+    """Asks, verifies and exports; `RecommendScreen` draws.
+
+    Attributes
+    ----------
+    awaited : what the engine is asked now; None where nothing is.
+    trouble : why there is no answer, as sentences; empty where a field says it.
+    options : what the engine offers to choose from; None until it has said so.
+    picked : id of the recommendation that is shown; empty: the latest.
+    notes : what was said beside an answer, by its id.
+    trends : by the sequence number of the event that stored a recommendation.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.awaited: Busy | None = None
+        self.trouble = ""
+        self.options: RecommendOptions | None = None
+        self.picked = ""
+        self.notes: dict[str, tuple[str, ...]] = {}
+        self.trends: dict[int, tuple[Trend, ...]] = {}
+        self._unstored: Recommended | None = None
+        """The latest answer that the session does not keep."""
+
+    # ------------------------------------------------------------------------- what there is
+
+    def known(self) -> list[tuple[Recommendation, int]]:
+        """Every recommendation with the event that stored it, the latest last; 0: not stored."""
+        live = self.opened.live.view  # what was asked just now is seen, though the drawing is held
+        stored = [(one.recommendation, one.seq) for one in live.recommendations]
+        if self._unstored is not None:
+            stored.append((self._unstored.recommendation, 0))
+        return sorted(stored, key=lambda pair: pair[0].at)
+
+    def found(self) -> tuple[Recommendation, int] | None:
+        """The one that is shown."""
+        known = self.known()
+        picked = [pair for pair in known if pair[0].id == self.picked]
+        return next(reversed(picked or known), None)
+
+    @property
+    def form(self) -> Form:
+        return self.query_one(Form)
+
+    @property
+    def primary(self) -> PrimaryWorkload | None:
+        campaign = self.shown.view.campaign
+        return campaign.targets[0].primary if campaign and campaign.targets else None
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether there is an engine, of now, that answers."""
+        watch = self.opened
+        return watch.connected and not watch.lost and watch.replay is None
+
+    @property
+    def commands(self) -> bool:
+        return self.opened.commandable
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        pair = self.found() if self.ready else None
+        busy, chosen = self.awaited, pair is not None and pair[0].chosen is not None
+        waits = busy is not None and not busy.measures
+        conditions = {
+            "drop": waits,
+            "back": not waits,
+            "end_measuring": busy is not None and busy.measures and self.commands,
+            "verify": chosen and busy is None and self.commands,
+            "export": pair is not None and self.can_ask,
+        }
+        return conditions.get(action, super().check_action(action, parameters))
+
+    # ------------------------------------------------------------------------- the engine
+
+    async def _ask_engine(self, request: Request) -> Reply:
+        return await (await self.workbench.client()).ask(request)
+
+    async def fetch_options(self, *, aloud: bool = False) -> None:
+        try:
+            reply = await self._ask_engine(GetRecommendOptions(self.opened.session))
+        except (WorkbenchError, OSError) as error:
+            if aloud:
+                self.workbench.say(str(error), "error")
+            return
+        if isinstance(reply, RecommendOptions):
+            self.options = reply
+            question.offer(self.form, reply, self.commands and not reply.unmeasurable)
+            self.draw()
+
+    async def fetch_trends(self, seq: int) -> None:
+        """Its curves are in the event, not in the view."""
+        try:
+            page = await self._ask_engine(ListEvents(self.opened.session, after=seq - 1, limit=1))
+        except (WorkbenchError, OSError):
+            return
+        for event in page.events if isinstance(page, EventPage) else ():
+            if isinstance(event.fact, RecommendationIssued):
+                self.trends[seq] = event.fact.trends
+        self.draw()
+
+    async def _answered(
+        self, request: Recommend | VerifyRecommendation, words: str, measures: bool
+    ) -> Recommended | None:
+        """The answer, while the line above says what is done for it; None where none came."""
+        busy = self.awaited = Busy.of(words, measures=measures)
+        self.trouble = ""
+        self.draw()
+        asking = asyncio.ensure_future(self._ask_engine(request))
+        try:
+            while not (await asyncio.wait({asking}, timeout=POLL_S))[0]:
+                status = await self._ask_engine(GetStatus())
+                busy.doing = status.scoring if isinstance(status, EngineStatus) else ""
+                self.draw()
+            reply = await asking
+        except WorkbenchError as error:
+            self._refused(error, request)
+            return None
+        except OSError as error:
+            self.trouble = str(error)
+            return None
+        finally:
+            asking.cancel()
+            if self.awaited is busy:
+                self.awaited = None
+            self.draw()
+        return reply if isinstance(reply, Recommended) else None
+
+    def _refused(self, error: WorkbenchError, request: Recommend | VerifyRecommendation) -> None:
+        values = self.form.values()
+        mistakes = question.placed(error, values) if isinstance(request, Recommend) else {}
+        self.form.refuse(mistakes)
+        if mistakes:
+            self.form.edit()
+        else:
+            self.trouble = str(error)
+
+    async def _recommend(self, request: Recommend) -> None:
+        told = await self._answered(request, "recommending", request.on_lab)
+        if told is None:
+            return
+        found = told.recommendation
+        self._keep(told)
+        named = found.id or "The answer"
+        said = "an allocation holds" if found.met else "nothing meets the SLA"
+        self.workbench.say(f"{named}: {said}.", "information" if found.met else "warning")
+
+    async def _verify(self, id: str) -> None:
+        request = VerifyRecommendation(self.opened.session, id)
+        told = await self._answered(request, f"verifying {id} on the lab", True)
+        if told is None:
+            return
+        self._keep(told)
+        verified = told.recommendation.verified
+        if verified is not None:
+            said = "the lab confirms it" if verified.met else "the lab does not confirm it"
+            self.workbench.say(f"{id}: {said}.", "information" if verified.met else "warning")
+
+    def _keep(self, told: Recommended) -> None:
+        found = told.recommendation
+        self.picked = found.id
+        self.notes[found.id] = told.notes
+        self._unstored = None if found.id else told
+        self.query_one(AnswerView).rewind()
+        self.form.refuse({})
+        self.draw()
+
+    # ------------------------------------------------------------------------- actions
+
+    def on_form_submitted(self) -> None:
+        if not self.can_ask:
+            return
+        if self.awaited is not None and self.awaited.measures:
+            self.workbench.say("The lab measures for this session. Wait for it, or stop it.")
+            return
+        request, mistakes = question.request_of(self.opened.session, self.form.values())
+        self.form.refuse(mistakes)
+        if mistakes:
+            self.form.edit()
+            return
+        if not request.on_lab:
+            self._begin(request)
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._begin(request)
+
+        self.app.push_screen(
+            ConfirmScreen(
+                "Run greedy scaling on the lab?",
+                "It deploys one allocation after the other until the SLA holds: "
+                f"{self._lab_time()} for each. It waits for its turn, and can be stopped.",
+            ),
+            answered,
+        )
+
+    def _begin(self, request: Recommend) -> None:
+        self.set_focus(None)  # keys are the screen's while it waits, and when the answer comes
+        begin(self, partial(self._recommend, request), group="asking", exclusive=True)
+
+    def action_drop(self) -> None:
+        self.workers.cancel_group(self, "asking")
+        self.workbench.say("Not waited for any more.")
+
+    def action_end_measuring(self) -> None:
+        self.tell(StopRun(self.opened.session), "will stop after this sample")
+
+    def action_export(self) -> None:
+        pair = self.found()
+        if pair is None:
+            return
+        id = pair[0].id
+        if not id:
+            why = next((note for note in self.notes.get("", ()) if "not stored" in note), "")
+            self.workbench.say(f"Only what is stored can be exported. {why}", "warning")
+            return
+
+        async def export() -> None:
+            if self.options is None:  # the engine did not answer before
+                await self.fetch_options(aloud=True)
+            if self.options is not None:
+                formats, writes = self.options.formats, self.opened.role == "operator"
+                screen = HandOnScreen(self.opened.session, id, formats, writes=writes)
+                self.app.push_screen(screen)
+
+        begin(self, export, group="export", exclusive=True)
+
+    def action_verify(self) -> None:
+        pair = self.found()
+        chosen = pair[0].chosen if pair is not None else None
+        if pair is None or chosen is None:
+            return
+        found = pair[0]
+        if self.options is not None and self.options.unmeasurable:
+            self.workbench.say(
+                f"Nothing can be measured here. {self.options.unmeasurable}", "warning"
+            )
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                begin(self, partial(self._verify, found.id), group="asking", exclusive=True)
+
+        deployment = chosen.deployment
+        at, primary = words_of.load(found), self.primary
+        load = "its load"
+        if primary is not None and at is not None:
+            load = f"{primary.name} {at:g}{per(primary.unit)}"
+        self.app.push_screen(
+            ConfirmScreen(
+                f"Verify {found.id} on the lab {plain(self.shown.view.lab)}?",
+                f"It deploys {words_of.in_words(deployment)} of {plain(found.chain)}, and offers "
+                f"{plain(load)} for one sample: {self._lab_time()}, "
+                f"again where a sample is not valid, at most {ATTEMPTS} times. "
+                "It waits for its turn, and can be stopped. The verdict is stored.",
+            ),
+            answered,
+        )
+
+    def _lab_time(self) -> str:
+        """What a sample of this session took, deployments included."""
+        view = self.shown.view
+        samples = view.samples_taken + view.trial_samples
+        return f"about {duration(view.lab_s / samples)} of lab time" if samples else "lab time"
