@@ -1,4 +1,4 @@
-"""Parts by entry point: labs, generators, probes, samplers, models, chain rules, costs, exports.
+"""Parts by entry point: labs, generators, samplers, models, chain rules, costs, exports.
 
 Built-in parts register the same way as third parties' do. Loading has three grains: the names
 alone, which imports nothing; one part, which raises; and all parts, which returns what is broken
@@ -17,7 +17,6 @@ from workbench.domain.errors import PluginError, PluginUnknown
 Group = Literal[
     "labs",
     "traffic",
-    "probes",
     "samplers",
     "models",
     "chain_rules",
@@ -26,6 +25,10 @@ Group = Literal[
     "recommendation_exports",
 ]
 GROUPS: tuple[Group, ...] = get_args(Group)
+
+
+FAILURES = (Exception, SystemExit)
+"""What a plugin may raise; one that exits would end whoever called it."""
 
 
 @cache  # what is installed does not change while a process runs; reading it takes milliseconds
@@ -50,12 +53,23 @@ def load(group: Group, name: str) -> Any:
         )
     try:
         return found[name].load()
-    except Exception as error:  # a plugin may fail in any way while it is imported
+    except FAILURES as error:  # a plugin may fail in any way while it is imported
         distribution = found[name].dist
         raise PluginError(
             f"{name!r} cannot be loaded: {type(error).__name__}: {error}",
             where=f"workbench.{group}, from {distribution.name if distribution else 'unknown'}",
             remedy="Upgrade or uninstall that package",
+        ) from error
+
+
+def make(group: Group, name: str) -> Any:
+    """What the part of that name makes without arguments. Raises as `load`, and `PluginError`."""
+    part = load(group, name)
+    try:
+        return part()
+    except FAILURES as error:  # a plugin may fail in any way
+        raise PluginError(
+            f"{name!r} cannot be made: {type(error).__name__}: {error}", where=f"workbench.{group}"
         ) from error
 
 

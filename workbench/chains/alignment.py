@@ -3,13 +3,15 @@
 A model that is trained on all samples alike (papers A and B) follows the trend that most of them
 show; where that is not the trend near the SLA's limit, fewer samples teach more. A correction of
 the stand-alone profiles needs no such help: its terms say which trend a sample belongs to, and the
-lowest KPIs tell what the chain adds. So `LAW_RULES` only drop inputs, `DEFAULT_RULES` do both.
+lowest KPIs tell what the chain adds. So `LAW_RULES` only ask for the values that production fixes,
+`DEFAULT_RULES` for more. Inputs that are fixed are no inputs of a model (`without`); the profiles
+that a correction rests on know them all the same.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,8 +21,8 @@ from workbench.chains.demand import carried, loses
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWorkload
 from workbench.domain.samples import Sample
-from workbench.models.base import Floats
-from workbench.models.forecast import Forecast, Forecaster, Points
+from workbench.models.base import Floats, ProfileModel
+from workbench.models.forecast import Forecast, Points, ProfileForecaster
 from workbench.models.selection import stated
 from workbench.models.table import Table, table_of
 
@@ -124,14 +126,13 @@ class Goal:
 
 @dataclass(frozen=True)
 class Aligned:
-    """Samples to train on, without the inputs that were dropped.
+    """Samples to train on.
 
     `left_out` counts, by rule; `notes` are sentences on rules that were widened or had no say.
     """
 
     samples: tuple[Sample, ...]
     left_out: Mapping[str, int]
-    dropped: tuple[str, ...]
     notes: tuple[str, ...]
 
 
@@ -197,8 +198,7 @@ def align(samples: Sequence[Sample], goal: Goal, rules: Sequence[str] = DEFAULT_
         kept, note = RULES[name](kept, goal)
         left_out[name] = before - len(kept)
         notes += [f"{name}: {note}"] * bool(note)
-    drop = tuple(sorted(goal.fixed)) if "fixed-inputs" in rules else ()
-    return Aligned(tuple(_without(s, drop) for s in kept), left_out, drop, tuple(notes))
+    return Aligned(tuple(kept), left_out, tuple(notes))
 
 
 def agrees(configuration: Configuration, fixed: Mapping[str, ParameterValue]) -> bool:
@@ -234,27 +234,28 @@ def _distinct(samples: Sequence[Sample]) -> int:
     return len({(s.point.configuration, s.point.wl) for s in samples})
 
 
-def _without(sample: Sample, keys: Sequence[str]) -> Sample:
-    configuration = sample.point.configuration
-    reduced = Configuration(
-        {k: v for k, v in configuration.resources.items() if k not in keys},
-        {k: v for k, v in configuration.workload.items() if k not in keys},
-    )
-    return replace(sample, point=replace(sample.point, configuration=reduced))
+# ------------------------------------------------------------------------- inputs that are fixed
 
 
-class FixedInputs:
-    """A forecaster that was trained without inputs, for configurations that state them.
+def without(table: Table, inputs: Collection[str]) -> Table:
+    """The table as if these inputs were not known of its samples."""
+    kept = [place for place, column in enumerate(table.columns) if column.key not in inputs]
+    return replace(table, columns=tuple(table.columns[place] for place in kept), X=table.X[:, kept])
 
-    Where they have other values than those it was trained at, it extrapolates.
+
+class FixedInputs(ProfileForecaster):
+    """A model that was trained without inputs, for configurations that state them.
+
+    Where they have other values than those that are fixed, it extrapolates.
     """
 
-    def __init__(self, forecaster: Forecaster, fixed: Mapping[str, ParameterValue]) -> None:
-        self.kpi = forecaster.kpi
-        self.forecaster = forecaster
+    def __init__(
+        self, table: Table, model: ProfileModel, fixed: Mapping[str, ParameterValue]
+    ) -> None:
+        super().__init__(table, model)
         self.fixed = fixed
 
     def forecast(self, points: Points) -> Forecast:
-        said = self.forecaster.forecast(points)
+        said = super().forecast(points)
         strange = np.array([not agrees(c, self.fixed) for c, _ in points], dtype=bool)
         return replace(said, extrapolates=said.extrapolates | strange)

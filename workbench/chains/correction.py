@@ -34,6 +34,7 @@ from workbench.chains.shrinkage import (
     scatter,
     shrunk,
 )
+from workbench.domain.counts import counted
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.retraining import Reach, TermChange
@@ -121,7 +122,7 @@ class CorrectedForecaster:
         points = len(np.unique(table.points))
         if points < FEWEST_POINTS:
             raise DataError(
-                f"{len(seen)} sample{'s' * (len(seen) != 1)} at {points} operating point cannot "
+                f"{counted(len(seen), 'sample')} at {points} operating point cannot "
                 f"tell what the chain adds",
                 where=f"{table.target}, {self.kpi}",
                 remedy=f"Measure at {FEWEST_POINTS} loads at least",
@@ -186,11 +187,6 @@ class CorrectedForecaster:
         tail = [] if self._residual is None else [self._residual.coefficients]
         cpu = [[scale.log, scale.sd, scale.spread] for scale in self.scales.values()]
         return np.concatenate([head, *middles, *tail, *cpu])
-
-    @property
-    def has_residual(self) -> bool:
-        """Whether held-out samples asked for a process."""
-        return self._residual is not None
 
     @property
     def reach(self) -> tuple[Reach, ...]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from workbench.domain.counts import counted
 from workbench.domain.errors import DataError
 from workbench.domain.retraining import Drift
 from workbench.domain.samples import Sample
@@ -69,7 +70,7 @@ def drift(
     above, below = _alarm(z, limit), _alarm(-z, limit)
     alarm = min(filter(None, (above, below)), key=lambda run: run[1], default=None)
     if alarm is None:
-        note = f"{len(own)} samples agree with the model"
+        note = f"the model agrees with {counted(len(own), 'sample')}"
         return Drift(chain, kpi, len(own), "", None, 0.0, rate, note)
     run, direction = slice(*alarm), _direction(alarm == above)
     count = alarm[1] - alarm[0]

@@ -20,8 +20,9 @@ from workbench.chains.composition import ChainForecaster, TwoTerms
 from workbench.chains.correction import CPU_OF, SHARED_SD, CorrectedForecaster
 from workbench.chains.forms import Terms
 from workbench.chains.trend import trained
+from workbench.domain.counts import counted
 from workbench.domain.errors import DataError
-from workbench.domain.parameters import Configuration, PrimaryWorkload
+from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWorkload
 from workbench.domain.profiles import FittedModel
 from workbench.domain.retraining import HeldOutScores, Proposal, Reach, TermChange
 from workbench.domain.samples import Sample
@@ -32,6 +33,8 @@ from workbench.models.scores import log_errors, score, score_floor
 
 CPU = "cpu"
 """Names the parameter of a correction that goes by CPU per request; older ones lack it."""
+FIXED = "fixed {}"
+"""Names the parameter of a direct model that holds an input's value in production."""
 FEWEST_POINTS = 3
 """Operating points from which one can be held out and the rest still be learned from."""
 SURELY = 1.64
@@ -96,13 +99,24 @@ def _correction(two_terms: bool) -> str:
     return "correction-two-terms" if two_terms else "correction-offset"
 
 
-def direct(name: str, factory: ModelFactory) -> Method:
-    """A profile model of the chain's samples alone, as in paper A; `name` is the model's own."""
+def direct(
+    name: str, factory: ModelFactory, fixed: Mapping[str, ParameterValue] | None = None
+) -> Method:
+    """A profile model of the chain's samples alone, as in paper A; `name` is the model's own.
+
+    `fixed` are inputs that it is to do without, with the values that they have in production.
+    """
 
     def train(seen: Measured) -> Forecaster:
-        return trained(factory, seen)
+        return trained(factory, seen, fixed)
 
-    return Method(name, train)
+    return Method(name, train, {FIXED.format(key): value for key, value in (fixed or {}).items()})
+
+
+def fixed_of(parameters: Mapping[str, float | str]) -> dict[str, ParameterValue]:
+    """The inputs that a stored method does without."""
+    start = FIXED.format("")
+    return {k.removeprefix(start): v for k, v in parameters.items() if k.startswith(start)}
 
 
 # ------------------------------------------------------------------------- the proposal
@@ -197,7 +211,7 @@ def refitted(
     missing = [name for name in proposal.model.sample_ids if name not in by_id]
     if missing:
         raise DataError(
-            f"rests on {len(missing)} samples that are not here: {missing[0]}",
+            f"has lost {counted(len(missing), 'sample')} that it rests on: {missing[0]}",
             where=where,
             remedy="Open the session that it was made in",
         )
@@ -220,8 +234,8 @@ def left_out(seen: Measured, method: Method) -> Floats:
     numbers = np.unique(points)
     if len(numbers) < FEWEST_POINTS:
         raise DataError(
-            f"{len(seen)} sample{'s' * (len(seen) != 1)} at {len(numbers)} operating "
-            f"point{'s' * (len(numbers) != 1)}: none can be held out",
+            f"{counted(len(seen), 'sample')} at {counted(len(numbers), 'operating point')}: "
+            "none can be held out",
             where=f"{seen.table.target}, {seen.table.kpi}",
             remedy=f"Measure at {FEWEST_POINTS} loads at least",
         )

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from workbench.chains.alignment import Measured
+from workbench.chains.alignment import FixedInputs, Measured, without
 from workbench.domain.errors import DataError, WorkbenchError
-from workbench.domain.parameters import Configuration, PrimaryWorkload
+from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWorkload
 from workbench.models.base import Floats
 from workbench.models.crossvalidation import ModelFactory, Row, best_of
 from workbench.models.forecast import Forecaster, ProfileForecaster
@@ -86,11 +86,16 @@ def rank_by_trend(
     return sorted(marked, key=lambda r: (not r.best, r.scores.log_error if r.scores else np.inf))
 
 
-def trained(factory: ModelFactory, seen: Measured) -> ProfileForecaster:
-    """The method, fitted to the chain's own samples. Raises `DataError` if these are too few."""
-    table = seen.table
-    model = fitted_to(factory(), table)
-    return ProfileForecaster(table, model.fit(table.X, table.y, table.noise))
+def trained(
+    factory: ModelFactory, seen: Measured, fixed: Mapping[str, ParameterValue] | None = None
+) -> ProfileForecaster:
+    """The method, fitted to the chain's own samples, without the inputs that are fixed (7.2).
+
+    Raises `DataError` if there are too few.
+    """
+    table = without(seen.table, fixed or ())
+    model = fitted_to(factory(), table).fit(table.X, table.y, table.noise)
+    return FixedInputs(table, model, fixed) if fixed else ProfileForecaster(table, model)
 
 
 def _trend(

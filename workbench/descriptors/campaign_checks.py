@@ -38,6 +38,8 @@ PRIMARIES_OF_LOAD: Mapping[str, tuple[str, ...]] = {
 PACKET_KPIS = ("loss_pct", "throughput_pps", "goodput_mbps", "jitter_ms")
 _ONLY_OF_PACKETS = ("throughput_pps", "jitter_ms")
 _DEFAULT_KPI = "p95_ms"
+MOST_LOAD = 1e7
+"""Requests, packets or clients: no generator offers more, and the simulated lab holds each."""
 
 
 def campaign_mistakes(reading: Reading) -> Iterator[Located]:
@@ -97,6 +99,8 @@ def _one_range_mistakes(path: FieldPath, name: str, given: list[Any]) -> Iterato
         ends.append(end)
         if end <= 0:
             yield (*path, index), f"is {shown(value)}, must be over 0: without load nothing is seen"
+        elif end > MOST_LOAD:
+            yield (*path, index), f"is {shown(value)}, must be at most {MOST_LOAD:.0f}"
         elif name == "concurrent" and end != int(end):
             yield (*path, index), f"is {shown(value)}, must be a whole number of clients"
     if len(ends) == 2 and ends[0] >= ends[1]:

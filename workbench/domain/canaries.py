@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from workbench.domain.counts import counted
 from workbench.domain.event_log import Line, because, by_whom
 from workbench.domain.events import (
     CanaryEnded,
@@ -103,7 +104,8 @@ def fold(view: SessionView, fact: Retraining, at: float) -> Line:
             view.canaries.append(
                 CanaryView(plan, fact.kpi, fact.by, at, fact.version, fact.in_force, ask=fact.ask)
             )
-            text = f"{plan.chain}: canary of {len(plan.loads)} loads up to {max(plan.loads):g}"
+            loads = counted(len(plan.loads), "load")
+            text = f"{plan.chain}: canary of {loads} up to {max(plan.loads):g}"
             return "info", text + by_whom(fact.by), ""
         case CanaryStepped(step=step):
             return _stepped(view.canaries, fact, step)

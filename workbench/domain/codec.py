@@ -31,7 +31,35 @@ _MESSAGES: Mapping[str, type[Any]] = {
         *get_args(Tick),
     )
 }
-_ENVELOPE = ("seq", "at", "session", "event")
+_UNREADABLE = (msgspec.DecodeError, RecursionError)
+"""What a decoder raises for text of any kind; the latter where brackets are nested too deep."""
+_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+
+
+class _Head(msgspec.Struct):
+    """What stands around a fact."""
+
+    seq: int
+    event: str
+    at: float
+    session: str
+
+
+class _Named(msgspec.Struct):
+    """What every message has."""
+
+    type: str
+
+
+class _Page(msgspec.Struct):
+    """A page of events, which are not read yet."""
+
+    events: list[msgspec.Raw]
+    last_seq: int
+
+
+_EVENT = msgspec.json.Decoder(_Head)
+_MESSAGE = msgspec.json.Decoder(_Named)
 
 
 def to_plain(value: Any) -> Any:
@@ -57,13 +85,25 @@ def event_to_plain(event: Event) -> dict[str, Any]:
     }
 
 
-def event_from_plain(plain: Mapping[str, Any]) -> Event:
-    name = plain.get("event")
-    kind = _FACTS.get(str(name))
+def event_of(text: bytes | str) -> Event:
+    """An event from its line. Raises `WorkbenchError` for anything else."""
+    try:
+        head = _EVENT.decode(text)
+    except _UNREADABLE as error:
+        raise WorkbenchError(f"not an event: {error}") from None
+    return Event(head.seq, head.at, head.session, fact_of(head.event, text))
+
+
+def fact_of(name: str, text: bytes | str) -> Fact:
+    """A fact of that class from its fields as JSON; whatever else stands there is ignored.
+
+    Raises `WorkbenchError` where there is no such class, or the text does not fit it.
+    """
+    kind = _FACTS.get(name)
     if kind is None:
         raise WorkbenchError(f"no event is called {name!r}")
-    fact = from_plain({k: v for k, v in plain.items() if k not in _ENVELOPE}, kind)
-    return Event(int(plain["seq"]), float(plain["at"]), str(plain["session"]), fact)
+    fact: Fact = _decoded(text, kind)
+    return fact
 
 
 def message_to_plain(message: Message) -> dict[str, Any]:
@@ -73,16 +113,19 @@ def message_to_plain(message: Message) -> dict[str, Any]:
     return plain
 
 
-def message_from_plain(plain: Mapping[str, Any]) -> Message:
-    name = plain.get("type")
-    kind = _MESSAGES.get(str(name))
+def message_of(text: bytes | str) -> Message:
+    """A message from its JSON. Raises `WorkbenchError` for anything else."""
+    try:
+        name = _MESSAGE.decode(text).type
+    except _UNREADABLE as error:
+        raise WorkbenchError(f"not a message: {error}") from None
+    kind = _MESSAGES.get(name)
     if kind is None:
         raise WorkbenchError(f"no message is called {name!r}")
     if kind is messages.EventPage:
-        return messages.EventPage(
-            tuple(event_from_plain(event) for event in plain["events"]), int(plain["last_seq"])
-        )
-    message: Message = from_plain({k: v for k, v in plain.items() if k != "type"}, kind)
+        page = _decoded(text, _Page)
+        return messages.EventPage(tuple(map(event_of, page.events)), page.last_seq)
+    message: Message = _decoded(text, kind)
     return message
 
 
@@ -95,14 +138,27 @@ def dumps(plain: Any) -> bytes:
 def loads(line: bytes | str) -> Any:
     try:
         return msgspec.json.decode(line)
-    except msgspec.DecodeError as error:
+    except _UNREADABLE as error:
         raise WorkbenchError(f"not JSON: {error}") from None
 
 
+def _decoded(text: bytes | str, kind: type[T]) -> T:
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    try:
+        decoded: T = decoder.decode(text)
+    except _UNREADABLE as error:
+        raise WorkbenchError(f"not a {kind.__name__}: {error}") from None
+    return decoded
+
+
 def failed(error: WorkbenchError) -> messages.Failed:
-    """An error as a reply."""
+    """An error as a reply; of a class that stays on one side its next base that crosses."""
     mistakes = error.mistakes if isinstance(error, DescriptorError) else ()
-    return messages.Failed(type(error).__name__, error.what, error.where, error.remedy, mistakes)
+    kinds = (kind.__name__ for kind in type(error).__mro__)
+    name = next(kind for kind in kinds if kind in BY_NAME or kind == DescriptorError.__name__)
+    return messages.Failed(name, error.what, error.where, error.remedy, mistakes)
 
 
 def error_of(reply: messages.Failed) -> WorkbenchError:
@@ -129,12 +185,13 @@ __all__ = [
     "Message",
     "dumps",
     "error_of",
-    "event_from_plain",
+    "event_of",
     "event_to_plain",
+    "fact_of",
     "failed",
     "from_plain",
     "loads",
-    "message_from_plain",
+    "message_of",
     "message_to_plain",
     "to_plain",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from workbench.domain.counts import counted
 from workbench.domain.event_log import Line, because, by_whom
 from workbench.domain.events import (
     GreedyScaled,
@@ -35,7 +36,7 @@ def fold(view: SessionView, fact: Conclusion, seq: int, at: float) -> Line:
             view.models.append(ModelVersion.of(model, seq, at))
             text = (
                 f"{model.target}: model {model.version} of {model.kpi} is {model.method}, "
-                f"fitted to {len(model.sample_ids)} samples"
+                f"fitted to {counted(len(model.sample_ids), 'sample')}"
             )
             return "warning" if note else "info", text + (f"; {note}" if note else ""), ""
         case InfluenceMeasured(influence=measured):
@@ -47,7 +48,7 @@ def fold(view: SessionView, fact: Conclusion, seq: int, at: float) -> Line:
             view.recommendations.append(IssuedRecommendation(issued, seq))
             return "info", _recommendation_line(issued), ""
         case RecommendationVerified(recommendation=id, verified=verified):
-            _amend(view, id, verified=verified, lab_iterations=1, lab_s=verified.lab_s)
+            _verify(view, fact)
             verdict = "holds" if verified.met else "does not hold"
             text = f"recommendation {id} {verdict} on the lab{by_whom(fact.by)}"
             return "info" if verified.met else "warning", text + because(verified.note), ""
@@ -56,6 +57,20 @@ def fold(view: SessionView, fact: Conclusion, seq: int, at: float) -> Line:
             text = f"greedy scaling beside recommendation {id}{by_whom(fact.by)}: "
             text += f"{greedy.lab_iterations} allocations on the lab"
             return "info", text + (f"; {greedy.note}" if greedy.note else ""), ""
+
+
+def _verify(view: SessionView, fact: RecommendationVerified) -> None:
+    """Its verdict; allocations and seconds come on top of those that led to it."""
+    before = view.recommendation(fact.recommendation)
+    iterations, lab_s = fact.lab_iterations, fact.verified.lab_s
+    if fact.lab_s is not None:
+        lab_s = fact.lab_s
+    if before is not None:
+        iterations += before.recommendation.lab_iterations
+        lab_s += before.recommendation.lab_s
+    _amend(
+        view, fact.recommendation, verified=fact.verified, lab_iterations=iterations, lab_s=lab_s
+    )
 
 
 def _amend(view: SessionView, id: str, **figures: Any) -> None:

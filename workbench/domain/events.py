@@ -233,12 +233,18 @@ class RecommendationIssued:
 
 @dataclass(frozen=True)
 class RecommendationVerified:
-    """What was recommended was measured on the lab."""
+    """What was recommended was measured on the lab, and maybe other allocations beside it.
+
+    `lab_iterations` are all allocations that were tried, `lab_s` their seconds; None: of the
+    verified one alone.
+    """
 
     recommendation: str
     """Its id."""
     verified: Verification
     by: str
+    lab_iterations: int = 1
+    lab_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from workbench.domain import canaries, conclusions, trials
 from workbench.domain.campaign import Campaign
 from workbench.domain.canaries import CanaryView, ProposalView
 from workbench.domain.configurations import ConfigurationView, SamplePoint
+from workbench.domain.counts import counted
 from workbench.domain.curation import (
     BudgetExtended,
     PointRequested,
@@ -209,8 +210,8 @@ class SessionView:
                 ]
                 self.__dict__.pop("_by_key", None)
                 text = (
-                    f"planned: {len(plan.configurations)} configurations, at most "
-                    f"{plan.samples} samples, about {duration(plan.lab_s)} of lab time"
+                    f"planned: {counted(len(plan.configurations), 'configuration')}, at most "
+                    f"{counted(plan.samples, 'sample')}, about {duration(plan.lab_s)} of lab time"
                 )
             case RunStarted(resumed=resumed, budget_s=budget_s):
                 self.cut_off()
@@ -243,7 +244,7 @@ class SessionView:
             case ConfigurationFinished() as finished:
                 view = self.place(finished.target, finished.configuration)
                 view.state, view.note, view.asked = finished.outcome, finished.note, None
-                text = f"{view.key} {finished.outcome} after {finished.samples} samples"
+                text = f"{view.key} {finished.outcome} after {counted(finished.samples, 'sample')}"
                 text += because(finished.note)
                 level = "warning" if finished.outcome == "unusable" else "info"
             case RunPaused(by=by):
@@ -266,7 +267,7 @@ class SessionView:
                 for view in self.configurations:
                     view.asked = None
                 level = "error" if run.outcome == "failed" else "info"
-                text = f"run {run.outcome}: {run.samples} samples, {run.invalid} invalid"
+                text = f"run {run.outcome}: {counted(run.samples, 'sample')}, {run.invalid} invalid"
                 text += because(run.note)
             case TrialsStarted() | TrialsFinished() as fact:
                 level, text, sample = trials.fold(self, fact, event.at)

@@ -139,7 +139,8 @@ class Recommend:
 
 @dataclass(frozen=True)
 class VerifyRecommendation:
-    """Measure what was recommended, on the session's lab. Reply: `Recommended`, with its verdict.
+    """Ask the session's lab about a recommendation, as `Recommend` does that is to verify. Reply:
+    `Recommended`, with its verdict; where the lab teaches another allocation, that is the reply.
 
     It takes minutes on a real lab, as `Recommend` does that verifies.
     """

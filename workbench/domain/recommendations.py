@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -182,7 +183,8 @@ class Recommendation:
     model_version : of the chain's model; 0 are the stand-alone profiles.
     lab_iterations, lab_s : allocations tried on the lab after profiling, and the seconds.
     profiling_s : lab seconds of the profiles that it rests on.
-    after : id of the recommendation that the profiles alone gave, where the lab taught another.
+    after : id of the recommendation that was asked about on the lab, where that taught another.
+    priced_by : the cost function or price table that was asked for.
     """
 
     id: str
@@ -206,6 +208,7 @@ class Recommendation:
     judged: int = 0
     probability_of: ProbabilityOf = "long_run"
     after: str = ""
+    priced_by: str = "vcpu-hours"
 
     @property
     def ways(self) -> tuple[ComparisonRow, ...]:
@@ -228,6 +231,18 @@ class Recommendation:
                 )
             )  # fmt: skip
         return tuple(found)
+
+    @property
+    def slas_to_break_even(self) -> int | None:
+        """After how many SLAs on the same profiles greedy scaling has cost more lab time.
+
+        Each is taken to cost what this one did (paper A, Table 1). None where greedy scaling was
+        not run on the lab, or costs less for each SLA.
+        """
+        if self.greedy is None or not self.greedy.lab_iterations:
+            return None
+        saved_s = self.greedy.lab_s - self.lab_s
+        return max(1, math.floor(self.profiling_s / saved_s) + 1) if saved_s > 0.0 else None
 
 
 @dataclass(frozen=True)

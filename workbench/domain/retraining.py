@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -351,14 +351,6 @@ class ChainModels:
 
 Models = Mapping[tuple[str, str], ChainModels]
 """By chain and KPI."""
-
-
-def models_of(records: Iterable[RetrainingRecord]) -> Models:
-    """The state that stored records lead to. Raises `UsageError` where one cannot follow."""
-    state: Models = {}
-    for record in records:
-        state = after(state, record)
-    return state
 
 
 def after(state: Models, record: RetrainingRecord) -> Models:

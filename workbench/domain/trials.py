@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from workbench.domain import canaries
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.configurations import SamplePoint
+from workbench.domain.counts import counted
 from workbench.domain.event_log import Line, because, by_whom
 from workbench.domain.events import TrialsFinished, TrialsStarted
 from workbench.domain.parameters import Configuration
@@ -83,5 +84,5 @@ def fold(view: SessionView, fact: TrialsStarted | TrialsFinished, at: float) -> 
                 trials.lab_s = max(trials.lab_s, fact.lab_s)
             level = "error" if fact.outcome == "failed" else "info"
             text = f"{trials.purpose if trials else 'trials'} {fact.outcome}: "
-            text += f"{fact.samples} samples, {fact.invalid} invalid"
+            text += f"{counted(fact.samples, 'sample')}, {fact.invalid} invalid"
             return level, text + because(fact.note), ""

@@ -83,4 +83,4 @@ def _ask_for_link(number: int) -> socket.socket:
         return link
     if not word:
         raise EngineError("the server is gone", remedy="Log in again")
-    raise codec.error_of(cast(Failed, codec.message_from_plain(codec.loads(word))))
+    raise codec.error_of(cast(Failed, codec.message_of(word)))

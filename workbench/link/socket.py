@@ -9,7 +9,9 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
+
+import msgspec
 
 from workbench import __version__
 from workbench.domain import codec
@@ -21,6 +23,7 @@ from workbench.domain.lines import (
     hello_of,
     line,
     refuse_other_protocol,
+    said,
 )
 from workbench.domain.messages import (
     PROTOCOL_VERSION,
@@ -34,6 +37,7 @@ from workbench.domain.messages import (
     Viewed,
 )
 from workbench.link.client import Feed
+from workbench.link.pieces import Pieces
 
 HELLO_TIMEOUT_S = 10.0
 """How long an engine may take to greet; one that is stopped or stuck never does."""
@@ -175,11 +179,14 @@ class SocketClient:
     async def _listen(self) -> None:
         """Sort what comes in to who waits for it, until the engine goes."""
         try:
-            while text := await self._reader.readline():
-                self._sort(codec.loads(text))
+            pieces = Pieces()
+            while text := await self._reader.readline():  # which waits for nothing if it is there
+                self._sort(text)
+                await pieces.give_way()
         except (OSError, ValueError, WorkbenchError) as error:
+            why = error.what if isinstance(error, WorkbenchError) else error
             self._lost = EngineError(
-                f"the engine's answer cannot be read: {error}", where=str(self._path)
+                f"the engine's answer cannot be read: {why}", where=str(self._path)
             )
         finally:
             self._lost = self._lost or self._gone()
@@ -189,27 +196,29 @@ class SocketClient:
             for feed in self._feeds.values():
                 feed.end(None if self._closing else self._lost)
 
-    def _sort(self, plain: dict[str, Any]) -> None:
-        if "share" in plain:
-            self.share = plain["share"]
-            return
-        if "feed" in plain:
-            feed = self._feeds.get(plain["feed"])
+    def _sort(self, text: bytes) -> None:
+        now = said(text)
+        if now.share is not msgspec.UNSET:
+            self.share = now.share
+        elif now.feed:
+            feed = self._feeds.get(now.feed)
             if feed is None:  # closed here, while this was under way
                 return
-            if "event" in plain:
-                feed.add(codec.event_from_plain(plain["event"]))
-            elif "tick" in plain:
-                feed.add(cast(Tick, codec.message_from_plain(plain["tick"])))
+            if now.event:
+                feed.add(codec.event_of(now.event))
+            elif now.tick:
+                feed.add(cast(Tick, codec.message_of(now.tick)))
             else:
-                end = plain["end"] and codec.message_from_plain(plain["end"])
+                end = None if bytes(now.end) == b"null" else codec.message_of(now.end)
                 feed.end(codec.error_of(end) if isinstance(end, Failed) else None)
-            return
-        reply = cast(Reply, codec.message_from_plain(plain["reply"]))
-        future = self._waiting.get(plain["id"])
+        else:
+            self._replied(now.id, cast(Reply, codec.message_of(now.reply)))
+
+    def _replied(self, number: int, reply: Reply) -> None:
+        future = self._waiting.get(number)
         if future is not None and not future.done():
             future.set_result(reply)
-        elif isinstance(reply, Failed) and plain["id"] == 0:
+        elif isinstance(reply, Failed) and number == 0:
             raise codec.error_of(reply)
 
     def _gone(self) -> EngineError:

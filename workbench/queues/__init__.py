@@ -3,7 +3,7 @@
 =============  =========================================================================
 module         what it holds
 =============  =========================================================================
-`laws`         operational laws, exact mean value analysis, loss of a finite queue
+`laws`         operational laws: bounds of the throughput
 `service`      service-time distributions
 `stations`     a FIFO station with worker threads under a CFS quota, request by request
 `quota`        the same for one thread, vectorised over the requests of a quota period

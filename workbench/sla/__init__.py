@@ -12,6 +12,5 @@ module              what
 `recommendation`    the cheapest allocation that holds (paper A, Eq. 2)
 `replicas`          several instances of a function behind a load balancer
 `greedy`            scaling without profiles (paper A, Algorithm 1)
-`comparison`        both side by side (paper A, Table 1)
 ==================  ===============================================================================
 """

@@ -28,6 +28,10 @@ LOADS = 33
 bump between two neighbours, a ninth of a decade apart over four decades, goes unseen."""
 ROUNDS = 16
 """Halvings of such an interval: 0.001 % of it is left."""
+EVEN = 0.0
+"""Margin that is asked of loads below the asked one. The SLA is about the asked load, and a KPI
+that gets better as the load grows is the exception (R(1) = 1.4 R(4), METHOD.md 11): it takes a
+forecast that says so, not one that is unsure."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,12 @@ class Carried:
     ----------
     wl : the largest load up to which all limits hold; NaN where there is none.
     open : whether they still hold where the profile ends.
-    least : the smallest margin, in standard deviations, from the lowest load to the asked one.
+    margin : in standard deviations, at the asked load.
     """
 
     wl: Floats
     open: Bools
-    least: Floats
+    margin: Floats
 
 
 def carried(
@@ -55,9 +59,10 @@ def carried(
 ) -> Carried:
     """The largest load that each deployment carries with a margin of at least `threshold`.
 
-    Upper limits are judged from the lowest profiled load on. Lower ones are judged from the asked
-    load on: throughput is small at small loads for no fault of a function. Loads under the asked
-    one about which nothing is known are passed over; above it, the first such load ends the search.
+    Upper limits must hold more likely than not (`EVEN`) from the lowest profiled load on. Lower
+    ones are judged from the asked load on: throughput is small at small loads for no fault of a
+    function. Loads under the asked one about which nothing is known are passed over; from it on,
+    the first load without the margin or the knowledge ends the search.
 
     The load is inverted by the model where it can (`Performance.inverse`: one upper limit, no
     window), else by a scan and a bisection of all deployments at once.
@@ -72,11 +77,11 @@ def carried(
     flat, blind = search.at(spread, np.tile(loads, many))
     margin, unknown = flat.reshape(many, each), blind.reshape(many, each)
     below = loads < question.wl
-    holds = np.where(below, (margin >= threshold) | unknown, (margin >= threshold) & ~unknown)
-    steps = np.logical_and.accumulate(holds, axis=1).sum(axis=1)
+    sure = np.where(below, (margin >= threshold) | unknown, (margin >= threshold) & ~unknown)
+    likely = (margin >= min(threshold, EVEN)) | unknown
+    holds = np.logical_and.accumulate(np.where(below, likely, sure), axis=1) & sure
+    steps = np.where(holds.any(axis=1), each - np.argmax(holds[:, ::-1], axis=1), 0)
     asked = int(np.searchsorted(loads, question.wl))
-    known = np.where(unknown & below, np.inf, margin)
-    least = known[:, : asked + 1].min(axis=1)
 
     low = loads[np.maximum(steps - 1, 0)]
     high = loads[np.minimum(steps, each - 1)]
@@ -96,7 +101,7 @@ def carried(
         wl = np.where(wl < question.wl, np.nan, wl)
     if profiled.integer:
         wl = np.floor(wl + 1e-3)
-    return Carried(wl, opened, least)
+    return Carried(wl, opened, margin[:, asked])
 
 
 class _Search:

@@ -37,6 +37,8 @@ class Question:
     window_sd : by KPI, log standard deviation of one window around the long run. Where it is
         given, the question is whether the *next window* holds; without it, whether the long run
         does (METHOD.md 10).
+    start_sd : by KPI, log standard deviation of a deployment's luck on this host: its samples have
+        it, the long run does not. Where it is not given, what is usual is taken (`sla.taught`).
     """
 
     slas: tuple[Sla, ...]
@@ -45,6 +47,7 @@ class Question:
     workload: Mapping[str, ParameterValue]
     confidence: float = DEFAULT_CONFIDENCE
     window_sd: Mapping[str, float] = field(default_factory=dict)
+    start_sd: Mapping[str, float] = field(default_factory=dict)
 
 
 def asked(
@@ -54,6 +57,7 @@ def asked(
     *,
     confidence: float = DEFAULT_CONFIDENCE,
     window_sd: Mapping[str, float] | None = None,
+    start_sd: Mapping[str, float] | None = None,
 ) -> Question:
     """The question that SLAs ask of profiles.
 
@@ -62,7 +66,7 @@ def asked(
     slas : one or more; each says the load, or leaves it to another.
     profiled : what the question is asked of; it fills in workload values of which there is one.
     kpis : that forecasts can be made of.
-    window_sd : see `Question`.
+    window_sd, start_sd : see `Question`.
 
     Raises
     ------
@@ -96,7 +100,13 @@ def asked(
                 remedy=f"Lower the limit, or raise {profiled.primary}",
             )
     return Question(
-        tuple(slas), limits, wl, _workload(slas, profiled), confidence, dict(window_sd or {})
+        tuple(slas),
+        limits,
+        wl,
+        _workload(slas, profiled),
+        confidence,
+        dict(window_sd or {}),
+        dict(start_sd or {}),
     )
 
 

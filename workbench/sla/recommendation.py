@@ -8,6 +8,7 @@ from itertools import islice
 
 import numpy as np
 
+from workbench.domain.counts import counted
 from workbench.domain.errors import NothingAllowed, OutsideProfile
 from workbench.domain.recommendations import Choice, Deployment, Recommendation
 from workbench.domain.samples import Estimate
@@ -25,8 +26,6 @@ MOST_JUDGED = 20_000
 """Deployments that are compared at most, of single instances and of replicas each."""
 
 _AT_ONCE = 512
-_SCANNED = 8
-"""Deployments whose loads are scanned at a time."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +80,9 @@ def recommend(
 ) -> Answer:
     """The cheapest deployment that holds, or what comes closest.
 
-    A deployment is recommended if every limit holds at the asked load, and at all lower ones that
-    were profiled (`carrying`), with a probability of at least the confidence after selection
-    (`calibration`), and if nothing that this rests on is extrapolated.
+    A deployment is recommended if every limit holds at the asked load with a probability of at
+    least the confidence after selection (`calibration`), more likely than not at all lower ones
+    that were profiled (`carrying`), and if nothing that this rests on is extrapolated.
 
     Parameters
     ----------
@@ -161,9 +160,9 @@ class _Path:
         calibration = self._calibration()
         passing = self._passing(calibration)
         self.found, self._dips = {}, 0
-        for start in range(0, len(passing), _SCANNED):
+        for start in range(0, len(passing), self._wanted):  # most of these are found
             for place, choice, holds in self._choices(
-                passing[start : start + _SCANNED], calibration
+                passing[start : start + self._wanted], calibration
             ):
                 if holds and len(self.found) < self._wanted:
                     self.found[place] = choice
@@ -216,7 +215,7 @@ class _Path:
         question = self._question
         chosen = [self._deployments[place] for place in places]
         loads = carried(question, self._performance, chosen, self._profiled, calibration.threshold)
-        probability = calibration.probability(loads.least)
+        probability = calibration.probability(loads.margin)
         at = np.full(len(chosen), question.wl)
         told = {sla.kpi: self._performance.forecast(sla.kpi, chosen, at) for sla in question.limits}
         usage = self._performance.usage(chosen, question.wl)
@@ -270,8 +269,8 @@ class _Path:
             yield "Nobody measured this allocation; its figures are interpolated."
         unknown = int(self._unknown[:dearer].sum())
         if unknown:
-            which = "cheaper allocations" if chosen else "allocations"
-            yield f"Not judged, because they lie outside of the samples: {unknown} {which}."
+            which = counted(unknown, "cheaper allocation" if chosen else "allocation")
+            yield f"Not judged, because outside of the samples: {which}."
         if self._dips:
             yield (
                 f"Passed over, because they hold at {name}={figure(question.wl)} but not at every "

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Sla
 from workbench.domain.recommendations import Deployment
 from workbench.domain.samples import Estimate
@@ -28,7 +29,11 @@ from workbench.sla.question import Question
 
 DRAWS = 4096
 START_SD = 0.05
-"""Log standard deviation of a deployment's luck: its sample has it, the long run does not."""
+"""Log standard deviation of a deployment's luck where the host's own is not known (METHOD.md 11):
+its sample has it, the long run does not."""
+GUESSED_AS = 2.0
+"""Starts that this is worth beside those of `doctor --measure`, as in `models.breakpoints.scatter`:
+a host whose few starts happened to agree is not without luck."""
 LEAST_SD = 0.03
 """Log standard deviation that every forecast is given: none is surer than a lab is steady."""
 ALIKE = 0.5
@@ -41,6 +46,20 @@ WIDER, WIDER_ODDS = (1.0, 2.0, 4.0, 8.0), (0.8, 0.1, 0.06, 0.04)
 _ENDS = (0.025, 0.5, 0.975)
 _EVEN = 5
 """Seed of the draws: the same question has the same answer."""
+
+
+def start_sds(noise: HostNoise | None) -> dict[str, float]:
+    """`Question.start_sd` of a host, by KPI: what a restart and the minutes between two add."""
+    if noise is None:
+        return {}
+    seen = float(noise.deployments)
+    return {
+        kpi: math.sqrt(
+            (GUESSED_AS * START_SD**2 + seen * (restart**2 + noise.drift_sd.get(kpi, 0.0) ** 2))
+            / (GUESSED_AS + seen)
+        )
+        for kpi, restart in noise.restart_sd.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -131,7 +150,12 @@ class TaughtPerformance:
                 (self._place[one.deployment.key], one) for one in self._tried if kpi in one.kpis
             ]
             self._worlds[kpi] = _Worlds(
-                kpi, self._known, said, 1.0 if more_is_worse else -1.0, seen
+                kpi,
+                self._known,
+                said,
+                1.0 if more_is_worse else -1.0,
+                seen,
+                self._question.start_sd.get(kpi, START_SD),
             )
         return self._worlds[kpi]
 
@@ -150,15 +174,16 @@ class _Worlds:
         said: Forecast,
         sign: float,
         seen: Sequence[tuple[int, Tried]],
+        start_sd: float,
     ) -> None:
-        self._said, self._sign = said, sign
+        self._said, self._sign, self._start_sd = said, sign, start_sd
         self._sd = tuple(np.maximum(side, LEAST_SD) for side in said.sd)
         self._own, self._best = _allotments(deployments, sign * said.mean)
         worlds = [self._drawn(factor) for factor in WIDER]
         logs = np.zeros((len(WIDER), DRAWS))
         for place, one in seen:
             for number, drawn in enumerate(worlds):
-                logs[number] += _likelihood(kpi, one, drawn[:, place])
+                logs[number] += _likelihood(kpi, one, drawn[:, place], start_sd)
         odds = [
             math.log(prior) + math.log(np.mean(np.exp(own - own.max()))) + own.max()
             for prior, own in zip(WIDER_ODDS, logs, strict=True)
@@ -187,7 +212,7 @@ class _Worlds:
         """P(a sample is so far on the right side that luck does not explain it), of shape (k,)."""
         limit = log_kpi(sla.kpi, sla.limit)
         sign = 1.0 if sla.direction == "<=" else -1.0
-        room = sign * (limit - self._drawn_logs) / START_SD - float(ndtri(confidence))
+        room = sign * (limit - self._drawn_logs) / self._start_sd - float(ndtri(confidence))
         chance = self._weight @ ndtr(room)
         return np.where(self._said.extrapolates, 0.0, chance)
 
@@ -230,11 +255,11 @@ def _allotments(deployments: Sequence[Deployment], badness: Floats) -> tuple[Int
     return table, best
 
 
-def _likelihood(kpi: str, tried: Tried, drawn: Floats) -> Floats:
+def _likelihood(kpi: str, tried: Tried, drawn: Floats, start_sd: float) -> Floats:
     """Log likelihood of what was measured, by draw."""
     measured = tried.kpis[kpi]
     gap = drawn - log_kpi(kpi, measured.value)
     if kpi in tried.bounds:  # the draws that are above it explain it alike
         gap = np.minimum(gap, 0.0)
-    sd = math.hypot(START_SD, log_sd(kpi, measured))
+    sd = math.hypot(start_sd, log_sd(kpi, measured))
     return np.asarray(-0.5 * (TAIL + 1.0) * np.log1p(np.square(gap / sd) / TAIL) - math.log(sd))

@@ -8,8 +8,10 @@ an old session file.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -56,7 +58,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except WorkbenchError as error:
         raise SessionError(error.what, where=where, remedy="Export the bundle again") from None
     known = isinstance(manifest, dict) and manifest.get("format") == FORMAT
-    if not (known and isinstance(manifest.get("schema_version"), int)):
+    version = manifest.get("schema_version") if known else None
+    if not (isinstance(version, int) and version > 0):
         raise SessionError(
             "is not the manifest of a bundle", where=where, remedy="Export the bundle again"
         )
@@ -91,7 +94,7 @@ def write_bundle(cursor: Cursor, folder: Path, summary: SessionSummary) -> tuple
                 f"COPY (SELECT * FROM {table} ORDER BY ALL) TO {file}"  # noqa: S608 - quoted
                 " (FORMAT parquet, COMPRESSION zstd)"
             )
-        manifest = _manifest(cursor, summary)
+        manifest = _manifest(cursor, summary) | {"sha256": _digests(partial)}
         cursor.execute("COMMIT")
         (partial / MANIFEST).write_bytes(json.dumps(manifest, indent=1).encode())
         _put_in_place(partial, folder)
@@ -123,6 +126,16 @@ def _manifest(cursor: Cursor, summary: SessionSummary) -> dict[str, object]:
     }
 
 
+def _digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every table's file, by table: Parquet notices no bit that has flipped."""
+    return {table: _digest(folder / f"{table}.parquet") for table in COLUMNS}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def _put_in_place(partial: Path, folder: Path) -> None:
     if folder.exists():
         old = partial.with_name(f"{partial.name}.old")
@@ -141,15 +154,38 @@ def load_bundle(
     manifest = read_manifest(folder)
     version, tables = int(manifest["schema_version"]), manifest["tables"]
     schema.refuse_newer(version, str(manifest.get("app_version")), str(folder), steps)
+    _check_digests(manifest.get("sha256"), folder)
     with into.reading() as cursor:
         try:
             schema.fill(cursor, version, lambda table: _parquet(folder, table), steps)
             _check_counts(cursor, tables, folder)
         except duckdb.Error as error:
-            text = " ".join(str(error).split())
-            raise SessionError(
-                f"is a damaged bundle: {text}", where=str(folder), remedy="Copy or export it again"
-            ) from error
+            # What follows is our own statement, or the whole value that it stumbled over.
+            text = re.split(r" LINE \d+: | Input: ", " ".join(str(error).split()))[0]
+            raise _damaged(folder, text) from error
+        except UnicodeDecodeError as error:  # that value, where it is no text
+            raise _damaged(folder, "it holds bytes that are no text") from error
+
+
+def _damaged(folder: Path, how: str) -> SessionError:
+    return SessionError(
+        f"is a damaged bundle: {how}", where=str(folder), remedy="Copy or export it again"
+    )
+
+
+def _check_digests(digests: object, folder: Path) -> None:
+    """Older bundles, such as recordings that ship, have none."""
+    if not isinstance(digests, dict):
+        return
+    for table in sorted(COLUMNS.keys() & digests.keys()):
+        try:
+            is_same = _digest(folder / f"{table}.parquet") == digests[table]
+        except FileNotFoundError:
+            raise _damaged(folder, f"{table}.parquet is missing") from None
+        except OSError as error:
+            raise sentence(error, folder) from None
+        if not is_same:
+            raise _damaged(folder, f"{table}.parquet is not what was written")
 
 
 def _parquet(folder: Path, table: str) -> str:
@@ -160,11 +196,7 @@ def _check_counts(cursor: Cursor, tables: Mapping[str, int], folder: Path) -> No
     for table in COLUMNS.keys() & tables.keys():
         count = int(reading.one(cursor, f"SELECT count(*) FROM {table}")[0])  # noqa: S608 - own names
         if count != tables[table]:
-            raise SessionError(
-                f"is a damaged bundle: {table} has {count} rows instead of {tables[table]}",
-                where=str(folder),
-                remedy="Copy or export it again",
-            )
+            raise _damaged(folder, f"{table} has {count} rows instead of {tables[table]}")
 
 
 async def import_bundle(folder: Path, path: Path) -> SessionFile:

@@ -95,8 +95,7 @@ def view(cursor: Cursor, session: str, until: int | None) -> SessionView:
 
 def event(session: str, seq: int, kind: str, at: float, payload: str) -> Event:
     """A row of the events table as what it was made of."""
-    head = {"seq": seq, "event": kind, "at": at, "session": session}
-    return codec.event_from_plain(codec.loads(payload) | head)
+    return Event(seq, at, session, codec.fact_of(kind, payload))
 
 
 def descriptors(cursor: Cursor) -> tuple[DescriptorText, ...]:
@@ -363,8 +362,8 @@ def values(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, ParameterValue]
     }
 
 
-def one(cursor: Cursor, query: str) -> _Record:
+def one(cursor: Cursor, query: str, given: Sequence[object] = ()) -> _Record:
     """The only row of a query that always has one."""
-    row = cursor.execute(query).fetchone()
+    row = cursor.execute(query, given).fetchone()
     assert row is not None
     return row

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import astuple, fields
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import fields
 from operator import attrgetter
 
 from workbench.domain import codec
@@ -20,6 +20,7 @@ from workbench.domain.events import (
 from workbench.domain.parameters import Configuration, ParameterValue
 from workbench.domain.samples import (
     Bypass,
+    Estimate,
     Finding,
     LatencyHistogram,
     Measurement,
@@ -54,8 +55,11 @@ SAMPLE_SCALARS = (
 """Fields of a sample that are columns of the same name, in the same type."""
 
 WINDOW_SCALARS = ("start_s", "duration_s", "planned", "completed", "errors", "unfinished")
-_second = attrgetter(*(field.name for field in fields(UsageSecond)))
-"""A second as a row; `astuple` would copy every value, and there are many seconds."""
+_second, _estimate, _usage, _bypass, _finding, _remark = (
+    attrgetter(*(field.name for field in fields(kind)))
+    for kind in (UsageSecond, Estimate, Usage, Bypass, Finding, Remark)
+)
+"""A second and so on as a row; `astuple` would copy every value, and there are many."""
 _HISTOGRAM = tuple(field.name for field in fields(LatencyHistogram))
 
 BYPASS = tuple(f"bypass_{field.name}" for field in fields(Bypass))
@@ -160,18 +164,24 @@ class Rows:
     Parameters
     ----------
     configurations : numbers of the configurations that the file holds, by `identity`.
-    samples : ids of the samples that the file holds.
+    samples : ids of the samples that the file holds. Neither is copied: there may be a million,
+        and a transaction many times a second.
+
+    Attributes
+    ----------
+    new_configurations, new_samples : what the file holds besides, once this is committed.
     """
 
-    def __init__(self, configurations: Mapping[str, int], samples: Iterable[str]) -> None:
+    def __init__(self, configurations: Mapping[str, int], samples: Set[str]) -> None:
         self.tables: dict[str, list[Row]] = defaultdict(list)
-        self.configurations = dict(configurations)
-        self.samples = set(samples)
+        self.new_configurations: dict[str, int] = {}
+        self.new_samples: set[str] = set()
+        self._configurations, self._samples = configurations, samples
 
     def add(self, event: Event, payload: bytes, measurement: Measurement | None) -> None:
         """Take in one event. Raises `SessionError`, with nothing taken in, for a stored sample."""
         fact = event.fact
-        if isinstance(fact, SampleTaken) and fact.sample.id in self.samples:
+        if isinstance(fact, SampleTaken) and self._holds(fact.sample.id):
             raise SessionError(
                 f"sample {fact.sample.id} is stored already",
                 where=event.session,
@@ -191,6 +201,9 @@ class Rows:
                     self._measurement(seq, measurement)
             case ModelFitted():
                 self._model(seq, fact)
+
+    def _holds(self, sample: str) -> bool:
+        return sample in self._samples or sample in self.new_samples
 
     def _put(self, table: str, *rows: Row) -> None:
         self.tables[table].extend(rows)
@@ -230,16 +243,17 @@ class Rows:
 
     def _configuration(self, configuration: Configuration) -> int:
         same = identity(configuration)
-        number = self.configurations.get(same)
+        number = self._configurations.get(same, self.new_configurations.get(same))
         if number is None:
-            number = self.configurations[same] = len(self.configurations)
+            number = len(self._configurations) + len(self.new_configurations)
+            self.new_configurations[same] = number
             resources, workload = _values(configuration.resources), _values(configuration.workload)
             self._put("configurations", (number, configuration.key, resources, workload))
         return number
 
     def _sample(self, seq: int, sample: Sample) -> None:
         point, p_sla, bypass = sample.point, sample.p_sla, sample.bypass
-        self.samples.add(sample.id)
+        self.new_samples.add(sample.id)
         self._put(
             "samples",
             (
@@ -251,16 +265,16 @@ class Rows:
                 point.repetition,
                 list(sample.labels),
                 *attrgetter(*SAMPLE_SCALARS)(sample),
-                *(astuple(p_sla) if p_sla else (None, None, None)),
-                *(astuple(bypass) if bypass else (None,) * len(BYPASS)),
+                *(_estimate(p_sla) if p_sla else (None, None, None)),
+                *(_bypass(bypass) if bypass else (None,) * len(BYPASS)),
             ),
         )
-        kpis = ((name, *astuple(estimate)) for name, estimate in sample.kpis.items())
-        usage = ((name, *astuple(used)) for name, used in sample.usage.items())
+        kpis = ((name, *_estimate(estimate)) for name, estimate in sample.kpis.items())
+        usage = ((name, *_usage(used)) for name, used in sample.usage.items())
         self._put("sample_kpis", *numbered(kpis, seq))
         self._put("sample_usage", *numbered(usage, seq))
-        self._put("findings", *numbered(map(astuple, sample.findings), seq))
-        self._put("remarks", *numbered(map(astuple, sample.remarks), seq))
+        self._put("findings", *numbered(map(_finding, sample.findings), seq))
+        self._put("remarks", *numbered(map(_remark, sample.remarks), seq))
 
     def _measurement(self, seq: int, measurement: Measurement) -> None:
         self._put("windows", *numbered(map(_window, measurement.windows), seq))

@@ -27,6 +27,7 @@ from workbench.store.database import (
     sentence,
     write_ahead_log,
 )
+from workbench.store.past import Past
 from workbench.store.rows import Rows, payload_of
 from workbench.store.writer import Acknowledged, Append, Checkpoint, Writer, write
 
@@ -50,11 +51,12 @@ class SessionFile:
         self.warnings = tuple(warnings)
         self._database = database
         self._writer: Writer | None = None
+        self._past = Past()
         with database.reading() as cursor:
             self._last_seq, _ = reading.last_seq(cursor)
             if not database.read_only:
-                rows = Rows(reading.configurations(cursor), reading.sample_ids(cursor))
-                self._writer = Writer(database, self.name, self._last_seq, rows)
+                held = reading.configurations(cursor), set(reading.sample_ids(cursor))
+                self._writer = Writer(database, self.name, self._last_seq, *held)
 
     @classmethod
     async def create(cls, path: Path, created: SessionCreated, *, at: float) -> SessionFile:
@@ -102,12 +104,14 @@ class SessionFile:
         """
         last = self.last_seq if until is None else min(until, self.last_seq)
         if last > standing.LONG:
-            return await self._read(lambda cursor: standing.view(cursor, self.name, last, focus))
+            return await self._read(
+                lambda cursor: standing.view(cursor, self.name, last, focus, self._past)
+            )
         return await self._read(lambda cursor: reading.view(cursor, self.name, last))
 
     async def time_line(self) -> TimeLine:
         """From when to when it lasted, and what was decided."""
-        return await self._read(lambda cursor: standing.time_line(cursor, self.name))
+        return await self._read(lambda cursor: standing.time_line(cursor, self.name, self._past))
 
     async def moment(self, wanted: FindMoment) -> Moment | None:
         """The event that is asked for; None where there is none."""
@@ -208,7 +212,7 @@ def _create(path: Path, created: SessionCreated, at: float) -> SessionFile:
     with new_file(path) as database, database.reading() as cursor:
         steps = schema.migrations()
         schema.migrate(cursor, 0, schema.newest(steps), steps)
-        rows = Rows({}, ())
+        rows = Rows({}, frozenset())
         rows.add(event, payload, None)
         write(cursor, rows)
     return open_session(path)

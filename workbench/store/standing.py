@@ -28,6 +28,7 @@ from workbench.domain.timeline import (
 )
 from workbench.store import reading
 from workbench.store.database import Cursor
+from workbench.store.past import Past, Place, Sums
 from workbench.store.rows import identity
 
 LONG = 3000
@@ -39,28 +40,30 @@ POINTS = 1500
 that is looked at, and of the others what the tail brings: they are spread over the whole file."""
 FOCUS_POINTS = 60
 """Of the one that is looked at, its latest."""
-OFTEN = "('PointAsked', 'SampleTaken', 'ModelFitted', 'LogWritten')"
+
+Places = dict[Place, ConfigurationView]
 
 
-Places = dict[tuple[str, int], ConfigurationView]
-"""By target and the number that the file has for the configuration."""
-
-
-def view(cursor: Cursor, session: str, until: int, focus: str = "") -> SessionView:
+def view(
+    cursor: Cursor, session: str, until: int, focus: str = "", past: Past | None = None
+) -> SessionView:
     """The view as of event `until`, as the fold would have it but for samples left out.
 
     The log begins with the tail, and what is asked is known of the tail only. `focus` is the key of
-    the configuration that is looked at; empty: the one that is measured.
+    the configuration that is looked at; empty: the one that is measured. `past` is what was found
+    out for views before.
     """
+    past = past or Past()
     head = until - TAIL
     folded = SessionView(session)
     with ThreadPoolExecutor(1) as beside, cursor.cursor() as its_own:
         last_events = beside.submit(reading.events, its_own, session, head, TAIL)
-        _fold_rare(cursor, folded, head)
-        places = _count(cursor, folded, head)
+        _fold_rare(cursor, folded, head, past)
+        sums = past.sums(cursor, head)
+        places = _count(cursor, folded, head, sums, past)
         tail = last_events.result()
     measured = _asked_last(tail) or _measured(cursor, until)
-    _look_up(cursor, folded, places, head, focus or measured)
+    _look_up(cursor, folded, places, head, focus or measured, sums, past)
     folded.current = measured
     folded.log.clear()  # without its samples' lines it would have gaps
     folded.written_since = max(1, head + 1)
@@ -93,76 +96,71 @@ def _measured(cursor: Cursor, until: int) -> str:
     return f"{target}/{Configuration(reading.values(resources), reading.values(workload)).key}"
 
 
-def _fold_rare(cursor: Cursor, folded: SessionView, head: int) -> None:
+def _fold_rare(cursor: Cursor, folded: SessionView, head: int, past: Past) -> None:
     """Apply what is not said of every sample; trials are rare as well, their samples included."""
-    spent_before = 0
-    for event in _rare(cursor, folded.session, head):
+    spent_before = 0.0
+    for event in reading.events_of(cursor, folded.session, past.rare(cursor, head)):
         if isinstance(event.fact, RunFinished):
-            folded.lab_s += _lab_s(cursor, spent_before, event.seq)
-            spent_before = event.seq
+            spent = past.lab_s(cursor, event.seq)
+            folded.lab_s += spent - spent_before
+            spent_before = spent
         folded.apply(event)
-    folded.lab_s += _lab_s(cursor, spent_before, head)
+    folded.lab_s += past.lab_s(cursor, head) - spent_before
 
 
-def _rare(cursor: Cursor, session: str, until: int) -> tuple[Event, ...]:
-    """Looked for without their payloads: DuckDB would read those of all events."""
-    rows = cursor.execute(
-        f"SELECT seq FROM events WHERE seq <= $1 AND type NOT IN {OFTEN} UNION ALL"  # noqa: S608
-        " SELECT seq FROM samples WHERE purpose <> 'profile' AND seq <= $1",
-        [until],
-    ).fetchall()
-    return reading.events_of(cursor, session, [int(seq) for (seq,) in rows])
-
-
-def _lab_s(cursor: Cursor, after: int, until: int) -> float:
-    """What the campaign's samples between two events cost."""
-    row = reading.one(
-        cursor,
-        f"SELECT coalesce(sum(lab_s), 0) FROM samples WHERE seq > {after} AND seq <= {until}"  # noqa: S608
-        " AND purpose = 'profile'",
-    )
-    return float(row[0])
-
-
-def _count(cursor: Cursor, folded: SessionView, head: int) -> Places:
+def _count(cursor: Cursor, folded: SessionView, head: int, sums: Sums, past: Past) -> Places:
     """The samples of every configuration as of event `head`, all of them left out so far."""
-    numbers = {number: c for c, number in _configurations(cursor)}
+    configuration = past.configurations(cursor, sums.taken)
     places: Places = {}
-    counted = cursor.execute(
-        "SELECT target, configuration, count(*) FROM samples"
-        " WHERE seq <= ? AND purpose = 'profile' GROUP BY ALL",
-        [head],
-    ).fetchall()
-    for target, number, count in counted:
-        place = places[target, number] = folded.place(target, numbers[number])
+    for where, count in sums.taken.items():
+        place = places[where] = folded.place(where[0], configuration(where[1]))
         place.left_out = count
-    for target, number, reason, count in cursor.execute(
-        "SELECT target, configuration, coalesce(reason, ''), count(*) FROM"
-        " (SELECT seq, target, configuration FROM samples"
-        "  WHERE NOT valid AND seq <= $1 AND purpose = 'profile')"
-        " LEFT JOIN (SELECT seq, reason FROM findings WHERE position = 0 AND seq <= $1) USING (seq)"
-        " GROUP BY ALL",
-        [head],
-    ).fetchall():
-        place = places[target, number]
+    for (where, reason), count in sums.invalid.items():
+        place = places[where]
         place.left_out_reasons = {**place.left_out_reasons, reason: count}
     _count_rejected(cursor, places, folded, head)
     return places
 
 
-def _look_up(cursor: Cursor, folded: SessionView, places: Places, head: int, focus: str) -> None:
+def _look_up(
+    cursor: Cursor,
+    folded: SessionView,
+    places: Places,
+    head: int,
+    focus: str,
+    sums: Sums,
+    past: Past,
+) -> None:
     """Those samples that are not left out, curves and breakpoints."""
-    everything = sum(place.left_out for place in places.values()) <= POINTS
+    everything = sums.taken.total() <= POINTS
+    for where, samples in _found(cursor, places, head, focus, everything, folded, past):
+        place = places[where]
+        place.samples += samples
+        place.left_out -= len(place.samples)
+        folded.points += len(place.samples)
+        left = Counter(place.left_out_reasons)
+        left.subtract(sample.reason for sample in place.samples if not sample.valid)
+        place.left_out_reasons = {reason: count for reason, count in left.items() if count}
+    _look_up_fits(cursor, folded, places, sums.fitted, everything, focus)
+
+
+def _found(
+    cursor: Cursor,
+    places: Places,
+    head: int,
+    focus: str,
+    everything: bool,
+    folded: SessionView,
+    past: Past,
+) -> Iterator[tuple[Place, tuple[SamplePoint, ...]]]:
+    """The samples of every place by one query, or of the one that is looked at."""
+    if everything:
+        yield from _all(cursor, head, folded.decisions)
+        return
     for where, place in places.items():
-        if everything or place.key == focus:
-            most = POINTS if everything else FOCUS_POINTS
-            place.samples += _latest(cursor, where, head, most, folded.decisions)
-            place.left_out -= len(place.samples)
-            folded.points += len(place.samples)
-            left = Counter(place.left_out_reasons)
-            left.subtract(sample.reason for sample in place.samples if not sample.valid)
-            place.left_out_reasons = {reason: count for reason, count in left.items() if count}
-    _look_up_fits(cursor, folded, places, head, everything, focus)
+        if place.key == focus:
+            after = past.begin_of_last(cursor, where, head, FOCUS_POINTS)
+            yield where, _latest(cursor, where, after, head, folded.decisions)
 
 
 def _count_rejected(cursor: Cursor, places: Places, folded: SessionView, head: int) -> None:
@@ -184,43 +182,43 @@ def _count_rejected(cursor: Cursor, places: Places, folded: SessionView, head: i
 
 
 def _latest(
-    cursor: Cursor,
-    where: tuple[str, int],
-    head: int,
-    most: int,
-    decided: Mapping[str, SampleDecided],
+    cursor: Cursor, where: Place, after: int, head: int, decided: Mapping[str, SampleDecided]
 ) -> tuple[SamplePoint, ...]:
-    """The latest samples of one configuration, in order."""
+    """The latest samples of one configuration after an event that is far enough back, in order."""
     rows = cursor.execute(
-        "SELECT seq FROM samples WHERE target = ? AND configuration = ? AND seq <= ?"
-        " AND purpose = 'profile' ORDER BY seq DESC LIMIT ?",
-        [*where, head, most],
+        "SELECT seq FROM samples WHERE target = ? AND configuration = ?"
+        " AND seq > ? AND seq <= ? AND purpose = 'profile' ORDER BY seq DESC LIMIT ?",
+        [*where, after, head, FOCUS_POINTS],
     ).fetchall()
     return reading.points_of(cursor, [int(seq) for (seq,) in reversed(rows)], decided)
 
 
-def _configurations(cursor: Cursor) -> Iterator[tuple[Configuration, int]]:
-    rows = cursor.execute("SELECT configuration, resources, workload FROM configurations")
-    for number, resources, workload in rows.fetchall():
-        yield Configuration(reading.values(resources), reading.values(workload)), int(number)
+def _all(
+    cursor: Cursor, head: int, decided: Mapping[str, SampleDecided]
+) -> Iterator[tuple[Place, tuple[SamplePoint, ...]]]:
+    """The campaign's samples until an event by where they were taken, in order."""
+    rows = cursor.execute(
+        "SELECT seq, target, configuration FROM samples"
+        " WHERE seq <= ? AND purpose = 'profile' ORDER BY seq",
+        [head],
+    ).fetchall()
+    points = reading.points_of(cursor, [int(seq) for seq, _, _ in rows], decided)
+    found: dict[Place, list[SamplePoint]] = defaultdict(list)
+    for (_, target, number), point in zip(rows, points, strict=True):
+        found[target, number].append(point)
+    for where, samples in found.items():
+        yield where, tuple(samples)
 
 
 def _look_up_fits(
     cursor: Cursor,
     folded: SessionView,
     places: Places,
-    head: int,
+    last: Mapping[Place, int],
     everything: bool,
     focus: str,
 ) -> None:
     """The last fit of each configuration; of those that are not looked at, its breakpoints."""
-    rows = cursor.execute(
-        "SELECT target, configuration, max(seq) FROM (SELECT seq, target, configuration FROM models"
-        " UNION ALL SELECT seq, target, configuration FROM breakpoints)"
-        " WHERE seq <= ? GROUP BY ALL",
-        [head],
-    ).fetchall()
-    last = {(target, number): int(seq) for target, number, seq in rows}
     shown = {p for p in last if everything or (p in places and places[p].key == focus)}
     for event in reading.events_of(cursor, folded.session, [last[p] for p in shown]):
         if isinstance(fitted := event.fact, ModelFitted):
@@ -230,7 +228,7 @@ def _look_up_fits(
     found: dict[tuple[str, int], list[Breakpoint]] = defaultdict(list)
     for target, number, *figures in cursor.execute(
         "SELECT target, configuration, rule, kpi, state, wl, low, high, note FROM breakpoints"  # noqa: S608
-        f" WHERE seq IN ({reading.listed(others)})"
+        f" WHERE seq {reading.among(others)}"
     ).fetchall():
         if (view := places.get((target, number))) is not None:
             found[target, number].append(Breakpoint(target, view.configuration, *figures))
@@ -238,16 +236,22 @@ def _look_up_fits(
         places[key].breakpoints = tuple(breakpoints)
 
 
-def time_line(cursor: Cursor, session: str) -> TimeLine:
-    """From when to when it lasted, and what was decided."""
+def time_line(cursor: Cursor, session: str, past: Past | None = None) -> TimeLine:
+    """From when to when it lasted, and what was decided.
+
+    Who asks for it goes to all places of the session next: `past` is made ready for that.
+    """
     first, last, seq = reading.one(
         cursor,
         "SELECT coalesce(min(happened_at), 0), coalesce(max(happened_at), 0),"
         " coalesce(max(seq), 0) FROM events",
     )
+    if past is not None and seq > LONG:
+        past.learn(cursor, int(seq))
     taken, _ = reading.sample_counts(cursor)
-    names = ",".join(f"'{name}'" for name in MARKED_EVENTS)
-    rows = cursor.execute(f"SELECT seq FROM events WHERE type IN ({names})").fetchall()  # noqa: S608
+    rows = cursor.execute(
+        "SELECT seq FROM events WHERE type IN (SELECT unnest(?::VARCHAR[]))", [list(MARKED_EVENTS)]
+    ).fetchall()
     marks = []
     told = SessionView(session)
     for event in reading.events_of(cursor, session, [int(seq) for (seq,) in rows]):
@@ -281,5 +285,5 @@ def moment(cursor: Cursor, wanted: FindMoment) -> Moment | None:
     row = cursor.execute(query, given).fetchone()
     if row is None or row[0] is None:
         return None
-    (at,) = reading.one(cursor, f"SELECT happened_at FROM events WHERE seq = {int(row[0])}")  # noqa: S608
+    (at,) = reading.one(cursor, "SELECT happened_at FROM events WHERE seq = ?", [row[0]])
     return Moment(int(row[0]), float(at))

@@ -88,15 +88,24 @@ def acknowledged_path(path: Path) -> Path:
 
 
 class Writer:
-    """Owns the writing cursor of one session file."""
+    """Owns the writing cursor of one session file.
 
-    def __init__(self, database: Database, name: str, last_seq: int, rows: Rows) -> None:
+    `configurations` and `samples` are what the file holds (`Rows`); they are kept up to date.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        name: str,
+        last_seq: int,
+        configurations: dict[str, int],
+        samples: set[str],
+    ) -> None:
         assert database.path is not None
         self.last_seq = last_seq
         self._database = database
         self._name = name
-        self._configurations = rows.configurations
-        self._samples = rows.samples
+        self._configurations, self._samples = configurations, samples
         self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self._failure: SessionError | None = None
         self._acknowledged = Acknowledged(database.path)
@@ -168,7 +177,8 @@ class Writer:
             write(cursor, rows)
             self.last_seq += len(stored)
             self._acknowledged.write(self.last_seq)
-            self._configurations, self._samples = rows.configurations, rows.samples
+            self._configurations |= rows.new_configurations
+            self._samples |= rows.new_samples
         return stored
 
     def _checkpoint(self, cursor: Cursor, job: Checkpoint) -> None:

@@ -107,6 +107,9 @@ class Law:
             if turn % 2 == 1:
                 self.capacity.learn()
                 self.base.learn()
+        if self.field is not None:
+            s = self.samples
+            self.drift_variance = self.drift_at(self.capacity.places.of(s.place), s.place, s.x)[1]
         self.sweep(3)
         return self
 
@@ -157,11 +160,13 @@ class Law:
         self.drift = np.concatenate([self.drift, mean])
         self.drift_variance = np.concatenate([self.drift_variance, variance])
 
-    def drift_at(self, places: Places, c: np.ndarray, x: Floats) -> tuple[Floats, Floats]:
+    def drift_at(
+        self, places: Places, c: np.ndarray, x: Floats, spread: bool = True
+    ) -> tuple[Floats, Floats]:
         """Mean and variance of the drift at points, each (m,)."""
         if self.field is None or not len(x):
             return np.zeros(len(x)), np.zeros(len(x))
-        return self.field.at(places, c, x)
+        return self.field.at(places, c, x, spread)
 
     def _capacity_sites(self, of: np.ndarray) -> None:
         whole, n = self.samples, len(of)
@@ -309,7 +314,7 @@ class Law:
             variance[free], learn=anew,
         )  # fmt: skip
         self.drift_rows = free[field.chosen]
-        self.drift, self.drift_variance = field.at(places, s.place, s.x)
+        self.drift = field.mean(places, s.place, s.x)
 
     def _learn_shape(self) -> None:
         s = self.samples
@@ -366,13 +371,16 @@ class Law:
             variance = (gain + 4.0 * 0.05**2) / (len(rest) + 4.0)
         self.misfit = float(np.sqrt(np.clip(variance, 1e-6, 4.0)))
 
-    def drift_without(self, folds: np.ndarray) -> tuple[Floats, Floats]:
-        """Mean and variance of the drift at the samples, each without those of its fold (n,)."""
-        mean, variance = self.drift.copy(), self.drift_variance.copy()
+    def drift_without(self, *dealt: np.ndarray) -> list[tuple[Floats, Floats]]:
+        """Mean and variance of the drift at the samples, each without those of its fold (n,), for
+        each way in which folds were `dealt`."""
+        found = [(self.drift.copy(), self.drift_variance.copy()) for _ in dealt]
         if self.field is not None:
             rows = self.drift_rows
-            mean[rows], variance[rows] = self.field.without(folds[rows])
-        return mean, variance
+            held = self.field.without(*(folds[rows] for folds in dealt))
+            for (mean, variance), (own, doubt) in zip(found, held, strict=True):
+                mean[rows], variance[rows] = own, doubt
+        return found
 
     def moments(
         self, place: np.ndarray, x: Floats, drift: Floats, loose: Floats

@@ -201,23 +201,25 @@ class Pooled(ProfileEstimator):
         if len(self.rows_) >= FOLDS:
             groups.append(s.place)
         rows = self.residual_.chosen
+        dealt = [folds_of(group, FOLDS, self.random_state) for group in groups]
+        drifts = self.law_.drift_without(*dealt)
+        rests = self.residual_.without(*(folds[rows] for folds in dealt))
+        frees = self.plain_.without(*(folds[rows] for folds in dealt))
         held = []
-        for group in groups:
-            folds = folds_of(group, FOLDS, self.random_state)
+        for folds, (drift, loose), (extra, doubt), (free, slack) in zip(
+            dealt, drifts, rests, frees, strict=True
+        ):
             mean, variance = np.empty(len(s)), np.empty(len(s))
-            drift, loose = self.law_.drift_without(folds)
             for fold in range(FOLDS):
                 kept, out = folds != fold, np.flatnonzero(folds == fold)
                 law = _warm(self.law_, kept)
                 mean[out], variance[out], _ = law.moments(
                     s.place[out], s.x[out], drift[out], loose[out]
                 )
-            extra, doubt = self.residual_.without(folds[rows])
-            free, loose = self.plain_.without(folds[rows])
             held.append(
                 (
                     np.minimum(mean[rows] + extra, s.ceiling), variance[rows] + doubt,
-                    np.minimum(free + self.level_, s.ceiling), loose, s.y[rows], s.noise[rows],
+                    np.minimum(free + self.level_, s.ceiling), slack, s.y[rows], s.noise[rows],
                 )
             )  # fmt: skip
         law_mean, law_var, free_mean, free_var, y, noise = (
@@ -250,7 +252,9 @@ class Pooled(ProfileEstimator):
         weight = density(every) / density(u) + 1e-9
         return np.asarray(np.minimum(weight / weight.mean(), 20.0), dtype=float)
 
-    def _moments(self, X: ArrayLike) -> tuple[Floats, Floats]:
+    def _moments(self, X: ArrayLike, spread: bool = True) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of log KPI at `X` (m, d), each (m,); without `spread` the
+        latter is left out, which is most of the work."""
         rows = self._rows(X)
         places = self.encoder_(rows)
         known = {row.tobytes(): i for i, row in enumerate(self.rows_)}
@@ -270,28 +274,28 @@ class Pooled(ProfileEstimator):
         stretch = np.where(seen, law.stretch[number], 0.0)
         loose = np.where(seen, law.stretch_variance[number], law.tau**2)
         x, c = rows[:, -1], number[back]
-        out_mean, out_var = np.empty(len(x)), np.empty(len(x))
+        means, variances, ceiling = np.empty(len(x)), np.empty(len(x)), self.samples_.ceiling
         for begin in range(0, len(x), CHUNK):
             part = slice(begin, begin + CHUNK)
             where = Places(places.numbers[part], places.codes[part])
             own = back[part]
-            drift, wander = law.drift_at(where, c[part], x[part])
-            mean, spread, u = law.predict(
+            drift, wander = law.drift_at(where, c[part], x[part], spread)
+            mean, variances[part], u = law.predict(
                 x[part], capacity[own], variance[own], base[own] + drift, doubt[own] + wander,
                 stretch[own], loose[own],
             )  # fmt: skip
-            extra, more = self.residual_.at(where, c[part], np.clip(u, -4, 4))
-            free, slack = self.plain_.at(where, c[part], x[part])
-            out_mean[part] = self.weight_ * np.minimum(mean + extra, self.samples_.ceiling) + (
+            extra, more = self.residual_.at(where, c[part], np.clip(u, -4, 4), spread)
+            free, slack = self.plain_.at(where, c[part], x[part], spread)
+            means[part] = self.weight_ * np.minimum(mean + extra, ceiling) + (
                 1.0 - self.weight_
-            ) * np.minimum(free + self.level_, self.samples_.ceiling)
-            out_var[part] = self.weight_ * (spread + more) + (1.0 - self.weight_) * slack
-        return out_mean, np.sqrt(out_var) * self.widening_
+            ) * np.minimum(free + self.level_, ceiling)
+            variances[part] = self.weight_ * (variances[part] + more) + (1.0 - self.weight_) * slack
+        return means, np.sqrt(variances) * self.widening_
 
     def predict(self, X: ArrayLike) -> Floats:
         """Mean log KPI at `X` (m, d), as shape (m,)."""
         with one_thread():
-            return self._moments(X)[0]
+            return self._moments(X, spread=False)[0]
 
     def predict_band(self, X: ArrayLike) -> tuple[Floats, Floats]:
         """95 % band of the mean log KPI at `X` (m, d), each bound of shape (m,)."""

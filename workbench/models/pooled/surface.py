@@ -24,7 +24,10 @@ LEAST = 1e-3
 def matern(distance: Floats) -> Floats:
     """Matérn correlation with smoothness 3/2: continuous slopes, so that a gain may saturate."""
     scaled = np.sqrt(3.0) * distance
-    return np.asarray((1.0 + scaled) * np.exp(-scaled))
+    fall = np.exp(-scaled)
+    scaled += 1.0
+    scaled *= fall
+    return np.asarray(scaled)
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,13 @@ class Places:
     def of(self, rows: np.ndarray) -> Places:
         """Those at `rows`, in that order, repeated where they are."""
         return Places(self.numbers[rows], self.codes[rows])
+
+    def distinct(self) -> tuple[Places, np.ndarray]:
+        """Each place once, and for each of these its number there."""
+        both = np.column_stack([self.numbers, self.codes])
+        unique, number = np.unique(both, axis=0, return_inverse=True)
+        split = self.numbers.shape[1]
+        return Places(unique[:, :split], unique[:, split:]), number.reshape(-1)
 
     def distances(self, other: Places) -> list[Floats]:
         """For each column, |difference| of shape (n, m); 1 between unlike categories."""
