@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from session_making import EPOCH, campaign, created, facts
+from session_making import EPOCH, campaign, created, facts, measurement
 
-from workbench.domain.events import SessionCreated
+from workbench.domain.events import SampleTaken, SessionCreated
+from workbench.domain.projection import SessionView
 from workbench.engine.learning.pool import Pool
+from workbench.engine.sessions.library import Library
 from workbench.paths import Workspace
 from workbench.store.session_file import SessionFile
 
@@ -21,6 +23,9 @@ T = TypeVar("T")
 
 SESSION, TARGET = "small", "haproxy"
 """The target has eight samples at four loads of two configurations; p95 is a power law."""
+SMALL, LARGE = campaign().configurations(campaign().targets[0])
+CHEAP = ("interpolation", "curve-fit")
+"""Methods that are compared where how well they do is not the point."""
 
 
 class InlinePool(Pool):
@@ -62,3 +67,18 @@ async def write_session(path: Path, created: SessionCreated) -> None:
     ]
     await asyncio.gather(*stored)  # one commit, or a few
     await file.close()
+
+
+async def stored_view(workspace: Workspace, until: int | None = None) -> SessionView:
+    """What another engine would find in the file."""
+    file = await SessionFile.open(workspace.sessions / f"{SESSION}.duckdb", read_only=True)
+    try:
+        return await file.view(until)
+    finally:
+        await file.close()
+
+
+async def measure_more(library: Library, wl: float) -> None:
+    async with library.writing(SESSION) as channel:
+        taken = measurement(TARGET, LARGE, wl)
+        await channel.record(SampleTaken(taken.sample), taken)

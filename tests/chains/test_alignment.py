@@ -9,7 +9,6 @@ from synthetic_chain import CHAIN, CLIENTS, KPI_MAX, SETTINGS, SyntheticChain, s
 from workbench.chains.alignment import (
     DEFAULT_RULES,
     LAW_RULES,
-    FixedInputs,
     Goal,
     align,
     measured,
@@ -58,12 +57,13 @@ def test_inputs_that_production_fixes_are_dropped() -> None:
     ]
     fixed = {"filesize_bytes": 10_000}
     found = align(samples, Goal("mean_ms", fixed=fixed), LAW_RULES)
-    assert found.dropped == ("filesize_bytes",)
+    assert found.left_out == {"fixed-inputs": 3}
     assert len(found.samples) == 3
-    assert all(not s.point.configuration.workload for s in found.samples)
 
     seen = measured(CHAIN, found.samples, kpi="mean_ms", kpi_max=KPI_MAX, primary=CLIENTS)
-    model = FixedInputs(trained(LogInterpolation, seen), fixed)
+    model = trained(LogInterpolation, seen, fixed)
+    assert "filesize_bytes" in {column.key for column in seen.table.columns}
+    assert "filesize_bytes" not in {column.key for column in model.table.columns}
     said = model.forecast([(setting(), 2.0), (setting(size=1e5), 2.0)])
     assert np.exp(said.mean) == pytest.approx([20.0, 20.0])
     assert said.extrapolates.tolist() == [False, True], "it only knows files of 10 kB"

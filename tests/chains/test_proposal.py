@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, reduce
 
 import pytest
 from synthetic_chain import CHAIN, CLIENTS, KPI_MAX, SETTINGS, SyntheticChain, sample, upper_half
@@ -13,11 +14,11 @@ from workbench.domain import codec
 from workbench.domain.errors import DataError, UsageError
 from workbench.domain.retraining import (
     Decision,
+    Models,
     Proposal,
     RetrainingRecord,
     Rollback,
     after,
-    models_of,
 )
 from workbench.domain.samples import Sample
 from workbench.models.interpolation import LogInterpolation
@@ -113,7 +114,7 @@ def test_a_stored_proposal_is_fitted_again_and_checked() -> None:
     other = SyntheticChain(7)
     with pytest.raises(DataError, match="other coefficients"):
         refitted(stored, samples, correction(other, other), kpi_max=KPI_MAX, primary=CLIENTS)
-    with pytest.raises(DataError, match="1 samples that are not here"):
+    with pytest.raises(DataError, match="has lost 1 sample that it rests on"):
         refitted(stored, samples[1:], correction(chain, chain), kpi_max=KPI_MAX, primary=CLIENTS)
     with pytest.raises(DataError, match="was made by correction-two-terms"):
         refitted(stored, samples, correction(chain), kpi_max=KPI_MAX, primary=CLIENTS)
@@ -159,6 +160,11 @@ def back(version: int) -> Rollback:
 HISTORY: list[RetrainingRecord] = [
     named("a"), yes("a"), named("b"), no("b"), named("c"), yes("c"), back(1), named("d"),
 ]  # fmt: skip
+
+
+def models_of(records: Iterable[RetrainingRecord]) -> Models:
+    """The state that records lead to."""
+    return reduce(after, records, {})
 
 
 def test_accepted_rejected_and_rolled_back_models_replay_to_the_same_state() -> None:

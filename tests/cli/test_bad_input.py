@@ -38,6 +38,14 @@ def test_running_a_broken_campaign_is_wrong_use(workbench: Workbench, path: Path
         (["run", "demoo", "--headless"], "did you mean demo?"),
         (["run", "demo", "--lab", "simm", "--headless"], "nothing is registered as 'simm'"),
         (["run", "demo", "--budget", "soon", "--headless"], "'soon' is not a duration"),
+        (["run", "demo", "--budget", "0s", "--headless"], "'0s' is no time at all"),
+        (["run", "demo", "--budget", "9" * 400, "--headless"], "is not a duration"),
+        (["canary", "x", "--budget", "999999999999"], "is more than a century"),
+        (["run", "demo", "--seed", "-1", "--headless"], "'--seed'"),
+        (["doctor", "--measure", "--lab", "sim", "--pairs", "999999"], "pairs take for ever"),
+        (["canary", "x", "--share", "nan"], "nan is not a finite number"),
+        (["recommend", "x", "--sla", "x", "--confidence", "inf"], "inf is not a finite number"),
+        (["show", "a\x1b[2J\x9b2Jb"], "no session, bundle or recording"),
         (
             ["run", "demo", "--session", "../evil", "--lab", "sim", "--headless"],
             "cannot be the name",
@@ -50,7 +58,10 @@ def test_running_a_broken_campaign_is_wrong_use(workbench: Workbench, path: Path
         (["samples", "nothing"], "no session, bundle or recording 'nothing'"),
         (["export", "nothing", "--as", "csv"], "no session, bundle or recording 'nothing'"),
         (["export", "demo-real", "--as", "cvs"], "nothing is registered as 'cvs'"),
+        (["export", "demo-real", "--as", "helm"], "helm is a format of recommendations"),
         (["resume", "nothing", "--headless"], "no session, bundle or recording 'nothing'"),
+        (["resume", "chain-real", "--headless"], "bundles are not changed"),
+        (["canary", "chain-real", "--chain", "tinyproxy-haproxy"], "bundles are not changed"),
         (["schema", "vnff"], "no descriptor is a 'vnff'"),
         (["replay", "nothing"], "the screen needs a terminal"),
         (
@@ -68,7 +79,7 @@ def test_wrong_use_is_answered_by_a_sentence(
     done = workbench.run(*arguments, expect=2)
     assert phrase in done.stderr
     assert is_one_sentence(done.stderr)
-    assert "\x1b" not in done.stderr
+    assert done.stderr.replace("\n", "").isprintable()
 
 
 def test_no_engine_is_a_lab_failure(workbench: Workbench) -> None:
@@ -110,6 +121,18 @@ def test_a_campaign_that_does_not_fit_the_host_names_the_figures(workbench: Work
     done = workbench.run("run", str(campaign), "--lab", "docker", "--headless", expect=2)
     assert str(cores) in done.stderr
     assert "--oversubscribe" in done.stderr
+
+
+def test_an_export_says_what_was_written(workbench: Workbench, tmp_path: Path) -> None:
+    exported = ("export", "demo-real", "--output", str(tmp_path), "--as")
+    for format, name in (("csv", "demo-real.csv"), ("bundle", "demo-real.bundle")):
+        assert workbench.run(*exported, format).stdout == f"{tmp_path / name}\n"
+        assert (tmp_path / name).exists()
+
+
+def test_a_log_that_is_a_folder(workbench: Workbench) -> None:
+    (workbench.root / ".workbench" / "workbench.log").mkdir(parents=True)
+    assert "cannot be read" in workbench.run("logs", expect=2).stderr
 
 
 def test_a_session_file_that_is_none(workbench: Workbench) -> None:

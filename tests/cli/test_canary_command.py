@@ -23,14 +23,16 @@ def profiled(shared: Workbench) -> Workbench:
 
 
 def test_what_cannot_be_done_is_a_sentence_with_an_exit_code(profiled: Workbench) -> None:
-    for wrong, sentence, code in (
-        (("f", *CHAIN, "--accept", "--reject"), "accepted and rejected", 2),
-        (("f", *CHAIN, "--reject"), "does not say why", 2),
-        (("f", *CHAIN, "--guard", "mean<200"), "--guard: compares with '<'", 2),
-        (("f", *CHAIN, "--budget", "soon"), "is not a duration", 2),
-        (("demo-real", *CHAIN), "bundle", 3),
+    for wrong, sentence in (
+        (("f", *CHAIN, "--accept", "--reject"), "accepted and rejected"),
+        (("f", *CHAIN, "--reject"), "does not say why"),
+        (("f", *CHAIN, "--guard", "mean<200"), "--guard: compares with '<'"),
+        (("f", *CHAIN, "--guard", "p95<=100ms @ rate=9/s"), "names a load"),
+        (("f", *CHAIN, "--budget", "soon"), "is not a duration"),
+        (("f", *CHAIN, "--steps", "999999999"), "must be from 0 to 1000"),
+        (("demo-real", *CHAIN), "bundle"),
     ):
-        failing = profiled.run("canary", *wrong, expect=code)
+        failing = profiled.run("canary", *wrong, expect=2)
         assert sentence in failing.stderr
         assert not failing.stdout
     failing = profiled.run("models", "f", "--rollback", "1", expect=2)

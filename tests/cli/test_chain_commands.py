@@ -84,6 +84,11 @@ def test_a_session_answers_in_tables_and_json_and_keeps_the_models(measured: Wor
         (("predict", SESSION, "--chain", RIGHT, "--at", "rate=300 ms"), "not a unit of a rate"),
         (("predict", SESSION, "--chain", "nobody", "--at", AT), "has a chain 'nobody'"),
         (("predict", SESSION, "--chain", RIGHT, "--at", "rate=90000/s"), "outside everything"),
+        (
+            ("predict", "science-open", "--chain", "tinyproxy-haproxy", "--at", "rate=300/s"),
+            "does not say filesize_bytes, which was profiled at 10000, 100000. Add it, as "
+            "filesize=10kB.",
+        ),
         (("compare", SESSION, "--chain", UNMEASURED), "has no valid samples of"),
         (("compare", SESSION, SESSION, "--chain", RIGHT), "--profiles"),
         (("compare", SESSION), "Give two sessions"),

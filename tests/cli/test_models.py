@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 
+import chain_session
 from driving import Workbench
 from modelling_session import SESSION, first, write_session
+from session_making import make_session
 
 FIELDS = {
     "target", "kpi", "method", "samples", "rmse", "mae", "mad", "mape", "log_error", "coverage",
@@ -72,3 +74,17 @@ def test_what_cannot_be_scored_is_a_sentence(shared: Workbench) -> None:
     failing = shared.run("models", "demo-real", "--kpi", "jitter", expect=None)
     assert failing.returncode != 0
     assert "samples states jitter_ms" in failing.stderr
+
+
+def test_a_session_that_can_teach_no_model_is_wrong_use(shared: Workbench) -> None:
+    async def write() -> None:
+        sessions = shared.root / "sessions"
+        await chain_session.write_chain_session(sessions / "unstated.duckdb")
+        await (await make_session(sessions / "begun.duckdb", until=0)).close()
+
+    asyncio.run(write())
+    # The last target of that campaign was never measured: the others are refused all the same.
+    refused = shared.run("models", "unstated", "--kpi", "jitter", expect=2)
+    assert "samples states jitter_ms" in refused.stderr
+    assert refused.stdout == ""
+    assert "begun: has no samples" in shared.run("models", "begun", expect=2).stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from driving import Workbench
+from driving import REPOSITORY, Workbench
 
 from workbench import plugins
 
@@ -28,3 +28,14 @@ def test_plan_tells_what_each_sampler_would_cost(
     assert any(line.split()[:1] == ["heuristic"] for line in shown)
     assert "against a stand-in" in done.stderr
     assert not list((workbench.root / "sessions").iterdir()), "nothing is stored"
+
+
+def test_a_campaign_of_nine_parameters_is_planned(workbench: Workbench) -> None:
+    campaign = REPOSITORY / "tests" / "data" / "wide.yaml"
+    plan = workbench.json("plan", str(campaign), "--lab", "sim", "--json")
+    assert len(plan["configurations"]) == 2**9
+    assert plan["samples"] == 2**9 * 10
+    assert {c["sampler"] for c in plan["samplers"]} == set(plugins.names("samplers"))
+    for cost in plan["samplers"]:
+        assert (cost["figure"], cost["samples"]) == ("at_most", plan["samples"]), cost["note"]
+        assert cost["lab_s"] >= plan["lab_s"], "what has blocks is deployed more often"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -10,7 +11,10 @@ from pathlib import Path
 import pytest
 from driving import Workbench
 
-from workbench.cli.context import harmless
+from workbench.cli.context import harmless, put_json
+from workbench.cli.headless import _ProgressBar
+from workbench.domain.events import Event, Noted
+from workbench.domain.projection import SessionView
 
 
 def a_run(campaign: Path, session: str, *options: str) -> list[str]:
@@ -133,3 +137,27 @@ def test_a_run_whose_terminal_is_lost_tears_down(
 
 def test_what_a_terminal_would_obey_is_not_printed() -> None:
     assert harmless("a\x1b]0;owned\x07\x9b2Jb\r\nc\td – é") == "a·]0;owned··2Jb·\nc\td – é"
+
+
+def test_json_has_the_same_text_and_nothing_that_a_terminal_would_obey(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = "a\x1b[2J\x9b2J\u202eb é – 𝄞\U000e0001"
+    put_json({"text": text})
+    line = capsys.readouterr().out.removesuffix("\n")
+    assert line.isprintable()
+    assert "é – 𝄞" in line
+    assert json.loads(line) == {"text": text}
+
+
+def test_what_a_plugin_says_is_harmless_above_the_progress_bar(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    view, said = SessionView("s"), Event(1, 0.0, "s", Noted("warning", "raises \x1b[31mno\x9b"))
+    bar = _ProgressBar("s")
+    view.apply(said)
+    bar.event(said, view)
+    bar.close()
+    shown = capsys.readouterr().err
+    assert "raises ·[31mno·" in shown
+    assert "\x1b[31m" not in shown

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import yaml
+from documented import described
 from driving import REPOSITORY, Workbench
 
 CAMPAIGN = REPOSITORY / "tests" / "engine" / "canary_functions.yaml"
@@ -26,8 +26,6 @@ RECOMMENDED = {
     "greedy", "verified",
 }  # fmt: skip
 """What the issue asks for; what there is besides is only described."""
-KEYED_BY_DATA = {"resources", "workload", "allocation", "replicas", "usage", "kpis"}
-"""Fields whose keys are parameters, functions and KPIs."""
 
 
 def test_two_profiles_become_a_deployment_of_their_chain(served: Workbench) -> None:
@@ -120,24 +118,4 @@ def compared(text: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(text)
     assert found.keys() >= COMPARED
     described(found, "`compare --chain`")
-    return found
-
-
-def described(printed: Any, heading: str) -> None:
-    """Every field of what was printed stands in that section of `docs/cli.md`."""
-    text = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
-    (section,) = re.findall(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", text, re.M | re.S)
-    known = set(re.findall(r"`(\w+)`", section))
-    assert sorted(fields_of(printed) - known) == []
-
-
-def fields_of(value: Any) -> set[str]:
-    if isinstance(value, list):
-        return {field for one in value for field in fields_of(one)}
-    if not isinstance(value, dict):
-        return set()
-    found = set(value)
-    for key, inner in value.items():
-        inside = inner.values() if key in KEYED_BY_DATA and isinstance(inner, dict) else [inner]
-        found |= {field for one in inside for field in fields_of(one)}
     return found

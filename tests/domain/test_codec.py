@@ -43,7 +43,8 @@ PLAIN = {str: "a ° b", int: 7, float: 2.5, bool: True, Any: ["a ° b", {"c": No
 def test_every_event_survives_the_wire(kind: type[Any]) -> None:
     event = events.Event(seq=3, at=1.5, session="demo-1", fact=example(kind))
     line = codec.dumps(codec.event_to_plain(event))
-    assert codec.event_from_plain(codec.loads(line)) == event
+    assert codec.event_of(line) == event
+    assert codec.fact_of(kind.__name__, line) == event.fact
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_every_event_survives_the_wire(kind: type[Any]) -> None:
 def test_every_message_survives_the_wire(kind: type[Any]) -> None:
     message = example(kind)
     line = codec.dumps(codec.message_to_plain(message))
-    assert codec.message_from_plain(codec.loads(line)) == message
+    assert codec.message_of(line) == message
 
 
 @pytest.mark.parametrize(
@@ -95,15 +96,17 @@ def test_a_number_that_json_cannot_say_is_refused(unsayable: float) -> None:
 @pytest.mark.parametrize(
     ("line", "phrase"),
     [
-        (b"{", "not JSON"),
+        (b"{", "not a message"),
+        (b'{"type": "PauseRun", "session": ' + b"[" * 100_000, "not a"),
         (b'{"type": "NoSuchThing"}', "no message is called 'NoSuchThing'"),
         (b'{"type": "PauseRun"}', "missing required field `session`"),
         (b'{"type": "PauseRun", "session": 3}', "`$.session`"),
+        (b'{"type": "EventPage", "events": [{"seq": 1}], "last_seq": 1}', "not an event"),
     ],
 )
 def test_garbage_is_answered_with_what_is_wrong(line: bytes, phrase: str) -> None:
     with pytest.raises(WorkbenchError, match=phrase.replace("$", r"\$")):
-        codec.message_from_plain(codec.loads(line))
+        codec.message_of(line)
 
 
 @pytest.mark.parametrize("kind", sorted(BY_NAME))
@@ -127,3 +130,12 @@ def test_errors_survive_a_pipe_between_processes() -> None:
 
     error = pickle.loads(pickle.dumps(LabError("gone", where="engine", remedy="Start it")))
     assert (error.what, error.where, error.remedy) == ("gone", "engine", "Start it")
+
+
+def test_an_error_of_a_class_of_one_side_crosses_as_its_base() -> None:
+    class WorkerLost(LabError):
+        """Known to the engine alone."""
+
+    back = codec.error_of(codec.failed(WorkerLost("it died")))
+    assert type(back) is LabError
+    assert back.exit_code == LabError.exit_code

@@ -79,7 +79,7 @@ def test_hostile_lines_cross_the_link_and_come_back_as_they_were() -> None:
     line = codec.dumps(codec.event_to_plain(event))
     assert b"\n" not in line
     assert b"\x1b" not in line
-    assert codec.event_from_plain(codec.loads(line)) == event
+    assert codec.event_of(line) == event
 
 
 def test_lines_are_folded_beside_the_events_and_lead_to_their_sample() -> None:

@@ -125,9 +125,7 @@ def test_snapshot_plus_later_events_equals_the_whole_fold() -> None:
     events = trials_story()
     for cut in range(len(events) + 1):
         snapshot = Viewed(fold(events[:cut]))
-        arrived = codec.message_from_plain(
-            codec.loads(codec.dumps(codec.message_to_plain(snapshot)))
-        )
+        arrived = codec.message_of(codec.dumps(codec.message_to_plain(snapshot)))
         assert isinstance(arrived, Viewed)
         for event in events[cut:]:
             arrived.view.apply(event)

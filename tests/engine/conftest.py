@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from engine_fakes import FaultyLab
-from modelling_session import InlinePool
+from modelling_session import CHEAP, InlinePool
 
 from workbench import plugins
 from workbench.engine.core import Engine
+from workbench.engine.learning import scoring
 from workbench.engine.process import serving
 from workbench.engine.sessions.library import Library
 from workbench.link.socket import SocketClient
@@ -66,6 +67,13 @@ async def library(workspace: Workspace) -> AsyncIterator[Library]:
 @pytest.fixture
 def pool() -> InlinePool:
     return InlinePool()
+
+
+@pytest.fixture
+def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two cheapest are compared, and the campaign's own is one of them."""
+    monkeypatch.setattr(scoring, "SHORT_LIST", CHEAP)
+    monkeypatch.setattr(scoring, "FEW_CONFIGURATIONS", 0)
 
 
 @pytest.fixture

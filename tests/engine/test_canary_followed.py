@@ -10,7 +10,8 @@ import pytest
 import pytest_asyncio
 from engine_watching import Watched, stored_events
 
-from workbench.domain.errors import NotAllowed, SessionError, Stopped, UsageError
+from workbench.domain.canaries import ProposalView
+from workbench.domain.errors import NotAllowed, Stopped, UsageError
 from workbench.domain.events import CanaryEnded, CanaryStarted, CanaryStepped, Event, TrialsStarted
 from workbench.domain.messages import Done, RunCampaign, StopRun, Viewed, ViewSession
 from workbench.domain.projection import SessionView
@@ -51,6 +52,22 @@ async def view_of(client: SocketClient) -> SessionView:
     return reply.view
 
 
+async def proposed_in(client: SocketClient) -> ProposalView:
+    """The proposal of the canary that was asked for; of one now where no test before did so, which
+    other workers may have taken."""
+    if not (await view_of(client)).proposals:
+        await client.ask(ASKED)
+    (proposed,) = (await view_of(client)).proposals
+    return proposed
+
+
+async def accepted_in(client: SocketClient) -> None:
+    """Version 1 is that proposal's."""
+    proposed = await proposed_in(client)
+    if proposed.decision is None:
+        await client.ask(DecideProposal(SESSION, proposed.proposal.id, True, by="ann"))
+
+
 async def test_a_plan_names_loads_and_cost_and_measures_nothing(client: SocketClient) -> None:
     before = await stored_events(client, SESSION)
     reply = await client.ask(PlanCanary(ASKED))
@@ -71,6 +88,7 @@ async def test_a_plan_names_loads_and_cost_and_measures_nothing(client: SocketCl
         ({"sla": "mean<200ms"}, "--sla"),
         ({"guards": ("nonsense",)}, "--guard"),
         ({"kpi": "p96"}, "--kpi"),
+        ({"method": "correction"}, "--method"),
     ],
 )
 async def test_a_mistake_in_a_plan_names_its_field(
@@ -83,7 +101,7 @@ async def test_a_mistake_in_a_plan_names_its_field(
 
 
 async def test_a_recording_can_plan_no_canary(client: SocketClient) -> None:
-    with pytest.raises(SessionError, match="bundle"):
+    with pytest.raises(UsageError, match="bundle"):
         await client.ask(PlanCanary(RetrainChain("demo-real", CHAIN)))
 
 
@@ -134,8 +152,7 @@ async def test_steps_are_told_one_by_one_with_what_the_model_says_then(
 
 
 async def test_a_proposal_is_decided_by_its_id_once(client: SocketClient) -> None:
-    (proposed,) = (await view_of(client)).proposals
-    name = proposed.proposal.id
+    name = (await proposed_in(client)).proposal.id
     with pytest.raises(UsageError, match="does not say why"):
         await client.ask(DecideProposal(SESSION, name, accept=False))
     with pytest.raises(UsageError, match="does not exist"):
@@ -149,6 +166,7 @@ async def test_a_proposal_is_decided_by_its_id_once(client: SocketClient) -> Non
 
 
 async def test_rolling_back_and_forward_leaves_a_trace(client: SocketClient) -> None:
+    await accepted_in(client)
     await client.ask(RollBackModel(SESSION, 0, CHAIN, why="a look", by="bob"))
     await client.ask(RollBackModel(SESSION, 1, CHAIN, by="bob"))
     (models,) = (await view_of(client)).chain_models
@@ -162,6 +180,7 @@ async def test_rolling_back_and_forward_leaves_a_trace(client: SocketClient) -> 
 async def test_an_accepted_version_is_explained_by_loads_that_it_has_not_seen(
     client: SocketClient,
 ) -> None:
+    await accepted_in(client)
     reply = await client.ask(ExplainModel(SESSION, CHAIN, KPI, 1, retrained=True))
     assert isinstance(reply, ModelExplained)
     assert (reply.version, reply.method) == (1, "correction-two-terms")

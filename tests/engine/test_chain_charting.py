@@ -80,7 +80,7 @@ async def test_predicted_measured_and_alone_over_the_loads(
         own = alone_ms("tinyproxy", chart.configuration.vcpu("tinyproxy"), LOADS[0])
         assert tiny.mean[0] == pytest.approx(own, rel=1e-6)
     plain = codec.message_to_plain(reply)
-    assert codec.message_from_plain(codec.loads(codec.dumps(plain))) == reply
+    assert codec.message_of(codec.dumps(plain)) == reply
 
 
 async def test_the_cpu_of_each_function_alone_and_chained(

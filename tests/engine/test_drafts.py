@@ -61,9 +61,9 @@ async def engine(tmp_path: Path) -> Any:
 
 async def ask(engine: Engine, request: Request, who: Hello = OPERATOR) -> Reply:
     """As it would come over the link: through JSON and back, both ways."""
-    sent = codec.message_from_plain(codec.loads(codec.dumps(codec.message_to_plain(request))))
+    sent = codec.message_of(codec.dumps(codec.message_to_plain(request)))
     reply = await engine.handle(sent, who)  # type: ignore[arg-type]
-    back = codec.message_from_plain(codec.loads(codec.dumps(codec.message_to_plain(reply))))
+    back = codec.message_of(codec.dumps(codec.message_to_plain(reply)))
     if isinstance(back, Failed):
         raise codec.error_of(back)
     return back  # type: ignore[return-value]

@@ -12,7 +12,7 @@ import pytest
 from session_making import campaign, measurement
 
 from workbench.domain.campaign import SamplingPlan
-from workbench.domain.errors import DataError, EngineError, LabError
+from workbench.domain.errors import DataError, EngineError, LabError, PluginError
 from workbench.domain.lab import BypassPoint
 from workbench.domain.parameters import LoadModel, PrimaryWorkload
 from workbench.domain.samples import Estimate, Finding
@@ -60,6 +60,8 @@ async def test_the_worker_is_nice_keeps_errors_whole_and_is_replaced_when_it_die
         assert await pool.run(os.nice, 0) == NICE
         with pytest.raises(DataError, match="nothing to judge"):
             await pool.run(_refuse)
+        with pytest.raises(PluginError, match="'_exit' called exits with 5"):
+            await pool.run(_exit)
         with pytest.raises(EngineError, match="died twice"):
             await pool.run(os._exit, 1)
         assert pool.losses == 2
@@ -70,6 +72,10 @@ async def test_the_worker_is_nice_keeps_errors_whole_and_is_replaced_when_it_die
 
 def _refuse() -> None:
     raise DataError("there is nothing to judge")
+
+
+def _exit() -> None:
+    raise SystemExit(5)
 
 
 def test_a_lock_says_who_holds_it_and_frees_itself(tmp_path: Path) -> None:

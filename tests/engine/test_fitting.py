@@ -46,7 +46,7 @@ def test_two_cores_keep_what_two_cores_can_give(table2: Campaign) -> None:
     assert fitted.campaign.sampling == table2.sampling, "without a budget nothing is thinned"
     assert fitted.notes[1] == (
         "tinyproxy keeps tinyproxy.vcpu 0.25/0.5/0.75/1.0: this host has 2 cores, "
-        "4 larger allocations are left out"
+        "too few for 4 larger allocations"
     )
 
 

@@ -129,3 +129,21 @@ async def test_an_observer_moves_nothing(engine: Engine, client: SocketClient) -
         with pytest.raises(EngineError, match="observers may watch"):
             await observer.ask(request)
     assert "seen" in await names(client)
+
+
+async def test_a_file_that_came_meanwhile_is_never_replaced(
+    engine: Engine, client: SocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make(engine, "mine")
+    await make(engine, "theirs")
+
+    async def free(wanted: str, campaign: str) -> str:
+        """As it was a moment ago."""
+        del campaign
+        return wanted
+
+    monkeypatch.setattr(engine.library, "new_name", free)
+    for wanted in (RenameSession("mine", "theirs"), DuplicateSession("mine", "theirs")):
+        with pytest.raises(SessionError, match="File exists"):
+            await client.ask(wanted)
+    assert {"mine", "theirs"} <= await names(client)

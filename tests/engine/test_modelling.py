@@ -10,12 +10,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from modelling_session import SESSION, TARGET, InlinePool, first, make_workspace
-from session_making import campaign, facts, measurement
+from modelling_session import (
+    CHEAP,
+    LARGE,
+    SESSION,
+    SMALL,
+    TARGET,
+    InlinePool,
+    first,
+    make_workspace,
+    measure_more,
+    stored_view,
+)
+from session_making import facts
 
-from workbench import plugins
-from workbench.domain.errors import DataError, SessionBusy, UsageError
-from workbench.domain.events import Event, InfluenceMeasured, Noted, SampleTaken, TargetModelled
+from workbench.domain.errors import DataError, UsageError
+from workbench.domain.events import TargetModelled
 from workbench.domain.profiles import ModelScore, TargetModel
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import ScoreModels
@@ -23,42 +33,18 @@ from workbench.domain.samples import Estimate
 from workbench.engine.learning import modelling, scoring
 from workbench.engine.learning.modelling import model_of, score
 from workbench.engine.learning.refitting import StoredModel, fit_to_all, load
-from workbench.engine.learning.scoring import all_methods, row_of, short_list, table_for
+from workbench.engine.learning.scoring import table_for
 from workbench.engine.sessions.library import Library
 from workbench.models.forecast import Points
 from workbench.paths import Workspace
-from workbench.store.session_file import SessionFile
 
-SMALL, LARGE = campaign().configurations(campaign().targets[0])
 POINTS: Points = [(SMALL, 150.0), (LARGE, 300.0), (LARGE, 5000.0)]
-CHEAP = ("interpolation", "curve-fit")
-
-
-@pytest.fixture(autouse=True)
-def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The two cheapest, of which one is the campaign's own: how well they do is not the point."""
-    monkeypatch.setattr(scoring, "SHORT_LIST", CHEAP)
-    monkeypatch.setattr(scoring, "FEW_CONFIGURATIONS", 0)
+pytestmark = pytest.mark.usefixtures("few_candidates")
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return make_workspace(tmp_path_factory.mktemp("made"), first())
-
-
-async def stored_view(workspace: Workspace, until: int | None = None) -> SessionView:
-    """What another engine would find in the file."""
-    file = await SessionFile.open(workspace.sessions / f"{SESSION}.duckdb", read_only=True)
-    try:
-        return await file.view(until)
-    finally:
-        await file.close()
-
-
-async def measure_more(library: Library, wl: float) -> None:
-    async with library.writing(SESSION) as channel:
-        taken = measurement(TARGET, LARGE, wl)
-        await channel.record(SampleTaken(taken.sample), taken)
 
 
 def said(stored: StoredModel) -> tuple[np.ndarray, ...]:
@@ -342,170 +328,3 @@ async def test_replay_at_any_event_is_the_fold_up_to_it(
             assert [m.seq for m in seen.models] == [m.seq for m in live.models if m.seq <= until]
     assert [m.version for m in live.models] == [1, 2]
     assert [(i.target, i.samples) for i in live.influences] == [(TARGET, 9)]
-
-
-async def test_a_comparison_stores_what_it_chose_and_what_moves_the_kpis(
-    library: Library, pool: InlinePool
-) -> None:
-    asked = ScoreModels(SESSION, TARGET, methods=("short",))
-    steps: list[str] = []
-    reply = await score(library, pool, asked, say=steps.append)
-    assert steps == [
-        "haproxy, p95_ms: interpolation (1 of 2)",
-        "haproxy, p95_ms: curve-fit (2 of 2)",
-    ]
-    assert reply.notes == ()
-    (model,) = reply.models
-    assert (model.version, model.samples) == (1, 8)
-    assert model.method == next(s.method for s in reply.scores if s.best)
-    (influence,) = reply.influences
-    assert influence.kpis == ("p95_ms", "throughput_rps")
-    assert influence.parameters == ("haproxy.vcpu", "rate_rps"), "a size of one value moves nothing"
-    assert influence.weights[0][1] > influence.weights[0][0] > 0.1
-    assert influence.weights[1] == pytest.approx((0.0, 1.0), abs=1e-6)
-    async with library.borrow(SESSION) as channel:
-        assert channel.view.influences == [influence]
-        seq = channel.view.seq
-    again = await score(library, pool, asked)
-    assert again.models == reply.models
-    async with library.borrow(SESSION) as channel:
-        assert channel.view.seq == seq, "nothing new, nothing stored"
-
-
-async def test_a_comparison_that_leaves_candidates_out_changes_nothing(
-    library: Library, pool: InlinePool
-) -> None:
-    reply = await score(library, pool, ScoreModels(SESSION, TARGET, methods=("curve-fit",)))
-    assert reply.models == ()
-    (note,) = reply.notes
-    assert "interpolation was not compared" in note
-    made = await model_of(library, pool, SESSION, TARGET)
-    after = await score(library, pool, ScoreModels(SESSION, TARGET, methods=("curve-fit",)))
-    assert [m.version for m in after.models] == [made.model.version]
-    by = ScoreModels(SESSION, TARGET, by="configuration", methods=("short",))
-    assert [m.version for m in (await score(library, pool, by)).models] == [1]
-
-
-async def test_a_wider_comparison_may_find_a_better_one(library: Library, pool: InlinePool) -> None:
-    made = await model_of(library, pool, SESSION, TARGET)
-    everybody = (*CHEAP, "gaussian-process")
-    wide = await score(library, pool, ScoreModels(SESSION, TARGET, methods=everybody))
-    best = next(s.method for s in wide.scores if s.best)
-    assert best == "gaussian-process", "the law is smooth"
-    assert [(m.version, m.method) for m in wide.models] == [(2, "gaussian-process")]
-    assert made.model.method != "gaussian-process"
-    narrow = await score(library, pool, ScoreModels(SESSION, TARGET, methods=("short",)))
-    assert [(m.version, m.method) for m in narrow.models] == [(2, "gaussian-process")]
-    assert "gaussian-process was not compared" in narrow.notes[0]
-
-
-async def test_an_observer_gets_the_table_and_leaves_no_trace(
-    workspace: Workspace, library: Library, pool: InlinePool
-) -> None:
-    asked = ScoreModels(SESSION, TARGET, methods=("short",))
-    reply = await score(library, pool, asked, store=False)
-    assert len(reply.scores) == 2
-    assert len(reply.influences) == 1
-    assert (await model_of(library, pool, SESSION, TARGET, store=False)).model.version == 0
-    await library.close()
-    assert (await stored_view(workspace)).seq == len(facts()) + 1
-
-
-async def test_every_target_gets_a_model_and_its_influences(
-    library: Library, pool: InlinePool
-) -> None:
-    reply = await score(library, pool, ScoreModels(SESSION, methods=("short",)))
-    assert {m.target for m in reply.models} == {"haproxy", "tiny-ha"}
-    assert {i.target for i in reply.influences} == {"haproxy", "tiny-ha"}
-    async with library.borrow(SESSION) as channel:
-        events = await channel.file.events(len(facts()) + 1)
-    assert [type(event.fact) for event in events] == [TargetModelled, InfluenceMeasured] * 2
-
-
-def test_all_registered_models_are_compared_unless_some_are_named() -> None:
-    assert all_methods(()) == plugins.names("models")
-    assert all_methods(("short", "lasso2")) == ("short", "lasso2")
-    with pytest.raises(UsageError, match=r"no model is called 'laso2'.*lasso2"):
-        all_methods(("laso2",))
-
-
-def test_the_short_list_leaves_out_what_fits_many_configurations_one_by_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    few = short_list(campaign(), TARGET, "lasso2", "not installed")
-    assert few == (*CHEAP, "gaussian-process", "lasso2"), "the campaign samples with the third"
-    monkeypatch.setattr(scoring, "FEW_CONFIGURATIONS", 2)
-    assert "catalogue" in short_list(campaign(), TARGET)
-
-
-async def test_a_large_table_is_compared_on_whole_points_of_it(library: Library) -> None:
-    given = await scoring.material(library, SESSION, None)
-    repeated = [
-        measurement(TARGET, s.point.configuration, s.point.wl, repetition).sample
-        for s in given.of(TARGET)
-        for repetition in range(3)
-    ]
-    table = table_for(given.campaign, TARGET, repeated, "p95_ms")
-    one, other = (row_of(table, "interpolation", "point", 10).scores for _ in range(2))
-    assert one is not None
-    assert other is not None
-    assert one.n == 9, "three points of three repetitions"
-    assert one.rmse == other.rmse
-
-
-async def test_who_writes_waits_for_those_who_read_and_keeps_those_who_follow(
-    library: Library,
-) -> None:
-    done = []
-
-    async def write() -> None:
-        async with library.writing(SESSION) as channel:
-            await channel.record(Noted("info", "written"))
-            done.append("written")
-
-    async with library.borrow(SESSION) as channel:
-        following = channel.follow()
-        async with library.borrow(SESSION) as same:
-            writing = asyncio.create_task(write())
-            for _ in range(3):
-                assert len(await same.file.samples()) == 12
-            done.append("read")
-        await writing
-        event = await anext(following)
-        channel.unfollow(following)
-    assert done == ["read", "written"]
-    assert isinstance(event, Event)
-    assert event.fact == Noted("info", "written")
-
-
-async def test_a_session_that_is_measured_is_shared_with_its_run(
-    library: Library, pool: InlinePool
-) -> None:
-    await model_of(library, pool, SESSION, TARGET)
-    run = await library.revive(SESSION)
-    taken = measurement(TARGET, LARGE, 600.0)
-    await run.record(SampleTaken(taken.sample), taken)
-    second = await model_of(library, pool, SESSION, TARGET)
-    assert (second.model.version, second.unstored) == (2, "")
-    assert run.live, "its run goes on"
-    await run.record(Noted("info", "the run's next event"))
-    assert run.view == await run.file.view()
-    await library.release(run)
-
-
-async def test_a_file_that_cannot_be_written_is_read_on(
-    library: Library, pool: InlinePool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened = SessionFile.open
-
-    async def refuse(path: Path, *, read_only: bool = False) -> SessionFile:
-        if not read_only:
-            raise SessionBusy("is open in another process, PID 1", where=str(path))
-        return await opened(path, read_only=True)
-
-    monkeypatch.setattr(SessionFile, "open", refuse)
-    found = await model_of(library, pool, SESSION, TARGET)
-    assert found.model.version == 0
-    assert "is open in another process, PID 1" in found.unstored
-    async with library.borrow(SESSION) as channel:
-        assert len(await channel.file.samples()) == 12

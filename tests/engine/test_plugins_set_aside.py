@@ -36,6 +36,11 @@ class Raises(BlockSampler):
             raise ZeroDivisionError("by my own fault")
 
 
+class Exits(BlockSampler):
+    def ask(self):
+        raise SystemExit(5)
+
+
 class Strays(BlockSampler):
     def ask(self):
         ask = super().ask()
@@ -59,6 +64,7 @@ class Hollow:
 '''
 ENTRY_POINTS = """[workbench.samplers]
 raises = bad_parts:Raises
+exits = bad_parts:Exits
 strays = bad_parts:Strays
 hangs = bad_parts:Hangs
 [workbench.models]
@@ -86,6 +92,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     ("sampling", "sentence"),
     [
         ("method: raises", "sampler 'raises' raises ZeroDivisionError: by my own fault"),
+        ("method: exits", "sampler 'exits' raises SystemExit: 5"),
         ("method: strays", "sampler 'strays' asks for a load of 1e+06, outside of 50 to 2000"),
         ("model: hollow", "model 'hollow' predicts what is not finite"),
         ("method: hangs", "sampler 'hangs' or model 'gaussian-process' has not answered for 3 s"),

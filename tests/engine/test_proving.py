@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,14 +23,17 @@ from recommending_session import (
 )
 
 from workbench.domain.campaign import TargetPlan
-from workbench.domain.errors import BudgetSpent, LabError, SessionError, UsageError
+from workbench.domain.errors import BudgetSpent, LabError, UsageError
 from workbench.domain.messages import RunCampaign, Viewed, ViewSession
 from workbench.domain.parameters import Configuration, Sla
 from workbench.domain.questions import Recommend, Recommended, VerifyRecommendation
+from workbench.domain.recommendations import Deployment
 from workbench.domain.samples import Estimate, Finding, Sample
+from workbench.engine.answers import proving
 from workbench.engine.answers.proving_steps import verdict
 from workbench.engine.answers.recommending import recommend, verify
 from workbench.engine.core import Engine
+from workbench.engine.runs.trials import TrialsRequest
 from workbench.engine.sessions.library import Library
 from workbench.exports.bundle import export_bundle
 from workbench.link.socket import SocketClient
@@ -75,20 +78,12 @@ class LawfulLab:
     lab_s: float = 0.0
 
     @asynccontextmanager
-    async def __call__(
-        self,
-        session: str,
-        purpose: str,
-        *,
-        plans: Sequence[TargetPlan],
-        budget_s: float | None,
-        **_: object,
-    ) -> AsyncIterator[LawfulLab]:
-        assert session == SESSION
+    async def __call__(self, request: TrialsRequest) -> AsyncIterator[LawfulLab]:
+        assert request.session == SESSION
         if self.refuses is not None:
             raise self.refuses
-        (plan,) = plans
-        self.opened.append((purpose, plan, budget_s))
+        (plan,) = request.plans
+        self.opened.append((request.purpose, plan, request.budget_s))
         lab = replace(self, lab_s=self.deploying_s)
         yield lab
 
@@ -162,8 +157,9 @@ async def test_what_is_stored_is_verified_later_under_its_own_id(
     assert found.verified is not None
     assert found.verified.met
     assert replace(found, verified=None, lab_iterations=0, lab_s=0.0) == before
-    assert [purpose for purpose, *_ in lab.opened] == ["verification"]
-    assert lab.opened[0][1].target.name == f"{CHAIN}-4-tinyproxy"
+    assert {purpose for purpose, *_ in lab.opened} == {"verification"}
+    assert f"{CHAIN}-4-tinyproxy" in [plan.target.name for _, plan, _ in lab.opened]
+    assert found.lab_iterations == len(lab.opened) <= 2
     async with library.borrow(SESSION) as channel:
         assert [one.recommendation for one in channel.view.recommendations] == [found]
         assert channel.view.log[-1].text == "recommendation r1 holds on the lab by ann"
@@ -204,6 +200,48 @@ async def test_a_cheaper_allocation_that_the_lab_confirms_comes_after_what_was_r
     assert 1 <= found.lab_iterations == len(tried) <= 2
     assert found.lab_s == len(tried) * (LAB_S + DEPLOYING_S)
     assert "r1 is what the profiles recommend" in " ".join(told.notes)
+
+
+async def test_what_is_verified_later_is_tried_as_recommend_tries_it(
+    library: Library, pool: InlinePool
+) -> None:
+    at_once = await recommend(library, pool, LawfulLab(slower=0.6), asked(verify=True))
+    first = (await recommend(library, pool, no_lab, asked())).recommendation
+    lab = LawfulLab(slower=0.6)
+    told = await verify(library, pool, lab, VerifyRecommendation(SESSION, first.id), by="ann")
+    found = told.recommendation
+    assert (first.id, found.id, found.after) == ("r3", "r4", "r3")
+    assert found.chosen == at_once.recommendation.chosen
+    assert found.lab_iterations == at_once.recommendation.lab_iterations == len(lab.measured)
+
+
+async def test_what_stays_after_a_cheaper_one_failed_is_verified_and_not_issued_again(
+    library: Library, pool: InlinePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = (await recommend(library, pool, no_lab, asked())).recommendation
+    assert first.chosen is not None
+    recommended = first.chosen.deployment
+    slower = {"tinyproxy.vcpu": 0.5}
+    assert recommended.allocation["tinyproxy.vcpu"] == 1.0
+    cheaper = replace(recommended, allocation={**recommended.allocation, **slower})
+
+    def following(order: object, question: object, profiles: object, tried: tuple[object, ...],
+                  last: bool) -> Deployment:  # fmt: skip
+        return recommended if tried else cheaper
+
+    monkeypatch.setattr(proving, "next_trial", following)
+    lab = LawfulLab()
+    told = await verify(library, pool, lab, VerifyRecommendation(SESSION, first.id), by="ann")
+    found = told.recommendation
+    assert (found.id, found.after, found.chosen) == ("r1", "", first.chosen)
+    assert found.verified is not None
+    assert found.verified.met
+    assert (found.lab_iterations, found.lab_s) == (2, 2 * (LAB_S + DEPLOYING_S))
+    assert "r1 stays" in " ".join(told.notes)
+    again = await verify(library, pool, lab, VerifyRecommendation(SESSION, first.id), by="ann")
+    assert again.recommendation.lab_iterations == 4
+    async with library.borrow(SESSION) as channel:
+        assert [one.recommendation.id for one in channel.view.recommendations] == ["r1"]
 
 
 async def test_what_fails_on_the_lab_is_not_what_is_left(
@@ -344,7 +382,7 @@ async def test_what_cannot_be_measured_is_refused_with_a_sentence(
         await export_bundle(channel.file, tmp_path / "kept")
         assert channel.view.recommendations == []
     bundle = next(path for path in tmp_path.iterdir() if (path / "manifest.json").exists())
-    with pytest.raises(SessionError, match="bundles are not changed"):
+    with pytest.raises(UsageError, match="bundles are not changed"):
         await recommend(library, pool, lab, asked(verify=True, session=str(bundle)))
     told = await recommend(library, pool, lab, asked("p95<=10ms @ concurrent=80", verify=True))
     assert told.notes[-1] == "Nothing is recommended, so that nothing was verified"

@@ -39,7 +39,7 @@ from workbench.domain.handing_on import PreviewRecommendation
 from workbench.domain.messages import ExportRecommendation
 from workbench.domain.questions import Recommend
 from workbench.domain.topology import Parallel, Series, Target, Vnf
-from workbench.engine.answers import handing_on, judging, recommending
+from workbench.engine.answers import handing_on, performance, recommending
 from workbench.engine.answers.chain_models import Accepted, InForce
 from workbench.engine.answers.handing_on import export_recommendation, options, preview
 from workbench.engine.answers.recommending import balancers_of, recommend
@@ -59,7 +59,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few loads and halvings: how finely a margin is searched is not the point."""
     monkeypatch.setattr(carrying, "LOADS", 5)
     monkeypatch.setattr(carrying, "ROUNDS", 5)
-    monkeypatch.setattr(judging, "LOADS", 5)
+    monkeypatch.setattr(performance, "LOADS", 5)
 
 
 @pytest.fixture(scope="module")
@@ -302,7 +302,7 @@ async def test_an_accepted_model_speaks_for_single_instances_and_the_profiles_fo
         return {"p95_ms": Accepted(version, (), PRIMARY, 60_000.0)}
 
     monkeypatch.setattr(recommending, "_accepted", accepted)
-    monkeypatch.setattr(judging, "in_force", lambda said, one: InForce(Doubled(said), 3))
+    monkeypatch.setattr(performance, "in_force", lambda said, one: InForce(Doubled(said), 3))
     told = await recommend(library, pool, no_lab, asked("p95<=1700ms @ concurrent=80"))
     single = told.recommendation
     assert single.chosen is not None

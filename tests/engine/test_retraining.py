@@ -7,14 +7,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
 from engine_watching import Watched, stored_events, stored_samples
 
 from workbench.domain.campaign import TargetPlan
-from workbench.domain.errors import EngineError, SessionError, UsageError, WorkbenchError
+from workbench.domain.chains import ChainPrediction
+from workbench.domain.errors import (
+    EngineError,
+    OutsideProfile,
+    SessionError,
+    UsageError,
+    WorkbenchError,
+)
 from workbench.domain.events import (
     CanaryEnded,
     ModelProposed,
@@ -37,15 +43,16 @@ from workbench.domain.questions import (
     RollBackModel,
 )
 from workbench.domain.samples import Estimate, Sample
-from workbench.engine.answers.chain_models import InForce, chain_forecaster, forecaster_of
 from workbench.engine.answers.retraining import Lab, retrain
 from workbench.engine.core import Engine
+from workbench.engine.runs.trials import TrialsRequest
 from workbench.link.socket import SocketClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CAMPAIGN = str(Path(__file__).with_name("canary_functions.yaml"))
 SESSION, CHAIN, KPI = "functions", "tinyproxy-haproxy", "mean_ms"
+ALLOCATION = "tinyproxy=50%, haproxy=25%"
 LARGEST = Configuration({"tinyproxy.vcpu": 0.5, "haproxy.vcpu": 0.25}, {"filesize_bytes": 10_000.0})
 GUARD = ("mean<=200ms",)
 
@@ -70,13 +77,16 @@ async def retrained(client: SocketClient, **wanted: object) -> ChainRetrained:
     return reply
 
 
-async def said(
-    engine: Engine, points: list[tuple[Configuration, float]]
-) -> tuple[int, list[float]]:
-    """The version in force and what it says, in ms."""
-    model = await chain_forecaster(engine.library, engine._asking.pool, SESSION, CHAIN)
-    found: InForce = forecaster_of(model)
-    return found.version, [math.exp(y) for y in found.forecaster.forecast(points).mean]
+async def said(client: SocketClient, *loads: float) -> tuple[int, list[float]]:
+    """The version in force and what it says of the largest allocation at these loads, in ms."""
+    told: list[ChainPrediction] = []
+    for wl in loads:
+        asked = PredictChain(SESSION, CHAIN, f"rate={wl:g}/s", allocation=ALLOCATION)
+        reply = await client.ask(asked)
+        assert isinstance(reply, ChainPredicted)
+        told += reply.predictions
+    (version,) = {one.model_version for one in told}
+    return version, [one.value.value for one in told]
 
 
 def rms_error(samples: list[Sample], predicted: list[float]) -> float:
@@ -88,11 +98,12 @@ def rms_error(samples: list[Sample], predicted: list[float]) -> float:
     ("wanted", "sentence"),
     [
         ({"share": 1.5}, "must be above 0 and at most 1"),
-        ({"steps": -1}, "must not be below 0"),
+        ({"steps": -1}, "must be from 0 to 1000"),
         ({"budget_s": 0.5}, "does not reach for one step"),
         ({"sla": "mean<=200ms @ rate=60/s", "share": 0.5}, "lies below the lowest load"),
         ({"guards": ("mean>=3ms",)}, "its limit is <="),
         ({"sla": "mean<=200ms @ rate=600/s, filesize=1MB"}, "lies outside everything"),
+        ({"sla": "mean<=200ms @ rate=6000/s"}, "=6000 lies outside everything .*=50 to 600"),
         ({"share": math.nan}, "JSON cannot say nan"),
         ({"guards": ("jitter<=1ms",)}, "limits jitter_ms, which no sample of tinyproxy states"),
         ({"kpi": "p96"}, "no KPI"),
@@ -103,7 +114,7 @@ def rms_error(samples: list[Sample], predicted: list[float]) -> float:
 async def test_what_cannot_be_asked_is_a_sentence_and_measures_nothing(
     client: SocketClient, wanted: dict[str, object], sentence: str
 ) -> None:
-    with pytest.raises(UsageError, match=sentence):
+    with pytest.raises((UsageError, OutsideProfile), match=sentence):
         await retrained(client, **{"guards": GUARD, **wanted})
     assert (await view_of(client)).trials == []
 
@@ -180,10 +191,11 @@ async def test_paper_a_s_way_trains_the_method_of_the_predicted_trend_on_random_
 async def test_an_accepted_model_is_in_force_and_right_where_it_was_not_trained(
     engine: Engine, client: SocketClient
 ) -> None:
-    async with engine.queue.trials(SESSION, "verification", plans=await chain_plans(client)) as lab:
+    asked = TrialsRequest(SESSION, "verification", await chain_plans(client))
+    async with engine.queue.trials(asked) as lab:
         measured = [await lab.measure(CHAIN, LARGEST, wl) for wl in (370.0, 430.0, 490.0)]
-    points = [(s.point.configuration, s.point.wl) for s in measured]
-    version, before = await said(engine, points)
+    loads = [s.point.wl for s in measured]
+    version, before = await said(client, *loads)
     assert version == 0
 
     reply = await retrained(client, decision="accept", why="as measured", by="ann")
@@ -192,13 +204,13 @@ async def test_an_accepted_model_is_in_force_and_right_where_it_was_not_trained(
     assert reply.decision is not None
     assert (reply.decision.by, reply.decision.why) == ("ann", "as measured")
     assert reply.decision.at > 1e9
-    version, after = await said(engine, points)
+    version, after = await said(client, *loads)
     assert version == 1
     assert rms_error(measured, after) < 0.5 * rms_error(measured, before)
 
 
 async def test_predictions_and_comparisons_are_of_the_accepted_model(client: SocketClient) -> None:
-    asked = PredictChain(SESSION, CHAIN, "rate=430/s", allocation="tinyproxy=50%, haproxy=25%")
+    asked = PredictChain(SESSION, CHAIN, "rate=430/s", allocation=ALLOCATION)
     reply = await client.ask(asked)
     assert isinstance(reply, ChainPredicted)
     (said_now,) = reply.predictions
@@ -249,7 +261,7 @@ async def test_what_was_accepted_is_retrained_on_new_points_only(client: SocketC
 
 
 async def test_one_can_go_back_and_forth_and_unknown_versions_are_named(
-    engine: Engine, client: SocketClient
+    client: SocketClient,
 ) -> None:
     for wrong, sentence in (
         (RollBackModel(SESSION, 7), "has no version 7"),
@@ -261,9 +273,9 @@ async def test_one_can_go_back_and_forth_and_unknown_versions_are_named(
             await client.ask(wrong)
     reply = await client.ask(RollBackModel(SESSION, 0, why="a look", by="ann"))
     assert isinstance(reply, Done)
-    assert (await said(engine, [(LARGEST, 100.0)]))[0] == 0
+    assert (await said(client, 100.0))[0] == 0
     await client.ask(RollBackModel(SESSION, 1))
-    version, (value,) = await said(engine, [(LARGEST, 100.0)])
+    version, (value,) = await said(client, 100.0)
     assert version == 1
     assert value > 30.0
 
@@ -292,8 +304,8 @@ async def test_a_session_with_decisions_replays_to_the_same_state_at_every_event
 
 async def test_a_guard_that_trips_goes_back_to_the_last_load_and_says_so(engine: Engine) -> None:
     @asynccontextmanager
-    async def slow_above_200(session: str, purpose: str, **options: Any) -> AsyncIterator[Lab]:
-        async with engine.queue.trials(session, "canary", **options) as lab:
+    async def slow_above_200(request: TrialsRequest) -> AsyncIterator[Lab]:
+        async with engine.queue.trials(request) as lab:
 
             class Slow:
                 async def measure(self, target: str, at: Configuration, wl: float) -> Sample:

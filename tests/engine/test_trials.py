@@ -38,6 +38,7 @@ from workbench.domain.samples import Sample
 from workbench.domain.topology import Parallel, Series, Target, Vnf
 from workbench.engine.core import Engine
 from workbench.engine.learning.scoring import material
+from workbench.engine.runs.trials import TrialsRequest
 from workbench.labs.simulated import SimulatedLab
 from workbench.link.socket import SocketClient
 
@@ -82,7 +83,9 @@ async def test_points_are_measured_one_after_the_other_in_a_session_that_has_end
 ) -> None:
     before = await view_of(client, "profiled")
     known = next(s.point for s in profiled if s.point.target == CHAIN)
-    async with engine.queue.trials("profiled", "canary", points=3, by="ann") as trials:
+    async with engine.queue.trials(
+        TrialsRequest("profiled", "canary", points=3, by="ann")
+    ) as trials:
         first = await trials.measure(CHAIN, HERE, 123.0)
         again = await trials.measure(CHAIN, HERE, 123.0)
         third = await trials.measure(CHAIN, HERE, known.wl)
@@ -107,7 +110,7 @@ async def test_points_are_measured_one_after_the_other_in_a_session_that_has_end
 async def test_a_stand_alone_profile_does_not_learn_from_trials(
     engine: Engine, client: SocketClient, profiled: tuple[Sample, ...]
 ) -> None:
-    async with engine.queue.trials("profiled", "verification") as trials:
+    async with engine.queue.trials(TrialsRequest("profiled", "verification")) as trials:
         sample = await trials.measure(
             "tinyproxy", Configuration({"tinyproxy.vcpu": 0.5}, FILES), 77.0
         )
@@ -135,7 +138,9 @@ async def test_replicas_behind_a_balancer_are_measured_and_their_templates_kept(
         PrimaryWorkload("rate", 50.0, 2000.0, "log", "requests/s"),
     )
     at = Configuration(allocation, FILES)
-    async with engine.queue.trials("profiled", "verification", plans=[plan]) as trials:
+    async with engine.queue.trials(
+        TrialsRequest("profiled", "verification", plans=(plan,))
+    ) as trials:
         sample = await trials.measure("spread", at, 200.0)
     assert sample.valid
     assert {"balancer", "tinyproxy-1", "tinyproxy-2"} <= sample.usage.keys()
@@ -144,19 +149,23 @@ async def test_replicas_behind_a_balancer_are_measured_and_their_templates_kept(
     assert [template.name for template in view.trials[-1].templates] == ["nginx"]
     assert view.host is not None
     assert "nginx" in view.host.image_digests, "another image is refused from now on"
-    async with engine.queue.trials("profiled", "verification", plans=[plan]) as trials:
+    async with engine.queue.trials(
+        TrialsRequest("profiled", "verification", plans=(plan,))
+    ) as trials:
         again = await trials.measure("spread", at, 200.0)
     assert again.point.repetition == 1
     assert again.block != sample.block
 
     wider = TargetPlan(Target("tinyproxy", graph), plan.resources, plan.primary)
     with pytest.raises(UsageError, match="another target 'tinyproxy'"):
-        async with engine.queue.trials("profiled", "greedy", plans=[wider]):
+        async with engine.queue.trials(TrialsRequest("profiled", "greedy", plans=(wider,))):
             pass
     large = tuple(Parameter(p.key, (4.0,), "cores") for p in plan.resources)
     with pytest.raises(UsageError, match="12 cores"):
         async with engine.queue.trials(
-            "profiled", "greedy", plans=[TargetPlan(plan.target, large, plan.primary)]
+            TrialsRequest(
+                "profiled", "greedy", plans=(TargetPlan(plan.target, large, plan.primary),)
+            )
         ):
             pass
 
@@ -165,7 +174,7 @@ async def test_an_allocation_that_the_campaign_does_not_have_can_be_measured(
     engine: Engine, client: SocketClient, profiled: tuple[Sample, ...]
 ) -> None:
     del client, profiled
-    async with engine.queue.trials("profiled", "greedy") as trials:
+    async with engine.queue.trials(TrialsRequest("profiled", "greedy")) as trials:
         sample = await trials.measure(CHAIN, ELSEWHERE, 100.0)
     assert sample.point.configuration == ELSEWHERE
 
@@ -173,9 +182,9 @@ async def test_an_allocation_that_the_campaign_does_not_have_can_be_measured(
 async def test_no_sample_is_begun_once_the_budget_is_spent(
     engine: Engine, client: SocketClient, profiled: tuple[Sample, ...]
 ) -> None:
-    async with engine.queue.trials("profiled", "canary", budget_s=1.0) as trials:
+    async with engine.queue.trials(TrialsRequest("profiled", "canary", budget_s=1.0)) as trials:
         await trials.measure(CHAIN, HERE, 100.0)
-        with pytest.raises(BudgetSpent, match=r"of 1 s; 1 samples are stored"):
+        with pytest.raises(BudgetSpent, match=r"of 1 s; 1 sample stored"):
             await trials.measure(CHAIN, HERE, 110.0)
         with pytest.raises(BudgetSpent):
             await trials.measure(CHAIN, HERE, 120.0)
@@ -191,7 +200,9 @@ async def test_stop_waits_for_the_sample_and_abort_does_not(
         before = len(await stored_samples(client, "profiled"))
         async with client.follow("profiled") as feed:
             watched = Watched(feed)
-            async with engine.queue.trials("profiled", "canary", pace=SLOW) as trials:
+            async with engine.queue.trials(
+                TrialsRequest("profiled", "canary", pace=SLOW)
+            ) as trials:
                 asked = asyncio.create_task(trials.measure(CHAIN, HERE, 300.0))
                 await watched.phase("measuring")
                 await client.ask(StopRun("profiled", abort=abort, by="bob"))
@@ -212,7 +223,7 @@ async def test_pause_holds_between_points_and_says_nothing_of_the_campaign(
 ) -> None:
     async with client.follow("profiled") as feed:
         watched = Watched(feed)
-        async with engine.queue.trials("profiled", "canary", points=2) as trials:
+        async with engine.queue.trials(TrialsRequest("profiled", "canary", points=2)) as trials:
             await trials.measure(CHAIN, HERE, 90.0)
             await client.ask(PauseRun("profiled", by="ann"))
             asked = asyncio.create_task(trials.measure(CHAIN, HERE, 95.0))
@@ -233,7 +244,7 @@ async def test_who_is_cancelled_aborts_and_the_next_trials_work(
     engine: Engine, client: SocketClient, profiled: tuple[Sample, ...]
 ) -> None:
     async def measuring() -> None:
-        async with engine.queue.trials("profiled", "canary", pace=SLOW) as trials:
+        async with engine.queue.trials(TrialsRequest("profiled", "canary", pace=SLOW)) as trials:
             await trials.measure(CHAIN, HERE, 400.0)
 
     async with client.follow("profiled") as feed:
@@ -242,14 +253,14 @@ async def test_who_is_cancelled_aborts_and_the_next_trials_work(
         with pytest.raises(UsageError, match="is running already"):
             await client.ask(ResumeSession("profiled"))
         with pytest.raises(UsageError, match="is running already"):
-            async with engine.queue.trials("profiled", "canary"):
+            async with engine.queue.trials(TrialsRequest("profiled", "canary")):
                 pass
         task.cancel()
         await asyncio.wait([task])
     assert task.cancelled()
     assert engine.queue.unfinished == ()
     assert (await view_of(client, "profiled")).trials[-1].outcome == "aborted"
-    async with engine.queue.trials("profiled", "canary") as trials:
+    async with engine.queue.trials(TrialsRequest("profiled", "canary")) as trials:
         await trials.measure(CHAIN, HERE, 400.0)
 
 
@@ -261,14 +272,14 @@ async def test_trials_wait_their_turn_and_can_be_stopped_in_the_queue(
     async with client.follow("busy") as feed, client.follow("profiled") as other:
         busy, queued = Watched(feed), Watched(other)
         await busy.fact(SampleTaken)
-        async with engine.queue.trials("profiled", "canary") as trials:
+        async with engine.queue.trials(TrialsRequest("profiled", "canary")) as trials:
             assert trials.queued_behind == "busy"
             asked = asyncio.create_task(trials.measure(CHAIN, HERE, 100.0))
             await queued.phase("queued")
             await client.ask(StopRun("profiled"))
             with pytest.raises(Stopped):
                 await asked
-        async with engine.queue.trials("profiled", "canary") as trials:
+        async with engine.queue.trials(TrialsRequest("profiled", "canary")) as trials:
             await client.ask(StopRun("busy", abort=True))
             await trials.measure(CHAIN, HERE, 100.0)
         await busy.finish()
@@ -286,7 +297,7 @@ async def test_what_cannot_be_measured_is_refused_with_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = await stored_samples(client, "profiled")
-    async with engine.queue.trials("profiled", "canary") as trials:
+    async with engine.queue.trials(TrialsRequest("profiled", "canary")) as trials:
         with pytest.raises(
             UsageError, match=f"no target 'nobody'.*Choose one of: tinyproxy, {CHAIN}"
         ):
@@ -299,7 +310,7 @@ async def test_what_cannot_be_measured_is_refused_with_a_sentence(
             await trials.measure(CHAIN, HERE, -1.0)
     assert await stored_samples(client, "profiled") == before
     with pytest.raises(SessionUnknown):
-        async with engine.queue.trials("nobody", "canary"):
+        async with engine.queue.trials(TrialsRequest("nobody", "canary")):
             pass
     lab = SimulatedLab.open
 
@@ -309,7 +320,7 @@ async def test_what_cannot_be_measured_is_refused_with_a_sentence(
 
     monkeypatch.setattr(SimulatedLab, "open", moved)
     with pytest.raises(LabError, match="another host: its number of cores was 4 and is 64"):
-        async with engine.queue.trials("profiled", "canary"):
+        async with engine.queue.trials(TrialsRequest("profiled", "canary")):
             pass
     assert await state_of(client, "profiled") == "finished"
 
@@ -336,7 +347,7 @@ async def test_a_campaign_that_is_resumed_measures_nothing_twice_and_ignores_tri
     assert (cut.state, cut.finished and cut.finished.outcome) == ("finished", "budget")
     already = {s.point for s in await stored_samples(client, "cut")}
     to_come = next(s.point for s in profiled if s.purpose == "profile" and s.point not in already)
-    async with engine.queue.trials("cut", "canary") as trials:
+    async with engine.queue.trials(TrialsRequest("cut", "canary")) as trials:
         trial = await trials.measure(to_come.target, to_come.configuration, to_come.wl)
     assert trial.point == to_come, "the very point that the campaign will ask for"
     spent_s = (await view_of(client, "cut")).lab_s
@@ -357,7 +368,7 @@ async def test_after_a_kill_the_session_reads_as_finished_with_what_was_measured
 ) -> None:
     del profiled
     killed = engine.library.file_of("killed")
-    async with engine.queue.trials("profiled", "canary", budget_s=100.0) as trials:
+    async with engine.queue.trials(TrialsRequest("profiled", "canary", budget_s=100.0)) as trials:
         last = await trials.measure(CHAIN, HERE, 250.0)
         for file in engine.workspace.sessions.glob("profiled.duckdb*"):  # as kill -9 leaves them
             shutil.copy(file, file.with_name(file.name.replace("profiled", "killed")))
@@ -367,7 +378,7 @@ async def test_after_a_kill_the_session_reads_as_finished_with_what_was_measured
     assert (view.state, view.trials[-1].outcome) == ("finished", "interrupted")
     assert [t.sample.id for t in view.trials[-1].samples] == [last.id]
     assert (await stored_samples(client, "killed"))[-1] == last
-    async with engine.queue.trials("killed", "canary") as trials:
+    async with engine.queue.trials(TrialsRequest("killed", "canary")) as trials:
         again = await trials.measure(CHAIN, HERE, 250.0)
     assert again.point.repetition == 1
     view = await view_of(client, "killed")
@@ -387,19 +398,19 @@ async def test_a_lab_that_fails_is_a_sentence_and_the_session_stays_readable(
 
     monkeypatch.setattr(faulty, "failing", staticmethod(fails))
     broken = {1}
-    async with engine.queue.trials("hurt", "canary") as trials:
+    async with engine.queue.trials(TrialsRequest("hurt", "canary")) as trials:
         assert (await trials.measure(CHAIN, HERE, 60.0)).valid
     notes = [line.text for line in (await view_of(client, "hurt")).log]
     assert any("it crashed" in note and "tried once more" in note for note in notes)
 
     attempts, broken = 0, {1, 2}
-    async with engine.queue.trials("hurt", "canary") as trials:
+    async with engine.queue.trials(TrialsRequest("hurt", "canary")) as trials:
         with pytest.raises(LabError, match=r"it crashed. Look at its log"):
             await trials.measure(CHAIN, HERE, 70.0)
         assert (await trials.measure(CHAIN, ELSEWHERE, 70.0)).valid, "another point may do"
 
     attempts, broken = 0, set(range(100))
-    async with engine.queue.trials("hurt", "canary") as trials:
+    async with engine.queue.trials(TrialsRequest("hurt", "canary")) as trials:
         for at in (HERE, ELSEWHERE, HERE):
             with pytest.raises(LabError, match="it crashed"):
                 await trials.measure(CHAIN, at, 80.0)
@@ -411,7 +422,7 @@ async def test_a_lab_that_fails_is_a_sentence_and_the_session_stays_readable(
 
     monkeypatch.setattr(faulty, "digest", "sha256:2")
     with pytest.raises(LabError, match="image of tinyproxy"):
-        async with engine.queue.trials("hurt", "canary"):
+        async with engine.queue.trials(TrialsRequest("hurt", "canary")):
             pass
     assert await state_of(client, "hurt") == "finished"
 
@@ -421,7 +432,7 @@ async def test_a_recorded_lab_answers_what_it_recorded(
 ) -> None:
     await profile(client, "again", lab="recorded:profiled")
     known = [s for s in profiled if s.point.target == CHAIN][-1]
-    async with engine.queue.trials("again", "verification") as trials:
+    async with engine.queue.trials(TrialsRequest("again", "verification")) as trials:
         recalled = await trials.measure(CHAIN, HERE, known.point.wl)
         unknown = await trials.measure(CHAIN, Configuration(HERE.resources, OTHER), known.point.wl)
     assert recalled.kpis == known.kpis
@@ -437,18 +448,18 @@ async def test_a_campaign_that_has_not_ended_is_not_to_be_disturbed(
 ) -> None:
     await client.ask(RunCampaign(CAMPAIGN, session="running", lab="sim", pace=SLOW))
     with pytest.raises(UsageError, match="is running already"):
-        async with engine.queue.trials("running", "canary"):
+        async with engine.queue.trials(TrialsRequest("running", "canary")):
             pass
     async with client.follow("running") as feed:
         watched = Watched(feed)
         await watched.fact(SampleTaken)
         await engine.interrupt_runs()
     with pytest.raises(EngineError, match="is ending"):
-        async with engine.queue.trials("running", "canary"):
+        async with engine.queue.trials(TrialsRequest("running", "canary")):
             pass
     engine.queue.ending = False
     with pytest.raises(UsageError, match="is interrupted: its campaign has not ended"):
-        async with engine.queue.trials("running", "canary"):
+        async with engine.queue.trials(TrialsRequest("running", "canary")):
             pass
 
 
@@ -458,7 +469,7 @@ async def test_an_engine_that_ends_says_so_to_who_waits(
     del profiled
     async with (
         client.follow("profiled") as feed,
-        engine.queue.trials("profiled", "canary", pace=SLOW) as trials,
+        engine.queue.trials(TrialsRequest("profiled", "canary", pace=SLOW)) as trials,
     ):
         asked = asyncio.create_task(trials.measure(CHAIN, HERE, 500.0))
         await Watched(feed).phase("measuring")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import shutil
 import stat
 import tempfile
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from workbench.domain.messages import (
     GetStatus,
     Hello,
     ListSessions,
+    Reply,
+    Request,
     StopEngine,
 )
 from workbench.engine import server
@@ -142,6 +146,24 @@ async def test_requests_overlap_on_one_connection(engine: Engine) -> None:
     await client.close()
 
 
+async def test_an_answer_that_json_cannot_say_is_a_sentence_and_the_link_stays(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await SocketClient.connect(engine.workspace.socket, "me")
+    status = await client.ask(GetStatus())
+    assert isinstance(status, EngineStatus)
+
+    async def strange(request: Request, who: Hello) -> Reply:
+        return replace(status, loop_lag_p99_ms=math.nan)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "handle", strange)
+        with pytest.raises(EngineError, match="answer cannot be sent: JSON cannot say nan"):
+            await client.ask(GetStatus())
+    assert await client.ask(GetStatus())
+    await client.close()
+
+
 async def test_the_socket_is_for_its_user_alone(engine: Engine) -> None:
     assert stat.S_IMODE(engine.workspace.socket.stat().st_mode) == 0o600
 
@@ -158,6 +180,13 @@ async def test_a_second_engine_is_refused_and_a_stale_socket_removed(
         with pytest.raises(EngineError, match="listens here already"):
             await Server(engine).open()
     assert not workspace.socket.exists()
+
+
+async def test_what_lies_in_the_sockets_place_is_named(workspace: Workspace) -> None:
+    workspace.socket.mkdir(parents=True)
+    with pytest.raises(EngineError, match="place cannot be removed"):
+        async with serving(workspace):
+            """It does not come so far."""
 
 
 async def test_an_engine_without_campaign_and_client_ends(workspace: Workspace) -> None:

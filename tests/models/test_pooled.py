@@ -178,7 +178,7 @@ def test_held_out_means_are_those_of_a_fit_without_the_fold():
     c, x, variance = np.arange(n) // 2, rng.uniform(0.0, 5.0, n), np.full(n, 0.01)
     y = np.sin(x) + places.numbers[:, 0] + 0.1 * rng.standard_normal(n)
     field = Field(1.0, 0.5, 2).fit(places, c, x, y, variance, learn=True)
-    mean, spread = field.without(folds)
+    [(mean, spread)] = field.without(folds)
     out = np.flatnonzero(folds == 1)
     kept = np.flatnonzero(folds != 1)
     other = Field(1.0, 0.5, 2)

@@ -2,13 +2,9 @@
 
 import numpy as np
 import pytest
+from closed_forms import finite_queue_loss, mean_values, saturation_population
 
-from workbench.queues.laws import (
-    finite_queue_loss,
-    mean_values,
-    saturation_population,
-    throughput_bound,
-)
+from workbench.queues.laws import throughput_bound
 from workbench.queues.network import Network, Offered, Passage, Route, Works
 from workbench.queues.passage import pass_through
 from workbench.queues.service import ServiceTime

@@ -25,6 +25,24 @@ def test_every_recording_opens_with_its_samples(name: str) -> None:
     assert {"haproxy", "tinyproxy", CHAIN} <= {c.target for c in view.configurations}
 
 
+@pytest.mark.parametrize(
+    ("name", "target", "samples", "invalid"),
+    [
+        ("science-open-second", "haproxy-tinyproxy", 320, 0),
+        ("science-closed", "haproxy", 192, 7),
+        ("science-closed-second", "tinyproxy", 192, 14),
+    ],
+)
+def test_a_sitting_holds_both_passes_of_its_target(
+    name: str, target: str, samples: int, invalid: int
+) -> None:
+    view = recorded(name)
+    own = [s for c in view.configurations if c.target == target for s in c.samples]
+    assert len(own) == samples
+    assert sum(not s.valid for s in own) == invalid
+    assert {s.repetition for s in own} == {0, 1}
+
+
 def test_one_holds_an_accepted_canary_and_a_verified_recommendation() -> None:
     view = recorded("chain-real")
     models = view.chain_model(CHAIN, "p95_ms")

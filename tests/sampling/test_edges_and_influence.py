@@ -116,6 +116,16 @@ def test_edges_keep_within_a_budget() -> None:
     assert edges(space(VCPU), most=0) == ()
 
 
+def test_edges_of_nine_parameters_are_a_fraction_in_which_all_are_apart() -> None:
+    """With `wl` they have 1,024 corners."""
+    eight = [Parameter(f"fw.resource{number}", (1.0, 2.0)) for number in range(8)]
+    points = edges(space(*eight, SIZE), most=64)
+    assert len(set(points)) == 64
+    levels = np.array([[*c.resources.values(), *c.workload.values(), wl] for c, wl in points])
+    design = np.where(levels == levels.min(axis=0), -1, 1)
+    assert (design.T @ design == 64 * np.eye(10)).all(), "as often low as high, whatever else is"
+
+
 def test_edges_of_pairs_of_allocations_are_those_that_there_are() -> None:
     pairs = tuple(Configuration({"a.vcpu": v, "b.vcpu": 2.0 * v}, {}) for v in (0.125, 0.25, 0.5))
     points = edges(replace(space(), configurations=pairs))

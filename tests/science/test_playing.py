@@ -52,6 +52,17 @@ def test_a_quick_comparison_prints_a_table(small: Surface, tmp_path: Path) -> No
     assert sorted(p.stat().st_mtime_ns for p in tmp_path.rglob("*.jsonl")) == before
 
 
+def test_a_run_that_writes_nothing_reads_what_the_tree_has(tmp_path: Path) -> None:
+    tree, cache = tmp_path / "tree", tmp_path / "cache"
+    Store(cache, tree).add("curves/a", 1)
+    before = (tree / "curves" / "a.jsonl").read_bytes()
+    quick = Store(cache, tree, keep=False)
+    quick.add("curves/a", 2)
+    assert list(quick.lines("curves/a", int)) == [1, 2]
+    assert (tree / "curves" / "a.jsonl").read_bytes() == before
+    assert list(Store(cache, tree).lines("curves/a", int)) == [1, 2]
+
+
 def test_a_play_goes_on_as_if_it_had_not_been_interrupted(small: Surface) -> None:
     whole, first = Player(small, "bisection", 3), Player(small, "bisection", 3)
     whole.upto(60)

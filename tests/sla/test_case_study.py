@@ -24,7 +24,6 @@ from workbench.domain.recommendations import Deployment, GreedyRun, Recommendati
 from workbench.domain.topology import Node, Parallel, Series, Vnf
 from workbench.models.forecast import Forecast, Forecaster, Points
 from workbench.models.scales import NORMAL_95
-from workbench.sla.comparison import slas_to_break_even
 from workbench.sla.costs import VcpuHours, allowed
 from workbench.sla.greedy import GreedyScaling, ladders
 from workbench.sla.profiled import Profiled
@@ -190,12 +189,12 @@ def test_both_ways_stand_side_by_side_as_in_table_1() -> None:
     assert (by_greedy.lab_s, by_greedy.lab_s_with_profiling) == (240.0, 240.0)
     assert (by_profile.lab_s, by_profile.lab_s_with_profiling) == (30.0, 630.0)
     # 600 s of profiling against 210 s saved each time.
-    assert slas_to_break_even(measured_once) == 3
+    assert measured_once.slas_to_break_even == 3
 
 
 def test_without_a_run_on_the_lab_nothing_breaks_even() -> None:
     alone = estimated()
-    assert slas_to_break_even(alone) is None
+    assert alone.slas_to_break_even is None
     assert [row.method for row in alone.ways] == ["profiled"]
     on_model = replace(greedy(), lab_iterations=0, lab_s=0.0)
-    assert slas_to_break_even(replace(alone, greedy=on_model)) is None
+    assert replace(alone, greedy=on_model).slas_to_break_even is None

@@ -170,6 +170,18 @@ def test_what_holds_at_the_asked_load_but_not_below_it_is_passed_over_and_said()
     )
 
 
+def test_lower_loads_must_hold_more_likely_than_not() -> None:
+    def dips(configuration: Configuration, wl: float) -> float:
+        return max(1100.0 if wl < 3.0 else 900.0, 100.0 * wl) / configuration.vcpu("proxy")
+
+    one = (Parameter("proxy.vcpu", (0.5, 1.0, 2.0)), Parameter("cache.vcpu", (0.5,)))
+    answer = answered([p95(1200.0, 8.0)], Foretold("p95_ms", dips, 0.1), resources=one)
+    assert answer.chosen is not None
+    assert answer.chosen.allocation["proxy.vcpu"] == 1.0, "at 8 clients it is sure"
+    assert answer.chosen.probability >= 0.95
+    assert answer.note == ""
+
+
 def test_several_kpis_in_both_directions_hold_together() -> None:
     def throughput(configuration: Configuration, wl: float) -> float:
         return min(20.0 * wl, 300.0 * configuration.vcpu("cache"))
@@ -235,7 +247,7 @@ def test_an_allocation_outside_of_the_samples_is_not_recommended_but_counted() -
     wide = (Parameter("proxy.vcpu", (0.25, 4.0)), Parameter("cache.vcpu", (1.0,)))
     answer = answered([p95(800.0)], Foretold("p95_ms", response, most_vcpu=2.0), resources=wide)
     assert answer.chosen is None
-    assert "lie outside of the samples: 1 allocations" in answer.note
+    assert "outside of the samples: 1 allocation." in answer.note
 
 
 def test_where_nothing_was_profiled_around_the_load_that_is_refused() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
+from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration, Parameter, Sla
 from workbench.domain.recommendations import Deployment
 from workbench.domain.samples import Estimate
@@ -19,7 +20,7 @@ from workbench.sla.costs import VcpuHours, allowed
 from workbench.sla.profiled import Profiled
 from workbench.sla.question import Question, asked
 from workbench.sla.recommendation import Answer, recommend
-from workbench.sla.taught import LEAST_SD, TaughtPerformance, Tried
+from workbench.sla.taught import LEAST_SD, START_SD, TaughtPerformance, Tried, start_sds
 from workbench.sla.trying import around, holding, next_to_try
 
 KPI, WL = "p95_ms", 10.0
@@ -115,6 +116,25 @@ def test_a_sample_far_off_every_forecast_is_believed() -> None:
     taught = TaughtPerformance(base, question(150.0), EVERY, [tried])
     (mean,) = means(taught, slow)
     assert mean == pytest.approx(math.log(120.0) + 0.5, abs=0.15)
+
+
+def test_on_a_steady_host_a_sample_says_more() -> None:
+    def noise(sd: float) -> HostNoise:
+        own = {KPI: sd}
+        return HostNoise("sim", "", 0.0, 20, 10, own, own, own, own, 0.0)
+
+    assert start_sds(None) == {}
+    steady, rough = (start_sds(noise(sd)) for sd in (0.01, 0.1))
+    assert 0.01 * math.sqrt(2.0) < steady[KPI] < START_SD < rough[KPI] < 0.1 * math.sqrt(2.0)
+    slow = at(2.0, 0.5)
+    tried = measured(slow, math.log(120.0) - 0.3)
+    widths = []
+    for start_sd in (steady, {}, rough):
+        asked_for = replace(question(80.0), start_sd=start_sd)
+        taught = TaughtPerformance(WeakestLink(EXACT), asked_for, EVERY, [tried])
+        said = taught.forecast(KPI, [slow], np.array([WL]))
+        widths.append(float(said.high[0] - said.low[0]))
+    assert widths[0] < widths[1] < widths[2]
 
 
 def test_a_bound_says_only_that_it_is_more() -> None:

@@ -12,7 +12,7 @@ from workbench import paths
 from workbench.domain.events import PointAsked, SampleTaken
 from workbench.domain.projection import MOST_POINTS, SessionView
 from workbench.domain.timeline import FindMoment, Moment
-from workbench.store import reading, standing
+from workbench.store import past, reading, standing
 from workbench.store.session_file import SessionFile, open_session
 
 RECORDED = paths.shipped("sessions") / "demo-real"
@@ -61,6 +61,65 @@ async def test_at_every_event_of_a_small_session(
         for until in range(4, file.last_seq + 1):
             looked_up = standing.view(cursor, "s", until)
             compare(looked_up, reading.view(cursor, "s", until))
+    await file.close()
+
+
+@pytest.mark.parametrize("stretch", [1, 4, 10**6])
+@pytest.mark.parametrize("backwards", [False, True])
+async def test_what_was_found_out_of_the_past_serves_at_every_other_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretch: int, backwards: bool
+) -> None:
+    monkeypatch.setattr(standing, "TAIL", 3)
+    monkeypatch.setattr(standing, "POINTS", 10**5)
+    monkeypatch.setattr(past, "STRETCH", stretch)
+    file = await make_session(tmp_path / "s.duckdb")
+    known = past.Past()
+    places = range(4, file.last_seq + 1)
+    with file._database.reading() as cursor:
+        for until in reversed(places) if backwards else places:
+            looked_up = standing.view(cursor, "s", until, past=known)
+            compare(looked_up, reading.view(cursor, "s", until))
+    await file.close()
+
+
+@pytest.mark.parametrize("stretch", [20, 333])
+def test_the_one_that_is_looked_at_has_its_latest_samples_wherever_they_lie(
+    recorded: SessionFile, monkeypatch: pytest.MonkeyPatch, stretch: int
+) -> None:
+    monkeypatch.setattr(standing, "TAIL", 5)
+    monkeypatch.setattr(standing, "POINTS", 1)
+    monkeypatch.setattr(standing, "FOCUS_POINTS", 4)
+    monkeypatch.setattr(past, "STRETCH", stretch)
+    known, last = past.Past(), recorded.last_seq
+    with recorded._database.reading() as cursor:
+        for until in (last, last // 2, last // 3, last - 40):
+            whole = reading.view(cursor, recorded.name, until)
+            head = reading.view(cursor, recorded.name, until - standing.TAIL)
+            for item in head.configurations:
+                view = standing.view(cursor, recorded.name, until, item.key, known)
+                found = view.configuration(item.key)
+                own = whole.configuration(item.key)
+                assert found is not None
+                assert own is not None
+                before = head.configuration(item.key)
+                assert before is not None
+                later = len(own.samples) - len(before.samples)
+                wanted = min(len(before.samples), 4) + later
+                assert found.samples == own.samples[len(own.samples) - wanted :]
+                assert found.taken == own.taken
+
+
+async def test_the_past_of_a_session_that_goes_on_is_learnt_as_it_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "LONG", 0)
+    monkeypatch.setattr(standing, "TAIL", 1)
+    monkeypatch.setattr(past, "STRETCH", 3)
+    file = await SessionFile.create(tmp_path / "s.duckdb", created(), at=0.0)
+    for number, (fact, measurement) in enumerate(facts()):
+        event = await file.append(fact, at=float(number), measurement=measurement)
+        with file._database.reading() as cursor:
+            compare(await file.view(), reading.view(cursor, "s", event.seq))
     await file.close()
 
 

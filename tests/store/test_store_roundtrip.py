@@ -109,10 +109,10 @@ def test_a_measurement_comes_back_equal(database: Database, measurement: Measure
     with database.reading() as cursor:
         for table in COLUMNS:
             cursor.execute(f"DELETE FROM {table}")
-        rows = Rows({}, ())
+        rows = Rows({}, frozenset())
         rows.add(Event(7, 1.5, "s", fact), payload_of(fact), measurement)
         write(cursor, rows)
         assert reading.measurements(cursor, 0, 10) == (measurement,)
         assert reading.samples(cursor, 0, 10) == (measurement.sample,)
         assert reading.events(cursor, "s", 0, 10) == (Event(7, 1.5, "s", fact),)
-        assert reading.configurations(cursor) == rows.configurations
+        assert reading.configurations(cursor) == rows.new_configurations

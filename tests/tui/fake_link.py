@@ -275,6 +275,12 @@ class FakeClient:
         self.closed = False
         self.role, self.person, self.remote = "operator", "ann", False
         self.share: float | None = None
+        self.campaigns: tuple[CampaignChoice, ...] = (
+            CampaignChoice("demo", "haproxy and tinyproxy, alone and chained", ""),
+            CampaignChoice("demo-closed", "the same with concurrent requests", ""),
+        )
+        self.warning = "two cores only"
+        """Of every plan."""
         self._changes: asyncio.Queue[Event | Tick | None] = asyncio.Queue()
 
     # ------------------------------------------------------------------ what tests do to it
@@ -330,16 +336,10 @@ class FakeClient:
             case ExportSession(session=name, format=format):
                 return Exported(f"exports/{name}.{format}", ())
             case ListCampaigns():
-                return CampaignList(
-                    (
-                        CampaignChoice("demo", "haproxy and tinyproxy, alone and chained", ""),
-                        CampaignChoice("demo-closed", "the same with concurrent requests", ""),
-                    )
-                )
+                return CampaignList(self.campaigns)
             case PlanCampaign(campaign=name, lab=lab):
-                return Planned(
-                    Plan(name, lab or "docker", (), 80, 480.0, 600.0, ("two cores only",))
-                )
+                plan = Plan(name, lab or "docker", (), 80, 480.0, 600.0, (self.warning,))
+                return Planned(plan)
             case ListEvents(after=after, limit=limit):
                 page = [event for event in self.events if event.seq > after][:limit]
                 return EventPage(tuple(page), self.events[-1].seq)

@@ -71,7 +71,7 @@ def test_a_view_that_came_over_the_link_goes_on_to_the_same_as_the_whole_fold() 
         for event in events[:cut]:
             view.apply(event)
         sent = codec.dumps(codec.message_to_plain(Viewed(view)))
-        arrived = codec.message_from_plain(codec.loads(sent))
+        arrived = codec.message_of(sent)
         assert isinstance(arrived, Viewed)
         for event in events[cut:]:
             arrived.view.apply(event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from comparing_link import (
     NOTE,
     WORSE,
     ComparingClient,
+    compared,
     more_samples,
     of_chain,
 )
@@ -21,7 +23,9 @@ from workbench.domain.errors import UsageError
 from workbench.domain.messages import CompareSessions
 from workbench.domain.questions import ChartChain, CompareChain
 from workbench.tui import headless
+from workbench.tui.screens.compare import compare_lines
 from workbench.tui.screens.compare.compare import CompareScreen
+from workbench.tui.screens.compare.comparing import Answer, Subject
 from workbench.tui.screens.dialogs import HelpScreen
 from workbench.tui.widgets.listing import Listing
 
@@ -69,6 +73,24 @@ async def test_a_chain_is_compared_when_the_screen_is_opened_then_its_curves_are
         await pilot.press("9", "5")
         await settled(pilot)
         assert len(client.questions()) == 2, "nothing is asked twice"
+
+
+@pytest.mark.parametrize(("width", "taken"), [(160, "R takes the profiles and all"), (80, "")])
+def test_it_is_said_that_a_model_is_held_against_what_it_has_not_learned(
+    width: int, taken: str
+) -> None:
+    told = compared(CompareChain(SESSION, WORSE, "p95_ms"))
+    found = replace(told.comparison, samples=3, model_version=1, outliers=())
+    answer = Answer(Subject(SESSION, WORSE, "p95_ms"), 33, replace(told, comparison=found))
+    row = compare_lines.notes_row(answer, 0, ("n", "R"), width, tall=False, replay=False)
+    words = "".join(part for part, _ in row)
+    assert "3 of 33 samples are compared: those that model 1 has not learned from" in words
+    assert taken in words
+    assert "…" not in words
+    row = compare_lines.notes_row(answer, 0, ("n", "R"), width, tall=False, replay=True)
+    assert "of the whole session" in "".join(part for part, _ in row)
+    verdict = "".join(part for part, _ in compare_lines.verdict_row(answer, 80))
+    assert "3 of 33 samples" in verdict
 
 
 async def test_outliers_stand_first_and_the_plot_follows_the_cursor() -> None:
@@ -155,7 +177,7 @@ async def test_samples_that_come_later_are_counted_and_compared_when_asked() -> 
         await settled(pilot)
         before = len(client.questions())
         more_samples(client, "haproxy-tinyproxy")
-        await until(pilot, lambda: "1 samples came since" in screen_text(pilot.app), "the note")
+        await until(pilot, lambda: "1 sample came since" in screen_text(pilot.app), "the note")
         assert len(client.questions()) == before
         await pilot.press("n")
         assert "came since" not in await settled(pilot)

@@ -24,7 +24,7 @@ from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.messages import PauseRun
 from workbench.tui.places import Files
 from workbench.tui.plots.picture import write
-from workbench.tui.screens.jump import LETTERS, labels
+from workbench.tui.screens.jump import LETTERS, JumpScreen, labels
 from workbench.tui.theme import THEMES, fitting
 
 
@@ -44,6 +44,20 @@ async def test_events_follow_until_the_cursor_moves() -> None:
         assert "session created" in await redrawn(pilot)
         await pilot.press("F")
         assert "later 29" in await redrawn(pilot)
+
+
+async def test_a_warning_that_is_said_again_stands_there_once() -> None:
+    client = FakeClient(story(finished=True))
+    async with opened(client, screen="events") as pilot:
+        client.tell(*(Noted("warning", "the host is busy") for _ in range(12)))
+        shown = await redrawn(pilot)
+        assert shown.count("the host is busy") == 1
+        assert "the host is busy" in shown
+        assert "× 12 since " in shown
+        client.tell(Noted("info", "goes on"), Noted("warning", "the host is busy"))
+        assert (await redrawn(pilot)).count("the host is busy") == 2
+        await pilot.press("l")
+        assert "× 13 since " in await redrawn(pilot)
 
 
 async def test_events_are_filtered_by_words_and_level() -> None:
@@ -117,10 +131,11 @@ async def test_older_lines_of_logs_come_with_the_events_around_them() -> None:
         await until(pilot, lambda: f"{first - 501} older" in screen_text(pilot.app), "a page")
         await pilot.press("v", "o")
         await until(pilot, lambda: "older" not in screen_text(pilot.app), "all")
-        listed = [(line.seq, line.place) for line in pilot.app.screen._listed]
+        lines = [said.line for said in pilot.app.screen._listed]
+        listed = [(line.seq, line.place) for line in lines]
         assert listed == sorted(set(listed))
-        assert sum(line.component == "tinyproxy" for line in pilot.app.screen._listed) == 1750
-        assert sum(line.text.startswith("note") for line in pilot.app.screen._listed) == 350
+        assert sum(line.component == "tinyproxy" for line in lines) == 1750
+        assert sum(line.text.startswith("note") for line in lines) == 350
 
 
 async def test_enter_goes_to_the_sample_of_a_line() -> None:
@@ -240,6 +255,16 @@ async def test_without_a_folder_no_picture_is_offered() -> None:
         assert "app.picture" not in {action.id for action in pilot.app.screen.offered()}
         await pilot.press("E", "P")
         assert toasts(pilot.app) == []
+
+
+@pytest.mark.parametrize("theme", ["dark", "ansi", "mono"])
+async def test_letters_stand_beside_what_they_choose(theme: str) -> None:
+    async with opened(FakeClient(), theme=theme) as pilot:
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: isinstance(pilot.app.screen, JumpScreen), "the letters")
+        assert "l haproxy 12.5 %" in await redrawn(pilot)
+        await pilot.press("2")
+        assert not isinstance(pilot.app.screen, JumpScreen)
 
 
 async def test_jump_mode_goes_to_a_configuration_and_to_a_screen() -> None:

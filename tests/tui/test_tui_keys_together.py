@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fake_link import FakeClient, opened, screen_text, until
 from pricing_link import PricingClient, campaigning, priced
 from recommending_link import RecommendingClient
@@ -13,6 +15,7 @@ from textual.pilot import Pilot
 
 from workbench.domain.housekeeping import RenameSession
 from workbench.domain.questions import Recommend
+from workbench.tui import keyboard
 from workbench.tui.widgets.field import Line
 
 SLAS = ("p95<=200ms @ rate=300/s", "throughput>=295/s @ rate=300/s")
@@ -69,3 +72,23 @@ async def test_what_follows_the_key_of_a_dialog_is_typed_into_it() -> None:
         (renamed,) = client.commands()
         assert isinstance(renamed, RenameSession)
         assert renamed.name == f"{renamed.session}-2"
+
+
+async def test_what_nobody_asked_for_is_drawn_behind_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyboard, "LONGEST_S", 60.0)
+    async with opened(FakeClient()) as pilot:
+        dealt_with = asyncio.Event()
+
+        async def deal_with(event: Key | Paste) -> None:
+            del event
+            await dealt_with.wait()
+
+        monkeypatch.setattr(pilot.app.keyboard, "_hand_on", deal_with)
+        arrive(pilot, "j")
+        await until(pilot, lambda: pilot.app.keyboard.quiet_s == 0, "the key")
+        waiting = asyncio.create_task(pilot.app.keyboard.painted())
+        await pilot.pause(2 * keyboard.PAINTED_S)
+        assert not waiting.done()
+        dealt_with.set()
+        await until(pilot, waiting.done, "its end")
+        await pilot.app.keyboard.painted()  # nothing is waited for any more

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fake_link import (
     SESSION,
@@ -31,8 +33,10 @@ from workbench.domain.messages import (
     StopRun,
 )
 from workbench.domain.parameters import OperatingPoint
+from workbench.tui import present
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.screens.dialogs import ConfirmScreen, HelpScreen, MessageScreen
+from workbench.tui.screens.live import live_rows
 from workbench.tui.screens.live.live import LiveScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
 
@@ -100,7 +104,7 @@ async def test_a_new_sample_appears_without_a_key() -> None:
             fitted(name, configuration, 0.3, 6),
         )
         await until(pilot, lambda: "6/10" in screen_text(pilot.app), "the sample, by the timer")
-        assert "capacity 900" in screen_text(pilot.app)
+        await until(pilot, lambda: "capacity 900" in screen_text(pilot.app), "and its fit")
 
 
 async def test_selection_follows_until_the_user_picks_and_f_follows_again() -> None:
@@ -276,6 +280,20 @@ async def test_freeze_holds_the_drawing_while_measuring_goes_on() -> None:
         assert "a note" in shown
 
 
+def test_a_list_that_is_narrow_leaves_out_the_target_that_all_have() -> None:
+    view = FakeClient().view()
+    assert view.campaign is not None
+
+    def named() -> str:
+        item = view.configurations[0]
+        row = live_rows.list_row(present.Shown(view), item, False, 35)
+        return "".join(words for words, _ in row)[3:15]
+
+    assert named() == "haproxy 12.…"
+    view.campaign = replace(view.campaign, targets=view.campaign.targets[:1])
+    assert named() == "12.5 %      "
+
+
 async def test_help_lists_the_keys_and_explains_the_marks() -> None:
     async with opened(FakeClient(), (80, 160)) as pilot:
         await pilot.press("question_mark")
@@ -287,6 +305,16 @@ async def test_help_lists_the_keys_and_explains_the_marks() -> None:
         assert "capacity  largest load" in shown
         await pilot.press("escape")
         assert isinstance(pilot.app.screen, LiveScreen)
+
+
+async def test_a_long_help_page_has_its_end_and_its_beginning_by_a_key() -> None:
+    async with opened(FakeClient()) as pilot:
+        await pilot.press("question_mark", "G")
+        await pilot.pause()
+        assert "covariance" in screen_text(pilot.app)
+        await pilot.press("g")
+        await pilot.pause()
+        assert "The profile as it is measured" in screen_text(pilot.app)
 
 
 async def test_the_palette_runs_what_can_be_done_now() -> None:

@@ -45,6 +45,16 @@ async def test_the_overview_has_a_line_for_each_and_moves_with_the_choice() -> N
         assert pilot.app.screen.NAME == "live"
 
 
+async def test_panels_come_back_whole_where_the_terminal_grew_meanwhile() -> None:
+    async with opened(FakeClient(story(finished=True)), (60, 18)) as pilot:
+        await pilot.press("V")
+        await until(pilot, lambda: "8 configurations" in screen_text(pilot.app), "the overview")
+        await pilot.resize_terminal(160, 50)
+        await pilot.press("V")
+        await until(pilot, lambda: "✓ haproxy-tinyproxy 25+50 %" in screen_text(pilot.app), "names")
+        await until(pilot, lambda: " cpu at wl" in screen_text(pilot.app), "bars")
+
+
 def test_hundreds_are_shown_a_page_at_a_time_with_the_one_shown_on_it() -> None:
     seen = shown()
     items = seen.view.configurations

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fake_link import FakeClient, story
+
+from workbench.domain.event_log import LogLine
 from workbench.domain.events import (
     Event,
     Fact,
@@ -15,11 +18,11 @@ from workbench.domain.projection import SessionView
 from workbench.tui import present
 
 
-def line(*facts: Fact, tick: Progress) -> str:
+def line(*facts: Fact, tick: Progress, width: int = 120) -> str:
     view = SessionView("s")
     for number, fact in enumerate(facts, 1):
         view.apply(Event(number, float(number), "s", fact))
-    return "".join(text for text, _ in present.progress(present.Shown(view, progress=tick), 120))
+    return "".join(text for text, _ in present.progress(present.Shown(view, progress=tick), width))
 
 
 def test_trials_have_a_line_of_their_own_and_the_campaign_its_last_word_after_them() -> None:
@@ -32,3 +35,24 @@ def test_trials_have_a_line_of_their_own_and_the_campaign_its_last_word_after_th
     after = line(*ended, TrialsStarted("canary", "ann", None), finished, tick=tick)
     assert after.split()[0] == "done"
     assert "/10" not in after
+
+
+def test_where_room_is_short_the_figures_stay_and_what_is_done_is_cut() -> None:
+    note = "source to sink, without the functions"
+    tick = Progress("s", "measuring", "chain", None, 621.0, 2, 10, 75.0, 90.0, note=note)
+    started = RunStarted(False, None)
+    assert f"measuring at 621, {note}" in line(started, tick=tick)
+    short = line(started, tick=tick, width=60)
+    assert len(short) <= 60
+    assert short.startswith(" measuring at 621, source")
+    assert short.endswith("…  2/10  lab 1:15  ETA 1:30")
+
+
+def test_lines_name_samples_and_what_was_measured_after_the_campaign() -> None:
+    view = FakeClient(story(finished=True)).view()
+    item = view.configurations[0]
+    sample = item.samples[0]
+    line = LogLine(9, 0.0, "warning", f"sample {sample.id} rejected by ann", sample.id)
+    name = present.name_of(view, item)
+    said = present.log_line(view, line)
+    assert said == f"sample of {name} at wl={sample.wl:g} rejected by ann"

@@ -78,6 +78,21 @@ async def test_the_question_is_written_by_keys_and_the_answer_is_shown() -> None
         assert pilot.app.screen.NAME == "events", "digits are keys again"
 
 
+async def test_the_form_begins_with_the_question_of_the_answer_that_is_shown() -> None:
+    client = RecommendingClient(held(), replace(held("r2"), chain="haproxy", confidence=0.9))
+    async with recommending(client) as pilot:
+        await redrawn(pilot)
+        form = pilot.app.screen.form
+        assert form.values()["chain"] == "haproxy"
+        assert form.values()["confidence"] == "90 %"
+        await pilot.press("o", "down", "enter")
+        await redrawn(pilot)
+        assert form.values()["chain"] == "tinyproxy-haproxy"
+        await pilot.press("e", "down", "end", "x", "escape")
+        await redrawn(pilot)
+        assert form.values()["sla"].endswith("x")  # what was written stays
+
+
 async def test_letters_and_digits_are_text_while_a_field_is_edited() -> None:
     client = RecommendingClient(held())
     async with recommending(client) as pilot:
@@ -86,7 +101,7 @@ async def test_letters_and_digits_are_text_while_a_field_is_edited() -> None:
         assert form.values()["sla"] == "qevxos98u?:"
         assert pilot.app.screen.NAME == "recommend"
         assert "⏎ Ask" in screen_text(pilot.app)
-        await pilot.press("up", "8", "h")
+        await pilot.press("up", "8", "h", "h")
         assert form.values()["chain"] == "haproxy"
         await pilot.press("escape")
         assert not form.editing
@@ -132,11 +147,12 @@ async def test_the_second_sla_is_refused_at_the_second_line() -> None:
         assert not form.field("sla-2").mistake, "what is changed is not wrong any more"
 
 
-async def test_mistakes_that_need_no_engine_are_said_at_once() -> None:
+@pytest.mark.parametrize("confidence", ["sure", "nan", "inf"])
+async def test_mistakes_that_need_no_engine_are_said_at_once(confidence: str) -> None:
     client = RecommendingClient()
     async with recommending(client) as pilot:
         await fill(pilot, "")
-        await pilot.press("down", "ctrl+u", *"sure", "enter")
+        await pilot.press("down", "ctrl+u", *confidence, "enter")
         form = pilot.app.screen.form
         assert "Nothing is asked" in form.field("sla").mistake
         assert "Not a number" in form.field("confidence").mistake
@@ -368,7 +384,7 @@ async def test_a_replay_shows_what_was_recommended_and_asks_nothing() -> None:
 
 @pytest.mark.parametrize(("size", "theme"), ALL)
 async def test_looks(size: tuple[int, int], theme: str, tmp_path: Path) -> None:
-    client = RecommendingClient(held(greedy=greedy(8), lab_iterations=1, lab_s=52.0))
+    client = RecommendingClient(held(greedy=greedy(8)))
     client.tell(RecommendationVerified("r1", verified(), "ann"))
     async with recommending(client, size, theme=theme) as pilot:
         await redrawn(pilot)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,8 @@ from workbench.domain.errors import UsageError
 from workbench.domain.events import RunPaused, SampleTaken
 from workbench.domain.projection import SessionView
 from workbench.domain.timeline import FindMoment, TimeLine
+from workbench.tui.pace import Pace
+from workbench.tui.replaying import replay as replay_module
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.replaying.seeking import place_of
 from workbench.tui.screens.live.live import LiveScreen
@@ -71,6 +75,46 @@ async def test_a_step_shows_one_sample_and_what_was_concluded_from_it() -> None:
         await until(pilot, lambda: not shown_view(pilot).configurations[0].breakpoints, "no fit")
         assert replay_of(pilot).paused
         await until(pilot, lambda: "sample 2 of 64" in screen_text(pilot.app), "the time line")
+
+
+async def test_a_fast_replay_keeps_to_its_share_while_the_host_measures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replay_module, "BURST", 10)
+    client, now = FakeClient(story(finished=True)), [100.0]
+    client.share = 0.05
+    pace = Pace(lambda: client.share, lambda: now[0], lambda: 3.0)
+    replay = Replay(1000.0)
+    seen: list[object] = []
+
+    async def play() -> None:
+        async for change in replay.changes(client, SESSION, pace=pace):
+            seen.append(change)
+
+    playing = asyncio.create_task(play())
+    whole = len(client.events)
+
+    async def comes(what: Callable[[], bool]) -> None:
+        for _ in range(3000):
+            if what():
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError(f"{len(seen)} of {whole} came")
+
+    try:
+        await comes(lambda: len(seen) >= 20)  # the first burst is due, the second waits
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        count = len(seen)
+        assert count < 30 < whole
+        replay.step(1)  # what is asked for does not wait
+        await comes(lambda: len(seen) > count)
+        client.share = None
+        replay.play()
+        await comes(lambda: replay.ended)
+        assert replay.seq == whole
+    finally:
+        playing.cancel()
 
 
 async def test_back_from_the_first_sample_is_the_begin_and_forward_from_there_the_first() -> None:

@@ -33,6 +33,7 @@ from workbench.domain.messages import Done, Reply, Request, ResumeSession, Viewe
 from workbench.domain.samples import LatencyHistogram, Window
 from workbench.tui.sample_rows import closer
 from workbench.tui.screens.dialogs import MessageScreen, NameScreen
+from workbench.tui.screens.reason import ReasonScreen
 
 HISTOGRAM = LatencyHistogram(1.01, (500,), (10,))
 
@@ -99,19 +100,33 @@ async def test_enter_tells_all_of_the_sample() -> None:
             assert words in shown, words
 
 
+async def test_details_that_are_longer_than_the_terminal_say_how_to_go_on() -> None:
+    async with opened(CuratingClient(), (60, 18)) as pilot:
+        await pilot.press("left", "enter")
+        await until(pilot, lambda: "enter close   j k scroll" in screen_text(pilot.app), "keys")
+        top = screen_text(pilot.app)
+        await pilot.press(*"jjjjjj")
+        await until(pilot, lambda: screen_text(pilot.app) != top, "further below")
+        await pilot.press("enter")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, MessageScreen), "closed")
+
+
 async def test_a_sample_is_rejected_with_a_reason_and_undo_takes_it_back() -> None:
     client = CuratingClient()
     async with opened(client) as pilot:
         id = await on_sample(pilot, client)
         await pilot.press("d")
-        assert isinstance(pilot.app.screen, NameScreen)
+        assert isinstance(pilot.app.screen, ReasonScreen)
         await pilot.press("enter")
-        await pilot.pause()
-        assert client.commands() == [], "not without a reason"
-        await pilot.press("d", *"backup", "enter")
+        await until(pilot, lambda: "Say why" in screen_text(pilot.app), "not without a reason")
+        assert client.commands() == []
+        await pilot.press(*"backup", "enter")
         await until(pilot, client.commands, "the command")
         assert client.commands() == [DecideSample(SESSION, id, "rejected", "backup")]
         await until(pilot, lambda: "not valid: rejected" in screen_text(pilot.app), "shown")
+        offered = {one.id for one in pilot.app.screen.offered()}  # type: ignore[attr-defined]
+        assert "sample.restore" in offered
+        assert "sample.pin" not in offered, "a pin would take the rejection back"
         await until(pilot, lambda: "takes it back" in str(toasts(pilot.app)), "the toast")
         await pilot.press("u")
         await until(pilot, lambda: len(client.commands()) == 2, "undone")
@@ -123,7 +138,7 @@ async def test_a_pinned_sample_has_a_mark_of_its_own() -> None:
     client = CuratingClient()
     async with opened(client) as pilot:
         await on_sample(pilot, client)
-        await pilot.press("m", *"odd", "enter")
+        await pilot.press("m", "enter")  # no reason is needed
         await until(pilot, lambda: "★" in screen_text(pilot.app), "the mark")
         await until(pilot, lambda: "· pinned" in screen_text(pilot.app), "the word")
         await pilot.press("m")
@@ -137,12 +152,12 @@ async def test_one_more_repetition_and_one_more_point() -> None:
         await on_sample(pilot, client)
         await pilot.press("o")
         await until(pilot, client.commands, "the command")
-        await pilot.press("O", *["backspace"] * 5, *"555", "enter")
+        await pilot.press("O", *"555", "enter")
         await until(pilot, lambda: len(client.commands()) == 2, "the other")
         assert client.commands() == [
             RequestPoint(SESSION, name, configuration, wl, pace=20.0) for wl in (760.0, 555.0)
         ]
-        await pilot.press("O", *["backspace"] * 5, *"x", "enter")
+        await pilot.press("O", *"x", "enter")
         await until(pilot, lambda: "is no number" in str(toasts(pilot.app)), "said")
         assert len(client.commands()) == 2
 
@@ -161,7 +176,7 @@ async def test_a_run_that_spent_its_budget_goes_on_with_more() -> None:
     async with opened(client) as pilot:
         client.tell(RunFinished("budget", 21, 3, 60.0, 1800.0, ()))
         await redrawn(pilot)
-        await pilot.press("B", *["backspace"] * 3, *"2h", "enter")
+        await pilot.press("B", *"2h", "enter")
         await until(pilot, client.commands, "the command")
         assert client.commands() == [ResumeSession(SESSION, 7200.0, 20.0)]
 

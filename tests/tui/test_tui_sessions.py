@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from fake_link import SESSION, FakeClient, redrawn, screen_text, story, until
 from textual.pilot import Pilot
 
 from workbench.domain.errors import EngineError
-from workbench.domain.messages import PlanCampaign, ResumeSession, RunCampaign
+from workbench.domain.messages import CampaignChoice, PlanCampaign, ResumeSession, RunCampaign
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.screens.live.live import LiveScreen
 from workbench.tui.screens.sessions.launch import LaunchScreen
@@ -36,6 +37,17 @@ async def test_sessions_are_listed_newest_first() -> None:
         assert shown.index(SESSION) < shown.index("night") < shown.index("closed-loop")
         assert "interrupted" in shown
         assert "⏎ Open" in shown
+
+
+async def test_columns_stay_apart_and_what_is_cut_says_so() -> None:
+    client = FakeClient()
+    client.listed[0] = replace(client.listed[0], name="a-name-of-more-than-twenty-letters")
+    async with picker(client) as pilot:
+        row = next(line for line in screen_text(pilot.app).splitlines() if "a-name" in line)
+        assert row.startswith("a-name-of-more-than… running")
+        assert row.rstrip().endswith("haproxy, ti…")
+    async with picker(client, (120, 24)) as pilot:
+        assert "haproxy, tinyproxy-haproxy" in screen_text(pilot.app)
 
 
 async def test_an_empty_workspace_names_the_next_key() -> None:
@@ -89,6 +101,16 @@ async def test_a_campaign_is_started_with_its_plan_in_view() -> None:
         await until(pilot, client.commands, "the command")
         assert client.commands() == [RunCampaign("demo-closed", lab="sim", pace=20.0)]
         await until(pilot, lambda: "RUNNING" in screen_text(pilot.app), "the run")
+
+
+async def test_a_long_warning_of_a_plan_leaves_the_keys_in_sight() -> None:
+    client = FakeClient()
+    client.campaigns = tuple(CampaignChoice(f"c{n}", "", "") for n in range(12))
+    client.warning = " ".join(["its functions need up to 3 cores, but this host has 2."] * 6)
+    async with picker(client) as pilot:
+        await pilot.press("n")
+        await until(pilot, lambda: "this host has 2" in screen_text(pilot.app), "the warning")
+        assert "enter start" in await redrawn(pilot)
 
 
 async def test_escape_starts_nothing() -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from driving import REPOSITORY
-from fake_link import screen_text, until
+from fake_link import FakeClient, screen_text, until
 from pricing_link import PricingClient, campaigning
 
 from workbench.domain.errors import UsageError
+from workbench.domain.messages import PlanCampaign, Planned
 from workbench.tui.commands import keymap
-from workbench.tui.wording import ON_SCREENS, on_screen
+from workbench.tui.wording import ON_SCREENS, WordedClient, on_screen
 
 
 def key(id: str) -> str:
@@ -52,3 +53,12 @@ async def test_a_refusal_says_at_which_line_it_can_be_mended(tmp_path: Path) -> 
         words = " ".join(screen_text(pilot.app).split())
         assert "--oversubscribe" not in words
         assert "beyond host" in words
+
+
+async def test_so_does_the_warning_of_a_plan() -> None:
+    client = FakeClient()
+    client.warning = "this host has 2. Lower them, or oversubscribe the host (--oversubscribe)"
+    worded = WordedClient(client, key)
+    reply = await worded.ask(PlanCampaign("demo"))
+    assert isinstance(reply, Planned)
+    assert reply.plan.warnings[0].endswith("oversubscribe the host (beyond host, on Campaign: 3)")

@@ -86,10 +86,10 @@ class Page:
 
 
 def command_of(pid: int) -> list[str]:
-    """Empty if it is gone, or a zombie."""
+    """Empty if it is gone (also between opening and reading), or a zombie."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
 
 

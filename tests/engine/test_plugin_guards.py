@@ -1,0 +1,174 @@
+"""A plugin's cost or rule that breaks its contract is named before anything is said by it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, Never
+
+import numpy as np
+import pytest
+from session_making import campaign
+
+from workbench import plugins
+from workbench.domain.errors import PluginError, UsageError
+from workbench.domain.parameters import ParameterValue
+from workbench.domain.topology import Vnf
+from workbench.engine.answers.plugin_guards import CheckedCost, CheckedRule
+from workbench.engine.learning.advice import Question, space_of
+from workbench.engine.learning.advisor import Advisor
+from workbench.engine.learning.guarded import GuardedSampler
+from workbench.engine.learning.pool import WorkerLost
+from workbench.engine.learning.scoring import compared
+from workbench.engine.runs.costing import Costing
+from workbench.labs.base import LabCosts
+from workbench.models.crossvalidation import Row
+
+
+class Says:
+    unit = "EUR/h"
+
+    def __init__(self, amount: Any) -> None:
+        self.amount = amount
+
+    def of_instance(self, vnf: str, resources: Mapping[str, ParameterValue]) -> Any:
+        if isinstance(self.amount, BaseException):
+            raise self.amount
+        return self.amount
+
+
+@pytest.mark.parametrize(
+    ("amount", "sentence"),
+    [
+        (math.nan, "'mine' says that an instance of haproxy costs nan"),
+        (math.inf, "'mine' says that an instance of haproxy costs inf"),
+        (-1, "'mine' says that an instance of haproxy costs -1"),
+        ("much", "'mine' raises ValueError: could not convert"),
+        (None, "'mine' raises TypeError"),
+        (SystemExit(3), "'mine' raises SystemExit: 3"),
+        (ZeroDivisionError("by my own fault"), "'mine' raises ZeroDivisionError: by my own fault"),
+    ],
+    ids=str,
+)
+def test_what_is_no_cost_is_named(amount: Any, sentence: str) -> None:
+    with pytest.raises(PluginError, match=sentence) as error:
+        CheckedCost("mine", Says(amount)).of_instance("haproxy", {"vcpu": 1.0})
+    assert str(error.value).startswith("workbench.costs: ")
+
+
+def test_a_cost_says_what_it_is_of_and_what_has_no_price() -> None:
+    class Unsaid:
+        def of_instance(self, vnf: str, resources: Mapping[str, ParameterValue]) -> float:
+            return 1.0
+
+    with pytest.raises(PluginError, match="does not say in `unit`"):
+        CheckedCost("mine", Unsaid())  # type: ignore[arg-type]
+    free = CheckedCost("mine", Says(0))
+    assert (free.unit, free.of_instance("haproxy", {})) == ("EUR/h", 0.0)
+    with pytest.raises(UsageError, match="no price"):
+        CheckedCost("mine", Says(UsageError("no price"))).of_instance("haproxy", {})
+
+
+class Composes:
+    name = "mine"
+
+    def __init__(self, figures: Any) -> None:
+        self.figures = figures
+
+    def refusal(self, kpi: str, load: str) -> str:
+        return ""
+
+    def needs(self, kpi: str) -> tuple[str, ...]:
+        return (kpi,)
+
+    def compose(self, graph: Any, kpi: str, figures: Any) -> Any:
+        if isinstance(self.figures, BaseException):
+            raise self.figures
+        return self.figures
+
+
+ROWS = SimpleNamespace(dependence=np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("figures", "sentence"),
+    [
+        (np.full((3, 2), math.nan), "'mine' composes mean_ms to what is no number"),
+        (np.ones(3), r"shape \(3,\), not of 3 rows"),
+        (np.ones((2, 2)), r"shape \(2, 2\), not of 3 rows"),
+        ("x", "'mine' raises ValueError"),
+        (SystemExit(3), "'mine' raises SystemExit: 3"),
+    ],
+    ids=["nan", "flat", "short", "text", "exit"],
+)
+def test_what_is_no_composition_is_named(figures: Any, sentence: str) -> None:
+    rule = CheckedRule("mine", Composes(figures))
+    assert (rule.refusal("mean_ms", "open"), rule.needs("mean_ms")) == ("", ("mean_ms",))
+    with pytest.raises(PluginError, match=sentence):
+        rule.compose(Vnf("a", "a"), "mean_ms", ROWS)  # type: ignore[arg-type]
+
+
+def test_a_rule_may_say_that_nothing_is_carried_in_time() -> None:
+    rule = CheckedRule("mine", Composes([[1.0], [2.0], [math.inf]]))
+    composed = rule.compose(Vnf("a", "a"), "mean_ms", ROWS)  # type: ignore[arg-type]
+    assert composed[:, 0].tolist() == [1.0, 2.0, math.inf]
+
+
+async def test_a_model_that_ends_its_process_has_a_row_beside_the_others() -> None:
+    class Mortal:
+        async def run(self, work: Any, table: Any, method: str, *_: Any) -> Row:
+            if method == "deadly":
+                raise WorkerLost("the worker process died twice over 'row_of'")
+            return Row(table.target, table.kpi, method, None, "too few samples")
+
+    table = SimpleNamespace(target="haproxy", kpi="p95_ms")
+    rows = await compared(Mortal(), table, ("deadly", "harmless"))  # type: ignore[arg-type]
+    assert [(row.method, row.trouble) for row in rows] == [
+        ("deadly", "the worker process died twice over 'row_of'."),
+        ("harmless", "too few samples"),
+    ]
+
+
+async def test_a_sampler_that_ends_its_process_has_an_unknown_cost() -> None:
+    class Mortal:
+        async def run(self, *_: Any) -> Never:
+            raise WorkerLost("the worker process died twice over 'cost_of'")
+
+    costing = Costing(None, Mortal())  # type: ignore[arg-type]
+    cost = await costing._foretold(campaign(), "sim", LabCosts(1.0, 0.1, 0.5), 1, "deadly")
+    assert (cost.sampler, cost.figure, cost.chosen) == ("deadly", "unknown", False)
+    assert cost.note == "the worker process died twice over 'cost_of'"
+
+
+def test_a_sampler_that_cannot_be_made_is_set_aside_from_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Unmade:
+        def __init__(self, space: Any, plan: Any) -> None:
+            raise ZeroDivisionError("by my own fault")
+
+    shipped = plugins.load
+    monkeypatch.setattr(
+        plugins, "load", lambda group, name: Unmade if name == "unmade" else shipped(group, name)
+    )
+    asked = replace(campaign(), sampling=replace(campaign().sampling, method="unmade"))
+    sampler = GuardedSampler(asked, space_of(asked, "haproxy", 1))
+    assert sampler.set_aside == (
+        "the sampler 'unmade' cannot be made: ZeroDivisionError: by my own fault; "
+        "'bisection' takes over"
+    )
+    assert sampler.ask() is not None
+
+
+async def test_a_sampler_that_ends_its_process_is_set_aside() -> None:
+    class Mortal:
+        async def advise(self, question: Question, _: Any) -> str:
+            if not question.distrusted:
+                raise WorkerLost("the worker process died twice over 'advise'")
+            return "advice of what ships"
+
+    advisor = Advisor(Mortal(), campaign(), "haproxy", 1, (), ())  # type: ignore[arg-type]
+    assert await advisor.advise() == "advice of what ships"  # type: ignore[comparison-overlap]
+    assert advisor.distrusted.startswith("sampler 'bisection' or model 'gaussian-process' ends its")

@@ -1,0 +1,82 @@
+"""A session's file and those who want it at once: readers, followers, writers, its own run."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from modelling_session import LARGE, SESSION, TARGET, InlinePool, first, make_workspace
+from session_making import measurement
+
+from workbench.domain.errors import SessionBusy
+from workbench.domain.events import Event, Noted, SampleTaken
+from workbench.engine.learning.modelling import model_of
+from workbench.engine.sessions.library import Library
+from workbench.paths import Workspace
+from workbench.store.session_file import SessionFile
+
+pytestmark = pytest.mark.usefixtures("few_candidates")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return make_workspace(tmp_path_factory.mktemp("made"), first())
+
+
+async def test_who_writes_waits_for_those_who_read_and_keeps_those_who_follow(
+    library: Library,
+) -> None:
+    done = []
+
+    async def write() -> None:
+        async with library.writing(SESSION) as channel:
+            await channel.record(Noted("info", "written"))
+            done.append("written")
+
+    async with library.borrow(SESSION) as channel:
+        following = channel.follow()
+        async with library.borrow(SESSION) as same:
+            writing = asyncio.create_task(write())
+            for _ in range(3):
+                assert len(await same.file.samples()) == 12
+            done.append("read")
+        await writing
+        event = await anext(following)
+        channel.unfollow(following)
+    assert done == ["read", "written"]
+    assert isinstance(event, Event)
+    assert event.fact == Noted("info", "written")
+
+
+async def test_a_session_that_is_measured_is_shared_with_its_run(
+    library: Library, pool: InlinePool
+) -> None:
+    await model_of(library, pool, SESSION, TARGET)
+    run = await library.revive(SESSION)
+    taken = measurement(TARGET, LARGE, 600.0)
+    await run.record(SampleTaken(taken.sample), taken)
+    second = await model_of(library, pool, SESSION, TARGET)
+    assert (second.model.version, second.unstored) == (2, "")
+    assert run.live, "its run goes on"
+    await run.record(Noted("info", "the run's next event"))
+    assert run.view == await run.file.view()
+    await library.release(run)
+
+
+async def test_a_file_that_cannot_be_written_is_read_on(
+    library: Library, pool: InlinePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = SessionFile.open
+
+    async def refuse(path: Path, *, read_only: bool = False) -> SessionFile:
+        if not read_only:
+            raise SessionBusy("is open in another process, PID 1", where=str(path))
+        return await opened(path, read_only=True)
+
+    monkeypatch.setattr(SessionFile, "open", refuse)
+    found = await model_of(library, pool, SESSION, TARGET)
+    assert found.model.version == 0
+    assert "is open in another process, PID 1" in found.unstored
+    async with library.borrow(SESSION) as channel:
+        assert len(await channel.file.samples()) == 12
