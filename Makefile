@@ -6,21 +6,22 @@ BIN    := $(VENV)/bin
 SOURCES = $(shell find workbench templates sessions/recorded -type f -not -name '*.pyc') pyproject.toml
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint unit docker-test accept bench bench-truth bench-science bench-chains lock lock-check screenshot clean
+.PHONY: demo test lint unit docker-test accept bench bench-truth bench-science bench-chains lock lock-check screenshot clean help
 
 demo: $(VENV)/.runtime  ## profile haproxy, tinyproxy and their chains; a new session each time
 	@$(BIN)/workbench run demo
 
-test: lint unit docker-test  ## lint, types, floors, tests against the built wheel
+test: lint unit docker-test  ## all that CI runs: lint, types, floors, tests against the built wheel
 
-lint: $(VENV)/.dev lock-check
+lint: $(VENV)/.dev lock-check  ## format, lint, types, floors, lock files
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
-unit: $(VENV)/.dev
-	cd tests && ../$(BIN)/pytest -q -n 2 --dist worksteal -m "not docker"
+# A file stays with one worker: its tests share an engine, and what one leaves there the next finds.
+unit: $(VENV)/.dev  ## all tests that need no Docker engine
+	cd tests && ../$(BIN)/pytest -q -n 2 --dist loadfile -m "not docker"
 
 docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker
 	cd tests && ../$(BIN)/pytest -q -m docker || \
@@ -45,14 +46,17 @@ bench-chains: $(VENV)/.dev  ## the tables of docs/chain-science.md; QUICK=1 play
 lock: $(VENV)/.tools  ## lock files anew from pyproject.toml
 	$(BIN)/python scripts/lock.py write
 
-lock-check: $(VENV)/.dev
+lock-check: $(VENV)/.dev  ## do the lock files fit pyproject.toml?
 	$(BIN)/python scripts/lock.py check
 
 screenshot: $(VENV)/.runtime  ## the pictures of docs/screens.md, from the recording that ships
 	$(BIN)/python scripts/screenshot.py
 
-clean:
+clean:  ## remove .venv and what was built
 	rm -rf $(VENV) dist build
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 # ---------------------------------------------------------------------- how .venv comes to be
 
