@@ -18,7 +18,7 @@ from workbench.domain.recommendations import Deployment
 from workbench.domain.samples import Sample
 from workbench.engine.answers.proving_steps import (
     ATTEMPTS,
-    REPEATS,
+    UNDECIDED_REPEATS,
     overloaded,
     tried_of,
     typical,
@@ -101,14 +101,14 @@ class TrialLab:
         configuration = Configuration(dict(deployment.allocation), dict(self._workload))
         target, deploying_s = self._plan.target, 0.0
         samples: list[Sample] = []
-        for repetition in range(ATTEMPTS + REPEATS):
+        for repetition in range(ATTEMPTS + UNDECIDED_REPEATS):
             point = OperatingPoint(target.name, configuration, question.wl, repetition)
             seconds = first_s(self._campaign, samples, point)
             sample = await visit(bench, self._plan, point, seconds, self._floor)
             deploying_s = bench.lab_s - sample.lab_s if not repetition else deploying_s
             if sample.valid:
                 samples.append(sample)
-                if not worth_repeating(samples, deploying_s):
+                if not worth_repeating(samples, question.limits, deploying_s):
                     break
             elif overloaded(sample, target) or repetition + 1 == ATTEMPTS:
                 break

@@ -169,11 +169,19 @@ def test_the_smallest_median_log_error_is_best():
     assert best_of([]) is None
 
 
-def test_ties_go_to_the_better_interval_then_the_smaller_rmse_then_the_name():
+def test_among_comparable_errors_the_better_interval_is_best_then_the_smaller_rmse_then_the_name():
     assert best_of([row("a", 0.1), row("b", 0.115, 0.5), row("c", 0.115, 0.4)]) == "c"
+    assert best_of([row("a", 0.1), row("b", 0.19, 0.2)]) == "b"
     assert best_of([row("a", 0.115), row("b", 0.1)]) == "b"
     assert best_of([row("b", 0.1), row("a", 0.1)]) == "a"
-    assert best_of([row("a", 0.1), row("b", 0.125, 0.1)]) == "a"
+
+
+def test_an_interval_over_the_whole_range_is_not_best():
+    assert best_of([row("neighbours", 0.05, 2.0), row("law", 0.08, 0.3)]) == "law"
+
+
+def test_a_median_that_is_clearly_worse_is_made_up_for_by_no_interval():
+    assert best_of([row("a", 0.1, 1.0), row("b", 0.23, 0.3)]) == "a"
 
 
 def test_where_half_of_a_grid_is_flat_the_median_does_not_decide():

@@ -24,6 +24,9 @@ By = Literal["point", "configuration"]
 TIE = 0.02
 """Median log errors that exceed the smallest by less are as good: 2 per cent is less than a lab
 tells apart, and where half of a grid is flat or at its ceiling the smallest is all but 0."""
+_COMPARABLE = 2.0
+"""And up to that factor: the median of eighty errors whose quartiles differ by a factor of five
+(p95 beside a jump) is not known better."""
 
 
 @dataclass(frozen=True)
@@ -155,15 +158,17 @@ def compare_models(
 
 
 def best_of(rows: Sequence[Row]) -> str | None:
-    """The method with the smallest median log error; None if none has scores.
+    """The method that says most surely what is right; None if none has scores.
 
-    Among those within 0.02 of the smallest: the smallest interval score, those without intervals
-    last, then the smallest RMSE, then the name.
+    The smallest interval score (Gneiting & Raftery 2007), which charges width as well as what lies
+    outside: an answer with its uncertainty rests on both, and an interval over the whole range of a
+    KPI answers nothing. Those whose median log error is clearly larger than another's are left out
+    (`_COMPARABLE`), those without intervals come last. Then the smallest RMSE, then the name.
     """
     scored = [(row.method, row.scores) for row in rows if row.scores is not None]
     if not scored:
         return None
-    limit = min(scores.log_error for _, scores in scored) + TIE
+    limit = _COMPARABLE * min(scores.log_error for _, scores in scored) + TIE
 
     def rank(one: tuple[str, Scores]) -> tuple[float, float, str]:
         method, scores = one

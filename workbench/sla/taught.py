@@ -23,7 +23,7 @@ from workbench.domain.samples import Estimate
 from workbench.models.base import Floats
 from workbench.models.folds import Ints
 from workbench.models.forecast import Forecast
-from workbench.models.scales import log_kpi, log_sd
+from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, log_kpi
 from workbench.sla.performance import Performance
 from workbench.sla.question import Question
 
@@ -212,7 +212,8 @@ class _Worlds:
         """P(a sample is so far on the right side that luck does not explain it), of shape (k,)."""
         limit = log_kpi(sla.kpi, sla.limit)
         sign = 1.0 if sla.direction == "<=" else -1.0
-        room = sign * (limit - self._drawn_logs) / self._start_sd - float(ndtri(confidence))
+        luck = math.hypot(self._start_sd, LEAST_SD)  # of the start, and of the sample itself
+        room = sign * (limit - self._drawn_logs) / luck - float(ndtri(confidence))
         chance = self._weight @ ndtr(room)
         return np.where(self._said.extrapolates, 0.0, chance)
 
@@ -256,10 +257,24 @@ def _allotments(deployments: Sequence[Deployment], badness: Floats) -> tuple[Int
 
 
 def _likelihood(kpi: str, tried: Tried, drawn: Floats, start_sd: float) -> Floats:
-    """Log likelihood of what was measured, by draw."""
+    """Log likelihood of what was measured, by draw; its interval may reach farther on one side."""
     measured = tried.kpis[kpi]
     gap = drawn - log_kpi(kpi, measured.value)
     if kpi in tried.bounds:  # the draws that are above it explain it alike
         gap = np.minimum(gap, 0.0)
-    sd = math.hypot(start_sd, log_sd(kpi, measured))
-    return np.asarray(-0.5 * (TAIL + 1.0) * np.log1p(np.square(gap / sd) / TAIL) - math.log(sd))
+    below, above = (math.hypot(start_sd, side) for side in _sides(kpi, measured))
+    sd = np.where(gap < 0.0, below, above)
+    # Divided by the mean of both sides, not by its own: the density has no step at the middle.
+    return np.asarray(
+        -0.5 * (TAIL + 1.0) * np.log1p(np.square(gap / sd) / TAIL) - math.log(0.5 * (below + above))
+    )
+
+
+def _sides(kpi: str, measured: Estimate) -> tuple[float, float]:
+    """Standard deviations of a measured log KPI below and above its value, from its interval."""
+    low, middle, high = (
+        log_kpi(kpi, figure) for figure in (measured.low, measured.value, measured.high)
+    )
+    if not math.isfinite(high - low) or high <= low:
+        return UNKNOWN_LOG_SD, UNKNOWN_LOG_SD
+    return (middle - low) / NORMAL_95, (high - middle) / NORMAL_95

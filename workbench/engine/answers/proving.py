@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from workbench.domain import questions
 from workbench.domain.errors import BudgetSpent, DataError, LabError, UsageError, WorkbenchError
 from workbench.domain.events import Fact, GreedyScaled, RecommendationVerified
+from workbench.domain.parameters import Sla
 from workbench.domain.recommendations import (
     Deployment,
     GreedyRun,
@@ -146,7 +147,7 @@ class Proof:
         target = stand.plan.target
         self.say(f"{target.name}: measuring {stand.configuration.key}")
         async with self._opened("verification", stand, budget_s, 1) as lab:
-            sample = typical(await _repeated(lab, stand), limits)
+            sample = typical(await _repeated(lab, stand, limits), limits)
         taught = await patiently(self.pool, tried_of, deployment, target, sample, limits)
         return Iteration(deployment, verdict(sample, limits, lab.lab_s), taught)
 
@@ -194,12 +195,12 @@ class Proof:
         await recorded(self.library, self.request.session, lambda _: fact)
 
 
-async def _repeated(lab: Lab, stand: Stand) -> list[Sample]:
+async def _repeated(lab: Lab, stand: Stand, limits: Sequence[Sla]) -> list[Sample]:
     """Samples of one deployment that are valid, or one that is not; raises as `measure` does."""
     attempts = await _attempts(lab, stand)
     deploying_s = lab.lab_s - sum(sample.lab_s for sample in attempts)
     samples = attempts[-1:]
-    while samples[0].valid and worth_repeating(samples, deploying_s):
+    while samples[0].valid and worth_repeating(samples, limits, deploying_s):
         try:
             samples.append(await _measured(lab, stand))
         except BudgetSpent:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,9 +23,10 @@ if TYPE_CHECKING:  # its imports take time, and the engine only hands these valu
 ATTEMPTS = 3
 """Samples of one deployment, of which the first that says something counts."""
 REPEATS = 5
-"""Samples at most of one deployment that is tried."""
-MEDIAN = 1.25
-"""A median is less sure than a mean by a quarter."""
+"""Samples at most of one deployment that is tried, if they say on which side of a limit it is."""
+UNDECIDED_REPEATS = 9
+"""Where they do not: of nine the interval leaves out the outermost, of five it takes them."""
+_OUTSIDE = 0.1
 TOO_MUCH: frozenset[Reason] = frozenset({"errors", "timeout", "too_few", "unsteady"})
 """Why a sample is not valid where a deployment does not carry its load."""
 
@@ -106,20 +106,23 @@ def verdict(sample: Sample, limits: Sequence[Sla], lab_s: float) -> Verification
     return Verification(sample.id, kpis, all(met for met, _ in told), lab_s, " ".join(notes))
 
 
-def worth_repeating(samples: Sequence[Sample], deploying_s: float) -> bool:
+def worth_repeating(samples: Sequence[Sample], limits: Sequence[Sla], deploying_s: float) -> bool:
     """Whether another sample of a deployment costs little, beside what deploying it has cost.
 
     One window in twenty is an outlier, by a factor of two (METHOD.md 11): of several the median is
     none. That needs an odd number of them.
     """
-    even = len(samples) % 2 == 0
-    cheap = sum(sample.lab_s for sample in samples) < deploying_s
-    return even or (cheap and len(samples) < REPEATS)
+    if len(samples) % 2 == 0:
+        return True
+    if len(samples) < REPEATS:
+        return sum(sample.lab_s for sample in samples) < deploying_s
+    told = typical(samples, limits)
+    undecided = any(_close(told.kpis[sla.kpi], sla) for sla in limits if sla.kpi in told.kpis)
+    return undecided and len(samples) < UNDECIDED_REPEATS
 
 
 def typical(samples: Sequence[Sample], limits: Sequence[Sla]) -> Sample:
     """The middle one of valid samples by the first limited KPI, with the medians of all of them."""
-    from workbench.models.scales import NORMAL_95, log_sd
     from workbench.models.selection import stated
 
     first = limits[0].kpi
@@ -128,13 +131,36 @@ def typical(samples: Sequence[Sample], limits: Sequence[Sla]) -> Sample:
         # Bounds have no median, and what only bounds is the worst.
         return next((s for s in samples if s not in told), samples[0])
     middle = sorted(told, key=lambda s: s.kpis[first].value)[len(told) // 2]
-    pooled = {}
-    for kpi in dict.fromkeys(sla.kpi for sla in limits):
-        value = statistics.median(s.kpis[kpi].value for s in told)
-        sd = statistics.median(log_sd(kpi, s.kpis[kpi]) for s in told)
-        reach = math.exp(NORMAL_95 * MEDIAN * sd / math.sqrt(len(told)))
-        pooled[kpi] = Estimate(value, value / reach, value * reach)
+    pooled = {
+        kpi: median_of([s.kpis[kpi].value for s in told])
+        for kpi in dict.fromkeys(sla.kpi for sla in limits)
+    }
     return replace(middle, kpis={**middle.kpis, **pooled})
+
+
+def median_of(values: Sequence[float]) -> Estimate:
+    """The median of an odd number of figures, at least three, and its 95 % interval.
+
+    Of n figures fewer than k lie on one side of what they scatter around with a probability that
+    no law of theirs changes (the sign test: P(Binomial(n, 1/2) < k)), so that the kth from either
+    end is as many standard errors away as a normal law has for that. The outermost that together
+    leave out at most `_OUTSIDE` are taken. They say how steady this deployment is at this load: on
+    a plateau of p95 that is a few per cent, and where it jumps (METHOD.md 5) a factor, which no
+    scatter pooled over a campaign tells.
+    """
+    from scipy.special import bdtr, ndtri
+
+    from workbench.models.scales import NORMAL_95
+
+    ordered, n = sorted(values), len(values)
+    k = max(k for k in range(1, n // 2 + 1) if k == 1 or 2.0 * bdtr(k - 1, n, 0.5) <= _OUTSIDE)
+    middle = ordered[n // 2]
+    reach = NORMAL_95 / -float(ndtri(bdtr(k - 1, n, 0.5)))
+
+    def end(outermost: float) -> float:
+        return middle * (outermost / middle) ** reach if middle > 0.0 else outermost
+
+    return Estimate(middle, end(ordered[k - 1]), end(ordered[n - k]))
 
 
 def tried_of(
@@ -183,9 +209,12 @@ def _held(sample: Sample, sla: Sla) -> tuple[bool, str]:
     if estimate is None:
         known = f"Of {sla.kpi} it is known only that it is above {bound.value:.4g}."
         return sla.direction == ">=" and sla.holds(bound.value), known
-    close = estimate.low <= sla.limit <= estimate.high
-    note = f"The limit of {sla.kpi} lies within the interval of what was measured." if close else ""
-    return sla.holds(estimate.value), note
+    note = f"The limit of {sla.kpi} lies within the interval of what was measured."
+    return sla.holds(estimate.value), note if _close(estimate, sla) else ""
+
+
+def _close(estimate: Estimate, sla: Sla) -> bool:
+    return estimate.low <= sla.limit <= estimate.high
 
 
 # ------------------------------------------------------------------- greedy scaling
