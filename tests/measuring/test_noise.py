@@ -97,6 +97,17 @@ def test_a_slow_drift_is_told_from_restarts() -> None:
     assert found.drift_sd == pytest.approx(float(np.std(slow, ddof=1)), rel=0.1)
 
 
+def test_windows_that_are_off_by_a_factor_look_like_windows_and_not_like_starts() -> None:
+    random = np.random.default_rng(3)
+    told = []
+    for _ in range(200):
+        visits = np.exp(random.normal(0.0, 0.02, (10, 1)) + random.normal(0.0, 0.04, (10, 2)))
+        visits *= np.where(random.random((10, 2)) < 0.05, 2.0, 1.0)
+        told.append(components(visits))
+    assert np.mean([one.window_sd for one in told]) > 0.1
+    assert np.quantile([one.restart_sd for one in told], 0.95) < 0.06
+
+
 def test_parts_are_cut_off_at_zero() -> None:
     """Two visits a tenth apart on every deployment, and deployments that agree."""
     found = components(np.tile([1.0, 1.1], (6, 1)))

@@ -22,6 +22,7 @@ from workbench.measuring.records import Floats
 FEWEST_DEPLOYMENTS = 3
 """Two make no difference between a restart and a drift."""
 FEWEST_VISITS = 2
+_OUTLYING, _NORMAL_MAD = 2.5, 1.4826
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,11 @@ def components(visits: Floats) -> Components:
     With V_w the mean square within deployments, V_b the variance of their means and V_s half the
     mean square of the successive differences of those, which a slow drift hardly enters:
     window² = V_w, restart² = (min(V_s, V_b) - V_w/m)+, drift² = what V_b holds beyond both. The
-    sum is max(V_b, V_w/m) + (1 - 1/m) V_w whatever share each has. A drift that is slower than
-    the run is seen in part only: what it adds in hours no run of minutes can tell.
+    sum is max(V_b, V_w/m) + (1 - 1/m) V_w whatever share each has. A window that is off by a factor
+    (METHOD.md 11: one in twenty) belongs to `window_sd` and the sum; one of twenty would also look
+    like starts that differ by 12 %, so that restart² and drift² are told with outliers drawn in.
+    A drift that is slower than the run is seen in part only: what it adds in hours no run of
+    minutes can tell.
     """
     deployments, m = visits.shape if visits.ndim == 2 else (0, 0)
     if deployments < FEWEST_DEPLOYMENTS or m < FEWEST_VISITS:
@@ -85,13 +89,11 @@ def components(visits: Floats) -> Components:
     if not (np.isfinite(visits) & (visits > 0)).all():
         raise DataError("a figure that is not positive has no relative noise")
     logs = np.log(visits)
-    means = logs.mean(axis=1)
-    within = float(logs.var(axis=1, ddof=1).mean())
-    between = float(means.var(ddof=1))
-    quick = min(float(np.mean(np.diff(means) ** 2)) / 2, between)
+    within, between, _ = _squares(logs)
+    steady_within, steady_between, quick = _squares(_drawn_in(logs))
+    restart = max(0.0, quick - steady_within / m)
+    drift = max(0.0, steady_between - max(quick, steady_within / m))
     of_windows = within / m
-    restart = max(0.0, quick - of_windows)
-    drift = max(0.0, between - max(quick, of_windows))
     of_deployments, rest = max(between, of_windows), within - of_windows
     total = of_deployments + rest
     squares = of_deployments**2 / (deployments - 1) + rest**2 / (deployments * (m - 1))
@@ -102,6 +104,21 @@ def components(visits: Floats) -> Components:
         math.sqrt(total),
         total**2 / squares if squares else float(deployments - 1),
     )
+
+
+def _squares(logs: Floats) -> tuple[float, float, float]:
+    """V_w, V_b and min(V_s, V_b) of `components`."""
+    means = logs.mean(axis=1)
+    between = float(means.var(ddof=1))
+    quick = float(np.mean(np.diff(means) ** 2)) / 2
+    return float(logs.var(axis=1, ddof=1).mean()), between, min(quick, between)
+
+
+def _drawn_in(logs: Floats) -> Floats:
+    """Outliers moved to `_OUTLYING` robust deviations from the median (Winsor)."""
+    middle = np.median(logs)
+    reach = _OUTLYING * _NORMAL_MAD * float(np.median(np.abs(logs - middle)))
+    return np.clip(logs, middle - reach, middle + reach)
 
 
 def null_claims(visits: Floats, smallest_difference: float) -> tuple[int, int]:
