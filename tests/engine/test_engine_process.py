@@ -23,6 +23,7 @@ from workbench.domain.messages import (
     SessionList,
     StopRun,
 )
+from workbench.engine.process import serving
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
 
@@ -174,3 +175,27 @@ async def test_terminated_it_closes_its_sessions_and_says_so(
     assert "workbench resume" in watched.events[-1].fact.text
     assert not workspace.socket.exists()
     assert not list(workspace.sessions.glob("*.wal"))
+
+
+async def test_before_it_ends_it_waits_for_who_has_not_hung_up(workspace: Workspace) -> None:
+    async with serving(workspace) as engine:
+        client = await SocketClient.connect(workspace.socket, "reads how it ended")
+        await client.ask(ListSessions())
+        leaving = asyncio.create_task(engine.until_left())
+        await asyncio.sleep(0.2)
+        assert not leaving.done()
+        await client.close()
+        async with asyncio.timeout(60):
+            await leaving
+
+
+async def test_what_is_submitted_meanwhile_is_not_forgotten(workspace: Workspace) -> None:
+    async with serving(workspace) as engine:
+        client = await SocketClient.connect(workspace.socket, "came late")
+        await client.ask(ListSessions())
+        leaving = asyncio.create_task(engine.until_left())
+        await client.ask(RunCampaign(SMALL, session="late", lab="sim", pace=SLOW))
+        async with asyncio.timeout(60):
+            await leaving
+        assert engine.queue.unfinished == ("late",)
+        await client.close()

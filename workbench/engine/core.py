@@ -45,9 +45,10 @@ if TYPE_CHECKING:
 
 SCREENS_SHARE = 0.1
 """Of a core: what all screens together may take while this host measures."""
-FINISHED_TICK_S = 0.2
+FINISHED_TICK_S, LEFT_TICK_S = 0.2, 0.05
 PATIENCE_S = 3.0
-"""How long a start waits for another command that holds the workspace for a moment."""
+"""How long a start waits for another command that holds the workspace for a moment, and an end for
+clients that have not hung up."""
 
 BACKGROUND_S = 5.0
 """How long an engine that ends waits for its own housekeeping."""
@@ -163,6 +164,18 @@ class Engine:
         while self.queue.unfinished and not self.stopping.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), FINISHED_TICK_S)
+
+    async def until_left(self) -> None:
+        """Return when every client has hung up or something runs, after `PATIENCE_S` at the latest.
+
+        Who has just come may be about to submit, and who submitted reads how it ended.
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        while self.clients and not self.queue.unfinished and time.monotonic() < deadline:
+            if self.stopping.is_set():
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.stopping.wait(), LEFT_TICK_S)
 
     async def until_idle(self, linger_s: float) -> None:
         """Return when asked to stop, or after `linger_s` without campaign and client."""
