@@ -77,6 +77,23 @@ class Tried:
     bounds: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class Outlook:
+    """What trials of m deployments would show, as probabilities.
+
+    A trial *confirms* a deployment if its sample makes it sure that all limits hold: it is so far
+    on the right side that luck does not explain it.
+
+    Attributes
+    ----------
+    confirmed : by deployment, shape (m,).
+    both : that two are, each tried, shape (m, m).
+    """
+
+    confirmed: Floats
+    both: Floats
+
+
 class TaughtPerformance:
     """A performance that knows what was tried; it takes the place of the one that it is made of.
 
@@ -128,16 +145,18 @@ class TaughtPerformance:
             said.extrapolates,
         )
 
-    def confirmed(self, deployments: Sequence[Deployment]) -> Floats:
-        """P(one more sample makes it sure that all limits hold), of shape (m,).
+    def outlook(self, deployments: Sequence[Deployment]) -> Outlook:
+        """What trials of m deployments would show. All must be among the candidates.
 
-        At least that, of several limits (Fréchet 1935). All must be among the candidates.
+        Of several limits at least that (Fréchet 1935).
         """
-        place = [self._place[one.key] for one in deployments]
-        failing = np.zeros(len(place))
+        place = np.array([self._place[one.key] for one in deployments], dtype=np.int64)
+        failing = np.zeros(len(place)), np.zeros((len(place), len(place)))
         for sla in self._question.limits:
-            failing += 1.0 - self._of(sla.kpi).confirmed(sla, self._question.confidence)[place]
-        return np.maximum(1.0 - failing, 0.0)
+            said = self._of(sla.kpi).outlook(sla, self._question.confidence, place)
+            for sum_, own in zip(failing, said, strict=True):
+                sum_ += 1.0 - own
+        return Outlook(*(np.maximum(1.0 - sum_, 0.0) for sum_ in failing))
 
     def _of(self, kpi: str) -> _Worlds:
         if kpi not in self._worlds:
@@ -208,14 +227,15 @@ class _Worlds:
         )
         return np.stack([low, median, high])
 
-    def confirmed(self, sla: Sla, confidence: float) -> Floats:
-        """P(a sample is so far on the right side that luck does not explain it), of shape (k,)."""
+    def outlook(self, sla: Sla, confidence: float, place: Ints) -> tuple[Floats, Floats]:
+        """`Outlook` of one limit; luck is each trial's own."""
         limit = log_kpi(sla.kpi, sla.limit)
         sign = 1.0 if sla.direction == "<=" else -1.0
         luck = math.hypot(self._start_sd, LEAST_SD)  # of the start, and of the sample itself
-        room = sign * (limit - self._drawn_logs) / luck - float(ndtri(confidence))
-        chance = self._weight @ ndtr(room)
-        return np.where(self._said.extrapolates, 0.0, chance)
+        room = sign * (limit - self._drawn_logs[:, place]) / luck - float(ndtri(confidence))
+        chance = ndtr(room) * ~self._said.extrapolates[place]
+        weighted = self._weight[:, None] * chance
+        return weighted.sum(axis=0), weighted.T @ chance
 
     def _drawn(self, factor: float) -> Floats:
         """Log KPI of shape (DRAWS, k), all forecasts less sure by a factor."""

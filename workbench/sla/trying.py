@@ -7,13 +7,17 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from workbench.domain.recommendations import Deployment
+from workbench.models.base import Floats
 from workbench.sla.costs import Cost, cost_of
 from workbench.sla.question import Question
 from workbench.sla.recommendation import Answer
-from workbench.sla.taught import TaughtPerformance, Tried
+from workbench.sla.taught import Outlook, TaughtPerformance, Tried
 
 LEAST_SAVING = 0.01
 """Expected saving, as a share of the cost, that a lab iteration is worth."""
+LIKELY = 0.75
+"""P(confirmed) with which the last iteration goes to an allocation that is cheaper than what is
+sure: where it fails, what is recommended was not tried."""
 NEIGHBOURS = 200
 """Deployments on either side of the answer, by cost, that are thought about."""
 
@@ -40,16 +44,17 @@ def next_to_try(
 ) -> Deployment | None:
     """What another lab iteration is worth spending on; None: on nothing.
 
-    An answer that the lab has not seen must be tried at last. Before that, and where it was tried,
-    it is the allocation for which P(confirmed)·cost + P(not)·cost of the answer is the least, if
-    that saves anything. Where nothing is sure to hold it is what comes closest.
+    What is expected to save most. With another iteration to come that is what both save together
+    (`_saved_by_two`); at last it is P(confirmed) times what a cheaper allocation saves, and where
+    the lab has not seen the answer, only one that is likely confirmed, else the answer itself.
+    Where nothing is sure to hold it is what comes closest.
 
     Parameters
     ----------
     performance : with what was tried.
     candidates : of which `performance` knows.
     answer : of `performance`.
-    last : whether no other iteration follows.
+    last : whether no other iteration follows; else one does.
     """
     known = {one.deployment.key for one in tried}
     sure = answer.chosen
@@ -57,16 +62,34 @@ def next_to_try(
         closest = None if answer.closest is None else answer.closest.deployment
         return None if closest is None or closest.key in known else closest
     seen = sure.deployment.key in known
-    if last and not seen:
-        return sure.deployment
-    cheaper = [one for one in candidates if cost_of(one, cost) < sure.cost and one.key not in known]
-    if cheaper:
-        saved = np.array([sure.cost - cost_of(one, cost) for one in cheaper])
-        expected = performance.confirmed(cheaper) * saved
-        best = int(np.argmax(expected))
-        if expected[best] > LEAST_SAVING * sure.cost:
-            return cheaper[best]
+    costs = np.array([cost_of(one, cost) for one in candidates])
+    cheaper = np.array([one.key not in known for one in candidates]) & (costs < sure.cost)
+    if cheaper.any():
+        outlook = performance.outlook(candidates)
+        saved = sure.cost - costs
+        expected = outlook.confirmed * saved if last else _saved_by_two(outlook, saved)
+        if last and not seen:
+            cheaper &= outlook.confirmed >= LIKELY
+        best = int(np.argmax(np.where(cheaper, expected, -np.inf)))
+        if cheaper[best] and expected[best] > LEAST_SAVING * sure.cost:
+            return candidates[best]
     return None if seen else sure.deployment
+
+
+def _saved_by_two(outlook: Outlook, saved: Floats) -> Floats:
+    """What trying one allocation and then another is expected to save, by the first, shape (m,).
+
+    Confirmed, it saves what it costs less, and the second iteration goes to an allocation that is
+    cheaper still. If it fails, the second goes to the cheapest that is likely confirmed then, which
+    may be dearer than what is sure now: a bold first trial that fails is the last that could save
+    anything.
+    """
+    more = np.maximum(saved[None, :] - saved[:, None], 0.0)
+    then = (outlook.both * more).max(axis=1)
+    failed = 1.0 - outlook.confirmed
+    likely = outlook.confirmed[None, :] - outlook.both >= LIKELY * failed[:, None]
+    fallback = np.where(likely, saved[None, :], saved.min()).max(axis=1)
+    return np.asarray(outlook.confirmed * saved + then + failed * fallback)
 
 
 def holding(question: Question, tried: Sequence[Tried], cost: Cost) -> tuple[Deployment, ...]:
