@@ -70,6 +70,7 @@ class Asked:
     optimal_kpi : the long run of the optimum.
     before, after : what is recommended by the models, and after so many `iterations` on the lab;
         None where nothing is.
+    tried : whether that is one of these.
     note : of the models' answer.
     """
 
@@ -83,6 +84,7 @@ class Asked:
     before: Recommended | None = None
     after: Recommended | None = None
     iterations: int = 0
+    tried: bool = False
     note: str = ""
 
     def missed(self, what: Recommended | None) -> bool:
@@ -160,8 +162,8 @@ class Adviser:
 
     def proven(
         self, question: Question, every: Sequence[Deployment], first: Answer, lab: TrialLab
-    ) -> tuple[Choice | None, int]:
-        """What is recommended after the lab was asked, and how often, as `engine.proving` does."""
+    ) -> tuple[Choice | None, list[Tried]]:
+        """What is recommended after the lab was asked, and what of, as `engine.proving` does."""
         tried: list[Tried] = []
         answer, cost = first, VcpuHours()
         known = around(every, first, cost)
@@ -184,7 +186,7 @@ class Adviser:
 
         if (found := confirmed(question, tried, cost, judged)) is not None:
             _, answer = found
-        return answer.chosen, len(tried)
+        return answer.chosen, tried
 
 
 class Remembered:
@@ -232,12 +234,13 @@ def _judged(truths: Truths, adviser: Adviser, lab: TrialLab, posed: Posed) -> As
         return replace(asked, note=str(error))
     if first.chosen is None:
         return replace(asked, note=first.note)
-    final, iterations = adviser.proven(question, truths.every, first, lab)
+    final, tried = adviser.proven(question, truths.every, first, lab)
     return replace(
         asked,
         before=recommended(first.chosen),
         after=None if final is None else recommended(final),
-        iterations=iterations,
+        iterations=len(tried),
+        tried=final is not None and final.deployment.key in {one.deployment.key for one in tried},
         note=first.note,
     )
 

@@ -100,11 +100,12 @@ def recommendations(asked: Sequence[Asked]) -> str:
                     _share(near, issued),
                     _share(missed, issued),
                     f"{np.mean(iterations):.1f} ({max(iterations)})",
+                    "-" if when == "before" else str(sum(not a.tried for a in own if a.after)),
                 ]
             )
     risk = f"missed at {1.0 - CONFIDENCE:.0%} stated risk"
     head = ["chain", "seeds", "SLAs that can be met", "answered", "the optimum", "within one step"]
-    table = tables.table([*head, risk, "lab iterations (most)"], rows)
+    table = tables.table([*head, risk, "lab iterations (most)", "untried"], rows)
     return "\n\n".join([table, *_far_off(asked)])
 
 

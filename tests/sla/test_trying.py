@@ -20,8 +20,15 @@ from workbench.sla.costs import VcpuHours, allowed
 from workbench.sla.profiled import Profiled
 from workbench.sla.question import Question, asked
 from workbench.sla.recommendation import Answer, recommend
-from workbench.sla.taught import LEAST_SD, START_SD, TaughtPerformance, Tried, start_sds
-from workbench.sla.trying import around, holding, next_to_try
+from workbench.sla.taught import (
+    LEAST_SD,
+    START_SD,
+    Outlook,
+    TaughtPerformance,
+    Tried,
+    start_sds,
+)
+from workbench.sla.trying import LIKELY, around, holding, next_to_try
 
 KPI, WL = "p95_ms", 10.0
 CORES = (0.5, 0.75, 1.0, 1.5, 2.0)
@@ -172,6 +179,52 @@ def test_what_the_lab_is_asked_for() -> None:
     settled = answer(limit, taught, holding(limit, tried, cost))
     assert settled.chosen is not None
     assert settled.chosen.deployment.key == bold.key
+
+
+@dataclass
+class Foreseen:
+    """A performance whose outlook is given: the last of three is sure."""
+
+    confirmed: Sequence[float]
+    both: float
+    """Of the first two."""
+
+    def outlook(self, deployments: Sequence[Deployment]) -> Outlook:
+        one = np.array(self.confirmed)
+        both = np.minimum.outer(one, one)
+        both[0, 1] = both[1, 0] = self.both
+        return Outlook(one, both)
+
+
+LADDER = (at(0.5, 0.5), at(1.0, 1.0), at(2.0, 1.0))
+"""Costs 1, 2 and 3 cores."""
+
+
+def sure_of(asked_for: Question, one: Deployment) -> Answer:
+    found = answer(asked_for, WeakestLink(EXACT, sd=LEAST_SD), [one])
+    assert found.chosen is not None
+    return found
+
+
+@pytest.mark.parametrize(("likely", "tried"), [(LIKELY + 0.02, 1), (LIKELY - 0.02, 2)])
+def test_the_last_goes_to_what_is_cheaper_only_where_it_is_likely_confirmed(
+    likely: float, tried: int
+) -> None:
+    sure, cost = sure_of(question(85.0), LADDER[2]), VcpuHours()
+    foreseen = Foreseen((0.1, likely, 0.99), 0.1)
+    found = next_to_try(foreseen, LADDER, cost, sure, (), last=True)  # type: ignore[arg-type]
+    assert found is not None
+    assert found.key == LADDER[tried].key
+
+
+def test_the_first_is_less_bold_than_what_alone_would_save_most() -> None:
+    """0.5 of two cores is more than 0.8 of one; but who begins with one core less can still go on
+    to the other, and whoever fails at the bold one ends with what is sure."""
+    sure, cost = sure_of(question(85.0), LADDER[2]), VcpuHours()
+    foreseen = Foreseen((0.5, 0.8, 0.99), 0.5)
+    found = next_to_try(foreseen, LADDER, cost, sure, (), last=False)  # type: ignore[arg-type]
+    assert found is not None
+    assert found.key == LADDER[1].key
 
 
 def test_nothing_is_tried_twice_and_nothing_where_nothing_can_be_saved() -> None:
