@@ -23,6 +23,7 @@ from workbench.domain.messages import (
     SessionList,
     StopRun,
 )
+from workbench.engine import core
 from workbench.engine.process import serving
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
@@ -177,7 +178,10 @@ async def test_terminated_it_closes_its_sessions_and_says_so(
     assert not list(workspace.sessions.glob("*.wal"))
 
 
-async def test_before_it_ends_it_waits_for_who_has_not_hung_up(workspace: Workspace) -> None:
+async def test_before_it_ends_it_waits_for_who_has_not_hung_up(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "LEAVING_S", 600.0)
     async with serving(workspace) as engine:
         client = await SocketClient.connect(workspace.socket, "reads how it ended")
         await client.ask(ListSessions())
@@ -189,7 +193,10 @@ async def test_before_it_ends_it_waits_for_who_has_not_hung_up(workspace: Worksp
             await leaving
 
 
-async def test_what_is_submitted_meanwhile_is_not_forgotten(workspace: Workspace) -> None:
+async def test_it_waits_no_longer_once_something_is_submitted(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "LEAVING_S", 600.0)
     async with serving(workspace) as engine:
         client = await SocketClient.connect(workspace.socket, "came late")
         await client.ask(ListSessions())
@@ -198,4 +205,16 @@ async def test_what_is_submitted_meanwhile_is_not_forgotten(workspace: Workspace
         async with asyncio.timeout(60):
             await leaving
         assert engine.queue.unfinished == ("late",)
+        await client.close()
+
+
+async def test_it_does_not_wait_for_a_screen_that_stays(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "LEAVING_S", 0.2)
+    async with serving(workspace) as engine:
+        client = await SocketClient.connect(workspace.socket, "stays")
+        async with asyncio.timeout(60):
+            await engine.until_left()
+        assert engine.clients == 1
         await client.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from workbench.engine.answers.proving_steps import (
     typical,
     worth_repeating,
 )
+from workbench.models.scales import NORMAL_95
 
 LIMITS = (Sla("p95_ms", 110.0, "<=", 80.0),)
 DEPLOYING_S = 1000.0
@@ -31,7 +33,12 @@ def windows(*p95: float) -> list[Sample]:
     ]
 
 
-@pytest.mark.parametrize("n", [5, 7, 9, 11])
+def medians(*values: float, sd: float = 0.0) -> Estimate:
+    ends = [math.exp(sign * NORMAL_95 * sd) for sign in (-1.0, 1.0)]
+    return median_of("p95_ms", [Estimate(v, v * ends[0], v * ends[1]) for v in values])
+
+
+@pytest.mark.parametrize("n", [5, 6, 7, 9, 11])
 @pytest.mark.parametrize("law", ["normal", "student", "outliers"])
 def test_the_interval_of_a_median_holds_under_any_law(n: int, law: str) -> None:
     random = np.random.default_rng(n)
@@ -40,26 +47,41 @@ def test_the_interval_of_a_median_holds_under_any_law(n: int, law: str) -> None:
         "student": lambda: 0.1 * random.standard_t(3, n),
         "outliers": lambda: random.normal(0.0, 0.02, n) + 0.7 * (random.random(n) < 0.05),
     }[law]
-    told = [median_of(list(100.0 * np.exp(drawn()))) for _ in range(2000)]
+    told = [medians(*(100.0 * np.exp(drawn()))) for _ in range(2000)]
     inside = np.mean([one.low <= 100.0 <= one.high for one in told])
     assert 0.9 <= inside <= 0.98  # the kth from either end leaves out at most a tenth
 
 
 def test_of_nine_one_outlier_is_no_end() -> None:
     steady = [98.0, 99.0, 100.0, 101.0, 102.0]
-    assert median_of([*steady[:4], 200.0]).high > 190.0
-    assert median_of([*steady, 99.5, 100.5, 101.5, 200.0]).high < 103.0
+    assert medians(*steady[:4], 200.0).high > 190.0
+    assert medians(*steady, 99.5, 100.5, 101.5, 200.0).high < 103.0
+
+
+def test_fewer_than_five_go_by_what_the_campaign_knows_of_a_sample() -> None:
+    told = medians(100.0, 101.0, 102.0, sd=0.1)
+    assert told.value == 101.0
+    assert math.log(told.high / told.value) == pytest.approx(
+        NORMAL_95 * 1.25 * 0.1 / math.sqrt(3.0)
+    )
+    assert medians(100.0, 200.0, sd=0.1).value == 150.0, "an odd one was lost"
+
+
+def test_no_interval_is_finer_than_a_histogram() -> None:
+    told = medians(*[100.0] * 5)
+    assert told.low < 99.8
+    assert told.high > 100.2
 
 
 def test_two_regimes_are_told_as_both() -> None:
-    told = median_of([87.0, 83.0, 0.7, 0.9, 1.0])
+    told = medians(87.0, 83.0, 0.7, 0.9, 1.0)
     assert told.value == 1.0
     assert told.low < 0.8
     assert told.high > 80.0
 
 
 def test_nothing_lost_has_an_interval_too() -> None:
-    assert median_of([0.0, 0.0, 0.0]) == Estimate(0.0, 0.0, 0.0)
+    assert medians(0.0, 0.0, 0.0) == Estimate(0.0, 0.0, 0.0)
 
 
 def test_what_is_typical_scatters_as_its_samples_do() -> None:
@@ -73,6 +95,14 @@ def test_samples_are_repeated_while_they_cost_less_than_deploying() -> None:
     assert worth_repeating(windows(100.0), LIMITS, DEPLOYING_S)
     assert not worth_repeating(windows(100.0), LIMITS, 0.5)
     assert worth_repeating(windows(100.0, 101.0), LIMITS, 0.5)  # two have no median
+
+
+def test_more_samples_make_no_figure_of_a_bound() -> None:
+    bounded = [
+        replace(one, labels=("censored",), kpis={"p95_ms": Estimate(90.0, 90.0, 200.0)})
+        for one in windows(*[90.0] * 5)
+    ]
+    assert not worth_repeating(bounded, LIMITS, DEPLOYING_S)
 
 
 def test_five_that_agree_on_the_side_of_the_limit_are_enough() -> None:

@@ -105,7 +105,18 @@ def test_windows_that_are_off_by_a_factor_look_like_windows_and_not_like_starts(
         visits *= np.where(random.random((10, 2)) < 0.05, 2.0, 1.0)
         told.append(components(visits))
     assert np.mean([one.window_sd for one in told]) > 0.1
-    assert np.quantile([one.restart_sd for one in told], 0.95) < 0.06
+    assert np.quantile([one.restart_sd for one in told], 0.95) < 0.08
+
+
+def test_a_start_that_is_slower_in_both_of_its_windows_is_no_outlier() -> None:
+    random = np.random.default_rng(4)
+    told = []
+    for _ in range(200):
+        visits = np.exp(random.normal(0.0, 0.02, (10, 2)))
+        visits[3] *= 1.3
+        told.append(components(visits))
+    assert np.mean([math.hypot(one.restart_sd, one.drift_sd) for one in told]) > 0.07
+    assert components(np.array([[1.0, 1.0], [1.5, 1.5], [1.0, 1.0], [1.0, 1.0]])).restart_sd > 0.1
 
 
 def test_parts_are_cut_off_at_zero() -> None:

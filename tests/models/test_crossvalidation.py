@@ -163,7 +163,7 @@ def row(method, error, interval=None, bias=0.0):
     return Row(TARGET, "p95_ms", method, score("p95_ms", true, true + error + bias, band))
 
 
-def test_the_smallest_median_log_error_is_best():
+def test_without_intervals_the_smaller_rmse_is_best_and_without_scores_none():
     assert best_of([row("a", 0.2), row("b", 0.1), row("c", 0.3)]) == "b"
     assert best_of([Row(TARGET, "p95_ms", "a", None, "failed")]) is None
     assert best_of([]) is None

@@ -192,6 +192,7 @@ class Foreseen:
     def outlook(self, deployments: Sequence[Deployment]) -> Outlook:
         one = np.array(self.confirmed)
         both = np.minimum.outer(one, one)
+        np.fill_diagonal(both, one**2)  # as if luck alone decided
         both[0, 1] = both[1, 0] = self.both
         return Outlook(one, both)
 

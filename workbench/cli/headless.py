@@ -122,10 +122,10 @@ async def _serving(http: str | None) -> AsyncIterator[Engine]:
 
     async with serving(current_workspace(), http=http) as engine:
         yield engine
+        on_interrupt(engine.stopping.set)
         await engine.until_left()
         while engine.queue.unfinished and not engine.stopping.is_set():
             say(f"this engine goes on for {', '.join(engine.queue.unfinished)}; Ctrl-C ends it")
-            on_interrupt(engine.stopping.set)
             await engine.until_finished()
             await engine.until_left()
 

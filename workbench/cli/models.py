@@ -132,8 +132,9 @@ def _text(reply: ModelsScored) -> str:
                 lines += ["", *_bars(influence)]
         lines.append("")
     lines.append(
-        "* is the best: the smallest median |log(predicted / true)| of samples that the model has "
-        "not seen. cover: share of them within their 95 % intervals, width: of these, in logs."
+        "* is the best: the narrowest intervals that hold, among comparable medians of "
+        "|log(predicted / true)| of samples that the model has not seen. cover: share of them "
+        "within their 95 % intervals, width: of these, in logs."
     )
     return "\n".join(lines)
 

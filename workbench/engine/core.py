@@ -47,8 +47,9 @@ SCREENS_SHARE = 0.1
 """Of a core: what all screens together may take while this host measures."""
 FINISHED_TICK_S, LEFT_TICK_S = 0.2, 0.05
 PATIENCE_S = 3.0
-"""How long a start waits for another command that holds the workspace for a moment, and an end for
-clients that have not hung up."""
+"""How long a start waits for another command that holds the workspace for a moment."""
+LEAVING_S = 2.0
+"""How long an engine in a command waits for clients that have not hung up: a screen does not."""
 
 BACKGROUND_S = 5.0
 """How long an engine that ends waits for its own housekeeping."""
@@ -166,11 +167,11 @@ class Engine:
                 await asyncio.wait_for(self.stopping.wait(), FINISHED_TICK_S)
 
     async def until_left(self) -> None:
-        """Return when every client has hung up or something runs, after `PATIENCE_S` at the latest.
+        """Return when every client has hung up or something runs, after `LEAVING_S` at the latest.
 
         Who has just come may be about to submit, and who submitted reads how it ended.
         """
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + LEAVING_S
         while self.clients and not self.queue.unfinished and time.monotonic() < deadline:
             if self.stopping.is_set():
                 return

@@ -76,7 +76,8 @@ def components(visits: Floats) -> Components:
     window² = V_w, restart² = (min(V_s, V_b) - V_w/m)+, drift² = what V_b holds beyond both. The
     sum is max(V_b, V_w/m) + (1 - 1/m) V_w whatever share each has. A window that is off by a factor
     (METHOD.md 11: one in twenty) belongs to `window_sd` and the sum; one of twenty would also look
-    like starts that differ by 12 %, so that restart² and drift² are told with outliers drawn in.
+    like starts that differ by 12 %, so that restart² and drift² are told with such windows drawn
+    in, and the parts need not add up to the sum where there are some.
     A drift that is slower than the run is seen in part only: what it adds in hours no run of
     minutes can tell.
     """
@@ -115,10 +116,20 @@ def _squares(logs: Floats) -> tuple[float, float, float]:
 
 
 def _drawn_in(logs: Floats) -> Floats:
-    """Outliers moved to `_OUTLYING` robust deviations from the median (Winsor)."""
-    middle = np.median(logs)
-    reach = _OUTLYING * _NORMAL_MAD * float(np.median(np.abs(logs - middle)))
-    return np.clip(logs, middle - reach, middle + reach)
+    """Visits that disagree with their deployment's most usual one moved towards it (Winsor).
+
+    That by which visits of one deployment differ is told by all deployments, robustly. A start that
+    is slower is slower in all of its visits: those agree, and stay where they are.
+    """
+    apart = np.abs(logs - logs.mean(axis=1, keepdims=True))
+    m = logs.shape[1]
+    window = _NORMAL_MAD * float(np.median(apart)) * math.sqrt(m / (m - 1))
+    if window == 0.0:
+        return logs
+    far = np.abs(logs - np.median(logs))
+    usual = np.take_along_axis(logs, far.argmin(axis=1)[:, None], axis=1)
+    reach = _OUTLYING * math.sqrt(2.0) * window
+    return np.clip(logs, usual - reach, usual + reach)
 
 
 def null_claims(visits: Floats, smallest_difference: float) -> tuple[int, int]:

@@ -22,11 +22,11 @@ Timer = Callable[[], float]
 By = Literal["point", "configuration"]
 
 TIE = 0.02
-"""Median log errors that exceed the smallest by less are as good: 2 per cent is less than a lab
-tells apart, and where half of a grid is flat or at its ceiling the smallest is all but 0."""
+"""Median log errors that are larger by less are as good: 2 per cent is less than a lab tells apart,
+and where half of a grid is flat or at its ceiling the smallest is all but 0."""
 _COMPARABLE = 2.0
-"""And up to that factor: the median of eighty errors whose quartiles differ by a factor of five
-(p95 beside a jump) is not known better."""
+"""And that are larger by up to that factor: the median of eighty errors whose quartiles differ by a
+factor of five (p95 beside a jump) is not known better."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Scores:
     ----------
     n : number of predictions.
     log_error, log_error_q1, log_error_q3 : median and quartiles of |log(predicted / true)|, both
-        at least the floor of the KPI (`score_floor`): 0.1 is about 10 %. The score that decides.
+        at least the floor of the KPI (`score_floor`): 0.1 is about 10 %.
     rmse, mae, mad : root mean square, mean and median of the absolute error, in the KPI's unit
         (paper A, section 3.3).
     mape : mean of the absolute error over the true value, as a share, true values at least the

@@ -63,15 +63,19 @@ def next_to_try(
         return None if closest is None or closest.key in known else closest
     seen = sure.deployment.key in known
     costs = np.array([cost_of(one, cost) for one in candidates])
-    cheaper = np.array([one.key not in known for one in candidates]) & (costs < sure.cost)
-    if cheaper.any():
+    untried = np.array([one.key not in known for one in candidates], dtype=bool)
+    worth = untried & (costs < sure.cost)
+    if worth.any():
         outlook = performance.outlook(candidates)
         saved = sure.cost - costs
-        expected = outlook.confirmed * saved if last else _saved_by_two(outlook, saved)
-        if last and not seen:
-            cheaper &= outlook.confirmed >= LIKELY
-        best = int(np.argmax(np.where(cheaper, expected, -np.inf)))
-        if cheaper[best] and expected[best] > LEAST_SAVING * sure.cost:
+        if last:
+            expected = outlook.confirmed * saved
+            worth &= seen | (outlook.confirmed >= LIKELY)
+        else:
+            expected = _saved_by_two(outlook, saved)
+            worth |= untried & np.array([one.key == sure.deployment.key for one in candidates])
+        best = int(np.argmax(np.where(worth, expected, -np.inf)))
+        if worth[best] and expected[best] > LEAST_SAVING * sure.cost:
             return candidates[best]
     return None if seen else sure.deployment
 
@@ -80,15 +84,21 @@ def _saved_by_two(outlook: Outlook, saved: Floats) -> Floats:
     """What trying one allocation and then another is expected to save, by the first, shape (m,).
 
     Confirmed, it saves what it costs less, and the second iteration goes to an allocation that is
-    cheaper still. If it fails, the second goes to the cheapest that is likely confirmed then, which
-    may be dearer than what is sure now: a bold first trial that fails is the last that could save
-    anything.
+    cheaper still. If it fails, the second goes to the cheapest that is likely confirmed then, or
+    most likely where none is; that may be dearer than what is sure now: a bold first trial that
+    fails is the last that could save anything.
     """
     more = np.maximum(saved[None, :] - saved[:, None], 0.0)
     then = (outlook.both * more).max(axis=1)
     failed = 1.0 - outlook.confirmed
-    likely = outlook.confirmed[None, :] - outlook.both >= LIKELY * failed[:, None]
-    fallback = np.where(likely, saved[None, :], saved.min()).max(axis=1)
+    instead = (outlook.confirmed[None, :] - outlook.both) / np.maximum(failed, 1e-9)[:, None]
+    np.fill_diagonal(instead, 0.0)  # what has failed is not tried again
+    likely = instead >= LIKELY
+    fallback = np.where(
+        likely.any(axis=1),
+        np.where(likely, saved[None, :], -np.inf).max(axis=1),
+        saved[instead.argmax(axis=1)],
+    )
     return np.asarray(outlook.confirmed * saved + then + failed * fallback)
 
 

@@ -29,6 +29,7 @@ from workbench.engine.answers.order import Order
 from workbench.engine.answers.parts import Profiles
 from workbench.engine.answers.proving_steps import (
     ATTEMPTS,
+    UNDECIDED_REPEATS,
     Stand,
     climbed,
     evidence,
@@ -90,7 +91,7 @@ class Proof:
     async def iterations(
         self, issued: Recommendation, profiles: Profiles
     ) -> tuple[list[Iteration], list[str]]:
-        """Try what promises to save most, then what is sure by then; sentences on what failed.
+        """Try what promises to save most, then what is likely by then; sentences on what failed.
 
         Raises
         ------
@@ -197,15 +198,19 @@ class Proof:
 
 async def _repeated(lab: Lab, stand: Stand, limits: Sequence[Sla]) -> list[Sample]:
     """Samples of one deployment that are valid, or one that is not; raises as `measure` does."""
-    attempts = await _attempts(lab, stand)
-    deploying_s = lab.lab_s - sum(sample.lab_s for sample in attempts)
-    samples = attempts[-1:]
-    while samples[0].valid and worth_repeating(samples, limits, deploying_s):
+    samples = await _attempts(lab, stand)
+    deploying_s = lab.lab_s - sum(sample.lab_s for sample in samples)
+    samples = samples[-1:]
+    valid = [sample for sample in samples if sample.valid]
+    while valid and len(samples) < UNDECIDED_REPEATS:
+        if not worth_repeating(valid, limits, deploying_s):
+            break
         try:
             samples.append(await _measured(lab, stand))
         except BudgetSpent:
             break
-    return [sample for sample in samples if sample.valid] or samples
+        valid = [sample for sample in samples if sample.valid]
+    return valid or samples
 
 
 async def _measured(lab: Lab, stand: Stand) -> Sample:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ REPEATS = 5
 """Samples at most of one deployment that is tried, if they say on which side of a limit it is."""
 UNDECIDED_REPEATS = 9
 """Where they do not: of nine the interval leaves out the outermost, of five it takes them."""
+MEDIAN = 1.25
+"""A median is less sure than a mean by a quarter."""
 _OUTSIDE = 0.1
 TOO_MUCH: frozenset[Reason] = frozenset({"errors", "timeout", "too_few", "unsteady"})
 """Why a sample is not valid where a deployment does not carry its load."""
@@ -107,60 +110,70 @@ def verdict(sample: Sample, limits: Sequence[Sla], lab_s: float) -> Verification
 
 
 def worth_repeating(samples: Sequence[Sample], limits: Sequence[Sla], deploying_s: float) -> bool:
-    """Whether another sample of a deployment costs little, beside what deploying it has cost.
+    """Whether another sample of a deployment says enough for what it costs; all are valid.
 
     One window in twenty is an outlier, by a factor of two (METHOD.md 11): of several the median is
-    none. That needs an odd number of them.
+    none, if their number is odd. Up to `REPEATS` are taken while they cost less than deploying has,
+    then as many as decide on which side of a limit it is. More do not make a bound a figure.
     """
     if len(samples) % 2 == 0:
         return True
     if len(samples) < REPEATS:
         return sum(sample.lab_s for sample in samples) < deploying_s
+    if len(samples) >= UNDECIDED_REPEATS or len(_stating(samples, limits)) < len(samples):
+        return False
     told = typical(samples, limits)
-    undecided = any(_close(told.kpis[sla.kpi], sla) for sla in limits if sla.kpi in told.kpis)
-    return undecided and len(samples) < UNDECIDED_REPEATS
+    return any(_close(told.kpis[sla.kpi], sla) for sla in limits)
 
 
 def typical(samples: Sequence[Sample], limits: Sequence[Sla]) -> Sample:
     """The middle one of valid samples by the first limited KPI, with the medians of all of them."""
-    from workbench.models.selection import stated
-
-    first = limits[0].kpi
-    told = [s for s in samples if all(stated(s, sla.kpi) is not None for sla in limits)]
+    first, told = limits[0].kpi, _stating(samples, limits)
     if len(told) < len(samples) or len(samples) == 1:
         # Bounds have no median, and what only bounds is the worst.
         return next((s for s in samples if s not in told), samples[0])
     middle = sorted(told, key=lambda s: s.kpis[first].value)[len(told) // 2]
-    pooled = {
-        kpi: median_of([s.kpis[kpi].value for s in told])
-        for kpi in dict.fromkeys(sla.kpi for sla in limits)
-    }
+    limited = dict.fromkeys(sla.kpi for sla in limits)
+    pooled = {kpi: median_of(kpi, [s.kpis[kpi] for s in told]) for kpi in limited}
     return replace(middle, kpis={**middle.kpis, **pooled})
 
 
-def median_of(values: Sequence[float]) -> Estimate:
-    """The median of an odd number of figures, at least three, and its 95 % interval.
+def median_of(kpi: str, seen: Sequence[Estimate]) -> Estimate:
+    """The median of several figures of one deployment, and its 95 % interval.
 
     Of n figures fewer than k lie on one side of what they scatter around with a probability that
     no law of theirs changes (the sign test: P(Binomial(n, 1/2) < k)), so that the kth from either
     end is as many standard errors away as a normal law has for that. The outermost that together
     leave out at most `_OUTSIDE` are taken. They say how steady this deployment is at this load: on
     a plateau of p95 that is a few per cent, and where it jumps (METHOD.md 5) a factor, which no
-    scatter pooled over a campaign tells.
+    scatter pooled over a campaign tells. Fewer than `REPEATS` do not say it: their own intervals,
+    which know that pool, are narrowed as a median of them is.
     """
     from scipy.special import bdtr, ndtri
 
-    from workbench.models.scales import NORMAL_95
+    from workbench.measuring.intervals import RESOLUTION
+    from workbench.models.scales import NORMAL_95, log_sd
 
-    ordered, n = sorted(values), len(values)
+    ordered, n = sorted(one.value for one in seen), len(seen)
+    middle = statistics.median(ordered)
+    if n < REPEATS:
+        sd = statistics.median(log_sd(kpi, one) for one in seen)
+        least = greatest = NORMAL_95 * MEDIAN * sd / math.sqrt(n)
+        return Estimate(middle, middle * math.exp(-least), middle * math.exp(greatest))
+    if middle <= 0.0:
+        return Estimate(middle, ordered[0], ordered[-1])
     k = max(k for k in range(1, n // 2 + 1) if k == 1 or 2.0 * bdtr(k - 1, n, 0.5) <= _OUTSIDE)
-    middle = ordered[n // 2]
     reach = NORMAL_95 / -float(ndtri(bdtr(k - 1, n, 0.5)))
+    low, high = (middle * (end / middle) ** reach for end in (ordered[k - 1], ordered[n - k]))
+    finest = math.exp(RESOLUTION)
+    return Estimate(middle, min(low, middle / finest), max(high, middle * finest))
 
-    def end(outermost: float) -> float:
-        return middle * (outermost / middle) ** reach if middle > 0.0 else outermost
 
-    return Estimate(middle, end(ordered[k - 1]), end(ordered[n - k]))
+def _stating(samples: Sequence[Sample], limits: Sequence[Sla]) -> list[Sample]:
+    """Those that state every limited KPI, and do not only bound it."""
+    from workbench.models.selection import stated
+
+    return [s for s in samples if all(stated(s, sla.kpi) is not None for sla in limits)]
 
 
 def tried_of(
