@@ -24,6 +24,7 @@ from workbench.domain.messages import (
     StopRun,
 )
 from workbench.engine import core
+from workbench.engine.core import Engine
 from workbench.engine.process import serving
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
@@ -178,43 +179,46 @@ async def test_terminated_it_closes_its_sessions_and_says_so(
     assert not list(workspace.sessions.glob("*.wal"))
 
 
+@asynccontextmanager
+async def leaving(workspace: Workspace) -> AsyncIterator[tuple[Engine, SocketClient]]:
+    """An engine in this process that is about to end, and a client that has come."""
+    async with serving(workspace) as engine:
+        client = await SocketClient.connect(workspace.socket, "tester")
+        await client.ask(ListSessions())
+        yield engine, client
+        await client.close()
+
+
 async def test_before_it_ends_it_waits_for_who_has_not_hung_up(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(core, "LEAVING_S", 600.0)
-    async with serving(workspace) as engine:
-        client = await SocketClient.connect(workspace.socket, "reads how it ended")
-        await client.ask(ListSessions())
-        leaving = asyncio.create_task(engine.until_left())
+    async with leaving(workspace) as (engine, client):
+        left = asyncio.create_task(engine.until_left())
         await asyncio.sleep(0.2)
-        assert not leaving.done()
+        assert not left.done()
         await client.close()
         async with asyncio.timeout(60):
-            await leaving
+            await left
 
 
 async def test_it_waits_no_longer_once_something_is_submitted(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(core, "LEAVING_S", 600.0)
-    async with serving(workspace) as engine:
-        client = await SocketClient.connect(workspace.socket, "came late")
-        await client.ask(ListSessions())
-        leaving = asyncio.create_task(engine.until_left())
+    async with leaving(workspace) as (engine, client):
+        left = asyncio.create_task(engine.until_left())
         await client.ask(RunCampaign(SMALL, session="late", lab="sim", pace=SLOW))
         async with asyncio.timeout(60):
-            await leaving
+            await left
         assert engine.queue.unfinished == ("late",)
-        await client.close()
 
 
 async def test_it_does_not_wait_for_a_screen_that_stays(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(core, "LEAVING_S", 0.2)
-    async with serving(workspace) as engine:
-        client = await SocketClient.connect(workspace.socket, "stays")
+    async with leaving(workspace) as (engine, _):
         async with asyncio.timeout(60):
             await engine.until_left()
         assert engine.clients == 1
-        await client.close()

@@ -213,7 +213,7 @@ def test_the_last_goes_to_what_is_cheaper_only_where_it_is_likely_confirmed(
 ) -> None:
     sure, cost = sure_of(question(85.0), LADDER[2]), VcpuHours()
     foreseen = Foreseen((0.1, likely, 0.99), 0.1)
-    found = next_to_try(foreseen, LADDER, cost, sure, (), last=True)  # type: ignore[arg-type]
+    found = next_to_try(foreseen, LADDER, cost, sure, (), last=True)
     assert found is not None
     assert found.key == LADDER[tried].key
 
@@ -223,7 +223,7 @@ def test_the_first_is_less_bold_than_what_alone_would_save_most() -> None:
     to the other, and whoever fails at the bold one ends with what is sure."""
     sure, cost = sure_of(question(85.0), LADDER[2]), VcpuHours()
     foreseen = Foreseen((0.5, 0.8, 0.99), 0.5)
-    found = next_to_try(foreseen, LADDER, cost, sure, (), last=False)  # type: ignore[arg-type]
+    found = next_to_try(foreseen, LADDER, cost, sure, (), last=False)
     assert found is not None
     assert found.key == LADDER[1].key
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from workbench.models.base import Floats
 from workbench.sla.costs import Cost, cost_of
 from workbench.sla.question import Question
 from workbench.sla.recommendation import Answer
-from workbench.sla.taught import Outlook, TaughtPerformance, Tried
+from workbench.sla.taught import Outlook, Tried
 
 LEAST_SAVING = 0.01
 """Expected saving, as a share of the cost, that a lab iteration is worth."""
@@ -20,6 +21,12 @@ LIKELY = 0.75
 sure: where it fails, what is recommended was not tried."""
 NEIGHBOURS = 200
 """Deployments on either side of the answer, by cost, that are thought about."""
+
+
+class Foresight(Protocol):
+    """Who says what trials would show: `taught.TaughtPerformance`."""
+
+    def outlook(self, deployments: Sequence[Deployment]) -> Outlook: ...
 
 
 def around(candidates: Iterable[Deployment], answer: Answer, cost: Cost) -> tuple[Deployment, ...]:
@@ -34,7 +41,7 @@ def around(candidates: Iterable[Deployment], answer: Answer, cost: Cost) -> tupl
 
 
 def next_to_try(
-    performance: TaughtPerformance,
+    performance: Foresight,
     candidates: Sequence[Deployment],
     cost: Cost,
     answer: Answer,

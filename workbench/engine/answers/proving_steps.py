@@ -158,8 +158,8 @@ def median_of(kpi: str, seen: Sequence[Estimate]) -> Estimate:
     middle = statistics.median(ordered)
     if n < REPEATS:
         sd = statistics.median(log_sd(kpi, one) for one in seen)
-        least = greatest = NORMAL_95 * MEDIAN * sd / math.sqrt(n)
-        return Estimate(middle, middle * math.exp(-least), middle * math.exp(greatest))
+        half = math.exp(NORMAL_95 * MEDIAN * sd / math.sqrt(n))
+        return Estimate(middle, middle / half, middle * half)
     if middle <= 0.0:
         return Estimate(middle, ordered[0], ordered[-1])
     k = max(k for k in range(1, n // 2 + 1) if k == 1 or 2.0 * bdtr(k - 1, n, 0.5) <= _OUTSIDE)
