@@ -107,6 +107,7 @@ def rms_error(samples: list[Sample], predicted: list[float]) -> float:
         ({"share": math.nan}, "JSON cannot say nan"),
         ({"guards": ("jitter<=1ms",)}, "limits jitter_ms, which no sample of tinyproxy states"),
         ({"kpi": "p96"}, "no KPI"),
+        ({"align": ("band",)}, "no rule of alignment is called 'band'"),
         ({"allocation": "squid=25%"}, "names 'squid'"),
         ({"decision": "reject"}, "does not say why"),
     ],
@@ -324,6 +325,14 @@ async def test_a_guard_that_trips_goes_back_to_the_last_load_and_says_so(engine:
     assert reply.canary.ending.state == "guard"
     assert reply.canary.ending.restored_wl == reply.canary.steps[1].wl == reply.canary.steps[3].wl
     assert "p95_ms 300 is past the guard" in reply.canary.ending.note
+
+
+async def test_what_is_learned_from_goes_by_the_rules_that_are_named(client: SocketClient) -> None:
+    asked = {"guards": GUARD, "steps": 0, "method": "lasso2", "sla": "mean<=5ms @ rate=300/s"}
+    for rules, told in (((), False), (("sla-band", "sla-band"), True)):
+        reply = await retrained(client, **asked, align=rules)
+        widened = "sla-band: widened to"  # all samples lie above 30 ms
+        assert any(note.startswith(widened) for note in reply.notes) == told
 
 
 async def test_observers_decide_nothing(engine: Engine) -> None:

@@ -165,8 +165,19 @@ RULES: Mapping[str, Rule] = {
     "low-kpi": _low_kpi,
     "sla-band": _sla_band,
 }
-DEFAULT_RULES = ("fixed-inputs", "low-kpi")
 LAW_RULES = ("fixed-inputs",)
+"""Whatever else is asked for: a model that does without an input must not learn of its values."""
+DEFAULT_RULES = (*LAW_RULES, "low-kpi")
+
+
+def must_be_rules(names: Sequence[str]) -> None:
+    """Raises `DataError` if one is unknown."""
+    for name in names:
+        if name not in RULES:
+            raise DataError(
+                f"no rule of alignment is called {name!r}",
+                remedy=f"Choose from: {', '.join(RULES)}",
+            )
 
 
 def align(samples: Sequence[Sample], goal: Goal, rules: Sequence[str] = DEFAULT_RULES) -> Aligned:
@@ -179,6 +190,7 @@ def align(samples: Sequence[Sample], goal: Goal, rules: Sequence[str] = DEFAULT_
     DataError
         If a rule is unknown, no sample states the KPI, or none was taken at the fixed inputs.
     """
+    must_be_rules(rules)
     kept = [s for s in samples if stated(s, goal.kpi)]
     if not kept:
         raise DataError(
@@ -189,11 +201,6 @@ def align(samples: Sequence[Sample], goal: Goal, rules: Sequence[str] = DEFAULT_
     left_out: dict[str, int] = {}
     notes: list[str] = []
     for name in rules:
-        if name not in RULES:
-            raise DataError(
-                f"no rule of alignment is called {name!r}",
-                remedy=f"Choose from: {', '.join(RULES)}",
-            )
         before = len(kept)
         kept, note = RULES[name](kept, goal)
         left_out[name] = before - len(kept)

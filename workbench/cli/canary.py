@@ -64,6 +64,13 @@ def canary(
             "trend best. Default: what the chain adds to its prediction."
         ),
     ] = "",
+    align: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is learned from: low-kpi or sla-band; again for both. "
+            "Default: the method's own rule."
+        ),
+    ] = None,
     accept: Annotated[
         bool, typer.Option("--accept", help="Put the stored proposal in force.")
     ] = False,
@@ -98,6 +105,7 @@ def canary(
             "accept" if accept else "reject" if reject else "",
             why,
             identity(),
+            align=tuple(align or ()),
         )
     )
     assert isinstance(reply, ChainRetrained)

@@ -192,6 +192,9 @@ class RetrainChain:
     by: str = ""
     pace: float | None = None
     """Simulated lab only: lab seconds per second; None is as fast as it goes."""
+    align: tuple[str, ...] = ()
+    """Rules by which samples to learn from are chosen, beside `fixed-inputs`, such as `sla-band`;
+    none: the method's."""
 
 
 @dataclass(frozen=True)

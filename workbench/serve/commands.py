@@ -49,7 +49,7 @@ COMMANDS: Final[dict[str, dict[str, Kind]]] = {
         **{"--chain": "name", "--kpi": "name", "--sla": "text", "--share": "name"},
         **{"--steps": "name", "--guard": "text", "--budget": "name", "--allocate": "text"},
         **{"--online": "flag", "--method": "name", "--accept": "flag", "--reject": "flag"},
-        **{"--why": "text"},
+        **{"--why": "text", "--align": "name"},
     },
     "export": {"--as": "name", "--recommendation": "name"},
 }

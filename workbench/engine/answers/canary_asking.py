@@ -11,7 +11,7 @@ from workbench import plugins
 from workbench.descriptors.allocation_text import parse_allocation
 from workbench.descriptors.sla_text import kpi_name, parse_sla
 from workbench.domain.campaign import Campaign, TargetPlan
-from workbench.domain.errors import OutsideProfile, SessionError, UsageError
+from workbench.domain.errors import DataError, OutsideProfile, SessionError, UsageError
 from workbench.domain.parameters import (
     Configuration,
     Parameter,
@@ -98,6 +98,7 @@ def wanted_of(view: SessionView, request: RetrainChain) -> Wanted:
             remedy="Give the number of loads to measure, such as 10",
         )
     _must_be_a_method(request.method)
+    _must_align(request.align)
     notes: list[str] = []
     sla = _limit(request.sla, primary, "--sla") if request.sla else campaign.sla
     if sla is not None and not request.sla:
@@ -120,6 +121,18 @@ def _must_be_a_method(name: str) -> None:
             where="--method",
             remedy=f"Choose one of: {', '.join(known)}",
         )
+
+
+def _must_align(rules: Sequence[str]) -> None:
+    """Raises `UsageError`, as `_must_be_a_method` does."""
+    if not rules:
+        return
+    from workbench.chains.alignment import must_be_rules  # imports numpy
+
+    try:
+        must_be_rules(rules)
+    except DataError as error:
+        raise UsageError(error.what, where="--align", remedy=error.remedy) from None
 
 
 def _limit(text: str, primary: str, where: str) -> Sla:

@@ -311,7 +311,9 @@ def _aligned(
     sla, kpi = case.sla, case.basis.kpi
     limit = sla.limit if sla is not None and sla.kpi == kpi else None
     goal = Goal(kpi, limit, case.fixed)
-    found = align(samples, goal, DEFAULT_RULES if direct else LAW_RULES)
+    own = DEFAULT_RULES if direct else LAW_RULES
+    asked = case.request.align
+    found = align(samples, goal, tuple(dict.fromkeys((*LAW_RULES, *asked))) if asked else own)
     notes = [
         f"{rule} leaves out {counted(n, 'sample')}." for rule, n in found.left_out.items() if n
     ]
