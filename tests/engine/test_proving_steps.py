@@ -111,8 +111,17 @@ def test_five_that_agree_on_the_side_of_the_limit_are_enough() -> None:
     assert not worth_repeating(agreed, LIMITS, DEPLOYING_S)
 
 
-def test_five_with_the_limit_among_them_are_not_but_nine_are() -> None:
+def test_five_with_the_limit_among_them_are_not_but_thirteen_are() -> None:
     one_off = windows(99.0, 100.0, 101.0, 100.5, 200.0)
     assert worth_repeating(one_off, LIMITS, DEPLOYING_S)
-    assert not worth_repeating(windows(*[100.0, 120.0] * 4, 130.0), LIMITS, DEPLOYING_S)
-    assert len(one_off) < UNDECIDED_REPEATS
+    undecided = windows(*[100.0, 120.0] * 6, 130.0)
+    assert len(undecided) == UNDECIDED_REPEATS
+    assert worth_repeating(undecided[:-2], LIMITS, DEPLOYING_S)
+    assert not worth_repeating(undecided, LIMITS, DEPLOYING_S)
+
+
+def test_two_outliers_leave_nine_undecided_and_eleven_not() -> None:
+    agreed = [99.0, 100.0, 101.0, 100.5, 99.5, 100.2, 99.8]
+    assert worth_repeating(windows(*agreed, 200.0, 190.0), LIMITS, DEPLOYING_S)
+    eleven = windows(*agreed, 200.0, 190.0, 100.1, 99.9)
+    assert not worth_repeating(eleven, LIMITS, DEPLOYING_S)

@@ -25,8 +25,10 @@ ATTEMPTS = 3
 """Samples of one deployment, of which the first that says something counts."""
 REPEATS = 5
 """Samples at most of one deployment that is tried, if they say on which side of a limit it is."""
-UNDECIDED_REPEATS = 9
-"""Where they do not: of nine the interval leaves out the outermost, of five it takes them."""
+UNDECIDED_REPEATS = 13
+"""Where they do not. One window in twenty is an outlier: of thirteen the interval leaves out three
+at either end, of nine one, so that two outliers of nine would leave a side undecided; of five
+none."""
 MEDIAN = 1.25
 """A median is less sure than a mean by a quarter."""
 _OUTSIDE = 0.1
