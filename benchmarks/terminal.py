@@ -23,6 +23,8 @@ class Terminal:
         if self.pid == 0:
             termios.tcsetwinsize(0, (ROWS, COLUMNS))
             os.execve(COMMAND, [str(COMMAND)], sandbox.environment)
+        # A later screen would keep this one's terminal open.
+        os.set_inheritable(self._terminal, False)
         self._seen = b""
 
     def open_running(self) -> None:

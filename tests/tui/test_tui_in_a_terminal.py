@@ -7,6 +7,8 @@ import pty
 import signal
 import subprocess
 import termios
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -124,22 +126,50 @@ def test_a_vanished_terminal_ends_the_screen(
     assert os.WIFEXITED(status) or os.WIFSIGNALED(status)
 
 
-def test_a_screen_that_gets_no_signal_ends_too(workbench: Workbench, small_campaign: Path) -> None:
-    """A pty that is not its controlling terminal sends no SIGHUP; nor can it be written to."""
+def in_a_bare_pty(workbench: Workbench, campaign: Path) -> tuple[subprocess.Popen[bytes], int, int]:
+    """A screen in a pty that is not its controlling terminal, with our end and its own."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
     process = subprocess.Popen(
-        [COMMAND, *run_arguments(small_campaign, pace="2")],
+        [COMMAND, *run_arguments(campaign, pace="2")],
         env=workbench.environment | {"TERM": "xterm-256color"},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
     )
+    return process, ours, theirs
+
+
+def test_a_screen_that_gets_no_signal_ends_too(workbench: Workbench, small_campaign: Path) -> None:
+    """Such a pty sends no SIGHUP; nor can it be written to."""
+    process, ours, theirs = in_a_bare_pty(workbench, small_campaign)
     os.close(theirs)
     assert os.read(ours, 1000)
     os.close(ours)
     assert process.wait(timeout=PATIENCE_S) is not None
+
+
+def test_a_signal_ends_a_screen_whose_terminal_nobody_reads(
+    workbench: Workbench, small_campaign: Path
+) -> None:
+    process, ours, theirs = in_a_bare_pty(workbench, small_campaign)
+    seen = b""
+    while b"RUNNING" not in seen:
+        seen += os.read(ours, 1 << 16)
+    filling = os.open(os.ttyname(theirs), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    for _ in range(20):  # the kernel moves on what was written, until nothing fits
+        with suppress(BlockingIOError):
+            while True:
+                os.write(filling, b"x")
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    try:
+        assert process.wait(timeout=PATIENCE_S) == 0
+    finally:
+        process.kill()
+        for end in (filling, theirs, ours):
+            os.close(end)
 
 
 def test_a_newcomer_tours_and_reads_a_recording_by_keys_alone(workbench: Workbench) -> None:

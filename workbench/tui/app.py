@@ -45,7 +45,7 @@ from workbench.tui.text import plain, plain_lines
 from workbench.tui.theme import THEMES, fitting
 from workbench.tui.tour import Tour
 from workbench.tui.undo import Undo, Undos
-from workbench.tui.vanishing import watch_terminal
+from workbench.tui.vanishing import leave_surely, watch_terminal
 from workbench.tui.watch import Watch
 from workbench.tui.widgets.tabs import Tab
 from workbench.tui.wording import WordedClient
@@ -127,7 +127,7 @@ class WorkbenchApp(App[None]):
             self.set_interval(EVERY_S, lambda: search_garbage(self.keyboard.quiet_s))
             loop = asyncio.get_running_loop()
             for number in (signal.SIGHUP, signal.SIGTERM):
-                loop.add_signal_handler(number, self.exit)
+                loop.add_signal_handler(number, leave_surely, self.exit)
             watch_terminal(lambda: loop.call_soon_threadsafe(self.exit))
 
     async def on_unmount(self) -> None:

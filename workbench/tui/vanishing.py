@@ -1,4 +1,4 @@
-"""A terminal that vanishes ends its screen, even one that is stuck in writing to it.
+"""A terminal that vanishes and a signal end their screen, even one stuck in writing to it.
 
 The event loop cannot be trusted with this: Textual's writer thread dies on the closed terminal, its
 queue fills up, and the loop waits for it for ever while the input thread spins on end-of-file
@@ -11,7 +11,6 @@ import os
 import select
 import sys
 import threading
-import time
 from collections.abc import Callable
 
 GRACE_S = 2.0
@@ -29,8 +28,18 @@ def watch_terminal(leave: Callable[[], object]) -> None:
 
     def wait() -> None:
         hang_up.poll()
-        leave()
-        time.sleep(GRACE_S)
-        os._exit(0)
+        leave_surely(leave)
 
     threading.Thread(target=wait, name="terminal-watch", daemon=True).start()
+
+
+def leave_surely(leave: Callable[[], object]) -> None:
+    """Call `leave`; what it has not ended after a grace ends then.
+
+    A terminal that is there and that nobody reads holds up the writer, too, and Textual's end with
+    it.
+    """
+    end = threading.Timer(GRACE_S, os._exit, (0,))
+    end.daemon = True
+    end.start()
+    leave()
