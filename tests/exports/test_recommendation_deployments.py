@@ -266,6 +266,17 @@ def test_session_model_sla_confidence_and_date_travel_along(format: str) -> None
         assert found["verified"].startswith("held")
 
 
+@pytest.mark.parametrize(
+    ("probability", "told"), [(0.97314, "0.9731"), (0.99996, "over 0.9999"), (1.0, "over 0.9999")]
+)
+def test_nothing_that_was_measured_is_certain(probability: float, told: str) -> None:
+    met = case_study()
+    assert met.chosen
+    sure = replace(met, chosen=replace(met.chosen, probability=probability))
+    services = one("compose", sure)["services"].values()
+    assert {service["labels"]["workbench.probability"] for service in services} == {told}
+
+
 def test_a_function_carries_its_flavor_and_the_image_that_was_profiled() -> None:
     of = {found["function"]: found for found in carried("compose")}
     assert of["tinyproxy"]["allocation"] == "flavor=small, memory_bytes=67108864, vcpu=0.5"

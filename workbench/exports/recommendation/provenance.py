@@ -29,7 +29,7 @@ def provenance(recommendation: Recommendation, context: Context) -> dict[str, st
     if context.host:
         facts["profiled-on"] = host_in_words(context.host)
     if chosen:
-        facts["probability"] = f"{chosen.probability:.4g}"
+        facts["probability"] = _chance(chosen.probability)
         facts["probability-of"] = recommendation.probability_of.replace("_", " ")
         facts["cost"] = f"{chosen.cost:.6g} {chosen.cost_unit}"
         if chosen.extrapolated:
@@ -38,6 +38,11 @@ def provenance(recommendation: Recommendation, context: Context) -> dict[str, st
     if verified:
         facts["verified"] = f"{'held' if verified.met else 'missed'}, sample {verified.sample_id}"
     return {key: one_line(text) for key, text in facts.items()}
+
+
+def _chance(probability: float) -> str:
+    """Four digits; nothing that was measured is certain."""
+    return "over 0.9999" if probability > 0.9999 else f"{probability:.4g}"
 
 
 def iso_date(at: float) -> str:
