@@ -152,6 +152,13 @@ def test_what_the_fold_shows() -> None:
     assert any("not valid: little" in line.text and line.level == "warning" for line in view.log)
 
 
+def test_a_sample_is_told_in_the_log_without_powers_of_ten() -> None:
+    slow = replace(sample(122.222), kpis={"p95_ms": Estimate(3331.2, 3000.0, 3600.0)})
+    facts = [RunStarted(resumed=False, budget_s=None), SampleTaken(slow)]
+    view = fold([Event(i, float(i), "demo-1", fact) for i, fact in enumerate(facts, start=1)])
+    assert view.log[-1].text == f"haproxy {QUARTER.key} wl=122.2: p95_ms=3330"
+
+
 def test_models_have_versions_by_kpi_and_influence_is_the_latest() -> None:
     view = fold(story())
     assert [(m.kpi, m.version, m.seq) for m in view.models] == [

@@ -357,7 +357,12 @@ class SessionView:
 
 def _sample_line(sample: Sample, kpi: str) -> str:
     point = sample.point
-    where = f"{point.target} {point.configuration.key} wl={point.wl:g}"
+    where = f"{point.target} {point.configuration.key} wl={_digits(point.wl, 4)}"
     estimate = sample.kpis.get(kpi)
-    figure = f"{kpi}={estimate.value:.3g}" if estimate else f"{kpi} not stated"
+    figure = f"{kpi}={_digits(estimate.value, 3)}" if estimate else f"{kpi} not stated"
     return f"{where}: {figure}" + ("" if sample.valid else f", not valid: {sample.reason}")
+
+
+def _digits(value: float, count: int) -> str:
+    """So many digits of a figure, without powers of ten below a million."""
+    return f"{float(f'{value:.{count}g}'):g}"
