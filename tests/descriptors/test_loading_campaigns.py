@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from workbench import plugins
 from workbench.descriptors.capacity import check_fits_host
 from workbench.descriptors.checking import lint
 from workbench.descriptors.loading import list_campaigns, load_campaign
 from workbench.domain.campaign import Agent, InitializationCommand, Manager
 from workbench.domain.codec import from_plain, to_plain
-from workbench.domain.errors import DescriptorError, UsageError
+from workbench.domain.errors import DescriptorError, PluginError, UsageError
 from workbench.domain.parameters import LoadModel
 from workbench.domain.topology import Parallel, Series, Vnf
 from workbench.engine.runs.fitting import fit
@@ -211,6 +212,18 @@ def test_what_stands_beside_a_file_wins_over_the_workspace(
 
     assert campaign.name == "x"
     assert campaign.template("haproxy").image == "mine:1"
+
+
+def test_a_generator_that_cannot_be_made_is_named(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise ValueError("no licence")
+
+    path = _put(workspace, "campaigns/own.yaml", SMALL + "load: {kind: closed, generator: oha}\n")
+    monkeypatch.setattr(plugins, "load", lambda group, name: broken)
+    with pytest.raises(PluginError, match="'oha' cannot be made: ValueError: no licence"):
+        load_campaign(str(path), workspace=workspace)
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones(workspace: Workspace) -> None:

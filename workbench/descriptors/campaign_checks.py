@@ -138,7 +138,7 @@ def _generator_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterat
         return
     kpis = {reading.valid.get("kpi", _DEFAULT_KPI), *((sla.kpi,) if sla else ())}
     most = max((wl.high for wl in ranges), default=0.0)
-    generator = plugins.load("traffic", load.generator)()
+    generator = plugins.make("traffic", load.generator)
     reason = generator.unable(load_model(load, primary.name), kpis, most)
     if reason is not None:
         yield ("load", "generator"), f"is {load.generator}, which cannot measure this: {reason}"

@@ -17,7 +17,7 @@ from workbench.labs.docker.target import Deployed
 from workbench.labs.docker.watching import Watch
 from workbench.labs.docker.wiring import SINK, SOURCE
 from workbench.measuring.records import Drive, RequestRecords
-from workbench.plugins import load
+from workbench.plugins import make
 from workbench.traffic.packets import PacketGenerator, PacketOffer
 
 GENERATOR = "iperf3"
@@ -99,7 +99,7 @@ async def prepare(deployed: Deployed, configuration: Configuration) -> Sender:
     """Choose the generator and send a few packets. Raises `LabError` if none comes through."""
     campaign, source = deployed.campaign, deployed.component(SOURCE)
     name = campaign.generator or GENERATOR
-    generator = load("traffic", name)()
+    generator = make("traffic", name)
     if not isinstance(generator, PacketGenerator):
         raise TrafficError(
             f"{name} sends requests, and target {deployed.target.name} is measured with packets",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, TrafficError
 from workbench.labs.docker.containers import Component
-from workbench.plugins import load
+from workbench.plugins import make
 from workbench.traffic.base import Generator, PathFacts
 
 GENERATORS = ("oha", "hey", "locust")
@@ -90,7 +90,7 @@ async def choose(source: Component, facts: PathFacts, campaign: Campaign, most: 
     """
     passed_over: list[str] = []
     for name in (campaign.generator,) if campaign.generator else GENERATORS:
-        generator: Generator = load("traffic", name)()
+        generator: Generator = make("traffic", name)
         reason = generator.unable(campaign.load, wanted_kpis(campaign), most)
         reason = reason or generator.unfit(facts)
         if reason is None:
