@@ -47,6 +47,7 @@ from workbench.domain.events import (
     TargetDeployed,
     UsageTick,
 )
+from workbench.domain.lab import HostFacts
 from workbench.domain.messages import (
     ContinueRun,
     EngineStatus,
@@ -305,6 +306,36 @@ async def test_campaigns_queue_and_a_queued_one_can_be_stopped(client: SocketCli
         await client.ask(StopRun("first", abort=True))
         await first.finish()
     async with client.follow("third") as feed:
+        assert (await Watched(feed).finish()).outcome == "done"
+
+
+async def test_what_a_run_waits_for_while_its_lab_opens_is_told(
+    client: SocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, whole_open = asyncio.Event(), SimulatedLab.open
+
+    async def building(self: SimulatedLab) -> HostFacts:
+        self._settings.say(f"haproxy: Step 2/5{' x' * 500}")
+        await opening.wait()
+        return await whole_open(self)
+
+    async def preparing() -> str:
+        status = await client.ask(GetStatus())
+        assert isinstance(status, EngineStatus)
+        return status.preparing
+
+    monkeypatch.setattr(SimulatedLab, "open", building)
+    starting = asyncio.create_task(start(client, "built"))
+    async with asyncio.timeout(LONGEST_S):
+        said = ""
+        while not said:
+            said = await preparing()
+    assert said.startswith("built: haproxy: Step 2/5 x")
+    assert len(said) < 250
+    opening.set()
+    await starting
+    assert await preparing() == ""
+    async with client.follow("built") as feed:
         assert (await Watched(feed).finish()).outcome == "done"
 
 

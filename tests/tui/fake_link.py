@@ -281,6 +281,9 @@ class FakeClient:
         )
         self.warning = "two cores only"
         """Of every plan."""
+        self.lab_opens = asyncio.Event()
+        """Cleared: a run that is asked for waits."""
+        self.lab_opens.set()
         self._changes: asyncio.Queue[Event | Tick | None] = asyncio.Queue()
 
     # ------------------------------------------------------------------ what tests do to it
@@ -356,6 +359,7 @@ class FakeClient:
                 assert configuration
                 self.tell(ConfigurationFinished(name, configuration, "skipped", 5, 1))
             case RunCampaign() | ResumeSession():
+                await self.lab_opens.wait()
                 return RunAccepted(SESSION)
             case _:
                 raise EngineError(f"the fake engine knows no {type(request).__name__}")

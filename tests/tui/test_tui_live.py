@@ -377,6 +377,23 @@ async def test_a_command_is_sent_once_the_engine_answers() -> None:
         assert live(pilot).opened.session == SESSION
 
 
+async def test_what_a_run_waits_for_is_told_until_it_begins() -> None:
+    client = FakeClient()
+    client.lab_opens.clear()
+    client.status = replace(client.status, preparing="demo: oha: Compiling \x1b[31mtokio v1")
+
+    async def connect() -> FakeClient:
+        return client
+
+    app = WorkbenchApp(connect, command=RunCampaign("demo"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        told = " demo  starting demo: oha: Compiling ·[31mtokio v1"
+        await until(pilot, lambda: told in screen_text(app), "what it waits for")
+        client.lab_opens.set()
+        await until(pilot, lambda: "RUNNING" in screen_text(app), "the run")
+        assert "starting" not in screen_text(app)
+
+
 async def test_a_terminal_that_is_too_small_says_so_and_grows_again() -> None:
     client = FakeClient()
     async with opened(client, (20, 5)) as pilot:

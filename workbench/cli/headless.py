@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from workbench.cli.context import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 POLL_S = 0.5
-"""How often the progress of a measured host is asked for."""
+"""How often is asked how far the engine is with what it has not answered yet."""
 
 
 async def run_headless(
@@ -57,7 +57,8 @@ async def run_headless(
         if http is not None:
             say(f"/status and /metrics are at http://{await http_door(client)}")
         before = await _last_seq(client, command)
-        accepted = await client.ask(command)
+        async with _telling(client, lambda status: status.preparing):
+            accepted = await client.ask(command)
         assert isinstance(accepted, RunAccepted)
         if accepted.queued_behind:
             say(f"queued: {accepted.queued_behind} is measuring on this host")
@@ -91,28 +92,38 @@ async def measure_host(command: MeasureHost) -> HostMeasured:
     async with client_of(lambda: _serving(None)) as client:
         stop = _Interrupts(client, HOST_NOISE)
         on_interrupt(stop.interrupt)
-        telling = asyncio.create_task(_tell_progress(client))
         try:
-            reply = await client.ask(command)
+            async with _telling(client, lambda status: status.host_measuring):
+                reply = await client.ask(command)
         except WorkbenchError:
             if stop.count:
                 raise KeyboardInterrupt from None
             raise
-        finally:
-            telling.cancel()
         assert isinstance(reply, HostMeasured)
         return reply
 
 
-async def _tell_progress(client: Client) -> None:
-    said = ""
-    while True:
-        status = await client.ask(GetStatus())
-        assert isinstance(status, EngineStatus)
-        if status.host_measuring not in ("", said):
-            said = status.host_measuring
-            say(said)
-        await asyncio.sleep(POLL_S)
+@asynccontextmanager
+async def _telling(client: Client, what: Callable[[EngineStatus], str]) -> AsyncIterator[None]:
+    """While the body waits for an answer, say whatever the engine says of it."""
+
+    async def tell() -> None:
+        said = ""
+        with suppress(WorkbenchError):  # who asks hears of it, too
+            while True:
+                status = await client.ask(GetStatus())
+                assert isinstance(status, EngineStatus)
+                if what(status) not in ("", said):
+                    said = what(status)
+                    say(said)
+                await asyncio.sleep(POLL_S)
+
+    task = asyncio.create_task(tell())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 @asynccontextmanager

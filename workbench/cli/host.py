@@ -170,6 +170,8 @@ def engine_status(json: JsonOption = False) -> None:
     put(f"engine {status.version}, process {status.pid}, workspace {status.workspace}")
     measuring = status.running or status.host_measuring or "nothing"
     put(f"measuring: {measuring}; queued: {', '.join(status.queued) or 'nothing'}")
+    if status.preparing:
+        put(f"starting {status.preparing}")
     put(f"clients: {status.clients}; loop lag p99 {status.loop_lag_p99_ms:.1f} ms")
     if status.http:
         put(f"http://{status.http}/status and /metrics")

@@ -353,6 +353,9 @@ class EngineStatus:
     scoring: str = ""
     """What is computed for a question that takes seconds: which model, of which target; empty where
     nobody asked."""
+    preparing: str = ""
+    """What a run waits for that is being started, as `SESSION: WHAT`, such as an image that is
+    built; empty where none is."""
 
 
 @dataclass(frozen=True)

@@ -286,6 +286,7 @@ class Engine:
             loop_lag_p99_ms=self.lag.p99_ms,
             host_measuring=self.queue.host_measuring,
             scoring=self._asking.doing,
+            preparing=self.queue.preparing,
         )
 
     @asynccontextmanager

@@ -23,6 +23,10 @@ OnUsage = Callable[[Mapping[str, Usage]], None]
 """Called about once a second while load is driven; must return at once."""
 
 
+def _unheard(line: str) -> None:
+    del line
+
+
 @dataclass(frozen=True)
 class LabSettings:
     """How a lab is opened.
@@ -40,6 +44,8 @@ class LabSettings:
     own_cpu_s: Callable[[], float] | None = None
     """CPU seconds that the workbench's own processes burned so far. A lab that shares the host
     with them reads it with its counters, as component `measuring.usage.OWN`."""
+    say: Callable[[str], None] = _unheard
+    """Told what `open` is about where that takes minutes, a line at a time; must return at once."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,14 @@ from contextlib import suppress
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import Event, Progress, Tick, UsageTick, Wheel
-from workbench.domain.messages import ResumeSession, Role, RunAccepted, RunCampaign
+from workbench.domain.messages import (
+    EngineStatus,
+    GetStatus,
+    ResumeSession,
+    Role,
+    RunAccepted,
+    RunCampaign,
+)
 from workbench.domain.projection import SessionView
 from workbench.link.client import Client
 from workbench.link.pieces import Pieces
@@ -26,6 +33,9 @@ RESUMABLE = ("interrupted", "stopped", "failed")
 
 WATCHED_PACE = 20.0
 """Lab seconds per second of a simulated run that is started to be watched."""
+
+POLL_S = 0.5
+"""How often the engine is asked what a run waits for that is being started."""
 
 
 class Watch:
@@ -50,6 +60,8 @@ class Watch:
         """Why the engine does not answer any more, as a sentence without its full stop."""
         self.refused: WorkbenchError | None = None
         """Why it could not be opened at all."""
+        self.preparing = ""
+        """What the run waits for that we start, such as an image that is built."""
         self.queued_behind = ""
         self.wheel = Wheel(session, "")
         """Who drives the run, and who asks to."""
@@ -135,10 +147,24 @@ class Watch:
             self._lose(f"{type(error).__name__}: {error}")
 
     async def _start(self, client: Client, command: RunCampaign | ResumeSession) -> None:
-        reply = await client.ask(command)
+        telling = asyncio.create_task(self._tell_preparing(client))
+        try:
+            reply = await client.ask(command)
+        finally:
+            telling.cancel()
+            self.preparing = ""
         if isinstance(reply, RunAccepted):
             self.command, self.session = None, reply.session
             self.queued_behind = reply.queued_behind
+
+    async def _tell_preparing(self, client: Client) -> None:
+        with suppress(WorkbenchError):  # who asks for the run hears of it, too
+            while True:
+                status = await client.ask(GetStatus())
+                if isinstance(status, EngineStatus) and status.preparing != self.preparing:
+                    self.preparing = status.preparing
+                    self.touch()
+                await asyncio.sleep(POLL_S)
 
     def _begin(self, shown: Shown) -> None:
         self.live, self.connected, self.lost = shown, True, ""

@@ -130,7 +130,11 @@ class HostMeasuring:
                 await stack.enter_async_context(self._host_lock.queue(holder))
             campaign = await asyncio.to_thread(_campaign, self._library)
             settings = LabSettings(
-                HOST_NOISE, request.seed, argument=options, own_cpu_s=self._pool.own_cpu_s
+                HOST_NOISE,
+                request.seed,
+                argument=options,
+                own_cpu_s=self._pool.own_cpu_s,
+                say=self._say,
             )
             lab = cast(DrivingLab, await made_lab(lab_name, campaign, settings))
             if not hasattr(type(lab), "drive"):  # on the class: a recording is not opened for it
@@ -138,7 +142,7 @@ class HostMeasuring:
                     "no load can be driven there", where=lab_name, remedy="Choose another --lab"
                 )
             stack.push_async_callback(lab.close)
-            self.doing = "opening the lab, building images where there are none"
+            self.doing = "opening the lab"
             host = await lab.open()
             if kind not in SIMULATED:
                 await reap_lab(type(lab), frozenset())

@@ -99,6 +99,11 @@ class Queue:
         return tuple(name for name, turn in self._turns.items() if not turn.started)
 
     @property
+    def preparing(self) -> str:
+        """What a run that is being started waits for, as `SESSION: WHAT`; empty if none is."""
+        return self._starting.preparing
+
+    @property
     def host_measuring(self) -> str:
         """How far a run that measures the host is, as a sentence; empty where there is none."""
         return self._host.doing

@@ -41,6 +41,8 @@ from workbench.labs.base import Lab, LabSettings
 ENDED = ("finished", "stopped", "failed")
 """States of a session in which nothing of its campaign is under way or cut off."""
 PAGE = 500
+LONGEST_LINE = 200
+"""Characters that are kept of what a program says that builds an image."""
 
 T = TypeVar("T")
 
@@ -64,6 +66,13 @@ class Starting:
         self._costing = costing
         self._one_at_a_time = asyncio.Lock()
         """Two requests must not choose the same fresh name."""
+        self._opening: dict[str, str] = {}
+        """By session, what the opening of its lab is about."""
+
+    @property
+    def preparing(self) -> str:
+        """What a run that is being started waits for, as `SESSION: WHAT`; empty if none is."""
+        return next((f"{name}: {what}" for name, what in self._opening.items()), "")
 
     async def new(self, request: RunCampaign) -> Ready[Order]:
         """A new session. Raises what stands against it, before anything is left behind."""
@@ -89,7 +98,7 @@ class Starting:
                 oversubscribe=request.oversubscribe,
                 own_cpu_s=self._pool.own_cpu_s,
             )
-            lab, host = await opened(lab_name, campaign, settings)
+            lab, host = await self._opened(lab_name, campaign, settings)
             try:
                 plan = await self._pool.run(make_plan, campaign, lab_name, lab.costs)
                 noise, foreign = await asyncio.to_thread(noise_of, lab_name, campaign, host)
@@ -230,7 +239,7 @@ class Starting:
             oversubscribe=True,  # it was weighed when the session was created
             own_cpu_s=self._pool.own_cpu_s,
         )
-        lab, host = await opened(view.lab, campaign, settings)
+        lab, host = await self._opened(view.lab, campaign, settings)
         try:
             _, host_then = _whole(view)
             refuse_other_images(view.session, host_then, host)
@@ -238,6 +247,21 @@ class Starting:
             await lab.close()
             raise
         return lab, host
+
+    async def _opened(
+        self, lab: str, campaign: Campaign, settings: LabSettings
+    ) -> tuple[Lab, HostFacts]:
+        """`opening.opened`; `preparing` says how far it is, since images may have to be built."""
+        session = settings.session
+
+        def hear(line: str) -> None:
+            self._opening[session] = line[:LONGEST_LINE]
+
+        hear("opening the lab")
+        try:
+            return await opened(lab, campaign, replace(settings, say=hear))
+        finally:
+            del self._opening[session]
 
     async def _revived(self, session: str, lab: Lab) -> Channel:
         try:

@@ -76,7 +76,7 @@ async def _bootstrap(docker: aiodocker.Docker, on_line: OnLine) -> None:
                 *(program, "--variant=minbase", *secure, SUITE, str(root)),
                 *((mirror,) if mirror else ()),
             ),
-            on_line,
+            lambda line: on_line(f"{BASE}: {line.strip()}"),
         )
         if code != 0:
             raise LabError(

@@ -160,7 +160,7 @@ async def _build(
         async for message in messages:
             for line in str(message.get("stream", "")).splitlines():
                 if line.strip():
-                    on_line(line.rstrip())
+                    on_line(f"{template.name}: {line.strip()}")
                     tail = [*tail[-5:], line.rstrip()]
     except aiodocker.DockerError as error:
         said = "\n".join([*tail, str(error.message)])

@@ -93,7 +93,7 @@ class DockerLab:
         }
         self._images = await build_images(
             [t for t in self._campaign.templates if t.name in needed],
-            on_line=lambda line: log.info("images", line=line),
+            on_line=self._say,
             docker=docker,
         )
         shared = sorted(
@@ -101,6 +101,10 @@ class DockerLab:
         )
         details = {"shared_cores": self._shared_cores(shared)} if shared else {}
         return facts(version, info, self._images, details, doctor.is_local(docker))
+
+    def _say(self, line: str) -> None:
+        log.info("images", line=line)
+        self._settings.say(line)
 
     async def deploy(
         self, target: Target, configuration: Configuration, block: int = 0

@@ -47,7 +47,7 @@ async def find_or_build(on_line: OnLine) -> Path | None:
                 *("nice", "-n", "10", cargo, "install", "oha", "--version", VERSION, "--locked"),
                 *("--root", str(unfinished)),
             ),
-            on_line,
+            lambda line: on_line(f"oha: {line.strip()}"),
         )
         if code != 0:
             on_line(

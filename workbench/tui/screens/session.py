@@ -121,7 +121,8 @@ class SessionScreen(WorkbenchScreen):
         if watch.connected:
             head = present.header(shown, frozen, _badge(watch), width)
         else:
-            waiting = "no engine" if watch.lost else "connecting…"
+            starting = f"starting {plain(watch.preparing)}" if watch.preparing else "connecting…"
+            waiting = "no engine" if watch.lost else starting
             head = ((f" {plain(shown.view.session)} ", "strong"), (f" {waiting}", "dim"))
         self.query_one("#header", Rows).show([head])
         notice = self.query_one("#notice", Rows)

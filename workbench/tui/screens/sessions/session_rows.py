@@ -28,6 +28,8 @@ def queue_rows(status: EngineStatus | None) -> list[Row]:
     parts: list[str] = []
     if status.running:
         parts.append(f"measuring {status.running}")
+    if status.preparing:
+        parts.append(f"starting {status.preparing}")
     if status.host_measuring:
         parts.append(f"host noise: {status.host_measuring}")
     if status.host_held_by:
