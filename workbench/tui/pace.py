@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 LEAST_S = 1 / 3
 """Drawing three times a second is as fast as a person reads figures."""
-MOST_S = 10.0
+MOST_S = 20.0
 """However little its share is, a screen shows what there is after so long."""
 
 
