@@ -17,6 +17,7 @@ from workbench.domain.topology import Target, VnfTemplate
 from workbench.labs.base import LabSettings
 from workbench.labs.docker import DockerLab
 from workbench.labs.docker.images import build_images
+from workbench.labs.docker.programs import Listener
 from workbench.paths import Workspace
 
 
@@ -24,7 +25,7 @@ from workbench.paths import Workspace
 def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[VnfTemplate, ...]:
     """The shipped templates, their images built."""
     shipped = templates(Workspace(tmp_path_factory.mktemp("workspace")))
-    asyncio.run(build_images(shipped, on_line=print))
+    asyncio.run(build_images(shipped, listener=Listener(print, print)))
     return shipped
 
 

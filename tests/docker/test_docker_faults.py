@@ -39,6 +39,7 @@ from workbench.engine.process import serving
 from workbench.labs.docker import DockerLab, driving
 from workbench.labs.docker.engine import connect
 from workbench.labs.docker.images import build_images
+from workbench.labs.docker.programs import Listener
 from workbench.link.local import LocalClient
 from workbench.paths import Workspace
 
@@ -260,7 +261,7 @@ asyncio.run(main())
 async def test_strays_of_a_killed_session_are_reaped_and_nothing_else(
     known: tuple[VnfTemplate, ...], session: str, tmp_path: Path
 ) -> None:
-    image = next(iter((await build_images(known[:1], on_line=print)).values()))
+    image = next(iter((await build_images(known[:1], listener=Listener(print, print))).values()))
     foreign = docker("create", image)
     dying = subprocess.Popen(
         [sys.executable, "-c", DYING, session, str(tmp_path)],
@@ -303,15 +304,15 @@ async def test_an_image_is_built_once_and_again_when_it_changes(
     lines: list[str] = []
     (tmp_path / "Dockerfile").write_text("FROM debian:bookworm-slim\nRUN echo built\n")
     own = VnfTemplate("own-function", build=str(tmp_path))
-    first = await build_images([own], on_line=lines.append)
+    first = await build_images([own], listener=Listener(lines.append, lines.append))
     assert "built" in lines
     lines.clear()
-    assert await build_images([own], on_line=lines.append) == first
+    assert await build_images([own], listener=Listener(lines.append, lines.append)) == first
     assert lines == []
     (tmp_path / "note").write_text("changed")
     (tmp_path / "Dockerfile").write_text("FROM debian:bookworm-slim\nCOPY note /\nRUN false\n")
     with pytest.raises(LabError, match="returned a non-zero code: 1") as caught:
-        await build_images([own], on_line=lines.append)
+        await build_images([own], listener=Listener(lines.append, lines.append))
     assert caught.value.where == "template own-function"
     docker("rmi", next(iter(first.values())))
 
@@ -319,4 +320,4 @@ async def test_an_image_is_built_once_and_again_when_it_changes(
 async def test_an_image_that_does_not_exist() -> None:
     absent = VnfTemplate("absent", image="vnf-workbench/absent:none")
     with pytest.raises(LabError, match="cannot be pulled"):
-        await build_images([absent], on_line=print)
+        await build_images([absent], listener=Listener(print, print))

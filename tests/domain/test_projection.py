@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from workbench.domain import codec
 from workbench.domain.event_log import LOG_LINES
 from workbench.domain.events import (
@@ -152,11 +154,12 @@ def test_what_the_fold_shows() -> None:
     assert any("not valid: little" in line.text and line.level == "warning" for line in view.log)
 
 
-def test_a_sample_is_told_in_the_log_without_powers_of_ten() -> None:
-    slow = replace(sample(122.222), kpis={"p95_ms": Estimate(3331.2, 3000.0, 3600.0)})
+@pytest.mark.parametrize(("wl", "told"), [(122.222, "122.2"), (1234567.8, "1234568")])
+def test_a_sample_is_told_in_the_log_without_powers_of_ten(wl: float, told: str) -> None:
+    slow = replace(sample(wl), kpis={"p95_ms": Estimate(3331.2, 3000.0, 3600.0)})
     facts = [RunStarted(resumed=False, budget_s=None), SampleTaken(slow)]
     view = fold([Event(i, float(i), "demo-1", fact) for i, fact in enumerate(facts, start=1)])
-    assert view.log[-1].text == f"haproxy {QUARTER.key} wl=122.2: p95_ms=3330"
+    assert view.log[-1].text == f"haproxy {QUARTER.key} wl={told}: p95_ms=3330"
 
 
 def test_models_have_versions_by_kpi_and_influence_is_the_latest() -> None:

@@ -339,6 +339,39 @@ async def test_what_a_run_waits_for_while_its_lab_opens_is_told(
         assert (await Watched(feed).finish()).outcome == "done"
 
 
+async def test_of_two_who_resume_a_session_at_once_one_is_refused_and_its_lab_closed(
+    client: SocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await start(client, "twice", pace=SLOW)
+    async with client.follow("twice") as feed:
+        watched = Watched(feed)
+        await watched.fact(SampleTaken)
+        await client.ask(StopRun("twice", abort=True))
+        await watched.finish()
+    both, left = asyncio.Barrier(2), []
+    opened, closed = SimulatedLab.open, SimulatedLab.close
+
+    async def together(self: SimulatedLab) -> HostFacts:
+        await both.wait()
+        return await opened(self)
+
+    async def leaving(self: SimulatedLab) -> None:
+        left.append(self)
+        await closed(self)
+
+    monkeypatch.setattr(SimulatedLab, "open", together)
+    monkeypatch.setattr(SimulatedLab, "close", leaving)
+    resuming = [client.ask(ResumeSession("twice", pace=SLOW)) for _ in range(2)]
+    async with asyncio.timeout(LONGEST_S):
+        replies = await asyncio.gather(*resuming, return_exceptions=True)
+    (refused,) = (reply for reply in replies if isinstance(reply, Exception))
+    assert "is being measured already" in str(refused)
+    assert len(left) == 1
+    async with client.follow("twice") as feed:
+        await client.ask(StopRun("twice", abort=True))
+        await Watched(feed).finish()
+
+
 async def test_a_killed_worker_costs_nothing(
     engine: Engine, client: SocketClient, whole: Run
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import signal
 import subprocess
 import termios
@@ -154,17 +155,19 @@ def test_a_signal_ends_a_screen_whose_terminal_nobody_reads(
     workbench: Workbench, small_campaign: Path
 ) -> None:
     process, ours, theirs = in_a_bare_pty(workbench, small_campaign)
-    seen = b""
-    while b"RUNNING" not in seen:
-        seen += os.read(ours, 1 << 16)
     filling = os.open(os.ttyname(theirs), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
-    for _ in range(20):  # the kernel moves on what was written, until nothing fits
-        with suppress(BlockingIOError):
-            while True:
-                os.write(filling, b"x")
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
     try:
+        seen, patience = b"", time.monotonic() + PATIENCE_S
+        while b"RUNNING" not in seen:
+            readable, _, _ = select.select([ours], [], [], patience - time.monotonic())
+            assert readable, seen[-1000:]
+            seen += os.read(ours, 1 << 16)
+        for _ in range(20):  # the kernel moves on what was written, until nothing fits
+            with suppress(BlockingIOError):
+                while True:
+                    os.write(filling, b"x")
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=PATIENCE_S) == 0
     finally:
         process.kill()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from workbench.domain.messages import Reply, Request
+    from workbench.domain.messages import EngineStatus, Reply, Request
     from workbench.engine.core import Engine
     from workbench.link.client import Client
     from workbench.paths import Workspace
@@ -310,33 +310,55 @@ def ask_patiently(request: Request) -> Reply:
 
     async def asked() -> Reply:
         async with any_client() as client:
-            telling = asyncio.create_task(_tell_progress(client))
-            try:
+            if not sys.stderr.isatty():
                 return await client.ask(request)
+            line = _Line()
+            try:
+                async with telling(client, lambda s: s.preparing or s.scoring, line.show):
+                    return await client.ask(request)
             finally:
-                telling.cancel()
-                await asyncio.gather(telling, return_exceptions=True)
+                line.show("")
 
     return execute(asked())
 
 
-async def _tell_progress(client: Client) -> None:
-    """One line on the terminal that is written over, and nothing in a file."""
+@asynccontextmanager
+async def telling(
+    client: Client, what: Callable[[EngineStatus], str], tell: Callable[[str], None]
+) -> AsyncIterator[None]:
+    """While the body waits for an answer, `tell` whatever the engine says of it, once each."""
     from workbench.domain.messages import EngineStatus, GetStatus
 
-    if not sys.stderr.isatty():
-        return
-    width = 0
-    try:
+    async def follow() -> None:
+        said = ""
         while True:
             status = await client.ask(GetStatus())
             assert isinstance(status, EngineStatus)
-            text = harmless(status.scoring)[:79]
-            print(f"\r{text:<{width}}", end="", file=sys.stderr, flush=True)  # noqa: T201
-            width = len(text)
+            if what(status) != said:
+                said = what(status)
+                tell(said)
             await asyncio.sleep(POLL_S)
+
+    following = asyncio.create_task(follow())
+    try:
+        yield
     finally:
-        print(f"\r{'':<{width}}\r", end="", file=sys.stderr, flush=True)  # noqa: T201
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)  # the body hears of a lost link
+
+
+class _Line:
+    """One line on the terminal that is written over."""
+
+    def __init__(self) -> None:
+        self._width = 0
+
+    def show(self, text: str) -> None:
+        shown = harmless(text)[:79]
+        print(f"\r{shown:<{self._width}}", end="", file=sys.stderr, flush=True)  # noqa: T201
+        self._width = len(shown)
+        if not shown:
+            print("\r", end="", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def on_interrupt(action: Callable[[], None]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from workbench.cli.context import (
@@ -18,15 +18,14 @@ from workbench.cli.context import (
     put,
     put_json,
     say,
+    telling,
 )
 from workbench.domain.codec import event_to_plain
 from workbench.domain.errors import FINDING, INTERRUPTED, LAB_FAILURE, EngineError, WorkbenchError
 from workbench.domain.events import Event, Progress, RunFinished, RunStarted, SampleTaken, Tick
 from workbench.domain.lab import HOST_NOISE, HostMeasured, MeasureHost
 from workbench.domain.messages import (
-    EngineStatus,
     EventPage,
-    GetStatus,
     ListEvents,
     ResumeSession,
     RunAccepted,
@@ -38,10 +37,6 @@ from workbench.domain.projection import SessionView
 if TYPE_CHECKING:
     from workbench.engine.core import Engine
     from workbench.link.client import Client
-
-
-POLL_S = 0.5
-"""How often is asked how far the engine is with what it has not answered yet."""
 
 
 async def run_headless(
@@ -57,7 +52,7 @@ async def run_headless(
         if http is not None:
             say(f"/status and /metrics are at http://{await http_door(client)}")
         before = await _last_seq(client, command)
-        async with _telling(client, lambda status: status.preparing):
+        async with telling(client, lambda status: status.preparing, _say_what):
             accepted = await client.ask(command)
         assert isinstance(accepted, RunAccepted)
         if accepted.queued_behind:
@@ -93,7 +88,7 @@ async def measure_host(command: MeasureHost) -> HostMeasured:
         stop = _Interrupts(client, HOST_NOISE)
         on_interrupt(stop.interrupt)
         try:
-            async with _telling(client, lambda status: status.host_measuring):
+            async with telling(client, lambda status: status.host_measuring, _say_what):
                 reply = await client.ask(command)
         except WorkbenchError:
             if stop.count:
@@ -103,27 +98,9 @@ async def measure_host(command: MeasureHost) -> HostMeasured:
         return reply
 
 
-@asynccontextmanager
-async def _telling(client: Client, what: Callable[[EngineStatus], str]) -> AsyncIterator[None]:
-    """While the body waits for an answer, say whatever the engine says of it."""
-
-    async def tell() -> None:
-        said = ""
-        with suppress(WorkbenchError):  # who asks hears of it, too
-            while True:
-                status = await client.ask(GetStatus())
-                assert isinstance(status, EngineStatus)
-                if what(status) not in ("", said):
-                    said = what(status)
-                    say(said)
-                await asyncio.sleep(POLL_S)
-
-    task = asyncio.create_task(tell())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
+def _say_what(text: str) -> None:
+    if text:
+        say(text)
 
 
 @asynccontextmanager

@@ -143,9 +143,10 @@ def build_images() -> None:
     from workbench.cli.context import current_workspace, execute, put, say
     from workbench.descriptors.loading import load_vnf_templates
     from workbench.labs.docker.images import build_images as build
+    from workbench.labs.docker.programs import Listener
 
     templates = load_vnf_templates(workspace=current_workspace())
-    built = execute(build(templates, on_line=say))
+    built = execute(build(templates, listener=Listener(say, say)))
     for name, digest in built.items():
         put(f"{name} {digest}")
 

@@ -357,10 +357,15 @@ class SessionView:
 
 def _sample_line(sample: Sample, kpi: str) -> str:
     point = sample.point
-    where = f"{point.target} {point.configuration.key} wl={_digits(point.wl, 4)}"
+    where = f"{point.target} {point.configuration.key} wl={_load(point.wl)}"
     estimate = sample.kpis.get(kpi)
     figure = f"{kpi}={_digits(estimate.value, 3)}" if estimate else f"{kpi} not stated"
     return f"{where}: {figure}" + ("" if sample.valid else f", not valid: {sample.reason}")
+
+
+def _load(wl: float) -> str:
+    """A load is asked for, not estimated: all that stands before the point."""
+    return f"{wl:.0f}" if wl >= 1000 else f"{wl:.4g}"
 
 
 def _digits(value: float, count: int) -> str:

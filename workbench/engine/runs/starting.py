@@ -42,7 +42,7 @@ ENDED = ("finished", "stopped", "failed")
 """States of a session in which nothing of its campaign is under way or cut off."""
 PAGE = 500
 LONGEST_LINE = 200
-"""Characters that are kept of what a program says that builds an image."""
+"""Characters that are kept of what a lab says while it opens."""
 
 T = TypeVar("T")
 
@@ -66,13 +66,13 @@ class Starting:
         self._costing = costing
         self._one_at_a_time = asyncio.Lock()
         """Two requests must not choose the same fresh name."""
-        self._opening: dict[str, str] = {}
-        """By session, what the opening of its lab is about."""
+        self._opening: dict[object, str] = {}
+        """What the opening of each lab is about, as `SESSION: WHAT`."""
 
     @property
     def preparing(self) -> str:
         """What a run that is being started waits for, as `SESSION: WHAT`; empty if none is."""
-        return next((f"{name}: {what}" for name, what in self._opening.items()), "")
+        return next(iter(self._opening.values()), "")
 
     async def new(self, request: RunCampaign) -> Ready[Order]:
         """A new session. Raises what stands against it, before anything is left behind."""
@@ -252,16 +252,17 @@ class Starting:
         self, lab: str, campaign: Campaign, settings: LabSettings
     ) -> tuple[Lab, HostFacts]:
         """`opening.opened`; `preparing` says how far it is, since images may have to be built."""
-        session = settings.session
+        opening = object()  # one session may be asked for twice at once
 
         def hear(line: str) -> None:
-            self._opening[session] = line[:LONGEST_LINE]
+            if opening in self._opening:
+                self._opening[opening] = f"{settings.session}: {line[:LONGEST_LINE]}"
 
-        hear("opening the lab")
+        self._opening[opening] = f"{settings.session}: opening the lab"
         try:
             return await opened(lab, campaign, replace(settings, say=hear))
         finally:
-            del self._opening[session]
+            del self._opening[opening]
 
     async def _revived(self, session: str, lab: Lab) -> Channel:
         try:

@@ -13,7 +13,7 @@ import aiodocker
 
 from workbench.domain.errors import LabError
 from workbench.labs.docker import apt_sources
-from workbench.labs.docker.programs import OnLine, run
+from workbench.labs.docker.programs import Listener, run
 
 SUITE = "bookworm"
 REPOSITORY = "debian"
@@ -25,18 +25,18 @@ LEFTOVERS = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "us
 """Folders whose content no image needs; the debootstrap tree is half as large without."""
 
 
-async def ensure_base(docker: aiodocker.Docker, on_line: OnLine) -> None:
+async def ensure_base(docker: aiodocker.Docker, listener: Listener) -> None:
     """Bring `debian:bookworm-slim` to the engine. Raises `LabError` where nothing can."""
     if await present(docker, BASE):
         return
-    on_line(f"pulling {BASE}")
+    listener.step(f"pulling {BASE}")
     try:
         async with asyncio.timeout(PULL_TIMEOUT_S):
             await docker.images.pull(BASE)
         return
     except (aiodocker.DockerError, TimeoutError) as error:
-        on_line(f"no registry gave {BASE}: {_reason(error)}")
-    await _bootstrap(docker, on_line)
+        listener.step(f"no registry gave {BASE}: {_reason(error)}")
+    await _bootstrap(docker, listener)
 
 
 async def present(docker: aiodocker.Docker, reference: str) -> bool:
@@ -55,7 +55,7 @@ def _reason(error: Exception) -> str:
     return str(message).strip().splitlines()[-1]
 
 
-async def _bootstrap(docker: aiodocker.Docker, on_line: OnLine) -> None:
+async def _bootstrap(docker: aiodocker.Docker, listener: Listener) -> None:
     program = shutil.which("debootstrap")
     if os.geteuid() != 0 or program is None:
         missing = "debootstrap is not installed" if program is None else "this user is not root"
@@ -70,13 +70,13 @@ async def _bootstrap(docker: aiodocker.Docker, on_line: OnLine) -> None:
         sources = apt_sources.read_sources()
         mirror = apt_sources.mirror(sources, SUITE)
         secure = ("--include=ca-certificates",) if mirror and mirror.startswith("https:") else ()
-        on_line(f"making {BASE} with debootstrap, once on this engine: about half a minute")
+        listener.step(f"making {BASE} with debootstrap, once on this engine: about half a minute")
         code, tail = await run(
             (
                 *(program, "--variant=minbase", *secure, SUITE, str(root)),
                 *((mirror,) if mirror else ()),
             ),
-            lambda line: on_line(f"{BASE}: {line.strip()}"),
+            listener.line,
         )
         if code != 0:
             raise LabError(

@@ -20,7 +20,7 @@ from workbench.domain.topology import VnfTemplate
 from workbench.labs.docker import oha_binary
 from workbench.labs.docker.base_image import BASE, ensure_base, present
 from workbench.labs.docker.engine import connect, speaking_to
-from workbench.labs.docker.programs import OnLine
+from workbench.labs.docker.programs import Listener
 from workbench.paths import located
 
 LABEL = "vnf-workbench.template"
@@ -37,7 +37,7 @@ Context = Mapping[str, bytes]
 async def build_images(
     templates: Iterable[VnfTemplate],
     *,
-    on_line: OnLine,
+    listener: Listener,
     docker: aiodocker.Docker | None = None,
 ) -> dict[str, str]:
     """Build or pull what is missing; the image id of every template, by name.
@@ -49,20 +49,20 @@ async def build_images(
     """
     if docker is None:
         async with connect() as own:
-            return await build_images(templates, on_line=on_line, docker=own)
+            return await build_images(templates, listener=listener, docker=own)
     ids: dict[str, str] = {}
     with speaking_to("the Docker engine"):
         for template in templates:
             if template.image:
-                ids[template.name] = await _given(docker, template, on_line)
+                ids[template.name] = await _given(docker, template, listener)
             else:
-                ids[template.name] = await _built(docker, template, on_line)
+                ids[template.name] = await _built(docker, template, listener)
     return ids
 
 
-async def _given(docker: aiodocker.Docker, template: VnfTemplate, on_line: OnLine) -> str:
+async def _given(docker: aiodocker.Docker, template: VnfTemplate, listener: Listener) -> str:
     if not await present(docker, template.image):
-        on_line(f"pulling {template.image}")
+        listener.step(f"pulling {template.image}")
         try:
             await docker.images.pull(template.image)
         except aiodocker.DockerError as error:
@@ -75,20 +75,20 @@ async def _given(docker: aiodocker.Docker, template: VnfTemplate, on_line: OnLin
     return str((await docker.images.inspect(template.image))["Id"])
 
 
-async def _built(docker: aiodocker.Docker, template: VnfTemplate, on_line: OnLine) -> str:
+async def _built(docker: aiodocker.Docker, template: VnfTemplate, listener: Listener) -> str:
     context = read_context(located(template.build))
     if template.role == "source":
-        context = {**context, **await _oha(on_line)}
+        context = {**context, **await _oha(listener)}
     tag = f"{PREFIX}/{template.name}:{digest(context)}"
     if not await present(docker, tag):
-        await ensure_base(docker, on_line)
-        on_line(f"building {tag}")
-        await _build(docker, template, context, tag, on_line)
+        await ensure_base(docker, listener)
+        listener.step(f"building {tag}")
+        await _build(docker, template, context, tag, listener)
     return str((await docker.images.inspect(tag))["Id"])
 
 
-async def _oha(on_line: OnLine) -> Context:
-    binary = await oha_binary.find_or_build(on_line)
+async def _oha(listener: Listener) -> Context:
+    binary = await oha_binary.find_or_build(listener)
     # The folder is always there, so that the Dockerfile can copy it with or without a binary.
     empty = {"bin/.keep": b""}
     return {**empty, "bin/oha": binary.read_bytes()} if binary else empty
@@ -143,7 +143,7 @@ def proxies() -> dict[str, str]:
 
 
 async def _build(
-    docker: aiodocker.Docker, template: VnfTemplate, context: Context, tag: str, on_line: OnLine
+    docker: aiodocker.Docker, template: VnfTemplate, context: Context, tag: str, listener: Listener
 ) -> None:
     tail: list[str] = []
     messages = docker.images.build(
@@ -160,7 +160,7 @@ async def _build(
         async for message in messages:
             for line in str(message.get("stream", "")).splitlines():
                 if line.strip():
-                    on_line(f"{template.name}: {line.strip()}")
+                    listener.line(line.rstrip())
                     tail = [*tail[-5:], line.rstrip()]
     except aiodocker.DockerError as error:
         said = "\n".join([*tail, str(error.message)])

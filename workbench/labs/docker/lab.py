@@ -23,6 +23,7 @@ from workbench.labs.docker.engine import agent_url, connect, dial, speaking_to
 from workbench.labs.docker.facts import facts
 from workbench.labs.docker.images import build_images
 from workbench.labs.docker.preflight import Choice
+from workbench.labs.docker.programs import Listener
 from workbench.labs.docker.target import Deployed, size_of
 from workbench.labs.docker.wiring import SINK, SOURCE
 from workbench.measuring.records import Drive
@@ -93,7 +94,7 @@ class DockerLab:
         }
         self._images = await build_images(
             [t for t in self._campaign.templates if t.name in needed],
-            on_line=self._say,
+            listener=Listener(self._say, lambda line: log.info("images", line=line)),
             docker=docker,
         )
         shared = sorted(

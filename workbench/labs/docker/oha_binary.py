@@ -9,7 +9,7 @@ from pathlib import Path
 
 import platformdirs
 
-from workbench.labs.docker.programs import OnLine, run
+from workbench.labs.docker.programs import Listener, run
 from workbench.paths import APPLICATION
 
 VERSION = "1.16.0"
@@ -22,8 +22,8 @@ def cached() -> Path:
     return Path(platformdirs.user_cache_dir(APPLICATION)) / folder / "bin" / "oha"
 
 
-async def find_or_build(on_line: OnLine) -> Path | None:
-    """The binary, or None with a sentence on `on_line` where it cannot be had."""
+async def find_or_build(listener: Listener) -> Path | None:
+    """The binary, or None with a sentence where it cannot be had."""
     kept = cached()
     if kept.is_file():
         return kept
@@ -32,14 +32,14 @@ async def find_or_build(on_line: OnLine) -> Path | None:
         return Path(installed)
     cargo = shutil.which("cargo")
     if cargo is None:
-        on_line(
+        listener.step(
             "oha is not here and there is no cargo to build it; hey stands in, closed loop only. "
             "Install Rust's cargo and build the images again."
         )
         return None
     root = kept.parent.parent
     unfinished = root.with_name(f"{root.name}.{os.getpid()}")
-    on_line(f"building oha {VERSION} with cargo, once on this host: about four minutes")
+    listener.step(f"building oha {VERSION} with cargo, once on this host: about four minutes")
     try:
         # Under nice, so that a session which is measuring now is disturbed less.
         code, tail = await run(
@@ -47,10 +47,10 @@ async def find_or_build(on_line: OnLine) -> Path | None:
                 *("nice", "-n", "10", cargo, "install", "oha", "--version", VERSION, "--locked"),
                 *("--root", str(unfinished)),
             ),
-            lambda line: on_line(f"oha: {line.strip()}"),
+            listener.line,
         )
         if code != 0:
-            on_line(
+            listener.step(
                 f"cargo could not build oha ({tail.splitlines()[-1] if tail else f'exit {code}'}); "
                 "hey stands in, closed loop only."
             )

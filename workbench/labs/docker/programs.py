@@ -5,8 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 OnLine = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who hears what making an image is about."""
+
+    step: OnLine
+    """Our own sentences, such as what is built and how long that takes."""
+    line: OnLine
+    """What the programs say that build it; their lines may hold what is secret to a template."""
+
+
 TAIL = 5
 """Lines of output that are kept to explain a failure."""
 
