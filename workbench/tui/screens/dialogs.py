@@ -181,3 +181,62 @@ class ChoiceScreen(ModalScreen[str | None]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self.options[event.option_index][0])
+
+
+class ColumnsScreen(ModalScreen[tuple[str, ...] | None]):
+    """Which columns of a list are shown, and in which order; the last one is never hidden."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape,q", "dismiss(None)", "Cancel"),
+        ("space", "turn", "Show or hide"),
+        ("j", "cursor(1)", "Down"),
+        ("k", "cursor(-1)", "Up"),
+        ("J,shift+down", "shift(1)", "Later"),
+        ("K,shift+up", "shift(-1)", "Earlier"),
+    ]
+
+    def __init__(self, names: Iterable[str], shown: tuple[str, ...]) -> None:
+        super().__init__()
+        self.order = [*shown, *(name for name in names if name not in shown)]
+        self.shown = set(shown)
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog choice"):
+            yield Static("Columns of this list", classes="dialog-title", markup=False)
+            yield OptionList(*map(self._line, self.order), markup=False)
+            yield Static(
+                "space show or hide   J K move   enter keep   esc cancel", classes="dialog-keys"
+            )
+
+    def on_mount(self) -> None:
+        options = self.query_one(OptionList)
+        options.highlighted = 0
+        options.focus()
+
+    def _line(self, name: str) -> str:
+        return f"[{'x' if name in self.shown else ' '}] {name}"
+
+    def _draw(self) -> None:
+        options = self.query_one(OptionList)
+        for index, name in enumerate(self.order):
+            options.replace_option_prompt_at_index(index, self._line(name))
+
+    def action_cursor(self, by: int) -> None:
+        step(self.query_one(OptionList), by)
+
+    def action_turn(self) -> None:
+        if (at := self.query_one(OptionList).highlighted) is not None:
+            changed = self.shown ^ {self.order[at]}
+            self.shown = changed or self.shown
+            self._draw()
+
+    def action_shift(self, by: int) -> None:
+        options = self.query_one(OptionList)
+        at = options.highlighted
+        if at is not None and 0 <= at + by < len(self.order):
+            self.order.insert(at + by, self.order.pop(at))
+            options.highlighted = at + by
+            self._draw()
+
+    def on_option_list_option_selected(self) -> None:
+        self.dismiss(tuple(name for name in self.order if name in self.shown))
