@@ -194,10 +194,7 @@ class ModelsScreen(SessionScreen, HasList):
         return self._explained[request] or "predicting samples that it has not seen…"
 
     def _put(self, id: str, rows: list[Row]) -> None:
-        lines = self.query_one(id, Rows)
-        lines.display = bool(rows)
-        lines.styles.height = max(1, len(rows))
-        lines.show(rows)
+        self.query_one(id, Rows).show_all(rows)
 
     async def _fetch(self, seq: int) -> None:
         """All scores that a version was chosen by: they are in its event, not in the view."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator
 from functools import partial
 from typing import ClassVar
 
@@ -168,15 +168,10 @@ class SessionsScreen(HasList):
         banner.display = bool(self.lost)
         again = self.key("sessions.reconnect")
         banner.show([((f" {self.lost} {again} to reconnect ", "alert"),)])
-        self._show_rows("#queue", session_rows.queue_rows(self.status))
-        self._show_rows("#tour", self.workbench.tour.rows(self.key, self.size.width))
+        self.query_one("#queue", Rows).show_all(session_rows.queue_rows(self.status))
+        tour = self.workbench.tour.rows(self.NAME, self.key, self.size.width)
+        self.query_one("#tour", Rows).show_all(tour)
         self.offer_keys()
-
-    def _show_rows(self, id: str, rows: Sequence[Row]) -> None:
-        lines = self.query_one(id, Rows)
-        lines.display = bool(rows)
-        lines.styles.height = max(1, len(rows))
-        lines.show(rows)
 
     def _why_empty(self) -> str:
         if self.lost:
