@@ -332,8 +332,7 @@ class WorkbenchApp(App[None]):
         self.go(name)
 
     def action_help(self) -> None:
-        screen = self.screen
-        if isinstance(screen, WorkbenchScreen):
+        if (screen := self.full_screen) is not None:
             about = f"{screen.entry.summary}.\n\n{screen.entry.about}"
             places = screen.entry.places
             actions = sorted(screen.explained(), key=lambda action: places.index(action.place))
