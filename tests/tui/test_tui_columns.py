@@ -141,5 +141,12 @@ def test_what_was_stored_comes_back(tmp_path: Path) -> None:
 def test_a_hidden_sort_key_gives_way_to_the_first_column() -> None:
     arranged = Arrangement(("name", "size"), Sorting("name"))
     assert arranged.showing(["size"], COLUMNS).sorting == Sorting("size", falling=True)
-    assert arranged.sort([10, 9], COLUMNS) == [10, 9]
+    assert arranged.sorting.sort([10, 9], COLUMNS) == [10, 9]
     assert arranged.showing(["size"], COLUMNS).sorted_by_next(COLUMNS).sorting.by == "size"
+
+
+def test_what_has_no_figure_comes_last_either_way() -> None:
+    column: Column[int | None] = Column("size", 4, str, lambda size: size)
+    for falling, order in ((False, [1, 2, None]), (True, [2, 1, None])):
+        assert Sorting("size", falling).sort([None, 2, 1], [column]) == order
+    assert Sorting("").sort([None, 2, 1], [column]) == [None, 2, 1], "as they came"

@@ -20,7 +20,7 @@ class Column(Generic[Line]):
     width: int
     text: Callable[[Line], str]
     key: Callable[[Line], Any]
-    """What lines are sorted by: any type that compares with itself."""
+    """What lines are sorted by: any type that compares with itself; None comes last."""
     falling: bool = False
     """Whether sorting by it begins with the greatest: numbers, times."""
 
@@ -36,11 +36,43 @@ class Sorting:
     def reversed(self) -> Sorting:
         return replace(self, falling=not self.falling)
 
-    def heading(self, name: str, glyphs: Glyphs) -> str:
-        """A column's heading; that of the sort key says so, and the direction."""
+    @property
+    def stored(self) -> dict[str, Any]:
+        """As it is remembered."""
+        return {"by": self.by, "falling": self.falling}
+
+    @classmethod
+    def remembered(
+        cls, stored: Mapping[str, Any], columns: Iterable[Column[Any]], first: Sorting
+    ) -> Sorting:
+        """As `stored` says where that makes sense: a file may be of another version, or edited."""
+        by = next((column.name for column in columns if column.name == stored.get("by")), None)
+        return first if by is None else cls(by, stored.get("falling") is True)
+
+    def by_column(self, column: Column[Any]) -> Sorting:
+        """By that column; by the same once more: the other way round."""
+        return self.reversed if column.name == self.by else Sorting(column.name, column.falling)
+
+    def heading(self, name: str, glyphs: Glyphs, room: int | None = None) -> str:
+        """A column's heading; that of the sort key says so, and the direction.
+
+        The arrow stands apart, unless that takes more than `room` cells.
+        """
         if name != self.by:
             return name
-        return f"{name} {glyphs.falling if self.falling else glyphs.rising}"
+        arrow = glyphs.falling if self.falling else glyphs.rising
+        apart = room is None or len(name) + 2 <= room
+        return f"{name} {arrow}" if apart else f"{name}{arrow}"
+
+    def sort(self, lines: Iterable[Line], columns: Iterable[Column[Line]]) -> list[Line]:
+        """Lines of one key stay in the order in which they came; all do without a column."""
+        lines = list(lines)
+        column = next((column for column in columns if column.name == self.by), None)
+        if column is None:
+            return lines
+        known = [line for line in lines if column.key(line) is not None]
+        unknown = [line for line in lines if column.key(line) is None]
+        return sorted(known, key=column.key, reverse=self.falling) + unknown
 
 
 @dataclass(frozen=True)
@@ -59,24 +91,18 @@ class Arrangement:
         """
         names = [column.name for column in columns]
         shown = [name for name in _strings(stored.get("shown")) if name in names]
-        by, whole = stored.get("by"), cls(tuple(names), first)
-        if by in names:
-            whole = replace(whole, sorting=Sorting(by, stored.get("falling") is True))
+        whole = cls(tuple(names), Sorting.remembered(stored, columns, first))
         return whole.showing(list(dict.fromkeys(shown)) or names, columns)
 
     @property
     def stored(self) -> dict[str, Any]:
         """As it is remembered."""
-        return {
-            "shown": list(self.shown), "by": self.sorting.by, "falling": self.sorting.falling,
-        }  # fmt: skip
+        return {"shown": list(self.shown), **self.sorting.stored}
 
     def sorted_by(self, name: str, columns: Iterable[Column[Any]]) -> Arrangement:
         """By that column; by the same once more: the other way round."""
-        if name == self.sorting.by:
-            return replace(self, sorting=self.sorting.reversed)
-        falling = next(column.falling for column in columns if column.name == name)
-        return replace(self, sorting=Sorting(name, falling))
+        column = next(column for column in columns if column.name == name)
+        return replace(self, sorting=self.sorting.by_column(column))
 
     def sorted_by_next(self, columns: Iterable[Column[Any]]) -> Arrangement:
         """By the column to the right of the sort key."""
@@ -98,11 +124,6 @@ class Arrangement:
         """Those that are shown, in order."""
         by_name = {column.name: column for column in columns}
         return [by_name[name] for name in self.shown]
-
-    def sort(self, lines: Iterable[Line], columns: Iterable[Column[Line]]) -> list[Line]:
-        """Lines of one key stay in the order in which they came."""
-        key = next(column.key for column in columns if column.name == self.sorting.by)
-        return sorted(lines, key=key, reverse=self.sorting.falling)
 
 
 def _strings(found: object) -> list[str]:

@@ -152,7 +152,9 @@ class SessionsScreen(HasList):
         table, empty = self._table, self.query_one("#empty", Static)
         glyphs, sorting = GLYPHS[terminal_glyphs()], self._arrangement.sorting
         columns = self._arrangement.columns(session_rows.COLUMNS)
-        table.show_columns([(c.name, sorting.heading(c.name, glyphs), c.width) for c in columns])
+        table.show_columns(
+            [(c.name, sorting.heading(c.name, glyphs, 20), c.width) for c in columns]
+        )
         table.fill([(s.name, [column.text(s) for column in columns]) for s in shown])
         table.display, empty.display = bool(shown), not shown
         if shown and self.focused is None:
@@ -173,6 +175,9 @@ class SessionsScreen(HasList):
         self.query_one("#tour", Rows).show_all(tour)
         self.offer_keys()
 
+    def _heading(self, column: str) -> str:
+        return self._arrangement.sorting.heading(column, GLYPHS[terminal_glyphs()])
+
     def _why_empty(self) -> str:
         if self.lost:
             return f"No engine answers.\n\nPress {self.key('sessions.reconnect')} to look again."
@@ -186,7 +191,7 @@ class SessionsScreen(HasList):
     def _shown(self) -> list[SessionSummary]:
         wanted = self.query_one(FilterLine).words
         found = [s for s in self.sessions if all(w in session_rows.haystack(s) for w in wanted)]
-        return self._arrangement.sort(found, session_rows.COLUMNS)
+        return self._arrangement.sorting.sort(found, session_rows.COLUMNS)
 
     @property
     def _arrangement(self) -> Arrangement:
