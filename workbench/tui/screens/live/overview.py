@@ -75,7 +75,8 @@ def overview(
     seen = items[begin : begin + page]
     named = max((cell_len(present.name_of(shown.view, item)) for item in seen), default=0) + 1
     points = min(MOST_POINTS, max(LEAST_POINTS, cell - BESIDE - named))
-    scale = _scale(shown.view, kpi, points)
+    values = [_values(shown.view, item, kpi, points) for item in items]
+    scale = _scale(values)
     lines = max(1, height - 1)
     which = counted(len(items), "configuration")
     if len(seen) < len(items):
@@ -90,24 +91,15 @@ def overview(
             if index < len(seen):
                 item = seen[index]
                 places.append((line + 1, column * cell, begin + index))
-                spans += _cell(shown, item, kpi, scale, item is selected, cell, points, ascii_only)
+                drawn = sparkline(values[begin + index], scale, ascii_only)
+                spans += _cell(shown, item, drawn, item is selected, cell)
         rows.append(tuple(spans))
     return rows, places
 
 
-def _cell(
-    shown: Shown,
-    item: ConfigurationView,
-    kpi: str,
-    scale: tuple[float, float] | None,
-    here: bool,
-    width: int,
-    points: int,
-    ascii_only: bool,
-) -> list[Span]:
+def _cell(shown: Shown, item: ConfigurationView, line: str, here: bool, width: int) -> list[Span]:
     sign, _, look = present.STATES.get(item.state, ("?", item.state, ""))
-    line = sparkline(_values(shown.view, item, kpi, points), scale, ascii_only)
-    name = fit(present.name_of(shown.view, item), width - points - BESIDE)
+    name = fit(present.name_of(shown.view, item), width - len(line) - BESIDE)
     return [
         ("›" if here else " ", "accent"),
         (f"{sign} ", look),
@@ -192,11 +184,6 @@ def _range(kpi: str, scale: tuple[float, float] | None) -> str:
     return " ".join(part for part in (name, ends, unit) if part)
 
 
-def _scale(view: SessionView, kpi: str, points: int) -> tuple[float, float] | None:
-    values = [
-        value
-        for item in view.configurations
-        for value in _values(view, item, kpi, points)
-        if value is not None and value > 0
-    ]
-    return (min(values), max(values)) if values else None
+def _scale(values: Sequence[Sequence[float | None]]) -> tuple[float, float] | None:
+    known = [value for line in values for value in line if value is not None and value > 0]
+    return (min(known), max(known)) if known else None
