@@ -6,10 +6,13 @@ BIN    := $(VENV)/bin
 SOURCES = $(shell find workbench templates sessions/recorded -type f -not -name '*.pyc') pyproject.toml
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint unit docker-test accept bench bench-truth bench-science bench-chains lock lock-check screenshot clean help
+.PHONY: demo replay test lint unit docker-test accept bench bench-truth bench-science bench-chains lock lock-check screenshot clean help
 
 demo: $(VENV)/.runtime  ## profile haproxy, tinyproxy and their chains; a new session each time
 	@$(BIN)/workbench run demo
+
+replay: $(VENV)/.runtime  ## look around: a real campaign that ships with it, replayed; needs no Docker
+	@$(BIN)/workbench replay chain-real --speed 60
 
 test: lint unit docker-test  ## all that CI runs: lint, types, floors, tests against the built wheel
 

@@ -130,3 +130,27 @@ def test_a_screen_pulls_in_nothing_heavy() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split("\n")[:2] == ["[]", "[]"]
+
+
+@pytest.mark.parametrize("key", ["question_mark", "f1"])
+async def test_help_comes_over_a_dialog_and_leaves_it_as_it_was(key: str) -> None:
+    async with opened(FakeClient()) as pilot:
+        await pilot.press("s")
+        assert "y yes" in await redrawn(pilot)
+        await pilot.press(key)
+        assert "The plot shows one configuration" in await redrawn(pilot)
+        await pilot.press("escape")
+        assert "y yes" in await redrawn(pilot)
+
+
+async def test_names_of_keys_stay_in_their_column_of_the_help() -> None:
+    async with opened(FakeClient(), (120, 60)) as pilot:
+        await pilot.press("question_mark")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        lines = pilot.app.screen._text().splitlines()
+        line = next(line for line in lines if "Side by side" in line)
+        assert line.index("A plot for each target") == lines_column(lines, "Hold the drawing")
+
+
+def lines_column(lines: list[str], words: str) -> int:
+    return next(line.index(words) for line in lines if words in line)

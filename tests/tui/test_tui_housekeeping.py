@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_link import FakeClient, redrawn, screen_text, toasts, until
+from fake_link import SESSION, FakeClient, redrawn, screen_text, story, toasts, until
 from textual.pilot import Pilot
 
 from workbench.domain.errors import SessionTaken
@@ -176,3 +176,41 @@ async def test_places_says_where_everything_is(tmp_path: Path) -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "the dialog")
         for part in ("process 42", "1 client\n", "vim preset", "keys.toml", "not written here"):
             assert part in pilot.app.screen.message, part
+
+
+async def test_the_tour_begins_on_live_where_a_session_is_opened_first(tmp_path: Path) -> None:
+    client = FakeClient(story(finished=True))
+
+    async def connect() -> FakeClient:
+        return client
+
+    memory = tmp_path / "screen.json"
+    app = WorkbenchApp(connect, session=SESSION, theme="dark", files=Files(memory=memory))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "Tour 1/5" in screen_text(app), "the tour")
+        await until(pilot, lambda: "breakpoints" in screen_text(app), "what is read")
+        text = await redrawn(pilot)
+        assert "This is Live" in text
+        assert "64/80 samples" in text, "it stands below what is read"
+        await pilot.press("9")
+        assert "Tour" not in await redrawn(pilot)
+        await pilot.press("4", "T", "T", "T", "T")
+        assert "T done" in await redrawn(pilot)
+        await pilot.press("T")
+        assert "Tour" not in await redrawn(pilot)
+        await pilot.press("escape")
+        assert "Tour" not in await redrawn(pilot), "it is told once"
+    assert Memory(memory).toured
+
+
+async def test_a_low_terminal_has_no_room_for_the_tour_on_live(tmp_path: Path) -> None:
+    client = FakeClient(story(finished=True))
+
+    async def connect() -> FakeClient:
+        return client
+
+    files = Files(memory=tmp_path / "screen.json")
+    app = WorkbenchApp(connect, session=SESSION, theme="dark", files=files)
+    async with app.run_test(size=(60, 18)) as pilot:
+        await until(pilot, lambda: "●" in screen_text(app), "the plot")
+        assert "Tour" not in await redrawn(pilot)

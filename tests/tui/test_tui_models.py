@@ -56,6 +56,31 @@ async def test_residuals_are_asked_for_once_and_shown_over_load_or_prediction() 
         assert client.requests(ExplainModel)[-1] == ExplainModel(SESSION, CHAIN, KPI, 1, True)
 
 
+async def test_scores_are_sorted_by_a_column_and_best_first_again() -> None:
+    async def methods() -> list[str]:
+        lines = (await redrawn(pilot)).splitlines()
+        begin = next(i for i, line in enumerate(lines) if " rmse" in line)
+        rows = lines[begin + 1 : next(i for i, line in enumerate(lines) if "influence" in line)]
+        return [line[2:14].strip() for line in rows if line.strip()]
+
+    async with opened(CanaryClient(*STORY), (80, 30), screen="models") as pilot:
+        await until(pilot, lambda: "did not converge" in screen_text(pilot.app), "all scores")
+        best_first = await methods()
+        await pilot.press("o")
+        assert "rmse ▲" in await redrawn(pilot)
+        rising = await methods()
+        await pilot.press("O")
+        assert "rmse ▼" in await redrawn(pilot)
+        falling = await methods()
+        assert falling != rising
+        assert falling[-1] == rising[-1], "what failed has no figure"
+        await pilot.press("o", "o", "o")
+        assert " log err▲" in await redrawn(pilot)
+        await pilot.press("o", "o", "o", "o")
+        assert "▲" not in await redrawn(pilot)
+        assert await methods() == best_first
+
+
 async def test_a_model_that_cannot_be_explained_says_why() -> None:
     client = CanaryClient(*STORY)
     async with opened(client, screen="models") as pilot:

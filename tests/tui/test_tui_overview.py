@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 from fake_link import FakeClient, opened, redrawn, screen_text, story, until
 
+from workbench.domain.samples import Estimate
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.figure import draw
 from workbench.tui.present import Choice, Shown
@@ -78,6 +82,58 @@ def test_a_sparkline_is_on_the_scale_of_all() -> None:
     assert sparkline([1.0, 100.0], (1.0, 100.0), True) == ".#"
     assert sparkline([None, None], None, False) == "  "
     assert sparkline([5.0], (5.0, 5.0), False) == "▁"
+
+
+def line_of(seen: Shown, name: str, width: int = 80) -> str:
+    """The sparkline of a configuration."""
+    rows, _ = overview(seen, Choice(), width, 20, False)
+    row = next(row for row in rows if any(name in span for span, _ in row))
+    return next(text for text, look in row if look == "accent" and len(text) > 10)
+
+
+def test_a_sparkline_shows_saturation_where_the_fit_has_ended() -> None:
+    seen = shown()
+    item = seen.view.configurations[0]
+    low, high = (lambda p: (p.low, p.high))(seen.view.campaign.target_plan(item.target).primary)
+    assert item.curve is not None
+    half = math.sqrt(low * high)
+    fitted = [(wl, 1.0) for wl in (low, math.sqrt(low * half), half)]
+    item.curve = replace(
+        item.curve, wl=tuple(wl for wl, _ in fitted), mean=tuple(y for _, y in fitted)
+    )
+    samples = [sample for sample in item.samples if sample.valid][:2]
+    item.samples = [
+        replace(samples[0], wl=high, kpis={"p95_ms": Estimate(5000.0, 5000.0, 5000.0)}),
+        replace(samples[1], wl=half, kpis={"p95_ms": Estimate(1.0, 1.0, 1.0)}),
+    ]
+    seen.view.configurations = [item]
+    line = line_of(seen, "haproxy 12.5 %")[1:]
+    assert line[0] == "▁"
+    assert line[-1] == "█", "the saturated sample, which no fit covers"
+    assert line[len(line) // 2 + 1 : -1].strip() == "", "what nobody measured is blank"
+    assert len(line[: len(line) // 2].strip()) == len(line) // 2
+
+
+def test_all_configurations_of_a_target_have_one_axis_of_loads() -> None:
+    seen = shown()
+    item = seen.view.configurations[0]
+    half = replace(item, curve=None, samples=[s for s in item.samples if s.valid][:1])
+    seen.view.configurations = [half]
+    load = seen.view.campaign.target_plan(item.target).primary
+    half.samples = [replace(half.samples[0], wl=math.sqrt(load.low * load.high))]
+    line = line_of(seen, "haproxy 12.5 %")[1:]
+    assert abs(line.index(line.strip()) - len(line) / 2) <= 1, "in the middle of the range"
+
+
+def test_the_head_of_the_overview_fits_the_narrowest_terminal() -> None:
+    seen = shown()
+    head = overview(seen, Choice(), 60, 15, False)[0][0][0][0]
+    assert "…" not in head
+    assert "over the load" in head
+    seen.view.configurations = seen.view.configurations * 40
+    head = overview(seen, Choice(), 60, 15, False)[0][0][0][0]
+    assert head.startswith(" 1–14 of 320 · p95 ")
+    assert "…" not in head
 
 
 def test_plots_side_by_side_have_one_scale() -> None:

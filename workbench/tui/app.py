@@ -43,7 +43,7 @@ from workbench.tui.screens.session import SessionScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
 from workbench.tui.text import plain, plain_lines
 from workbench.tui.theme import THEMES, fitting
-from workbench.tui.tour import Tour
+from workbench.tui.tour import STEPS, Tour
 from workbench.tui.undo import Undo, Undos
 from workbench.tui.vanishing import leave_surely, watch_terminal
 from workbench.tui.watch import Watch
@@ -116,10 +116,11 @@ class WorkbenchApp(App[None]):
         return SessionsScreen()
 
     def on_mount(self) -> None:
+        first = SessionsScreen.NAME if self._first is None else self._first_screen
+        if self.files.memory is not None and not self.memory.toured and first in STEPS:
+            self.tour.begin(first)
         if self._first is not None:
-            self._open(self._first, self._first_screen)
-        elif self.files.memory is not None and not self.memory.toured:
-            self.tour.begin()
+            self._open(self._first, first)
         for problem in self.keymap.problems:
             self.say(problem, "warning")
         if not self.is_headless:
@@ -320,6 +321,7 @@ class WorkbenchApp(App[None]):
             "copy": lambda: screen is not None and bool(screen.copied()[1]),
             "picture": lambda: self.files.pictures is not None,
             "plot_picture": lambda: self.files.pictures is not None and bool(self._plot()),
+            "tour": lambda: self._here() in STEPS,
             "end_tour": lambda: self.tour.step > 0,
         }
         if action in conditions:
@@ -330,8 +332,7 @@ class WorkbenchApp(App[None]):
         self.go(name)
 
     def action_help(self) -> None:
-        screen = self.screen
-        if isinstance(screen, WorkbenchScreen):
+        if (screen := self.full_screen) is not None:
             about = f"{screen.entry.summary}.\n\n{screen.entry.about}"
             places = screen.entry.places
             actions = sorted(screen.explained(), key=lambda action: places.index(action.place))
@@ -422,7 +423,7 @@ class WorkbenchApp(App[None]):
         begin(self, show)
 
     def action_tour(self) -> None:
-        self.tour.next()
+        self.tour.next(self._here())
         if not self.tour.step:
             self.memory.toured = True
         self.redraw()

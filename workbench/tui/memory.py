@@ -1,4 +1,4 @@
-"""What a screen remembers from one day to the next: the theme, the tour, workspaces.
+"""What a screen remembers from one day to the next: theme, tour, workspaces, columns.
 
 It is a small JSON file. Without one, or with one that cannot be read, everything is as on the first
 day; where it cannot be written, nothing is remembered. Neither is worth a message.
@@ -49,6 +49,13 @@ class Memory:
         others = [known for known in self.workspaces if known != workspace]
         self._put("workspaces", [workspace, *others][:MOST_WORKSPACES])
 
+    def columns(self, table: str) -> dict[str, Any]:
+        """What was chosen of the columns of a list; empty where nothing was."""
+        return _mapping(_mapping(self._values.get("columns")).get(table))
+
+    def arranged(self, table: str, columns: dict[str, Any]) -> None:
+        self._put("columns", _mapping(self._values.get("columns")) | {table: columns})
+
     def _put(self, key: str, value: Any) -> None:
         if self._values.get(key) == value:
             return
@@ -71,7 +78,11 @@ def _read(path: Path | None) -> dict[str, Any]:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return _mapping(found)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str:

@@ -1,17 +1,16 @@
-"""The first-run tour: five steps in a line above the keys. It never takes a key from the screen."""
+"""The first-run tour: five steps in a line above the keys. It never takes a key from the screen.
+
+It begins on whichever screen is seen first, the list of sessions or Live, and tells of that first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from workbench.tui.text import wrapped
 from workbench.tui.widgets.rows import Row
 
-STEPS: tuple[str, ...] = (
-    "This lists sessions: what was measured here. {session.new} starts a campaign from a template; "
-    "a recording can be opened without any lab.",
-    "{session.open} opens a session on the screen Live: samples, fit, breakpoints. {view.freeze} "
-    "holds the drawing, {go.back} comes back here.",
+_EVERYWHERE = (
     "The tabs above are the screens, with their keys; {go.events} shows what happened, line by "
     "line. The mouse works everywhere.",
     "{app.help} explains the screen that you are on and lists its keys; {app.palette} searches "
@@ -19,34 +18,55 @@ STEPS: tuple[str, ...] = (
     "{app.theme} changes the colours, {app.undo} takes back what was lost. Closing the workbench "
     "never stops a run.",
 )
-"""Ids of actions in braces become the keys in force."""
+STEPS: Mapping[str, tuple[str, ...]] = {
+    "sessions": (
+        "This lists sessions: what was measured here. {session.new} starts a campaign from a "
+        "template; a recording can be opened without any lab.",
+        "{session.open} opens a session on the screen Live: samples, fit, breakpoints. "
+        "{view.freeze} holds the drawing, {go.back} comes back here.",
+        *_EVERYWHERE,
+    ),
+    "live": (
+        "This is Live: samples, fit and breakpoints of one configuration. {select.next} shows the "
+        "next one, {view.freeze} holds the drawing while measuring goes on.",
+        "{go.back} leads to the list of sessions: {session.open} opens one, {session.replay} "
+        "plays it again, {session.new} starts a campaign from a template.",
+        *_EVERYWHERE,
+    ),
+}
+"""By the screen that it is shown on; ids of actions in braces become the keys in force."""
 
 
 class Tour:
-    """Which of the steps is shown; 0 where no tour is under way."""
+    """Which of the steps is shown, and on which screen; 0 where no tour is under way."""
 
     def __init__(self) -> None:
         self.step = 0
+        self.place = ""
 
-    def begin(self) -> None:
-        self.step = 1
+    def begin(self, place: str) -> None:
+        self.step, self.place = 1, place
 
-    def next(self) -> None:
-        """The next step; after the last one it is over."""
-        self.step = (self.step + 1) % (len(STEPS) + 1)
+    def next(self, place: str) -> None:
+        """The next step on this screen, or its first; after the last one the tour is over."""
+        if place != self.place:
+            self.begin(place)
+        else:
+            self.step = (self.step + 1) % (len(STEPS[place]) + 1)
 
     def end(self) -> None:
         self.step = 0
 
-    def rows(self, key: Callable[[str], str], width: int) -> list[Row]:
+    def rows(self, place: str, key: Callable[[str], str], width: int) -> list[Row]:
         """The step in two lines and what to press; nothing where no tour is under way."""
-        if not self.step:
+        if not self.step or place != self.place:
             return []
-        words = STEPS[self.step - 1]
+        steps = STEPS[place]
+        words = steps[self.step - 1]
         for id in _ids(words):
             words = words.replace(f"{{{id}}}", key(id))
-        following = "next" if self.step < len(STEPS) else "done"
-        head = f" Tour {self.step}/{len(STEPS)}  {key('app.tour')} {following}  "
+        following = "next" if self.step < len(steps) else "done"
+        head = f" Tour {self.step}/{len(steps)}  {key('app.tour')} {following}  "
         head += f"{key('app.end_tour')} skip "
         return [((head, "badge"),), *(((f" {line}", ""),) for line in wrapped(words, width - 2))]
 

@@ -49,6 +49,9 @@ class Glyphs:
     tick_y: str = "┤"
     up: str = "↑"
     down: str = "↓"
+    rising: str = "▲"
+    falling: str = "▼"
+    """In the heading of a column that lines are sorted by."""
     unsure: str = "╌"
     """A stretch of the axis that is a guess."""
 
@@ -95,6 +98,8 @@ GLYPHS: dict[GlyphSet, Glyphs] = {
         tick_y="+",
         up="^",
         down="v",
+        rising="^",
+        falling="v",
         unsure="~",
     ),
 }

@@ -8,12 +8,15 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, ScreenResultType
 from textual.widgets import Input, OptionList, Static
 
 from workbench.tui.commands.action import Action
 from workbench.tui.commands.actions import PLACE_TITLES
 from workbench.tui.text import plain, wrapped
+
+HELP_WIDTH = 71
+"""Cells of a line of help beside its scroll bar."""
 
 
 def step(options: OptionList, by: int) -> None:
@@ -24,7 +27,16 @@ def step(options: OptionList, by: int) -> None:
         options.action_cursor_up()
 
 
-class ConfirmScreen(ModalScreen[bool]):
+class Dialog(ModalScreen[ScreenResultType]):
+    """Its own last line names its keys; `?` explains the screen that it lies over.
+
+    Where text is typed `?` is text, and `f1` does the same.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [("question_mark,f1", "app.help", "Help")]
+
+
+class ConfirmScreen(Dialog[bool]):
     """Asks before something that cannot be undone; only `y` does it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -114,22 +126,31 @@ class HelpScreen(ModalScreen[None]):
         self.query_one(VerticalScroll).scroll_end(animate=False)
 
     def _text(self) -> str:
-        lines = [self.about]
+        lines, columns = [self.about], _columns(self.actions)
         for place in dict.fromkeys(action.place for action in self.actions):
             lines += ["", PLACE_TITLES.get(place, "On this screen")]
             for action in self.actions:
-                lines += _explained(action) if action.place == place else []
+                lines += _explained(action, *columns) if action.place == place else []
         return "\n".join((*lines, "", *self.legend)).rstrip()
 
 
-def _explained(action: Action) -> list[str]:
+def _columns(actions: Iterable[Action]) -> tuple[int, int]:
+    """Widths of the keys and the names of these actions."""
+    keys, labels = [9], [10]
+    for action in actions:
+        keys.append(len(action.key_text))
+        labels.append(len(action.label))
+    return max(keys), max(labels)
+
+
+def _explained(action: Action, keys: int, labels: int) -> list[str]:
     """Key, name and help of an action; the help goes on below itself."""
-    first, *rest = wrapped(action.help, 50)
-    head = f"{action.key_text:<9} {action.label:<10} {first}"
-    return [head, *(f"{'':<20} {line}" for line in rest)]
+    before = f"{action.key_text:<{keys}} {action.label:<{labels}} "
+    first, *rest = wrapped(action.help, HELP_WIDTH - len(before))
+    return [before + first, *(f"{'':<{len(before)}}{line}" for line in rest)]
 
 
-class NameScreen(ModalScreen[str | None]):
+class NameScreen(Dialog[str | None]):
     """Asks for a line of text, such as a session's new name.
 
     A `proposal` gives way to what is typed; any other value is written on.
@@ -154,7 +175,7 @@ class NameScreen(ModalScreen[str | None]):
         self.dismiss(event.value.strip() or None)
 
 
-class ChoiceScreen(ModalScreen[str | None]):
+class ChoiceScreen(Dialog[str | None]):
     """Asks for one of a few things; `options` are ids with the words for them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -181,3 +202,62 @@ class ChoiceScreen(ModalScreen[str | None]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(self.options[event.option_index][0])
+
+
+class ColumnsScreen(Dialog[tuple[str, ...] | None]):
+    """Which columns of a list are shown, and in which order; the last one is never hidden."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape,q", "dismiss(None)", "Cancel"),
+        ("space", "turn", "Show or hide"),
+        ("j", "cursor(1)", "Down"),
+        ("k", "cursor(-1)", "Up"),
+        ("J,shift+down", "shift(1)", "Later"),
+        ("K,shift+up", "shift(-1)", "Earlier"),
+    ]
+
+    def __init__(self, names: Iterable[str], shown: tuple[str, ...]) -> None:
+        super().__init__()
+        self.order = [*shown, *(name for name in names if name not in shown)]
+        self.shown = set(shown)
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog choice"):
+            yield Static("Columns of this list", classes="dialog-title", markup=False)
+            yield OptionList(*map(self._line, self.order), markup=False)
+            yield Static(
+                "space show or hide   J K move   enter keep   esc cancel", classes="dialog-keys"
+            )
+
+    def on_mount(self) -> None:
+        options = self.query_one(OptionList)
+        options.highlighted = 0
+        options.focus()
+
+    def _line(self, name: str) -> str:
+        return f"[{'x' if name in self.shown else ' '}] {name}"
+
+    def _draw(self) -> None:
+        options = self.query_one(OptionList)
+        for index, name in enumerate(self.order):
+            options.replace_option_prompt_at_index(index, self._line(name))
+
+    def action_cursor(self, by: int) -> None:
+        step(self.query_one(OptionList), by)
+
+    def action_turn(self) -> None:
+        if (at := self.query_one(OptionList).highlighted) is not None:
+            changed = self.shown ^ {self.order[at]}
+            self.shown = changed or self.shown
+            self._draw()
+
+    def action_shift(self, by: int) -> None:
+        options = self.query_one(OptionList)
+        at = options.highlighted
+        if at is not None and 0 <= at + by < len(self.order):
+            self.order.insert(at + by, self.order.pop(at))
+            options.highlighted = at + by
+            self._draw()
+
+    def on_option_list_option_selected(self) -> None:
+        self.dismiss(tuple(name for name in self.order if name in self.shown))

@@ -28,6 +28,7 @@ from workbench.domain.messages import (
     RunCampaign,
 )
 from workbench.tui import editor
+from workbench.tui.commands.action import Action
 from workbench.tui.draft import Draft
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialogs import ChoiceScreen, ConfirmScreen, NameScreen
@@ -191,6 +192,13 @@ class DraftScreen(WorkbenchScreen):
             "reconnect_draft": bool(self.draft.lost),
         }
         return conditions.get(action, super().check_action(action, parameters))
+
+    def offered(self) -> tuple[Action, ...]:
+        """Without a draft, first what opens one."""
+        actions = super().offered()
+        if self.draft.is_open:
+            return actions
+        return tuple(sorted(actions, key=lambda action: action.place != "draft"))
 
     def copied(self) -> tuple[str, str]:
         return ("the descriptor", self.draft.text) if self.draft.is_open else ("", "")

@@ -7,11 +7,12 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from workbench.tui.screens.dialogs import Dialog
 
-class ReasonScreen(ModalScreen[str | None]):
+
+class ReasonScreen(Dialog[str | None]):
     """A line of text; None is nothing decided, an empty one a decision without a reason."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss(None)", "Cancel")]

@@ -59,6 +59,7 @@ class SessionScreen(WorkbenchScreen):
             yield from self.middle()
         yield Rows(id="progress")
         yield Rows(id="timeline")
+        yield Rows(id="tour")
         yield KeyLine(id="keys")
 
     def middle(self) -> ComposeResult:
@@ -139,6 +140,9 @@ class SessionScreen(WorkbenchScreen):
         if replay is not None:
             glyphs = GLYPHS[terminal_glyphs()]
             line.show([timeline(replay, shown.view, glyphs, self.size.width)])
+        roomy = self.has_class("-normal") or self.has_class("-tall")
+        tour = self.workbench.tour.rows(self.NAME, self.key, self.size.width) if roomy else []
+        self.query_one("#tour", Rows).show_all(tour)
 
     def _banner(self, shown: Shown) -> str:
         watch = self.opened

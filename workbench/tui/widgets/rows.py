@@ -50,6 +50,12 @@ class Rows(Widget):
         if changed:
             self.refresh(*changed)
 
+    def show_all(self, rows: Sequence[Row]) -> None:
+        """Be as high as these rows are many, and away where there are none."""
+        self.display = bool(rows)
+        self.styles.height = max(1, len(rows))
+        self.show(rows)
+
     @property
     def text(self) -> str:
         return "\n".join("".join(text for text, _ in row) for row in self.rows)

@@ -14,6 +14,8 @@ from workbench.tui.widgets.rows import fit
 
 Line = tuple[str, Sequence[str]]
 """Its key, and a text for each column."""
+Heading = tuple[str, str, int]
+"""Of a column: its key, what stands above it, and its width in cells."""
 
 
 class Table(DataTable[Text], inherit_bindings=False):
@@ -27,19 +29,30 @@ class Table(DataTable[Text], inherit_bindings=False):
     Table { height: 1fr; background: $background; scrollbar-size: 1 1; overflow-x: hidden; }
     """
 
-    def __init__(self, columns: Sequence[tuple[str, int]], *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, cursor_type="row", zebra_stripes=False, cell_padding=0)
-        self.layout_of = tuple((title, width + 1) for title, width in columns)
+        self.layout_of: tuple[Heading, ...] = ()
         self._was_on = ""
 
-    def on_mount(self) -> None:
-        for title, width in self.layout_of:
-            self.add_column(title, key=title, width=width)
+    def show_columns(self, headings: Sequence[Heading]) -> None:
+        """Have these columns from now on; where they differ, lines are to be filled in anew."""
+        layout = tuple((key, words, max(width, len(words)) + 1) for key, words, width in headings)
+        if layout == self.layout_of:
+            return
+        self._was_on, self.layout_of = self.here or self._was_on, layout
+        self.clear(columns=True)
+        for key, words, width in layout:
+            self.add_column(Text(words, no_wrap=True), key=key, width=width)
+        self._widen_last()
 
     def on_resize(self) -> None:
-        *others, (_, least) = self.layout_of
-        left = self.size.width - sum(width for _, width in others)
-        self.ordered_columns[-1].width = max(least, left)
+        self._widen_last()
+
+    def _widen_last(self) -> None:
+        if self.layout_of:
+            *others, (_, _, least) = self.layout_of
+            left = self.size.width - sum(width for _, _, width in others)
+            self.ordered_columns[-1].width = max(least, left)
 
     @property
     def here(self) -> str:
@@ -69,14 +82,15 @@ class Table(DataTable[Text], inherit_bindings=False):
 
     def _update(self, lines: Sequence[Line]) -> None:
         for key, cells in lines:
-            for (title, _), text in zip(self.layout_of, self._texts(cells), strict=True):
-                if self.get_cell(key, title) != text:
-                    self.update_cell(key, title, text, update_width=False)
+            for (column, *_), text in zip(self.layout_of, self._texts(cells), strict=True):
+                if self.get_cell(key, column) != text:
+                    self.update_cell(key, column, text, update_width=False)
 
     def _texts(self, cells: Sequence[str]) -> list[Text]:
         """Each ends before the next column begins; the last one where there is no more room."""
         *first, last = map(plain, cells)
-        cut = [fit(cell, wide - 1) for cell, (_, wide) in zip(first, self.layout_of, strict=False)]
+        widths = (width - 1 for _, _, width in self.layout_of)
+        cut = [fit(cell, width) for cell, width in zip(first, widths, strict=False)]
         return [Text(cell, no_wrap=True, overflow="ellipsis") for cell in (*cut, last)]
 
     @property

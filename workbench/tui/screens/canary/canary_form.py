@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from workbench.domain.errors import WorkbenchError
@@ -19,7 +18,7 @@ from workbench.domain.messages import EngineStatus, GetStatus
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import CanaryPlanned, PlanCanary, RetrainChain
 from workbench.tui.screens.canary import canary_question
-from workbench.tui.screens.dialogs import ConfirmScreen
+from workbench.tui.screens.dialogs import ConfirmScreen, Dialog
 from workbench.tui.text import plain_lines
 from workbench.tui.watch import WATCHED_PACE
 from workbench.tui.widgets.field import Field, Form
@@ -42,7 +41,7 @@ class _Known:
     planned: CanaryPlanned
 
 
-class CanaryForm(ModalScreen[RetrainChain | None]):
+class CanaryForm(Dialog[RetrainChain | None]):
     """The plan follows what is typed; enter asks once more, and starts."""
 
     def __init__(self, view: SessionView, chains: Sequence[str], chain: str) -> None:

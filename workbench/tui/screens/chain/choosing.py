@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal, cast
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -20,7 +19,7 @@ from workbench.domain.messages import ChainsGenerated, GenerateChains
 from workbench.domain.topology import Target
 from workbench.tui.screens.chain.chain_rows import chain_facts, vnf_facts
 from workbench.tui.screens.chain.chain_tree import names_in
-from workbench.tui.screens.dialogs import step
+from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import plain
 from workbench.tui.work import begin
 
@@ -36,7 +35,7 @@ class Chosen:
     name: str
 
 
-class PaletteScreen(ModalScreen[Chosen | None]):
+class PaletteScreen(Dialog[Chosen | None]):
     """Functions and chains by name; typing filters, enter takes the one under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -116,7 +115,7 @@ class PaletteScreen(ModalScreen[Chosen | None]):
             self.dismiss(here)
 
 
-class PolicyScreen(ModalScreen[tuple[Target, ...]]):
+class PolicyScreen(Dialog[tuple[Target, ...]]):
     """A policy, then the chains that obey it; those that are marked become targets."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

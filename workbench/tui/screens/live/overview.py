@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.cells import cell_len
 
 from workbench.domain.configurations import ConfigurationView
 from workbench.domain.counts import counted
+from workbench.domain.projection import SessionView
 from workbench.tui import present, profile_figure, text
 from workbench.tui.plots.figure import Figure, on_one_scale
 from workbench.tui.present import Choice, Shown
@@ -59,8 +62,8 @@ def overview(
 ) -> tuple[list[Row], list[tuple[int, int, int]]]:
     """Rows of sparklines, column by column, and line, column and index of each that is seen.
 
-    All of one KPI share one scale, so that they can be compared; the page with the one shown is
-    drawn.
+    All of one KPI share one scale, and all of a target one axis of loads, so that they can be
+    compared; the page with the one shown is drawn.
     """
     items, selected = shown.view.configurations, shown.selected(choice)
     kpi = shown.kpi(choice)
@@ -72,13 +75,13 @@ def overview(
     seen = items[begin : begin + page]
     named = max((cell_len(present.name_of(shown.view, item)) for item in seen), default=0) + 1
     points = min(MOST_POINTS, max(LEAST_POINTS, cell - BESIDE - named))
-    scale = _scale(items, kpi, points)
+    values = [_values(shown.view, item, kpi, points) for item in items]
+    scale = _scale(values)
     lines = max(1, height - 1)
-    more = f", {begin + 1} to {begin + len(seen)}" if len(seen) < len(items) else ""
-    about = f" {counted(len(items), 'configuration')}{more}"
-    about += f" · {text.kpi_name(kpi)} over the load"
-    if scale is not None:
-        about += f", from {text.number(scale[0])} to {text.number(scale[1])}"
+    which = counted(len(items), "configuration")
+    if len(seen) < len(items):
+        which = f"{begin + 1}–{begin + len(seen)} of {len(items)}"
+    about = f" {which} · {_range(kpi, scale)} over the load"
     rows: list[Row] = [((fit(about, width), "strong"),)]
     places: list[tuple[int, int, int]] = []
     for line in range(min(lines, len(seen))):
@@ -88,24 +91,15 @@ def overview(
             if index < len(seen):
                 item = seen[index]
                 places.append((line + 1, column * cell, begin + index))
-                spans += _cell(shown, item, kpi, scale, item is selected, cell, points, ascii_only)
+                drawn = sparkline(values[begin + index], scale, ascii_only)
+                spans += _cell(shown, item, drawn, item is selected, cell)
         rows.append(tuple(spans))
     return rows, places
 
 
-def _cell(
-    shown: Shown,
-    item: ConfigurationView,
-    kpi: str,
-    scale: tuple[float, float] | None,
-    here: bool,
-    width: int,
-    points: int,
-    ascii_only: bool,
-) -> list[Span]:
+def _cell(shown: Shown, item: ConfigurationView, line: str, here: bool, width: int) -> list[Span]:
     sign, _, look = present.STATES.get(item.state, ("?", item.state, ""))
-    line = sparkline(_values(item, kpi, points), scale, ascii_only)
-    name = fit(present.name_of(shown.view, item), width - points - BESIDE)
+    name = fit(present.name_of(shown.view, item), width - len(line) - BESIDE)
     return [
         ("›" if here else " ", "accent"),
         (f"{sign} ", look),
@@ -133,27 +127,63 @@ def sparkline(
     return drawn
 
 
-def _values(item: ConfigurationView, kpi: str, points: int) -> list[float | None]:
-    """The KPI at so many places over the loads that are known, of the curve or else of samples."""
-    curve = item.curve
-    if curve is not None and curve.kpi == kpi and curve.wl:
-        last = len(curve.mean) - 1
-        return [curve.mean[round(i * last / (points - 1))] for i in range(points)]
+def _values(
+    view: SessionView, item: ConfigurationView, kpi: str, points: int
+) -> list[float | None]:
+    """The KPI at so many places of the target's range of loads: of the fit where it reaches, else
+    of valid samples. A fit ends where saturation begins, which only samples show.
+    """
+    curve = item.curve if item.curve is not None and item.curve.kpi == kpi else None
+    first, last = (curve.wl[0], curve.wl[-1]) if curve and curve.wl else (math.inf, -math.inf)
     measured = sorted(
         (sample.wl, sample.kpis[kpi].value)
         for sample in item.samples
         if sample.valid and kpi in sample.kpis
     )
+    loads = _loads(view, item, [*(wl for wl, _ in measured), *(curve.wl if curve else ())], points)
     found: list[float | None] = [None] * points
-    if not measured:
+    if not loads:
         return found
-    low, high = measured[0][0], measured[-1][0]
     for wl, value in measured:
-        share = math.log(wl / low) / math.log(high / low) if high > low > 0 else 0.0
-        found[round(share * (points - 1))] = value
+        if not first <= wl <= last:
+            found[_nearest(loads, wl)] = value
+    for at, wl in enumerate(loads):
+        if curve and first <= wl <= last and found[at] is None:
+            found[at] = curve.mean[_nearest(curve.wl, wl)]
     return found
 
 
-def _scale(items: list[ConfigurationView], kpi: str, points: int) -> tuple[float, float] | None:
-    values = [v for item in items for v in _values(item, kpi, points) if v is not None and v > 0]
-    return (min(values), max(values)) if values else None
+def _loads(
+    view: SessionView, item: ConfigurationView, known: Sequence[float], points: int
+) -> list[float]:
+    """So many loads over the range of the target; over those known where no campaign says it."""
+    if view.campaign is not None:
+        primary = view.campaign.target_plan(item.target).primary
+        low, high, log = primary.low, primary.high, primary.scale == "log"
+    elif known:
+        low, high, log = min(known), max(known), True
+    else:
+        return []
+    if log and low > 0:
+        return [low * (high / low) ** (i / (points - 1)) for i in range(points)]
+    return [low + (high - low) * i / (points - 1) for i in range(points)]
+
+
+def _nearest(rising: Sequence[float], value: float) -> int:
+    """Index of the number that is nearest."""
+    after = bisect_left(rising, value)
+    if after == 0 or (after < len(rising) and rising[after] - value <= value - rising[after - 1]):
+        return after
+    return after - 1
+
+
+def _range(kpi: str, scale: tuple[float, float] | None) -> str:
+    """`p95 0.233–240 ms`."""
+    name, unit = text.kpi_parts(kpi)
+    ends = f"{text.number(scale[0])}–{text.number(scale[1])}" if scale else ""
+    return " ".join(part for part in (name, ends, unit) if part)
+
+
+def _scale(values: Sequence[Sequence[float | None]]) -> tuple[float, float] | None:
+    known = [value for line in values for value in line if value is not None and value > 0]
+    return (min(known), max(known)) if known else None

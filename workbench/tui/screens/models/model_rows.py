@@ -11,6 +11,8 @@ from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluen
 from workbench.domain.projection import SessionView
 from workbench.domain.retraining import ChainModels
 from workbench.tui import text
+from workbench.tui.columns import Column, Sorting
+from workbench.tui.plots.canvas import Glyphs
 from workbench.tui.widgets.rows import Row, fit
 
 
@@ -110,34 +112,37 @@ def version_row(line: VersionLine, here: bool, width: int) -> Row:
     )
 
 
-COLUMNS = ("rmse", "mae", "mape", "log err", "covers", "width", "fit")
+WIDE = 9
+"""Cells of a column of scores."""
 
 
-def score_rows(scores: Sequence[ModelScore], width: int) -> list[Row]:
+def score_columns(width: int) -> tuple[Column[ModelScore], ...]:
+    """Those that there is room for."""
+    return COLUMNS[: max(3, (width - _name_width(width) - 3) // WIDE)]
+
+
+def _name_width(width: int) -> int:
+    return max(12, min(28, width - WIDE * len(COLUMNS) - 3))
+
+
+def score_rows(
+    scores: Sequence[ModelScore], sorting: Sorting, glyphs: Glyphs, width: int
+) -> list[Row]:
     """Paper A's Table 3, and what METHOD.md asks for besides; the chosen one is marked."""
     if not scores:
         return []
-    name = max(12, min(28, width - 9 * len(COLUMNS) - 3))
-    shown = COLUMNS[: max(3, (width - name - 3) // 9)]
-    heading = " " * (name + 2) + "".join(f"{column:>9}" for column in shown)
+    name, shown = _name_width(width), score_columns(width)
+    headings = [sorting.heading(column.name, glyphs, WIDE - 1) for column in shown]
+    heading = " " * (name + 2) + "".join(f"{words:>{WIDE}}" for words in headings)
     rows: list[Row] = [((f" scores, {scores[0].samples} samples, cross-validated", "strong"),)]
     rows.append(((heading, "dim"),))
-    for score in scores:
+    for score in sorting.sort(scores, shown):
         mark = "✓" if score.best else " "
         head = f"{mark} {fit(text.plain(score.method), name)}"
         if score.trouble:
             rows.append(((head, "dim"), (f"  {text.plain(score.trouble)}", "warn")))
             continue
-        figures = {
-            "rmse": _figure(score.rmse),
-            "mae": _figure(score.mae),
-            "mape": _share(score.mape),
-            "log err": _figure(score.log_error),
-            "covers": _share(score.coverage),
-            "width": _figure(score.width),
-            "fit": _seconds(score.fit_s),
-        }
-        cells = "".join(f"{figures[column]:>9}" for column in shown)
+        cells = "".join(f"{column.text(score):>{WIDE}}" for column in shown)
         rows.append(((head + cells, "strong" if score.best else ""),))
     return rows
 
@@ -178,3 +183,16 @@ def _seconds(value: float | None) -> str:
 
 def _share(value: float | None) -> str:
     return text.percent(value) if value is not None else "–"
+
+
+COLUMNS: tuple[Column[ModelScore], ...] = (
+    Column("rmse", WIDE, lambda s: _figure(s.rmse), lambda s: s.rmse),
+    Column("mae", WIDE, lambda s: _figure(s.mae), lambda s: s.mae),
+    Column("mape", WIDE, lambda s: _share(s.mape), lambda s: s.mape),
+    Column("log err", WIDE, lambda s: _figure(s.log_error), lambda s: s.log_error),
+    Column("covers", WIDE, lambda s: _share(s.coverage), lambda s: s.coverage, falling=True),
+    Column("width", WIDE, lambda s: _figure(s.width), lambda s: s.width),
+    Column("fit", WIDE, lambda s: _seconds(s.fit_s), lambda s: s.fit_s),
+)
+BEST_FIRST = Sorting("")
+"""As the engine gives them."""

@@ -13,6 +13,7 @@ from workbench.domain.events import TargetModelled
 from workbench.domain.messages import EventPage, ListEvents
 from workbench.domain.profiles import ModelScore, ModelVersion
 from workbench.domain.questions import ExplainModel, ModelExplained, RollBackModel
+from workbench.tui.columns import Column, Sorting
 from workbench.tui.plots.legends import legend, plot_marks
 from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.present import Choice, Shown
@@ -34,6 +35,8 @@ EMPTY = """No model of this session is stored yet.
 {compare} compares the chains, and stores the models that it needs for that.
 On the command line, `workbench models {session}` makes those of all targets."""
 
+SCORES = "scores"
+"""As what the sort key of the scores is remembered."""
 PANES = ("scores", "residuals", "coefficients")
 
 
@@ -145,7 +148,19 @@ class ModelsScreen(SessionScreen, HasList):
         if scores is None:
             self._scores[version.seq] = (version.score,)  # until the others are here
             begin(self, partial(self._fetch, version.seq))
-        return model_rows.score_rows(scores or (version.score,), self.size.width)
+        glyphs = self.query_one(ProfilePlot).glyphs
+        scores = scores or (version.score,)
+        return model_rows.score_rows(scores, self._sorting, glyphs, self.size.width)
+
+    @property
+    def _sorting(self) -> Sorting:
+        """Of the scores; by no column: the best first."""
+        stored, columns = self.workbench.memory.columns(SCORES), self._columns
+        return Sorting.remembered(stored, columns, model_rows.BEST_FIRST)
+
+    @property
+    def _columns(self) -> tuple[Column[ModelScore], ...]:
+        return model_rows.score_columns(self.size.width)
 
     def _draw_residuals(self, shown: Shown, line: VersionLine, target: str, kpi: str) -> None:
         explained = self._explanation(line, target, kpi)
@@ -194,10 +209,7 @@ class ModelsScreen(SessionScreen, HasList):
         return self._explained[request] or "predicting samples that it has not seen…"
 
     def _put(self, id: str, rows: list[Row]) -> None:
-        lines = self.query_one(id, Rows)
-        lines.display = bool(rows)
-        lines.styles.height = max(1, len(rows))
-        lines.show(rows)
+        self.query_one(id, Rows).show_all(rows)
 
     async def _fetch(self, seq: int) -> None:
         """All scores that a version was chosen by: they are in its event, not in the view."""
@@ -238,6 +250,8 @@ class ModelsScreen(SessionScreen, HasList):
             "target": len({target for target, _ in subjects}) > 1,
             "kpi": len(subjects) > 1,
             "pane": bool(subjects),
+            "sort": self._sortable,
+            "reverse": self._sortable and bool(self._sorting.by),
             "over": bool(subjects) and self.pane == "residuals",
             "roll_back": may and line is not None and line.back and not line.in_force,
         }
@@ -283,6 +297,26 @@ class ModelsScreen(SessionScreen, HasList):
 
     def action_pane(self) -> None:
         self.pane = PANES[(PANES.index(self.pane) + 1) % len(PANES)]
+        self.draw()
+
+    @property
+    def _sortable(self) -> bool:
+        """Whether scores are shown, and not what a proposal or a chain's profiles say."""
+        line = self._line
+        return self.pane == "scores" and line is not None and line.model is not None
+
+    def action_sort(self) -> None:
+        """By the next column; after the last one the best is first again."""
+        order = [model_rows.BEST_FIRST]
+        order += [Sorting(column.name, column.falling) for column in self._columns]
+        at = next(i for i, sorting in enumerate(order) if sorting.by == self._sorting.by)
+        self._sort(order[(at + 1) % len(order)])
+
+    def action_reverse(self) -> None:
+        self._sort(self._sorting.reversed)
+
+    def _sort(self, sorting: Sorting) -> None:
+        self.workbench.memory.arranged(SCORES, sorting.stored)
         self.draw()
 
     def action_over(self) -> None:

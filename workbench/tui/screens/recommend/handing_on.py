@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.handing_on import Previewed, PreviewedFile, PreviewRecommendation
 from workbench.domain.messages import Exported, ExportRecommendation
-from workbench.tui.screens.dialogs import step
+from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import plain, plain_lines
 from workbench.tui.work import begin
 
@@ -39,7 +38,7 @@ MOST_LINES = 2000
 """Of a file, drawn."""
 
 
-class HandOnScreen(ModalScreen[None]):
+class HandOnScreen(Dialog[None]):
     """Formats at the left, the text of the one under the cursor at the right; enter writes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -24,7 +23,7 @@ from workbench.domain.messages import (
     RunCampaign,
 )
 from workbench.domain.sessions import Plan
-from workbench.tui.screens.dialogs import step
+from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import duration, plain
 from workbench.tui.watch import WATCHED_PACE
 from workbench.tui.work import begin
@@ -42,7 +41,7 @@ SETTLE_S = 0.25
 """How long the cursor rests on a campaign before its plan is asked for."""
 
 
-class LaunchScreen(ModalScreen[RunCampaign | None]):
+class LaunchScreen(Dialog[RunCampaign | None]):
     """Shows the plan of the campaign under the cursor; enter starts it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -8,17 +8,31 @@ from workbench.domain.counts import counted
 from workbench.domain.messages import EngineStatus
 from workbench.domain.sessions import SessionSummary
 from workbench.tui import text
+from workbench.tui.columns import Column, Sorting
 from workbench.tui.widgets.rows import Row
 
-COLUMNS = (  # on 60 columns, the first five
-    ("session", 20),
-    ("state", 11),
-    ("samples", 7),
-    ("changed", 11),
-    ("lab", 6),
-    ("invalid", 7),
-    ("targets", 10),
+
+def _state(session: SessionSummary) -> str:
+    return session.state if session.kind == "session" else session.kind
+
+
+COLUMNS: tuple[Column[SessionSummary], ...] = (  # on 60 columns, the first five
+    Column("session", 20, lambda s: s.name, lambda s: s.name.casefold()),
+    Column("state", 11, _state, _state),
+    Column("samples", 7, lambda s: f"{s.samples:>7}", lambda s: s.samples, falling=True),
+    Column("changed", 11, lambda s: text.day(s.changed_at), lambda s: s.changed_at, falling=True),
+    Column("lab", 6, lambda s: s.lab, lambda s: s.lab),
+    Column(
+        "invalid",
+        7,
+        lambda s: f"{s.invalid:>7}" if s.invalid else "      –",
+        lambda s: s.invalid,
+        falling=True,
+    ),
+    Column("targets", 10, lambda s: ", ".join(s.targets), lambda s: s.targets),
 )
+LATEST = Sorting("changed", falling=True)
+"""What is worked on stands first, until somebody chooses otherwise."""
 
 
 def queue_rows(status: EngineStatus | None) -> list[Row]:
@@ -44,18 +58,6 @@ def queue_rows(status: EngineStatus | None) -> list[Row]:
 def haystack(session: SessionSummary) -> str:
     words = (session.name, session.state, session.campaign, session.lab, *session.targets)
     return " ".join(words).casefold()
-
-
-def cells(session: SessionSummary) -> tuple[str, ...]:
-    return (
-        session.name,
-        session.state if session.kind == "session" else session.kind,
-        f"{session.samples:>7}",
-        text.day(session.changed_at),
-        session.lab,
-        f"{session.invalid:>7}" if session.invalid else "      –",
-        ", ".join(session.targets),
-    )
 
 
 def count(sessions: Sequence[SessionSummary]) -> str:

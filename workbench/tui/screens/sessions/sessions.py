@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator
 from functools import partial
 from typing import ClassVar
 
@@ -33,9 +33,12 @@ from workbench.domain.messages import (
 )
 from workbench.domain.sessions import SessionSummary
 from workbench.tui import text
+from workbench.tui.columns import Arrangement
+from workbench.tui.plots.canvas import GLYPHS
+from workbench.tui.plots.plot import terminal_glyphs
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.screens.base import HasList, Target
-from workbench.tui.screens.dialogs import ChoiceScreen, NameScreen
+from workbench.tui.screens.dialogs import ChoiceScreen, ColumnsScreen, NameScreen
 from workbench.tui.screens.sessions import session_rows
 from workbench.tui.screens.sessions.launch import LaunchScreen
 from workbench.tui.undo import Undo
@@ -79,7 +82,7 @@ class SessionsScreen(HasList):
         yield Rows(id="banner")
         yield FilterLine("part of a name, state, lab or target")
         with Container(id="middle"):
-            yield Table(session_rows.COLUMNS, id="sessions")
+            yield Table(id="sessions")
             yield Static("connecting…", id="empty", markup=False)
         yield Rows(id="queue")
         yield Rows(id="tour")
@@ -147,7 +150,12 @@ class SessionsScreen(HasList):
             return
         shown = self._shown()
         table, empty = self._table, self.query_one("#empty", Static)
-        table.fill([(s.name, session_rows.cells(s)) for s in shown])
+        glyphs, sorting = GLYPHS[terminal_glyphs()], self._arrangement.sorting
+        columns = self._arrangement.columns(session_rows.COLUMNS)
+        table.show_columns(
+            [(c.name, sorting.heading(c.name, glyphs, 20), c.width) for c in columns]
+        )
+        table.fill([(s.name, [column.text(s) for column in columns]) for s in shown])
         table.display, empty.display = bool(shown), not shown
         if shown and self.focused is None:
             table.focus()
@@ -162,15 +170,13 @@ class SessionsScreen(HasList):
         banner.display = bool(self.lost)
         again = self.key("sessions.reconnect")
         banner.show([((f" {self.lost} {again} to reconnect ", "alert"),)])
-        self._show_rows("#queue", session_rows.queue_rows(self.status))
-        self._show_rows("#tour", self.workbench.tour.rows(self.key, self.size.width))
+        self.query_one("#queue", Rows).show_all(session_rows.queue_rows(self.status))
+        tour = self.workbench.tour.rows(self.NAME, self.key, self.size.width)
+        self.query_one("#tour", Rows).show_all(tour)
         self.offer_keys()
 
-    def _show_rows(self, id: str, rows: Sequence[Row]) -> None:
-        lines = self.query_one(id, Rows)
-        lines.display = bool(rows)
-        lines.styles.height = max(1, len(rows))
-        lines.show(rows)
+    def _heading(self, column: str) -> str:
+        return self._arrangement.sorting.heading(column, GLYPHS[terminal_glyphs()])
 
     def _why_empty(self) -> str:
         if self.lost:
@@ -185,7 +191,20 @@ class SessionsScreen(HasList):
     def _shown(self) -> list[SessionSummary]:
         wanted = self.query_one(FilterLine).words
         found = [s for s in self.sessions if all(w in session_rows.haystack(s) for w in wanted)]
-        return sorted(found, key=lambda s: -s.changed_at)
+        return self._arrangement.sorting.sort(found, session_rows.COLUMNS)
+
+    @property
+    def _arrangement(self) -> Arrangement:
+        stored = self.workbench.memory.columns(self.NAME)
+        return Arrangement.remembered(stored, session_rows.COLUMNS, session_rows.LATEST)
+
+    def _arrange(self, arrangement: Arrangement) -> None:
+        """Have the list like that from now on; the cursor stays on its session, in sight."""
+        here = self._table.here
+        self.workbench.memory.arranged(self.NAME, arrangement.stored)
+        self.draw()
+        if here:
+            self._table.go_to(here)
 
     @property
     def here(self) -> SessionSummary | None:
@@ -210,6 +229,9 @@ class SessionsScreen(HasList):
             "delete": own,
             "new": self.loaded and ready,
             "filter": bool(self.sessions),
+            "sort": bool(self.sessions),
+            "reverse": bool(self.sessions),
+            "columns": bool(self.sessions),
             "unfilter": self.ready and self.query_one(FilterLine).display,
             "workspace": bool(self.workbench.files.workspaces()),
             "reconnect": bool(self.lost),
@@ -342,6 +364,23 @@ class SessionsScreen(HasList):
         self._table.focus()
         self.draw()
 
+    def action_sort(self) -> None:
+        self._arrange(self._arrangement.sorted_by_next(session_rows.COLUMNS))
+
+    def action_reverse(self) -> None:
+        self._sort_by(self._arrangement.sorting.by)
+
+    def _sort_by(self, column: str) -> None:
+        self._arrange(self._arrangement.sorted_by(column, session_rows.COLUMNS))
+
+    def action_columns(self) -> None:
+        def chosen(shown: tuple[str, ...] | None) -> None:
+            if shown is not None:
+                self._arrange(self._arrangement.showing(shown, session_rows.COLUMNS))
+
+        names = [column.name for column in session_rows.COLUMNS]
+        self.app.push_screen(ColumnsScreen(names, self._arrangement.shown), chosen)
+
     def action_reconnect(self) -> None:
         self.lost, self.loaded = "", False
         self.workbench.reconnect()
@@ -356,6 +395,9 @@ class SessionsScreen(HasList):
 
     def on_data_table_row_selected(self) -> None:
         self.action_open()
+
+    def on_data_table_header_selected(self, event: Table.HeaderSelected) -> None:
+        self._sort_by(event.column_key.value or "")
 
     def on_data_table_row_highlighted(self) -> None:
         self.offer_keys()
