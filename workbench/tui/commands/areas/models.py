@@ -12,6 +12,8 @@ ACTIONS: tuple[Action, ...] = (
     _models("models.kpi", "y", "kpi", "KPI", 2, "Show the next KPI"),
     _models("models.target", "tab", "target", "Target", 1, "Show the next target"),
     _models("models.pane", "v", "pane", "View", 1, "Scores, then residuals, then coefficients"),
+    _models("models.score", "n", "score", "Score", 1,
+            "Score all methods on a target's samples, and store the best; takes a while"),
     _models("models.over", "x", "over", "Over", 3, "Residuals over the load, or the predicted KPI"),
     _models("models.roll_back", "b", "roll_back", "Roll back", 1,
             "Put the version under the cursor in force again; asks first"),
