@@ -23,6 +23,7 @@ from workbench.domain.errors import UsageError
 from workbench.domain.messages import CompareSessions
 from workbench.domain.questions import ChartChain, CompareChain
 from workbench.tui import headless
+from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.screens.compare import compare_asking, compare_lines
 from workbench.tui.screens.compare.compare import CompareScreen
 from workbench.tui.screens.compare.comparing import Answer, Subject
@@ -250,6 +251,39 @@ async def test_functions_alone_and_chained() -> None:
         assert "▸tinyproxy" in text
         assert "1.03×" in text, "as much CPU as alone"
         assert "1.90×!" in text, "and nearly twice as much"
+
+
+async def test_a_series_is_switched_off_and_on_and_the_legend_says_which() -> None:
+    async with opened(ComparingClient(), (100, 30), screen="compare") as pilot:
+        before = await of_worse(pilot)
+        assert "off:" not in before
+        for keys, off in ((("j",) * 2, "measured"), ((), "sample of the chain, measured")):
+            await pilot.press("a")
+            await until(pilot, lambda: "Switch off" in screen_text(pilot.app), "which")
+            await pilot.press(*keys, "enter")
+            await until(pilot, lambda off=off: f"off: {off}" in screen_text(pilot.app), off)
+        text = await redrawn(pilot)
+        assert text.split("╭")[1] != before.split("╭")[1]
+        valid = GLYPHS["braille"].valid
+        assert valid in before.split("╭")[1]
+        assert valid not in text.split("╭")[1], "no sample, and none in the key"
+        assert "predicted" in text.split("╰")[1].splitlines()[0]
+        await pilot.press("j")
+        assert "off: sample of the chain, measured" in await settled(pilot), "in the next plot too"
+        await pilot.press("k")
+        for keys in (("j",) * 2, ()):
+            await pilot.press("a")
+            await until(
+                pilot,
+                lambda: (
+                    "off  measured" in screen_text(pilot.app)
+                    or "on   measured" in screen_text(pilot.app)
+                ),
+                "which",
+            )
+            await pilot.press(*keys, "enter")
+            await redrawn(pilot)
+        assert await settled(pilot) == before
 
 
 async def test_two_sessions_against_each_other_what_got_worse_first() -> None:

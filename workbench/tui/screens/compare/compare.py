@@ -30,6 +30,7 @@ from workbench.tui.screens.compare import (
 from workbench.tui.screens.compare.compare_asking import AskingScreen
 from workbench.tui.screens.compare.compare_lines import VIEWS, Line
 from workbench.tui.screens.compare.comparing import Answer
+from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.text import kpi_name, plain
 from workbench.tui.widgets.listing import Listing, RowOf
 from workbench.tui.widgets.rows import Row, Rows, fit
@@ -62,6 +63,8 @@ class CompareScreen(AskingScreen, HasList):
         self._lines: tuple[Line, ...] = ()
         self._loads: dict[Configuration, float] = {}
         """By configuration, the load that was chosen to be read out."""
+        self.off: frozenset[str] = frozenset()
+        """Names of series that are switched off, in every plot that has them."""
         self._said = ""
         """What stands in place of plot and list; empty where they are shown."""
 
@@ -305,7 +308,7 @@ class CompareScreen(AskingScreen, HasList):
         title = fit(title, self.size.width - 6).rstrip()
         if self.doing and not figure.marks and figure.fit is None:
             figure = replace(figure, empty="computing …")
-        self.query_one(ProfilePlot).show(figure, title)
+        self.query_one(ProfilePlot).show(replace(figure, off=self.off), title)
 
     # ------------------------------------------------------------------------- actions
 
@@ -321,6 +324,7 @@ class CompareScreen(AskingScreen, HasList):
             "insist": chain and self._can_insist(),
             "read_left": chain and curves,
             "read_right": chain and curves,
+            "series": self.ready and not self._said and bool(self._series),
             "log_y": curves,
             "log_x": curves,
             "zoom": not self._said,
@@ -381,6 +385,22 @@ class CompareScreen(AskingScreen, HasList):
             place = loads.index(at) if at in loads else 0
             self._loads[line.configuration] = loads[min(max(place + by, 0), len(loads) - 1)]
         self.draw()
+
+    @property
+    def _series(self) -> tuple[str, ...]:
+        """Names of what the plot has, on or off."""
+        return self.query_one(ProfilePlot).figure.names
+
+    def action_series(self) -> None:
+        """Choose one: it goes off, or on again."""
+        options = [(n, f"{'off' if n in self.off else 'on '}  {n}") for n in self._series]
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.off ^= {name}
+                self.draw()
+
+        self.app.push_screen(ChoiceScreen("Switch off, or on again", options), chosen)
 
     def action_log_y(self) -> None:
         self.choose(replace(self.choice, log_y=not self.choice.log_y))
