@@ -166,7 +166,7 @@ class ModelsScreen(ScoringScreen, HasList):
         why = " Scored now, of all samples of the session; no version of it is stored"
         why += " by then." if self.opened.replay is not None else "."
         rows = model_rows.score_rows(self.scored[target, kpi], self.size.width)
-        self._put("#scores", [*rows, ((why, "dim"),)])
+        self._put("#scores", [((why, "dim"),), *rows])  # the rows may be more than fit
 
     def _draw_scores(self, shown: Shown, line: VersionLine, target: str, kpi: str) -> None:
         if line.proposal is not None:

@@ -12,7 +12,7 @@ from workbench.domain.profiles import ModelScore
 from workbench.domain.questions import ModelsScored, ScoreModels
 from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.screens.session import SessionScreen
-from workbench.tui.text import kpi_name, plain
+from workbench.tui.text import plain
 from workbench.tui.widgets.waiting import Busy
 from workbench.tui.work import begin
 
@@ -92,7 +92,7 @@ class ScoringScreen(SessionScreen):
     def _begin(self, target: str | None) -> None:
         if self.awaited is None:
             request = ScoreModels(self.opened.session, target, self.about[1])
-            words = f"scoring {plain(target or ALL)}, {kpi_name(self.about[1])}"
+            words = f"scoring {plain(target or ALL)}"  # the engine says of which KPI
             self.awaited, self.trouble = Busy.of(words, measures=False), ""
             begin(self, partial(self._score, request, self.awaited))
             self.draw()
