@@ -23,7 +23,8 @@ from workbench.domain.errors import UsageError
 from workbench.domain.messages import CompareSessions
 from workbench.domain.questions import ChartChain, CompareChain
 from workbench.tui import headless
-from workbench.tui.screens.compare import compare_lines
+from workbench.tui.plots.canvas import GLYPHS
+from workbench.tui.screens.compare import compare_asking, compare_lines
 from workbench.tui.screens.compare.compare import CompareScreen
 from workbench.tui.screens.compare.comparing import Answer, Subject
 from workbench.tui.screens.dialogs import HelpScreen
@@ -184,6 +185,47 @@ async def test_samples_that_come_later_are_counted_and_compared_when_asked() -> 
         assert len(client.questions()) == before + 2
 
 
+async def test_what_was_refused_is_asked_again_when_the_samples_came(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = ComparingClient(story()[:2])
+    client.refuses_chains["haproxy-tinyproxy"] = NOT_PROFILED
+    async with opened(client, (100, 30), screen="compare") as pilot:
+        assert "no sample of haproxy" in await settled(pilot)
+        offered = {action.id for action in pilot.app.screen.offered()}
+        assert not offered & {"compare.right", "compare.left", "compare.live", "compare.log"}
+        before = len(client.questions())
+        client.tell(*(event.fact for event in story()[2:9]))
+        await until(pilot, lambda: "came since: n compares" in screen_text(pilot.app), "the line")
+        await redrawn(pilot)
+        assert len(client.questions()) == before, "not at every sample"
+        monkeypatch.setattr(compare_asking, "AGAIN_S", 0.0)
+        client.tell(*(event.fact for event in story()[9:11]))
+        await until(pilot, lambda: len(client.questions()) > before, "it is asked again")
+        assert "no sample of haproxy" in await settled(pilot), "refused once more"
+        monkeypatch.setattr(compare_asking, "AGAIN_S", 1e9)
+        client.refuses_chains.clear()
+        client.tell(*(event.fact for event in story(finished=True)[11:]))
+        await until(pilot, lambda: "✓ none of 2" in screen_text(pilot.app), "the run is over")
+        assert "compare.right" in {action.id for action in pilot.app.screen.offered()}
+        await settled(pilot)
+        asked = len(client.questions())
+        await pilot.press("9", "5")
+        await settled(pilot)
+        assert len(client.questions()) == asked
+
+
+async def test_a_replay_asks_nothing_again_because_its_samples_pass() -> None:
+    client = ComparingClient()
+    client.refuses_chains["haproxy-tinyproxy"] = NOT_PROFILED
+    async with opened(client, (100, 30), screen="compare", replay_speed=1000.0) as pilot:
+        await settled(pilot)
+        await until(pilot, lambda: pilot.app.opened.replay.ended, "its end")
+        assert "no sample of haproxy" in await settled(pilot)
+        assert "came since" not in screen_text(pilot.app)
+        assert len([q for q in client.questions() if isinstance(q, CompareChain)]) == 1
+
+
 # ------------------------------------------------------------------- the other views
 
 
@@ -209,6 +251,39 @@ async def test_functions_alone_and_chained() -> None:
         assert "▸tinyproxy" in text
         assert "1.03×" in text, "as much CPU as alone"
         assert "1.90×!" in text, "and nearly twice as much"
+
+
+async def test_a_series_is_switched_off_and_on_and_the_legend_says_which() -> None:
+    async with opened(ComparingClient(), (100, 30), screen="compare") as pilot:
+        before = await of_worse(pilot)
+        assert "off:" not in before
+        for keys, off in ((("j",) * 2, "measured"), ((), "sample of the chain, measured")):
+            await pilot.press("a")
+            await until(pilot, lambda: "Switch off" in screen_text(pilot.app), "which")
+            await pilot.press(*keys, "enter")
+            await until(pilot, lambda off=off: f"off: {off}" in screen_text(pilot.app), off)
+        text = await redrawn(pilot)
+        assert text.split("╭")[1] != before.split("╭")[1]
+        valid = GLYPHS["braille"].valid
+        assert valid in before.split("╭")[1]
+        assert valid not in text.split("╭")[1], "no sample, and none in the key"
+        assert "predicted" in text.split("╰")[1].splitlines()[0]
+        await pilot.press("j")
+        assert "off: sample of the chain, measured" in await settled(pilot), "in the next plot too"
+        await pilot.press("k")
+        for keys in (("j",) * 2, ()):
+            await pilot.press("a")
+            await until(
+                pilot,
+                lambda: (
+                    "off  measured" in screen_text(pilot.app)
+                    or "on   measured" in screen_text(pilot.app)
+                ),
+                "which",
+            )
+            await pilot.press(*keys, "enter")
+            await redrawn(pilot)
+        assert await settled(pilot) == before
 
 
 async def test_two_sessions_against_each_other_what_got_worse_first() -> None:

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from canary_story import CHAIN, KPI, CanaryClient, accepted, modelled, proposed, rolled_back, whole
-from fake_link import SESSION, START, opened, redrawn, screen_text, until
+from fake_link import (
+    SESSION,
+    START,
+    FakeClient,
+    opened,
+    redrawn,
+    screen_text,
+    story,
+    toasts,
+    until,
+)
 from snapshots import check
+from textual.pilot import Pilot
 
 from workbench.domain.errors import DataError
-from workbench.domain.events import ProposalDecided
-from workbench.domain.questions import ExplainModel, RollBackModel
+from workbench.domain.events import ProposalDecided, TargetModelled
+from workbench.domain.messages import Reply, Request
+from workbench.domain.questions import ExplainModel, ModelsScored, RollBackModel, ScoreModels
 from workbench.domain.retraining import Decision
+from workbench.tui.widgets import waiting
 
 SIZES = [(80, 24), (160, 50)]
 OTHER = "aaaa11112222"
@@ -132,3 +148,116 @@ async def test_looks(size: tuple[int, int], tmp_path: Path) -> None:
         await check(pilot, "models-chain", tmp_path)
         await pilot.press("b")
         await check(pilot, "models-roll-back", tmp_path)
+
+
+# ------------------------------------------------------------------- scoring by a key
+
+
+class ScoringClient(FakeClient):
+    """Scores when `free` is set; stores for operators what it scores."""
+
+    def __init__(self) -> None:
+        super().__init__(story(finished=True))
+        self.free = asyncio.Event()
+        self.refused: DataError | None = None
+        self.stores = True
+
+    def questions(self) -> list[ScoreModels]:
+        return [request for request in self.asked if isinstance(request, ScoreModels)]
+
+    async def ask(self, request: Request) -> Reply:
+        if not isinstance(request, ScoreModels):
+            return await super().ask(request)
+        self.asked.append(request)
+        self.status = replace(self.status, scoring="tinyproxy: neighbours, 3 of 9 methods")
+        await self.free.wait()
+        if self.refused is not None:
+            raise self.refused
+        facts = modelled()
+        stored = next(fact for fact in facts if isinstance(fact, TargetModelled))
+        if self.stores:
+            self.tell(*facts)
+        return ModelsScored(stored.scores, notes=() if self.stores else ("It is not stored.",))
+
+
+async def scoring(pilot: Pilot[Any], *keys: str) -> None:
+    """Asked for, and still computed."""
+    await pilot.press("n")
+    await until(pilot, lambda: "all targets" in screen_text(pilot.app), "which target")
+    await pilot.press(*keys, "enter")
+    await until(pilot, lambda: "3 of 9 methods" in screen_text(pilot.app), "how far it is")
+
+
+async def test_a_target_is_scored_by_a_key_and_its_model_is_shown() -> None:
+    client = ScoringClient()
+    async with opened(client, (100, 30), screen="models") as pilot:
+        assert "n scores all methods on a target's samples" in screen_text(pilot.app)
+        await scoring(pilot, "j")
+        assert client.questions() == [ScoreModels(SESSION, "tinyproxy", "p95_ms")]
+        assert "models.score" not in {action.id for action in pilot.app.screen.offered()}
+        client.free.set()
+        await until(pilot, lambda: "gaussian-process, 16 samples" in screen_text(pilot.app), "it")
+        text = await redrawn(pilot)
+        assert "✓       2" in text
+        assert "did not converge" in text, "all methods, the failed ones too"
+        assert "3 of 9" not in text
+        await pilot.press("n")
+        await until(pilot, lambda: "all targets" in screen_text(pilot.app), "which target")
+        rows = screen_text(pilot.app).splitlines()
+        names = [row for row in rows if "valid sample" in row]
+        assert "tinyproxy  14" in names[0], "the one that is shown is the first"
+        await pilot.press("G", *("down",) * 4, "enter")
+        await until(pilot, lambda: len(client.questions()) == 2, "all of them")
+        assert client.questions()[-1].target is None
+
+
+async def test_why_nothing_can_be_scored_is_a_sentence_until_it_can() -> None:
+    client = ScoringClient()
+    client.refused = DataError("two loads are too few", where="haproxy", remedy="Measure more")
+    async with opened(client, (100, 30), screen="models") as pilot:
+        await scoring(pilot)
+        client.free.set()
+        await until(pilot, lambda: "haproxy: two loads are too few" in screen_text(pilot.app))
+        assert "Measure more" in screen_text(pilot.app)
+        client.refused = None
+        await pilot.press("n")
+        await until(pilot, lambda: "all targets" in screen_text(pilot.app), "which target")
+        await pilot.press("enter")
+        await until(pilot, lambda: "neighbours" in screen_text(pilot.app), "the scores")
+        assert "too few" not in await redrawn(pilot)
+
+
+@pytest.mark.parametrize("replayed", [False, True])
+async def test_what_is_not_stored_is_shown_all_the_same(replayed: bool) -> None:
+    client = ScoringClient()
+    client.stores, client.role = False, "operator" if replayed else "observer"
+    more = {"replay_speed": 1000.0} if replayed else {}
+    async with opened(client, (100, 30), screen="models", **more) as pilot:
+        await until(pilot, lambda: "n scores all methods" in screen_text(pilot.app), "the key")
+        await scoring(pilot, "j")
+        client.free.set()
+        await until(pilot, lambda: "did not converge" in screen_text(pilot.app), "the scores")
+        text = await redrawn(pilot)
+        assert "no version of it is stored" in text
+        assert not {"models.pane", "models.over"} & {a.id for a in pilot.app.screen.offered()}
+        assert any("not stored" in said for said in toasts(pilot.app))
+
+
+async def test_nothing_measured_is_said() -> None:
+    async with opened(FakeClient(story()[:2]), screen="models") as pilot:
+        assert "A model is fitted to samples" in screen_text(pilot.app)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_looks_of_scoring(
+    size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "duration", lambda _: "0:07")
+    client = ScoringClient()
+    client.refused = DataError("two loads are too few", where="haproxy", remedy="Measure more")
+    async with opened(client, size, screen="models") as pilot:
+        await scoring(pilot)
+        await check(pilot, "models-scoring", tmp_path)
+        client.free.set()
+        await until(pilot, lambda: "too few" in screen_text(pilot.app), "the refusal")
+        await check(pilot, "models-refused", tmp_path)

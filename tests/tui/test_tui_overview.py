@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 from fake_link import FakeClient, opened, redrawn, screen_text, story, until
 
+from workbench.domain.events import CampaignPlanned
+from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Estimate
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.figure import draw
@@ -31,8 +33,35 @@ async def test_every_target_has_a_plot_where_there_is_room(
         text = await redrawn(pilot)
         assert sum(name in text for name in TARGETS) == plots
         assert "tinyproxy-haproxy 50+25" in text, "the one shown is among them"
+        assert (f"{plots} of 4 targets, V shows all" in text) == (plots < 4), "the rest is told of"
         await pilot.press("v")
         await until(pilot, lambda: "cpu" in screen_text(pilot.app), "all panels again")
+
+
+async def test_before_anything_is_planned_that_is_said() -> None:
+    async with opened(FakeClient(story()[:1]), (120, 30)) as pilot:
+        assert "nothing planned yet" in screen_text(pilot.app)
+        await pilot.press("v")
+        await until(pilot, lambda: "no configuration" in screen_text(pilot.app), "one plot")
+        text = await redrawn(pilot)
+        assert "nothing planned yet" in text
+        assert "shows all" not in text
+
+
+async def test_no_more_than_nine_stand_side_by_side_and_that_is_said() -> None:
+    events = story(finished=True)
+    plan = next(event.fact for event in events if isinstance(event.fact, CampaignPlanned)).plan
+    first = next(c for c in plan.configurations if c.target == "haproxy")
+    many = tuple(
+        replace(first, configuration=Configuration({"haproxy.vcpu": 0.1 * n}, {}))
+        for n in range(1, 13)
+    )
+    told = replace(plan, configurations=many)
+    client = FakeClient([events[0], replace(events[1], fact=CampaignPlanned(told))])
+    async with opened(client, (160, 50)) as pilot:
+        await pilot.press("v")
+        await until(pilot, lambda: screen_text(pilot.app).count("╭─") == 9, "the plots")
+        assert "9 of 12 configurations, V shows all" in await redrawn(pilot)
 
 
 async def test_the_overview_has_a_line_for_each_and_moves_with_the_choice() -> None:

@@ -167,9 +167,9 @@ SCREENS: tuple[Entry, ...] = (
         "Models",
         "Versions, scores, residuals, coefficients, influence; roll back",
         "Scores are cross-validated: each method predicts samples that it has not seen, and so are "
-        "the residuals. A version is what `workbench models` or a retraining stored; the mark says "
-        "which one is in force. A chain can be rolled back to any accepted one, and to its "
-        "functions' profiles.",
+        "the residuals. A key scores all methods on a target's samples. A version is the best of "
+        "that, or what a retraining made; the mark says which one is in force. A chain can be "
+        "rolled back to any accepted one, and to its functions' profiles.",
         _models,
         has_list=True,
     ),

@@ -113,16 +113,36 @@ class Figure:
     y_range: tuple[float, float] | None = None
     """What the axis of y spans at least, such as what stands in the plots beside."""
 
+    off: frozenset[str] = frozenset()
+    """Names of series that somebody switched off: the key says so, and they are not drawn."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all series that can be switched off: those of marks, then the curves of the key."""
+        curves = reversed((*self.more, *((self.fit,) if self.fit else ())))
+        return (*self.series, *(curve.label for curve in curves if curve.label))
+
     @property
     def curves(self) -> tuple[Fit, ...]:
-        """All, as they are drawn: the most important last."""
-        return (*self.more, *((self.fit,) if self.fit else ()))
+        """All that are on, as they are drawn: the most important last."""
+        found = (*self.more, *((self.fit,) if self.fit else ()))
+        return tuple(curve for curve in found if curve.label not in self.off)
+
+    @property
+    def shown_marks(self) -> tuple[Mark, ...]:
+        """Those whose series is on."""
+        off = [name in self.off for name in self.series]
+        first, other = (*off, False, False)[:2]
+        return tuple(m for m in self.marks if not (other if m.other else first))
 
     def key(self, glyphs: Glyphs) -> Iterator[str]:
         """What its marks and curves are, the most important first; nothing if nobody named them."""
+        if off := [name for name in self.names if name in self.off]:
+            yield f"off: {', '.join(off)}"
         signs = (glyphs.valid, glyphs.other)
         for sign, name in zip(signs, self.series, strict=False):
-            yield f"{sign} {name}"
+            if name not in self.off:
+                yield f"{sign} {name}"
         for curve in reversed(self.curves):
             if curve.label:
                 yield f"{glyphs.line(curve.line)} {curve.label}"
@@ -171,7 +191,7 @@ def _axes(figure: Figure) -> tuple[Axis, Axis] | None:
 
 def _values(figure: Figure, x_high: float) -> list[float]:
     """All that marks and curves say up to `x_high`."""
-    ys = [v for m in figure.marks for v in (m.y, m.low, m.high) if v is not None]
+    ys = [v for m in figure.shown_marks for v in (m.y, m.low, m.high) if v is not None]
     for curve in figure.curves:
         ys += [v for at, v in zip(curve.x, curve.mean, strict=True) if at <= x_high]
     return [v for v in ys if math.isfinite(v)]
@@ -276,11 +296,12 @@ class _Painter:
         lines = self.figure.lines[: max(2, self.canvas.height // 5)]
         for line in lines:
             self._vertical(line)
-        for mark in self.figure.marks:
+        marks = self.figure.shown_marks
+        for mark in marks:
             self._error_bar(mark)
         # Valid samples last: where both lie in one cell, the invalid one still has its entry in
         # the list, while a hidden valid one would make the curve look unsupported.
-        for mark in sorted(self.figure.marks, key=lambda m: (m.chosen, m.valid)):
+        for mark in sorted(marks, key=lambda m: (m.chosen, m.valid)):
             self._mark(mark)
         if self.figure.limit:
             self._limit_label(self.figure.limit)

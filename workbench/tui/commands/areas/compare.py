@@ -24,6 +24,8 @@ ACTIONS: tuple[Action, ...] = (
              "Take the functions' profiles of another session"),
     _compare("compare.insist", "I", "insist", "Insist", 1,
              "Take profiles of another host all the same; the answer is marked"),
+    _compare("compare.series", "a", "series", "Series", 8,
+             "Switch a series of the plot off, or on again"),
     _compare("compare.log", "l", "log_y", "Log", 7, "KPI axis: logarithmic or linear"),
     _compare("compare.log_wl", "L", "log_x", "Log wl", 9, "Workload axis: logarithmic or linear"),
     _compare("compare.zoom", "z", "zoom", "Zoom", 6, "The plot alone, the list alone; then both"),

@@ -14,6 +14,8 @@ ACTIONS: tuple[Action, ...] = (
     _models("models.pane", "v", "pane", "View", 1, "Scores, then residuals, then coefficients"),
     _models("models.sort", "o", "sort", "Sort", 3, "Sort the scores by the next column"),
     _models("models.reverse", "O", "reverse", "Reverse", 9, "Sort them the other way round"),
+    _models("models.score", "n", "score", "Score", 1,
+            "Score all methods on a target's samples, and store the best; takes a while"),
     _models("models.over", "x", "over", "Over", 3, "Residuals over the load, or the predicted KPI"),
     _models("models.roll_back", "b", "roll_back", "Roll back", 1,
             "Put the version under the cursor in force again; asks first"),

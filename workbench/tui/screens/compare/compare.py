@@ -11,6 +11,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.widgets import Static
 
+from workbench.domain.counts import counted
 from workbench.domain.parameters import Configuration
 from workbench.domain.topology import Target
 from workbench.tui.plots.figure import Figure
@@ -28,6 +29,8 @@ from workbench.tui.screens.compare import (
 )
 from workbench.tui.screens.compare.compare_asking import AskingScreen
 from workbench.tui.screens.compare.compare_lines import VIEWS, Line
+from workbench.tui.screens.compare.comparing import Answer
+from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.text import kpi_name, plain
 from workbench.tui.widgets.listing import Listing, RowOf
 from workbench.tui.widgets.rows import Row, Rows, fit
@@ -60,6 +63,10 @@ class CompareScreen(AskingScreen, HasList):
         self._lines: tuple[Line, ...] = ()
         self._loads: dict[Configuration, float] = {}
         """By configuration, the load that was chosen to be read out."""
+        self.off: frozenset[str] = frozenset()
+        """Names of series that are switched off, in every plot that has them."""
+        self._said = ""
+        """What stands in place of plot and list; empty where they are shown."""
 
     def middle(self) -> ComposeResult:
         yield Rows(id="views")
@@ -94,20 +101,33 @@ class CompareScreen(AskingScreen, HasList):
     def draw_middle(self, shown: Shown, choice: Choice) -> None:
         subject = self.subject()
         answer = self.answers.get(subject) if subject is not None else None
-        if (answer is not None and answer.here) or self.answer is None or subject is None:
+        if (
+            self.answer is None
+            or subject is None
+            or (answer is not None and self._replaces(answer))
+        ):
             self.answer = answer
         self.go_on()
         sessions = self.view == "sessions"
         target = self.target(self.answer.subject.chain if self.answer else "")
         self._draw_frame_of(target)
-        said = self._empty(target)
+        self._said = said = self._empty(target)
         self._lay_out(said)
         if said:
+            self._lines = self._lines if sessions else ()
             self.query_one("#empty", Static).update(said)
         elif sessions:
             self._draw_contrast(shown, choice)
         elif target is not None:
             self._draw_chain(target, shown, choice)
+
+    def _replaces(self, answer: Answer) -> bool:
+        """Whether it is drawn from now on. Where it is refused once more, and there are curves all
+        the same, those before stay until the new ones are there."""
+        if not answer.here:
+            return False
+        same = self.answer is not None and self.answer.subject == answer.subject
+        return not same or answer.compared is not None or not self._wanted(answer)
 
     def _draw_frame_of(self, target: Target | None) -> None:
         width, found = self.size.width, comparing.chains(self.shown.view)
@@ -148,6 +168,9 @@ class CompareScreen(AskingScreen, HasList):
         advice = f"{key('compare.anew')} tries again; {key('compare.profiles')} takes the profiles "
         advice += "of another session"
         advice += f"; {key('compare.insist')} insists on them." if self._can_insist() else "."
+        if newer := self.came_since(drawn):
+            came = f"{counted(newer, 'sample')} came since: {key('compare.anew')} compares anew."
+            advice = f"{came}\n{advice}"
         return "\n".join(compare_lines.trouble_lines(trouble, advice))
 
     def _other(self) -> str:
@@ -210,7 +233,9 @@ class CompareScreen(AskingScreen, HasList):
             verdict = ((fit(f" ! {plain(str(drawn.refused))}", width), "warn"),)
         self._put("#verdict", [verdict] if verdict else [])
         newer = 0
-        if drawn is not None and drawn.here:
+        if drawn is not None and drawn.refused is not None:
+            newer = self.came_since(drawn)
+        elif drawn is not None and drawn.here:
             newer = comparing.valid_samples(self.shown.view, target.name) - drawn.samples
         note = compare_lines.notes_row(
             drawn,
@@ -283,12 +308,13 @@ class CompareScreen(AskingScreen, HasList):
         title = fit(title, self.size.width - 6).rstrip()
         if self.doing and not figure.marks and figure.fit is None:
             figure = replace(figure, empty="computing …")
-        self.query_one(ProfilePlot).show(figure, title)
+        self.query_one(ProfilePlot).show(replace(figure, off=self.off), title)
 
     # ------------------------------------------------------------------------- actions
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         chain = self.view != "sessions" and bool(comparing.chains(self.shown.view))
+        curves = self.view != "errors" and not self._said
         conditions = {
             "chain": chain and len(comparing.chains(self.shown.view)) > 1,
             "kpi": len(self.shown.kpis()) > 1,
@@ -296,10 +322,12 @@ class CompareScreen(AskingScreen, HasList):
             "anew": not self.doing and (chain or self.contrast is not None),
             "profiles": chain,
             "insist": chain and self._can_insist(),
-            "read_left": chain and self.view != "errors",
-            "read_right": chain and self.view != "errors",
-            "log_y": self.view != "errors",
-            "log_x": self.view != "errors",
+            "read_left": chain and curves,
+            "read_right": chain and curves,
+            "series": self.ready and not self._said and bool(self._series),
+            "log_y": curves,
+            "log_x": curves,
+            "zoom": not self._said,
             "show_live": self._key_here() != "",
         }
         return conditions.get(action, super().check_action(action, parameters))
@@ -358,6 +386,22 @@ class CompareScreen(AskingScreen, HasList):
             self._loads[line.configuration] = loads[min(max(place + by, 0), len(loads) - 1)]
         self.draw()
 
+    @property
+    def _series(self) -> tuple[str, ...]:
+        """Names of what the plot has, on or off."""
+        return self.query_one(ProfilePlot).figure.names
+
+    def action_series(self) -> None:
+        """Choose one: it goes off, or on again."""
+        options = [(n, f"{'off' if n in self.off else 'on '}  {n}") for n in self._series]
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.off ^= {name}
+                self.draw()
+
+        self.app.push_screen(ChoiceScreen("Switch off, or on again", options), chosen)
+
     def action_log_y(self) -> None:
         self.choose(replace(self.choice, log_y=not self.choice.log_y))
 
@@ -374,7 +418,7 @@ class CompareScreen(AskingScreen, HasList):
     def _key_here(self) -> str:
         """The key of the configuration under the cursor, where Live can show it."""
         line, drawn = self.line, self.answer
-        if line is None or self.view == "sessions":
+        if line is None or self._said or self.view == "sessions":
             return ""
         chain = drawn.subject.chain if drawn is not None else ""
         key = f"{chain}/{line.configuration.key}"

@@ -25,6 +25,10 @@ SETTLE_S = 0.3
 SAME = "of this session"
 LOOK_S = 1.0
 """How often the engine is asked what it computes."""
+AGAIN_S = 5.0
+"""What was refused is asked again, once samples came, no sooner than this; see `_outdated`."""
+AGAIN_COSTS = 5.0
+"""And no sooner than this many times what its answers took: the rest of the time is the host's."""
 
 
 class AskingScreen(SessionScreen):
@@ -104,10 +108,32 @@ class AskingScreen(SessionScreen):
         if subject is None:
             return None
         answer = self.answers.get(subject)
-        if answer is None:
+        if answer is None or self._outdated(answer):
             samples = comparing.valid_samples(self.shown.view, subject.chain)
-            answer = self.answers[subject] = Answer(subject, samples)
+            measured = comparing.all_valid_samples(self.shown.view)
+            answer = Answer(subject, samples, measured=measured, asked_at=time.monotonic())
+            self.answers[subject] = answer
         return answer if not answer.here or self._wanted(answer) else None
+
+    def came_since(self, answer: Answer) -> int:
+        """Valid samples since a question was refused, of any target: they may answer it.
+
+        None in a replay: there the engine answers of the whole session.
+        """
+        if answer.refused is None or self.opened.replay is not None:
+            return 0
+        return max(0, comparing.all_valid_samples(self.shown.view) - answer.measured)
+
+    def _outdated(self, answer: Answer) -> bool:
+        """Whether a refusal may hold no longer, and it is time to ask again.
+
+        While the run goes on that waits for `AGAIN_S` and `AGAIN_COSTS`; afterwards it does not.
+        """
+        if not self.came_since(answer):
+            return False
+        waited = time.monotonic() - answer.asked_at
+        over = self.shown.view.state not in ("running", "paused")
+        return over or waited >= max(AGAIN_S, AGAIN_COSTS * answer.cost_s)
 
     def _wanted(self, answer: Answer) -> list[Configuration]:
         """Configurations from the cursor on whose curves nobody asked for yet."""
@@ -141,18 +167,19 @@ class AskingScreen(SessionScreen):
             self.draw()
 
     def _fail(self, lacking: Answer, error: WorkbenchError) -> None:
-        """Nothing is asked again by itself."""
+        """It is asked again as any refusal is."""
         if lacking.here:
             lacking.uncharted = error
         else:
             lacking.refused = error
 
     async def _ask(self, lacking: Answer) -> None:
-        client = await self.workbench.client()
+        client, began = await self.workbench.client(), time.monotonic()
         if lacking.here:
             await lacking.chart(client, self._wanted(lacking))
         else:
             await lacking.compare(client)
+        lacking.cost_s += time.monotonic() - began
 
     async def _look(self) -> None:
         """What the engine says that it is doing, as long as we wait."""

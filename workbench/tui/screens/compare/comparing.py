@@ -47,7 +47,9 @@ class Answer:
     charts : by configuration, as far as somebody looked there; `asked` are all that were asked for.
     charted : the last reply with curves: rules, methods, notes.
     refused : why nothing is compared; `uncharted` why nothing is drawn.
-    samples : valid ones of the chain when it was asked.
+    samples : valid ones of the chain when it was asked; `measured` those of all targets, which
+        a refusal may have been about.
+    asked_at : when it was asked last, by `time.monotonic`; `cost_s` all that the answers took.
     """
 
     subject: Subject
@@ -58,6 +60,9 @@ class Answer:
     charted: ChainCharted | None = None
     refused: WorkbenchError | None = None
     uncharted: WorkbenchError | None = None
+    measured: int = 0
+    asked_at: float = 0.0
+    cost_s: float = 0.0
 
     @property
     def here(self) -> bool:
@@ -171,3 +176,9 @@ def valid_samples(view: SessionView, target: str) -> int:
     """How many samples of a chain a comparison may rest on."""
     own = sum(s.valid for c in view.configurations if c.target == target for s in c.samples)
     return own + sum(p.sample.valid for t in view.trials for p in t.samples if p.target == target)
+
+
+def all_valid_samples(view: SessionView) -> int:
+    """How many samples of all targets: of a chain and of the functions that predict it."""
+    own = sum(s.valid for c in view.configurations for s in c.samples)
+    return own + sum(p.sample.valid for t in view.trials for p in t.samples)

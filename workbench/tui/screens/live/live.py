@@ -23,7 +23,7 @@ from workbench.tui.present import Choice, Shown
 from workbench.tui.replaying.timeline_rows import timeline_marks
 from workbench.tui.screens.base import Target
 from workbench.tui.screens.live import live_rows
-from workbench.tui.screens.live.overview import multiples, overview
+from workbench.tui.screens.live.overview import beside, multiples, overview
 from workbench.tui.screens.live.sampling import SamplingScreen
 from workbench.tui.text import clock
 from workbench.tui.widgets.configurations import ConfigurationList
@@ -57,6 +57,7 @@ class LiveScreen(SamplingScreen):
         with Container(id="panels"):
             yield ConfigurationList(id="configurations")
             yield Rows(id="usage")
+        yield Rows(id="seen")
         with Container(id="multiples"):
             for _ in range(MOST_PLOTS):
                 yield ProfilePlot()
@@ -93,6 +94,13 @@ class LiveScreen(SamplingScreen):
         columns = max(1, min(3, room.width // SMALLEST_PLOT[0]))
         lines = max(1, room.height // SMALLEST_PLOT[1])
         made = multiples(shown, choice, min(MOST_PLOTS, columns * lines))
+        items, noun = beside(shown, choice)
+        seen = self.query_one("#seen", Rows)
+        seen.set_class(len(made) < len(items), "-some")
+        words = (
+            f" {len(made)} of {counted(len(items), noun)}, {self.key('view.overview')} shows all"
+        )
+        seen.show([((words, "warn"),)])
         lines = max(1, -(-len(made) // columns))
         grid.styles.grid_size_columns = max(1, -(-len(made) // lines))
         grid.styles.grid_size_rows = lines

@@ -27,11 +27,9 @@ CELL = 44
 """Columns of a configuration in the overview, where there is room."""
 
 
-def multiples(shown: Shown, choice: Choice, most: int) -> list[tuple[Figure, str]]:
-    """Figure and title of what stands side by side: one configuration of each target, the one
-    shown or measured last; of a campaign with one target its configurations, from the one shown.
-    All have one scale, so that they can be compared.
-    """
+def beside(shown: Shown, choice: Choice) -> tuple[list[ConfigurationView], str]:
+    """All that could stand side by side, and what one of them is: a target, or a configuration of
+    the only one."""
     view, selected = shown.view, shown.selected(choice)
     by_target: dict[str, ConfigurationView] = {}
     for item in view.configurations:
@@ -39,10 +37,22 @@ def multiples(shown: Shown, choice: Choice, most: int) -> list[tuple[Figure, str
             by_target[item.target] = item
     if selected is not None:
         by_target[selected.target] = selected
-    items = list(by_target.values())
-    if len(items) < 2 and selected is not None:
+    if len(by_target) < 2 and selected is not None:
         start = view.configurations.index(selected)
-        items = [*view.configurations[start:], *view.configurations[:start]]
+        return [*view.configurations[start:], *view.configurations[:start]], "configuration"
+    return list(by_target.values()), "target"
+
+
+def multiples(shown: Shown, choice: Choice, most: int) -> list[tuple[Figure, str]]:
+    """Figure and title of what stands side by side: one configuration of each target, the one
+    shown or measured last; of a campaign with one target its configurations, from the one shown.
+    All have one scale, so that they can be compared. Before anything is planned it is one figure
+    that says so.
+    """
+    view, selected = shown.view, shown.selected(choice)
+    items, _ = beside(shown, choice)
+    if not items:
+        return [(profile_figure.figure(shown, choice), profile_figure.plot_title(shown, choice, 0))]
     at = next((i for i, item in enumerate(items) if item is selected), 0)
     if at >= most:  # the one shown is always among them
         items = [*items[at:], *items[:at]]

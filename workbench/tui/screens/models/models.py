@@ -21,26 +21,36 @@ from workbench.tui.screens.base import HasList
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.models import model_rows, residual_rows
 from workbench.tui.screens.models.model_rows import VersionLine
+from workbench.tui.screens.models.scoring import ScoringScreen
 from workbench.tui.screens.proposals.chain_names import plan_of
 from workbench.tui.screens.proposals.proposal_rows import proposal_rows
-from workbench.tui.screens.session import SessionScreen
 from workbench.tui.text import kpi_name, plain
 from workbench.tui.undo import Undo
 from workbench.tui.widgets.listing import Listing
 from workbench.tui.widgets.rows import Row, Rows, Span
+from workbench.tui.widgets.waiting import Waiting
 from workbench.tui.work import begin
 
 EMPTY = """No model of this session is stored yet.
 
-{compare} compares the chains, and stores the models that it needs for that.
-On the command line, `workbench models {session}` makes those of all targets."""
+{score} scores all methods on a target's samples, and stores the best as its model.
+{compare} compares the chains, and stores the models that it needs for that."""
+THEN = """No model was stored by then.
+
+{score} scores all methods on the samples of the whole session."""
+OBSERVED = """No model of this session is stored yet.
+
+{score} scores all methods on a target's samples; for an observer nothing is stored."""
+NOT_MEASURED = """No model of this session is stored yet.
+
+A model is fitted to samples: what is planned here has none yet."""
 
 SCORES = "scores"
 """As what the sort key of the scores is remembered."""
 PANES = ("scores", "residuals", "coefficients")
 
 
-class ModelsScreen(SessionScreen, HasList):
+class ModelsScreen(ScoringScreen, HasList):
     """One target and KPI at a time: its versions above, what is known of the chosen one below."""
 
     NAME: ClassVar[str] = "models"
@@ -48,7 +58,7 @@ class ModelsScreen(SessionScreen, HasList):
     def __init__(self) -> None:
         super().__init__()
         self.subject = 0
-        """Which of `model_rows.subjects` is shown."""
+        """Which of `_subjects` is shown."""
         self.pane = "scores"
         self.over_load = True
         """Residuals over the load, or over the predicted KPI."""
@@ -59,6 +69,7 @@ class ModelsScreen(SessionScreen, HasList):
         self._lines: list[VersionLine] = []
 
     def middle(self) -> ComposeResult:
+        yield Waiting()
         yield Rows(id="subject")
         yield Listing(id="versions")
         yield Rows(id="scores")
@@ -82,11 +93,29 @@ class ModelsScreen(SessionScreen, HasList):
     def _has_coefficients(self) -> bool:
         return self.query_one("#coefficients", Listing).display
 
+    @property
+    def _subjects(self) -> list[tuple[str, str]]:
+        """Target and KPI of what is stored, then of what was only scored."""
+        stored = model_rows.subjects(self.shown.view)
+        return list(dict.fromkeys([*stored, *self.scored]))
+
+    @property
+    def about(self) -> tuple[str, str]:
+        subjects = self._subjects
+        if not subjects:
+            return "", self.shown.kpi(self.choice)
+        return subjects[min(self.subject, len(subjects) - 1)]
+
+    def show_scored(self, target: str, kpi: str) -> None:
+        self.subject, self.pane = self._subjects.index((target, kpi)), "scores"
+        self._versions.cursor = 0
+
     # ------------------------------------------------------------------------- drawing
 
     def draw_middle(self, shown: Shown, choice: Choice) -> None:
         del choice
-        subjects = model_rows.subjects(shown.view)
+        subjects = self._subjects
+        self.query_one(Waiting).tell(self.awaited, self.trouble, self.size.width)
         empty = self.query_one("#empty", Static)
         empty.display = not subjects
         for id in ("#subject", "#versions"):
@@ -106,6 +135,10 @@ class ModelsScreen(SessionScreen, HasList):
         )
         self.query_one("#subject", Rows).show([((head, "strong"), (f"{more}   ", "dim"), *tabs)])
         self._lines = versions = model_rows.version_lines(shown.view, target, kpi)
+        self._versions.display = bool(versions)
+        if not versions:
+            self._draw_unstored(target, kpi)
+            return
         listing = self._versions
         listing.styles.height = min(len(versions), 6) + 1
 
@@ -124,8 +157,19 @@ class ModelsScreen(SessionScreen, HasList):
 
     def _why_empty(self) -> str:
         if self.opened.replay is not None:
-            return "No model was stored by then."
-        return EMPTY.format(session=plain(self.opened.session), compare=self.key("go.compare"))
+            words = THEN
+        elif not self.shown.view.samples_taken:
+            words = NOT_MEASURED
+        else:
+            words = OBSERVED if self.opened.role == "observer" else EMPTY
+        return words.format(score=self.key("models.score"), compare=self.key("go.compare"))
+
+    def _draw_unstored(self, target: str, kpi: str) -> None:
+        """What was scored without a version of it in sight: for an observer, or in a replay."""
+        why = " Scored now, of all samples of the session; no version of it is stored"
+        why += " by then." if self.opened.replay is not None else "."
+        rows = self._table(self.scored[target, kpi])
+        self._put("#scores", [((why, "dim"),), *rows])  # the rows may be more than fit
 
     def _draw_scores(self, shown: Shown, line: VersionLine, target: str, kpi: str) -> None:
         if line.proposal is not None:
@@ -136,20 +180,26 @@ class ModelsScreen(SessionScreen, HasList):
                 keys = (f"{there} {accept}", f"{there} {reject}")
             self._put("#scores", proposal_rows(shown.view, line.proposal, keys, self.size.width))
         elif line.model is not None:
-            self._put("#scores", self._score_rows(line.model))
+            now = self.scored.get((target, kpi)) if line.in_force else None
+            self._put("#scores", self._score_rows(line.model, now))
         else:
             words = " Each function by its own model; what the chain adds is not known to them."
             self._put("#scores", [((words, "dim"),)])
         influence = next((i for i in shown.view.influences if i.target == target), None)
         self._put("#influence", model_rows.influence_rows(influence, kpi, self.size.width))
 
-    def _score_rows(self, version: ModelVersion) -> list[Row]:
+    def _score_rows(self, version: ModelVersion, now: tuple[ModelScore, ...] | None) -> list[Row]:
+        """What it was chosen by; in place of that, what was scored `now` by a key."""
+        if now is not None:
+            return self._table(now)
         scores = self._scores.get(version.seq)
         if scores is None:
             self._scores[version.seq] = (version.score,)  # until the others are here
             begin(self, partial(self._fetch, version.seq))
+        return self._table(scores or (version.score,))
+
+    def _table(self, scores: tuple[ModelScore, ...]) -> list[Row]:
         glyphs = self.query_one(ProfilePlot).glyphs
-        scores = scores or (version.score,)
         return model_rows.score_rows(scores, self._sorting, glyphs, self.size.width)
 
     @property
@@ -242,17 +292,17 @@ class ModelsScreen(SessionScreen, HasList):
         return self._lines[cursor] if cursor < len(self._lines) else None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        subjects = model_rows.subjects(self.shown.view)
-        watch, line = self.opened, self._line
+        subjects, watch, line = self._subjects, self.opened, self._line
         other = watch.live.view.under_trial is not None and not watch.drives
         may = watch.commandable and not (other and watch.wheel.driver)
         conditions = {
+            "score": self.can_score,
             "target": len({target for target, _ in subjects}) > 1,
             "kpi": len(subjects) > 1,
-            "pane": bool(subjects),
+            "pane": line is not None,
             "sort": self._sortable,
             "reverse": self._sortable and bool(self._sorting.by),
-            "over": bool(subjects) and self.pane == "residuals",
+            "over": line is not None and self.pane == "residuals",
             "roll_back": may and line is not None and line.back and not line.in_force,
         }
         return conditions.get(action, super().check_action(action, parameters))
@@ -267,7 +317,7 @@ class ModelsScreen(SessionScreen, HasList):
         return ("the scores", rows.text) if rows.display and rows.rows else ("", "")
 
     def _copied_residuals(self) -> tuple[str, str]:
-        subjects, line = model_rows.subjects(self.shown.view), self._line
+        subjects, line = self._subjects, self._line
         if line is None or not line.version:
             return "", ""
         target, kpi = subjects[self.subject]
@@ -288,7 +338,7 @@ class ModelsScreen(SessionScreen, HasList):
         self._show(self.subject + 1)
 
     def action_target(self) -> None:
-        subjects = model_rows.subjects(self.shown.view)
+        subjects = self._subjects
         if not subjects:
             return
         here = subjects[self.subject][0]
@@ -303,7 +353,8 @@ class ModelsScreen(SessionScreen, HasList):
     def _sortable(self) -> bool:
         """Whether scores are shown, and not what a proposal or a chain's profiles say."""
         line = self._line
-        return self.pane == "scores" and line is not None and line.model is not None
+        scored = bool(self._subjects) if line is None else line.model is not None
+        return self.pane == "scores" and scored
 
     def action_sort(self) -> None:
         """By the next column; after the last one the best is first again."""
@@ -324,7 +375,7 @@ class ModelsScreen(SessionScreen, HasList):
         self.draw()
 
     def action_roll_back(self) -> None:
-        line, subjects = self._line, model_rows.subjects(self.shown.view)
+        line, subjects = self._line, self._subjects
         if line is None or not line.back:
             return
         chain, kpi = subjects[self.subject]
@@ -358,7 +409,6 @@ class ModelsScreen(SessionScreen, HasList):
         self.workbench.say(said, undo=Undo("Rolling back", lambda: go(before)))
 
     def _show(self, subject: int) -> None:
-        subjects = model_rows.subjects(self.shown.view)
-        self.subject = subject % max(1, len(subjects))
+        self.subject = subject % max(1, len(self._subjects))
         self._versions.cursor = 0
         self.draw()
