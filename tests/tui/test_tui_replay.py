@@ -21,11 +21,13 @@ from fake_link import (
 )
 from snapshots import check
 from textual.pilot import Pilot
+from textual.widgets._toast import Toast
 
 from workbench.domain.errors import UsageError
 from workbench.domain.events import RunPaused, SampleTaken
 from workbench.domain.projection import SessionView
 from workbench.domain.timeline import FindMoment, MarkKind, TimeLine, TimeMark
+from workbench.tui import app as app_module
 from workbench.tui.pace import Pace
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.replaying import replay as replay_module
@@ -177,8 +179,33 @@ async def test_a_place_that_is_none_is_a_sentence() -> None:
         await until(pilot, lambda: toasts(pilot.app), "the toast")
         assert "no place in this session" in toasts(pilot.app)[-1]
         await pilot.press("ctrl+g", *"999", "enter")
-        await until(pilot, lambda: len(toasts(pilot.app)) > 1, "the toast")
-        assert "samples 1 to 64" in toasts(pilot.app)[-1]
+        await until(pilot, lambda: "samples 1 to 64" in str(toasts(pilot.app)), "the toast")
+
+
+async def test_what_a_mark_says_hides_neither_the_time_line_nor_the_next_dialog(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(app_module, "SHORT_S", 60.0)
+    client = FakeClient(story(finished=True))
+
+    async def connect() -> FakeClient:
+        return client
+
+    app = app_module.WorkbenchApp(connect, session=SESSION, replay_speed=SLOW, theme="dark")
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and app.opened.connected)
+        await until(pilot, lambda: replay_of(pilot).line, "the time line")
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: toasts(app), "the toast")
+        await pilot.press("right_square_bracket")
+        assert len(toasts(app)) == 1
+        await until(pilot, lambda: len(app.screen.query(Toast)) == 1, "drawn")
+        await redrawn(pilot)
+        region = app.screen.query_one(Toast).region
+        assert region.height == 1
+        assert region.bottom <= app.screen.query_one("#progress").region.y
+        await pilot.press("ctrl+g")
+        await until(pilot, lambda: not toasts(app), "a dialog without toasts")
 
 
 async def test_marks_are_on_the_line_and_brackets_go_to_them() -> None:

@@ -42,7 +42,7 @@ from workbench.tui.screens.palette import ActionProvider
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
 from workbench.tui.text import plain, plain_lines
-from workbench.tui.theme import THEMES, fitting
+from workbench.tui.theme import THEMES, beginning
 from workbench.tui.tour import Tour
 from workbench.tui.undo import Undo, Undos
 from workbench.tui.vanishing import leave_surely, watch_terminal
@@ -52,6 +52,8 @@ from workbench.tui.wording import WordedClient
 from workbench.tui.work import begin
 
 Level = Literal["information", "warning", "error"]
+SHORT_S = 2.0
+"""How long a toast lies there that repeats what the screen shows."""
 LONGEST_COPY = 100_000
 """Bytes; terminals ignore longer OSC 52 sequences without a word."""
 
@@ -83,7 +85,9 @@ class WorkbenchApp(App[None]):
     ) -> None:
         # Textual turns colours to greys for NO_COLOR, and to none at all where ANSI is native.
         environment = dict(os.environ)  # Textual takes NO_COLOR out of the real one
-        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        if not environment.get("NO_COLOR"):
+            os.environ.pop("NO_COLOR", None)  # Textual takes an empty one for a wish
+        super().__init__(ansi_color=True if environment.get("NO_COLOR") else None)
         self.files = files or Files()
         self.memory = Memory(self.files.memory)
         self.keymap = keymap.load(self.files.keys)
@@ -106,10 +110,7 @@ class WorkbenchApp(App[None]):
         self.animation_level = "none"
         for known in THEMES.values():
             self.register_theme(known)
-        chosen = theme or fitting(environment)
-        if not theme and self.memory.theme in THEMES and chosen == "dark":
-            chosen = self.memory.theme
-        self.theme = THEMES[chosen].name
+        self.theme = THEMES[theme or beginning(environment, self.memory.theme)].name
         bind(self, in_places(["anywhere"], self.keymap.actions))
 
     def get_default_screen(self) -> Screen[None]:
@@ -179,6 +180,15 @@ class WorkbenchApp(App[None]):
 
     # ------------------------------------------------------------------------- words
 
+    def say_shortly(self, message: str) -> None:
+        """One line in place of all toasts, gone soon: where keys go fast and much is to be read."""
+        self.clear_notifications()
+        room = self.size.width // 2 - 2  # of a toast, without its margins
+        text = plain(message)
+        line = text if len(text) <= room else f"{text[: room - 1]}…"
+        self.notify(line, timeout=SHORT_S, markup=False)
+        self.redraw()
+
     def say(self, message: str, level: Level = "information", *, undo: Undo | None = None) -> None:
         """A toast: what happened, and the key that takes it back."""
         text = plain_lines(message)
@@ -212,6 +222,14 @@ class WorkbenchApp(App[None]):
         """Show a session, live or replayed, or the one that `command` will make."""
         self.close_session()
         self._open(Watch(session, command=command, replay=replay), screen)
+
+    def know(self, sessions: tuple[SessionSummary, ...]) -> None:
+        """What the engine lists now."""
+        self.known_sessions = sessions
+        self.opened.bundle = self._is_bundle(self.opened.session)
+
+    def _is_bundle(self, name: str) -> bool:
+        return any(known.name == name and known.kind == "bundle" for known in self.known_sessions)
 
     def close_session(self) -> None:
         """Forget the open session and its screens; the run goes on."""
@@ -274,6 +292,7 @@ class WorkbenchApp(App[None]):
 
     def _open(self, watch: Watch, screen: str) -> None:
         self.opened = watch
+        watch.bundle = self._is_bundle(watch.session)
         self._follow()
         self.go(screen)
 
@@ -315,7 +334,8 @@ class WorkbenchApp(App[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         screen = self.full_screen
         conditions: dict[str, Callable[[], bool]] = {
-            "go": lambda: self.can_go(str(parameters[0])),
+            # A key of a screen that has no session yet says so; `can_go` says what is offered.
+            "go": lambda: str(parameters[0]) != self._here(),
             "undo": lambda: bool(self.undos),
             "copy": lambda: screen is not None and bool(screen.copied()[1]),
             "picture": lambda: self.files.pictures is not None,
