@@ -389,9 +389,8 @@ async def test_a_recording_offers_nothing_that_would_change_it() -> None:
     client = FakeClient()
     client.listed[0] = replace(client.listed[0], kind="bundle")
     async with opened(client) as pilot:
-        assert "run.pause" in {action.id for action in pilot.app.screen.offered()}
+        await until(pilot, lambda: pilot.app.opened.bundle, "the list")
         await pilot.press("escape")
-        await until(pilot, lambda: pilot.app.known_sessions, "the list")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, LiveScreen), "the session")
         await until(pilot, lambda: pilot.app.opened.connected, "connected")

@@ -199,6 +199,7 @@ async def test_what_a_mark_says_hides_neither_the_time_line_nor_the_next_dialog(
         await until(pilot, lambda: toasts(app), "the toast")
         await pilot.press("right_square_bracket")
         assert len(toasts(app)) == 1
+        app.say_shortly("tinyproxy: model 1 of p95_ms, cpu and all the others")
         await until(pilot, lambda: len(app.screen.query(Toast)) == 1, "drawn")
         await redrawn(pilot)
         region = app.screen.query_one(Toast).region

@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -19,7 +20,14 @@ from textual.events import Event, Key, Paste
 from textual.screen import Screen
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import Done, Request, ResumeSession, RunCampaign
+from workbench.domain.messages import (
+    Done,
+    ListSessions,
+    Request,
+    ResumeSession,
+    RunCampaign,
+    SessionList,
+)
 from workbench.domain.sessions import SessionSummary
 from workbench.link.client import Client
 from workbench.tui.commands import keymap
@@ -119,6 +127,7 @@ class WorkbenchApp(App[None]):
     def on_mount(self) -> None:
         if self._first is not None:
             self._open(self._first, self._first_screen)
+            begin(self, self._list_sessions)
         elif self.files.memory is not None and not self.memory.toured:
             self.tour.begin()
         for problem in self.keymap.problems:
@@ -183,7 +192,7 @@ class WorkbenchApp(App[None]):
     def say_shortly(self, message: str) -> None:
         """One line in place of all toasts, gone soon: where keys go fast and much is to be read."""
         self.clear_notifications()
-        room = self.size.width // 2 - 2  # of a toast, without its margins
+        room = min(60, self.size.width // 2) - 4  # a toast's width, without border and padding
         text = plain(message)
         line = text if len(text) <= room else f"{text[: room - 1]}…"
         self.notify(line, timeout=SHORT_S, markup=False)
@@ -227,6 +236,14 @@ class WorkbenchApp(App[None]):
         """What the engine lists now."""
         self.known_sessions = sessions
         self.opened.bundle = self._is_bundle(self.opened.session)
+
+    async def _list_sessions(self) -> None:
+        """For a session that is opened before the screen that lists them was seen."""
+        with suppress(WorkbenchError, OSError):  # who follows the session hears of that
+            reply = await (await self.client()).ask(ListSessions())
+            if isinstance(reply, SessionList):
+                self.know(reply.sessions)
+                self.redraw()
 
     def _is_bundle(self, name: str) -> bool:
         return any(known.name == name and known.kind == "bundle" for known in self.known_sessions)
