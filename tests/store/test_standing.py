@@ -174,6 +174,21 @@ async def test_moments_are_found(tmp_path: Path) -> None:
     await file.close()
 
 
+async def test_the_time_line_knows_how_long_a_replay_takes(tmp_path: Path) -> None:
+    file = await make_session(tmp_path / "s.duckdb")
+    with file._database.reading() as cursor:
+        cursor.execute("UPDATE events SET happened_at = seq * 2.0")
+        cursor.execute("UPDATE events SET happened_at = happened_at + 7200 WHERE seq > 5")
+    line = await file.time_line()
+    await file.close()
+    whole_s = (line.last_seq - 1) * 2.0 + 1.0  # the night lasts 3 s instead of 2
+    assert line.played[0] == (2.0, 0.0)
+    assert line.played[-1] == (line.ended_at, whole_s)
+    assert line.share_at(10.0) == pytest.approx(8.0 / whole_s)
+    assert line.share_at(7212.0) == pytest.approx(11.0 / whole_s)
+    assert line.at_share(8.0 / whole_s) == pytest.approx(10.0)
+
+
 def test_the_time_line_names_what_was_decided(recorded: SessionFile) -> None:
     with recorded._database.reading() as cursor:
         line = standing.time_line(cursor, recorded.name)

@@ -284,7 +284,7 @@ class FakeClient:
         self.lab_opens = asyncio.Event()
         """Cleared: a run that is asked for waits."""
         self.lab_opens.set()
-        self._changes: asyncio.Queue[Event | Tick | None] = asyncio.Queue()
+        self._changes: asyncio.Queue[Event | Tick | WorkbenchError | None] = asyncio.Queue()
 
     # ------------------------------------------------------------------ what tests do to it
 
@@ -298,8 +298,9 @@ class FakeClient:
     def tick(self, tick: Tick) -> None:
         self._changes.put_nowait(tick)
 
-    def die(self) -> None:
-        self._changes.put_nowait(None)
+    def die(self, why: WorkbenchError | None = None) -> None:
+        """End the feed, as the engine does when it goes away, or because of one session."""
+        self._changes.put_nowait(why)
 
     def commands(self) -> list[Request]:
         queries = ListSessions | ListCampaigns | ListEvents | PlanCampaign | GetStatus
@@ -378,6 +379,8 @@ class FakeClient:
 
     async def _follow(self) -> AsyncIterator[Event | Tick]:
         while (change := await self._changes.get()) is not None:
+            if isinstance(change, WorkbenchError):
+                raise change
             yield change
 
     async def close(self) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 from workbench.domain.errors import UsageError
 from workbench.domain.events import Event, SampleTaken
 from workbench.domain.messages import Reply, Viewed, ViewSession
 from workbench.domain.projection import SessionView
 from workbench.domain.timeline import (
+    LONGEST_GAP_S,
     FindMoment,
     GetTimeLine,
     Moment,
@@ -27,7 +29,8 @@ def told(events: Sequence[Event], request: GetTimeLine | FindMoment | ViewSessio
                 for event in events
                 if (kind := mark_of(event.fact)) is not None
             )
-            return TimeLine(events[0].at, events[-1].at, events[-1].seq, len(taken), marks)
+            first, last = events[0], events[-1]
+            return TimeLine(first.at, last.at, last.seq, len(taken), marks, _played(events))
         case ViewSession(session=session, until=until):
             view = SessionView(session)
             for event in events:
@@ -48,3 +51,9 @@ def told(events: Sequence[Event], request: GetTimeLine | FindMoment | ViewSessio
     if not found:
         raise UsageError("there is nothing at that place", where=request.session)
     return Moment(found[0].seq, found[0].at)
+
+
+def _played(events: Sequence[Event]) -> tuple[tuple[float, float], ...]:
+    times = [event.at for event in events]
+    waits = [min(LONGEST_GAP_S, after - before) for before, after in pairwise(times)]
+    return tuple(zip(times, accumulate(waits, initial=0.0), strict=True))

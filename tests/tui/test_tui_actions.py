@@ -97,8 +97,12 @@ async def test_a_screen_needs_an_open_session_and_says_so() -> None:
 
     app = WorkbenchApp(connect, theme="dark")
     async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.press("9", "4")
+        await pilot.press("9")
         assert app.screen.NAME == "sessions"
+        await until(pilot, lambda: toasts(app), "the toast of the key")
+        assert toasts(app) == ["Open a session first: ⏎ on its line."]
+        assert "go.events" not in {action.id for action in app.screen.offered()}
+        app.clear_notifications()
         await pilot.pause()
         column = screen_text(app).splitlines()[0].index("Live")
         await pilot.click("#tabs", offset=(column, 0))

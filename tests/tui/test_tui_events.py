@@ -22,10 +22,11 @@ from fake_link import (
 from workbench.domain.events import Event, LogWritten, Noted
 from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.messages import PauseRun
+from workbench.tui.app import WorkbenchApp
 from workbench.tui.places import Files
 from workbench.tui.plots.picture import write
 from workbench.tui.screens.jump import LETTERS, JumpScreen, labels
-from workbench.tui.theme import THEMES, fitting
+from workbench.tui.theme import THEMES, beginning, fitting
 
 
 async def test_events_follow_until_the_cursor_moves() -> None:
@@ -306,7 +307,44 @@ async def test_themes_go_round_and_are_remembered(tmp_path: Path) -> None:
         ({"TERM": "xterm-256color"}, "dark"),
         ({"TERM": "linux"}, "ansi"),
         ({"TERM": "vt220"}, "ansi"),
+        ({"NO_COLOR": "", "COLORTERM": "truecolor"}, "dark"),
     ],
 )
 def test_the_theme_suits_the_terminal(environment: dict[str, str], theme: str) -> None:
     assert fitting(environment) == theme
+
+
+@pytest.mark.parametrize(
+    ("environment", "chosen", "theme"),
+    [
+        ({"COLORTERM": "truecolor", "COLORFGBG": "0;15"}, "safe", "safe"),
+        ({"COLORTERM": "truecolor", "COLORFGBG": "0;15"}, "dark", "dark"),
+        ({"COLORTERM": "truecolor", "COLORFGBG": "0;15"}, "", "light"),
+        ({"COLORTERM": "truecolor"}, "a theme of another release", "dark"),
+        ({"TERM": "linux"}, "mono", "mono"),
+        ({"TERM": "linux"}, "safe", "ansi"),
+        ({"NO_COLOR": "1", "COLORTERM": "truecolor"}, "light", "mono"),
+    ],
+)
+def test_a_chosen_theme_wins_where_the_terminal_can_show_it(
+    environment: dict[str, str], chosen: str, theme: str
+) -> None:
+    assert beginning(environment, chosen) == theme
+
+
+def test_the_next_screen_begins_with_the_chosen_theme_and_keeps_no_guess(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("COLORFGBG", "0;15")
+    monkeypatch.setenv("NO_COLOR", "")
+    files = Files(memory=tmp_path / "screen.json")
+
+    async def connect() -> FakeClient:
+        return FakeClient()
+
+    guessed = WorkbenchApp(connect, files=files)
+    assert (guessed.theme_name, guessed.memory.theme) == ("light", "")
+    assert not guessed.no_color
+    guessed.memory.theme = "safe"
+    assert WorkbenchApp(connect, files=files).theme_name == "safe"

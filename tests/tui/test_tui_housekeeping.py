@@ -112,7 +112,7 @@ async def test_deleting_the_open_session_closes_its_screens() -> None:
         await pilot.press("escape")
         app.opened.session = "night"  # which this client cannot play
         await pilot.press("down", "d")
-        await told(pilot, "night is in the trash")
+        await told(pilot, "night is in the trash; its screens are closed.")
         assert not app.is_open
         await pilot.press("4")
         assert app.screen.NAME == "sessions"

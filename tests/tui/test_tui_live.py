@@ -22,7 +22,7 @@ from fake_link import (
 )
 from textual.pilot import Pilot
 
-from workbench.domain.errors import EngineError
+from workbench.domain.errors import EngineError, SessionError, SessionUnknown
 from workbench.domain.events import Noted, RunFinished, SampleTaken
 from workbench.domain.messages import (
     ContinueRun,
@@ -352,6 +352,52 @@ async def test_it_paints_before_the_engine_answers() -> None:
         assert "no engine answered. Look at `workbench logs`." in screen_text(app)
         await pilot.press("enter")
         await until(pilot, lambda: "engine gone: no engine answered" in screen_text(app), "banner")
+
+
+async def test_a_session_that_was_renamed_elsewhere_is_said_to_be_and_the_engine_is_not() -> None:
+    client = FakeClient()
+    async with opened(client, (120, 40)) as pilot:
+        client.die(SessionError("was renamed or deleted", where=SESSION))
+        said = f"{SESSION} was renamed or deleted; 1 lists the sessions"
+        await until(pilot, lambda: said in screen_text(pilot.app), "the banner")
+        assert "no engine" not in screen_text(pilot.app)
+        assert "link.reconnect" not in {action.id for action in pilot.app.screen.offered()}
+        await pilot.press("8")
+        await until(pilot, lambda: pilot.app.screen.NAME == "recommend", "the screen")
+        shown = await redrawn(pilot)
+        assert "writes an SLA" not in shown
+        assert "Nobody answers now" in shown
+
+
+async def test_a_session_that_is_not_there_is_not_called_a_lost_engine() -> None:
+    client = FakeClient()
+    client.refuses = SessionUnknown("there is no session 'demo-9'")
+
+    async def connect() -> FakeClient:
+        return client
+
+    app = WorkbenchApp(connect, command=RunCampaign("demo"), session="demo-9")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, MessageScreen), "the message")
+        await pilot.press("enter")
+        await until(pilot, lambda: "1 lists the sessions" in screen_text(app), "the banner")
+        assert "no session" in screen_text(app)
+        assert "engine gone" not in screen_text(app)
+
+
+async def test_a_recording_offers_nothing_that_would_change_it() -> None:
+    client = FakeClient()
+    client.listed[0] = replace(client.listed[0], kind="bundle")
+    async with opened(client) as pilot:
+        await until(pilot, lambda: pilot.app.opened.bundle, "the list")
+        await pilot.press("escape")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, LiveScreen), "the session")
+        await until(pilot, lambda: pilot.app.opened.connected, "connected")
+        offered = pilot.app.screen.offered()
+        assert not {action.id for action in offered if action.area == "run"}
+        await pilot.press("p", "s", "r")
+        assert client.commands() == []
 
 
 async def test_a_lost_engine_leaves_a_banner_and_r_reconnects() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,15 +21,19 @@ from fake_link import (
 )
 from snapshots import check
 from textual.pilot import Pilot
+from textual.widgets._toast import Toast
 
 from workbench.domain.errors import UsageError
 from workbench.domain.events import RunPaused, SampleTaken
 from workbench.domain.projection import SessionView
-from workbench.domain.timeline import FindMoment, TimeLine
+from workbench.domain.timeline import FindMoment, MarkKind, TimeLine, TimeMark
+from workbench.tui import app as app_module
 from workbench.tui.pace import Pace
+from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.replaying import replay as replay_module
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.replaying.seeking import place_of
+from workbench.tui.replaying.timeline_rows import timeline
 from workbench.tui.screens.live.live import LiveScreen
 
 SLOW = 0.1
@@ -174,8 +179,34 @@ async def test_a_place_that_is_none_is_a_sentence() -> None:
         await until(pilot, lambda: toasts(pilot.app), "the toast")
         assert "no place in this session" in toasts(pilot.app)[-1]
         await pilot.press("ctrl+g", *"999", "enter")
-        await until(pilot, lambda: len(toasts(pilot.app)) > 1, "the toast")
-        assert "samples 1 to 64" in toasts(pilot.app)[-1]
+        await until(pilot, lambda: "samples 1 to 64" in str(toasts(pilot.app)), "the toast")
+
+
+async def test_what_a_mark_says_hides_neither_the_time_line_nor_the_next_dialog(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(app_module, "SHORT_S", 60.0)
+    client = FakeClient(story(finished=True))
+
+    async def connect() -> FakeClient:
+        return client
+
+    app = app_module.WorkbenchApp(connect, session=SESSION, replay_speed=SLOW, theme="dark")
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen) and app.opened.connected)
+        await until(pilot, lambda: replay_of(pilot).line, "the time line")
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: toasts(app), "the toast")
+        await pilot.press("right_square_bracket")
+        assert len(toasts(app)) == 1
+        app.say_shortly("tinyproxy: model 1 of p95_ms, cpu and all the others")
+        await until(pilot, lambda: len(app.screen.query(Toast)) == 1, "drawn")
+        await redrawn(pilot)
+        region = app.screen.query_one(Toast).region
+        assert region.height == 1
+        assert region.bottom <= app.screen.query_one("#progress").region.y
+        await pilot.press("ctrl+g")
+        await until(pilot, lambda: not toasts(app), "a dialog without toasts")
 
 
 async def test_marks_are_on_the_line_and_brackets_go_to_them() -> None:
@@ -228,6 +259,51 @@ async def test_a_log_that_went_back_says_only_what_had_happened() -> None:
 
 
 LINE = TimeLine(START, START + 100.0, 300, 64, ())
+
+
+def marked(*marks: tuple[float, MarkKind]) -> TimeLine:
+    """A minute of events, a night of two hours, and a minute: 123 s of a replay."""
+    night_over = START + 60.0 + 7200.0
+    played = ((START, 0.0), (START + 60, 60.0), (night_over, 63.0), (night_over + 60, 123.0))
+    kept = (TimeMark(seq, START + at, kind, "") for seq, (at, kind) in enumerate(marks, 1))
+    return TimeLine(START, night_over + 60, 300, 93, tuple(kept), played)
+
+
+def drawn_line(line: TimeLine, at: float, width: int = 80, seq: int = 0) -> str:
+    replay = Replay()
+    replay.line, replay.at, replay.seq = line, START + at, seq
+    row = timeline(replay, SessionView(SESSION), GLYPHS["braille"], width)
+    return "".join(text for text, _ in row)
+
+
+def test_a_night_has_no_room_on_the_time_line() -> None:
+    bar = re.sub(r"[^━─┃]", "", drawn_line(marked(), 60.0))
+    assert bar.index("┃") == pytest.approx(len(bar) * 60 / 123, abs=1)
+    view = SessionView(SESSION)
+    late = place_of("90%", marked(), START, view)
+    assert late == FindMoment(SESSION, at=pytest.approx(START + 7260 + 47.7))
+    early = place_of("25%", marked(), START, view)
+    assert early == FindMoment(SESSION, at=pytest.approx(START + 30.75))
+
+
+def test_marks_of_one_place_stand_side_by_side_in_their_order() -> None:
+    line = marked((30.0, "proposed"), (30.1, "accepted"), (30.2, "recommended"), (90.0, "ended"))
+    assert "CAR" in drawn_line(line, 0.0)
+
+
+def test_marks_without_a_cell_are_counted_and_the_important_one_is_seen() -> None:
+    many: list[tuple[float, MarkKind]] = [(30.0, "paused")] * 9
+    drawn = drawn_line(marked(*many, (30.0, "accepted")), 0.0)
+    assert "A" in drawn
+    assert drawn.count("P") == 4
+    assert " +5 " in drawn
+    assert len(drawn) == 80
+
+
+def test_a_narrow_time_line_still_says_how_far_it_is() -> None:
+    drawn = drawn_line(marked(), 60.0, width=60, seq=12)
+    assert "0/93 #12" in drawn
+    assert len(drawn) == 60
 
 
 def test_a_time_outside_the_session_is_refused() -> None:

@@ -12,6 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+
 from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.curation import SampleDecided
 from workbench.domain.events import Event, ModelFitted, PointAsked, RunFinished, SampleTaken
@@ -19,6 +21,7 @@ from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import SessionView
 from workbench.domain.timeline import (
+    LONGEST_GAP_S,
     MARKED_EVENTS,
     FindMoment,
     Moment,
@@ -40,6 +43,8 @@ POINTS = 1500
 that is looked at, and of the others what the tail brings: they are spread over the whole file."""
 FOCUS_POINTS = 60
 """Of the one that is looked at, its latest."""
+KNOTS = 400
+"""Places of a time line at which it is known how long a replay takes; a screen has fewer cells."""
 
 Places = dict[Place, ConfigurationView]
 
@@ -246,8 +251,11 @@ def time_line(cursor: Cursor, session: str, past: Past | None = None) -> TimeLin
         "SELECT coalesce(min(happened_at), 0), coalesce(max(happened_at), 0),"
         " coalesce(max(seq), 0) FROM events",
     )
-    if past is not None and seq > LONG:
-        past.learn(cursor, int(seq))
+    with ThreadPoolExecutor(1) as beside, cursor.cursor() as its_own:
+        playing = beside.submit(_played, its_own)
+        if past is not None and seq > LONG:
+            past.learn(cursor, int(seq))
+        played = playing.result()
     taken, _ = reading.sample_counts(cursor)
     rows = cursor.execute(
         "SELECT seq FROM events WHERE type IN (SELECT unnest(?::VARCHAR[]))", [list(MARKED_EVENTS)]
@@ -260,7 +268,19 @@ def time_line(cursor: Cursor, session: str, past: Past | None = None) -> TimeLin
         line = told.log[-1] if told.log and told.log[-1].seq == event.seq else None
         if kind is not None and line is not None:
             marks.append(TimeMark(event.seq, event.at, kind, line.text))
-    return TimeLine(float(first), float(last), int(seq), taken, tuple(marks))
+    return TimeLine(float(first), float(last), int(seq), taken, tuple(marks), played)
+
+
+def _played(cursor: Cursor) -> tuple[tuple[float, float], ...]:
+    """When the session came to at most `KNOTS` places, and after how long its replay does."""
+    times = cursor.execute("SELECT happened_at FROM events ORDER BY seq").fetchnumpy()
+    at = np.asarray(times["happened_at"], dtype=float)
+    if not len(at):
+        return ()
+    played_s = np.cumsum(np.clip(np.diff(at, prepend=at[0]), 0.0, LONGEST_GAP_S))
+    knots = np.searchsorted(played_s, np.linspace(0.0, played_s[-1], KNOTS))
+    chosen = np.unique(np.append(knots, len(at) - 1))
+    return tuple(zip(at[chosen].tolist(), played_s[chosen].tolist(), strict=True))
 
 
 def moment(cursor: Cursor, wanted: FindMoment) -> Moment | None:

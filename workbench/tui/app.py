@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -19,7 +20,14 @@ from textual.events import Event, Key, Paste
 from textual.screen import Screen
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import Done, Request, ResumeSession, RunCampaign
+from workbench.domain.messages import (
+    Done,
+    ListSessions,
+    Request,
+    ResumeSession,
+    RunCampaign,
+    SessionList,
+)
 from workbench.domain.sessions import SessionSummary
 from workbench.link.client import Client
 from workbench.tui.commands import keymap
@@ -42,7 +50,7 @@ from workbench.tui.screens.palette import ActionProvider
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
 from workbench.tui.text import plain, plain_lines
-from workbench.tui.theme import THEMES, fitting
+from workbench.tui.theme import THEMES, beginning
 from workbench.tui.tour import STEPS, Tour
 from workbench.tui.undo import Undo, Undos
 from workbench.tui.vanishing import leave_surely, watch_terminal
@@ -52,6 +60,8 @@ from workbench.tui.wording import WordedClient
 from workbench.tui.work import begin
 
 Level = Literal["information", "warning", "error"]
+SHORT_S = 2.0
+"""How long a toast lies there that repeats what the screen shows."""
 LONGEST_COPY = 100_000
 """Bytes; terminals ignore longer OSC 52 sequences without a word."""
 
@@ -83,7 +93,9 @@ class WorkbenchApp(App[None]):
     ) -> None:
         # Textual turns colours to greys for NO_COLOR, and to none at all where ANSI is native.
         environment = dict(os.environ)  # Textual takes NO_COLOR out of the real one
-        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        if not environment.get("NO_COLOR"):
+            os.environ.pop("NO_COLOR", None)  # Textual takes an empty one for a wish
+        super().__init__(ansi_color=True if environment.get("NO_COLOR") else None)
         self.files = files or Files()
         self.memory = Memory(self.files.memory)
         self.keymap = keymap.load(self.files.keys)
@@ -106,10 +118,7 @@ class WorkbenchApp(App[None]):
         self.animation_level = "none"
         for known in THEMES.values():
             self.register_theme(known)
-        chosen = theme or fitting(environment)
-        if not theme and self.memory.theme in THEMES and chosen == "dark":
-            chosen = self.memory.theme
-        self.theme = THEMES[chosen].name
+        self.theme = THEMES[theme or beginning(environment, self.memory.theme)].name
         bind(self, in_places(["anywhere"], self.keymap.actions))
 
     def get_default_screen(self) -> Screen[None]:
@@ -121,6 +130,7 @@ class WorkbenchApp(App[None]):
             self.tour.begin(first)
         if self._first is not None:
             self._open(self._first, first)
+            begin(self, self._list_sessions)
         for problem in self.keymap.problems:
             self.say(problem, "warning")
         if not self.is_headless:
@@ -180,6 +190,15 @@ class WorkbenchApp(App[None]):
 
     # ------------------------------------------------------------------------- words
 
+    def say_shortly(self, message: str) -> None:
+        """One line in place of all toasts, gone soon: where keys go fast and much is to be read."""
+        self.clear_notifications()
+        room = min(60, self.size.width // 2) - 4  # a toast's width, without border and padding
+        text = plain(message)
+        line = text if len(text) <= room else f"{text[: room - 1]}…"
+        self.notify(line, timeout=SHORT_S, markup=False)
+        self.redraw()
+
     def say(self, message: str, level: Level = "information", *, undo: Undo | None = None) -> None:
         """A toast: what happened, and the key that takes it back."""
         text = plain_lines(message)
@@ -213,6 +232,22 @@ class WorkbenchApp(App[None]):
         """Show a session, live or replayed, or the one that `command` will make."""
         self.close_session()
         self._open(Watch(session, command=command, replay=replay), screen)
+
+    def know(self, sessions: tuple[SessionSummary, ...]) -> None:
+        """What the engine lists now."""
+        self.known_sessions = sessions
+        self.opened.bundle = self._is_bundle(self.opened.session)
+
+    async def _list_sessions(self) -> None:
+        """For a session that is opened before the screen that lists them was seen."""
+        with suppress(WorkbenchError, OSError):  # who follows the session hears of that
+            reply = await (await self.client()).ask(ListSessions())
+            if isinstance(reply, SessionList):
+                self.know(reply.sessions)
+                self.redraw()
+
+    def _is_bundle(self, name: str) -> bool:
+        return any(known.name == name and known.kind == "bundle" for known in self.known_sessions)
 
     def close_session(self) -> None:
         """Forget the open session and its screens; the run goes on."""
@@ -275,6 +310,7 @@ class WorkbenchApp(App[None]):
 
     def _open(self, watch: Watch, screen: str) -> None:
         self.opened = watch
+        watch.bundle = self._is_bundle(watch.session)
         self._follow()
         self.go(screen)
 
@@ -316,7 +352,8 @@ class WorkbenchApp(App[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         screen = self.full_screen
         conditions: dict[str, Callable[[], bool]] = {
-            "go": lambda: self.can_go(str(parameters[0])),
+            # A key of a screen that has no session yet says so; `can_go` says what is offered.
+            "go": lambda: str(parameters[0]) != self._here(),
             "undo": lambda: bool(self.undos),
             "copy": lambda: screen is not None and bool(screen.copied()[1]),
             "picture": lambda: self.files.pictures is not None,

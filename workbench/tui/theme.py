@@ -112,10 +112,21 @@ SUMMARIES: Mapping[str, str] = {
 
 def fitting(environment: Mapping[str, str]) -> str:
     """The theme that suits a terminal which says what it is."""
-    if "NO_COLOR" in environment:
+    if environment.get("NO_COLOR"):  # empty it asks for nothing, says no-color.org
         return "mono"
     if environment.get("COLORTERM", "") in ("truecolor", "24bit"):
         background = environment.get("COLORFGBG", "").rpartition(";")[2]
         return "light" if background in ("7", "15") else "dark"
     term = environment.get("TERM", "")
     return "dark" if "256color" in term or "direct" in term or not term else "ansi"
+
+
+def beginning(environment: Mapping[str, str], chosen: str) -> str:
+    """The theme to begin with: what a user chose before, where the terminal can show it.
+
+    Without colours that is `mono` alone, with the terminal's own 16 `ansi` or `mono`: the shades of
+    the others would be rounded to what nobody chose.
+    """
+    fits = fitting(environment)
+    shown = {"mono": ("mono",), "ansi": ("ansi", "mono")}.get(fits, tuple(THEMES))
+    return chosen if chosen in shown else fits

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from typing import Literal
 
-from workbench.domain.errors import WorkbenchError
+from workbench.domain.errors import EngineError, SessionError, WorkbenchError
 from workbench.domain.events import Event, Progress, Tick, UsageTick, Wheel
 from workbench.domain.messages import (
     EngineStatus,
@@ -30,6 +31,10 @@ from workbench.tui.text import plain
 
 RESUMABLE = ("interrupted", "stopped", "failed")
 """States that `ResumeSession` can go on from."""
+
+Loss = Literal["", "engine", "session", "refused"]
+"""What is lost: nothing, the engine, the session alone (it is not there any more), or neither: the
+engine answers and does not do what was asked."""
 
 WATCHED_PACE = 20.0
 """Lab seconds per second of a simulated run that is started to be watched."""
@@ -57,7 +62,9 @@ class Watch:
         self.choice = Choice()
         self.connected = False
         self.lost = ""
-        """Why the engine does not answer any more, as a sentence without its full stop."""
+        """Why nothing comes any more, as a sentence without its full stop."""
+        self.loss: Loss = ""
+        """What `lost` is about."""
         self.refused: WorkbenchError | None = None
         """Why it could not be opened at all."""
         self.preparing = ""
@@ -68,6 +75,8 @@ class Watch:
         self.person = ""
         """What the engine calls us when it says who drives."""
         self.role: Role = "operator"
+        self.bundle = False
+        """Whether it is a recording, which nobody changes; as far as is known."""
         self.changed = 0
         self._touched = asyncio.Event()
 
@@ -79,7 +88,7 @@ class Watch:
     @property
     def commandable(self) -> bool:
         """Whether there is a run, of now, that we could tell something."""
-        here = self.connected and not self.lost and self.replay is None
+        here = self.connected and not self.lost and self.replay is None and not self.bundle
         return here and self.role == "operator"
 
     @property
@@ -118,7 +127,7 @@ class Watch:
 
     def forget_loss(self) -> None:
         """Before `follow` is called once more."""
-        self.lost, self.connected = "", False
+        self.lost, self.loss, self.connected = "", "", False
         self.touch()
 
     async def follow(self, client: Callable[[], Awaitable[Client]]) -> None:
@@ -138,13 +147,13 @@ class Watch:
             async with engine.follow(self.session) as feed:
                 self._begin(Shown(feed.view))
                 await self._consume(feed.changes)
-            self._lose("it closed the connection")
+            self._lose("it closed the connection", "engine")
         except WorkbenchError as error:
             if not self.connected:
                 self.refused = error
-            self._lose(error.what.rstrip("."))
+            self._lose(self._why(error), _loss(error))
         except Exception as error:  # noqa: BLE001  # a lost link must never take the screen down
-            self._lose(f"{type(error).__name__}: {error}")
+            self._lose(f"{type(error).__name__}: {error}", "engine")
 
     async def _start(self, client: Client, command: RunCampaign | ResumeSession) -> None:
         telling = asyncio.create_task(self._tell_preparing(client))
@@ -167,11 +176,15 @@ class Watch:
                 await asyncio.sleep(POLL_S)
 
     def _begin(self, shown: Shown) -> None:
-        self.live, self.connected, self.lost = shown, True, ""
+        self.live, self.connected, self.lost, self.loss = shown, True, "", ""
         self.touch()
 
-    def _lose(self, why: str) -> None:
-        self.lost = plain(why.removeprefix("the engine is gone; "))
+    def _why(self, error: WorkbenchError) -> str:
+        what = error.what.rstrip(".")
+        return f"{error.where} {what}" if error.where and error.where == self.session else what
+
+    def _lose(self, why: str, loss: Loss) -> None:
+        self.lost, self.loss = plain(why.removeprefix("the engine is gone; ")), loss
         self.touch()
 
     async def _consume(
@@ -192,6 +205,12 @@ class Watch:
                     self.wheel = change
             self.touch()
             await pieces.give_way()
+
+
+def _loss(error: WorkbenchError) -> Loss:
+    if isinstance(error, EngineError):
+        return "engine"
+    return "session" if isinstance(error, SessionError) else "refused"
 
 
 def _named(command: RunCampaign | ResumeSession | None) -> str:

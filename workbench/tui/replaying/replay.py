@@ -16,12 +16,17 @@ from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import Event, ModelFitted, SampleTaken
 from workbench.domain.messages import EventPage, ListEvents, Viewed, ViewSession
 from workbench.domain.projection import SessionView
-from workbench.domain.timeline import FindMoment, GetTimeLine, Moment, TimeLine, TimeMark
+from workbench.domain.timeline import (
+    LONGEST_GAP_S,
+    FindMoment,
+    GetTimeLine,
+    Moment,
+    TimeLine,
+    TimeMark,
+)
 from workbench.link.client import Client
 from workbench.tui.pace import Pace
 
-LONGEST_GAP_S = 3.0
-"""What nobody wants to wait for in a replay, such as the night between a run and its resumption."""
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1000.0)
 PAGE = 200
 MOST_LATE_S = 0.25

@@ -12,7 +12,7 @@ from workbench.domain.timeline import FindMoment, TimeLine
 from workbench.tui.text import configuration_name
 
 HINT = (
-    "14:03:20 a time (11-22 14:03 with the day)   +90s -5m +2h from here   40% of the way\n"
+    "14:03:20 a time (11-22 14:03 with the day)   +90s -5m +2h from here   40% of the replay\n"
     "120 the 120th sample   #812 an event   other words: a configuration, at its first sample"
 )
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
@@ -36,7 +36,7 @@ def place_of(written: str, line: TimeLine, at: float, view: SessionView) -> Find
         return min(int(found[1]), line.last_seq)
     if found := re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text):
         share = min(1.0, float(found[1]) / 100)
-        return _at(view, line.started_at + share * (line.ended_at - line.started_at), line)
+        return _at(view, line.at_share(share), line)
     if found := re.fullmatch(r"([+-])\s*(\d+(?:\.\d+)?)\s*([smhd]?)", text):
         distance_s = float(found[2]) * UNITS_S[found[3]]
         return _at(view, at + (distance_s if found[1] == "+" else -distance_s), line)

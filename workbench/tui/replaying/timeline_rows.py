@@ -26,38 +26,53 @@ MARKS: dict[MarkKind, tuple[str, Look, int]] = {
 """Letter, look, and which of several in one place is seen."""
 LONG_S = 20 * 3600.0
 """From here on the ends of the line name their day."""
+NEAR = (0, 1, -1, 2, -2)
+"""By how many cells a mark may move where others stand already."""
 
 
 def timeline(replay: Replay, view: SessionView, glyphs: Glyphs, width: int) -> Row:
-    """One row: begin, line with marks and position, end, and which sample it is."""
+    """One row: begin, line with marks and position, end, and which sample it is.
+
+    Cells are of the time that playing takes, so that the nights of a session have no room in it.
+    """
     line = replay.line
     if line is None:
         return ((" …", "dim"),)
     named = day if line.ended_at - line.started_at > LONG_S else clock
     begin, end = f" {named(line.started_at)} ", f" {named(line.ended_at)}"
-    taken = view.samples_taken + view.trial_samples
-    count = f"  sample {number(taken)} of {number(line.samples)} " if width >= 80 else "  "
+    taken = number(view.samples_taken + view.trial_samples)
     if width >= 80:
-        count += f"· event {replay.seq} "
+        count = f"  sample {taken} of {number(line.samples)} · event {replay.seq} "
+    else:
+        count = f"  {taken}/{number(line.samples)} #{replay.seq} "
     room = width - len(begin) - len(end) - len(count)
     if room < 10:
         begin, end = " ", ""
         room = width - len(begin) - len(count)
-    return ((begin, "dim"), *_bar(replay, line, glyphs, max(4, room)), (end, "dim"), (count, ""))
+    room = max(4, room)
+    places = _places(line, room)
+    if len(places) < len(line.marks) and room > 10:
+        room -= 4
+        places = _places(line, room)
+        end = f" +{len(line.marks) - len(places)}".ljust(4) + end
+    return ((begin, "dim"), *_bar(replay, line, places, glyphs, room), (end, "dim"), (count, ""))
 
 
-def _bar(replay: Replay, line: TimeLine, glyphs: Glyphs, width: int) -> tuple[Span, ...]:
-    here = _column(line, replay.at, width)
+def _bar(
+    replay: Replay, line: TimeLine, places: dict[int, TimeMark], glyphs: Glyphs, width: int
+) -> tuple[Span, ...]:
+    at_mark = (column for column, mark in places.items() if mark.seq == replay.seq)
+    here = next(at_mark, _column(line, replay.at, width))
     ascii_only = glyphs.dots == (1, 1)
     done, ahead, position = ("=", "-", "#") if ascii_only else ("━", "─", "┃")
     cells: list[Span] = [
         (done, "accent") if column < here else (ahead, "dim") for column in range(width)
     ]
-    for mark in sorted(line.marks, key=_rank, reverse=True):
+    for column, mark in places.items():
         letter, look, _ = MARKS[mark.kind]
         if ascii_only:
             letter = {"▸": ">", "■": "."}.get(letter, letter)
-        cells[_column(line, mark.at, width)] = (letter, look)
+        cells[column] = (letter, look)
     letter, _ = cells[here]
     cells[here] = (
         letter if letter.isalpha() else position,
@@ -66,14 +81,29 @@ def _bar(replay: Replay, line: TimeLine, glyphs: Glyphs, width: int) -> tuple[Sp
     return tuple(cells)
 
 
+def _places(line: TimeLine, width: int) -> dict[int, TimeMark]:
+    """Which mark stands in which cell: in their order, each near its time.
+
+    Where there are more than fit there, the less important have none.
+    """
+    kept: list[TimeMark] = []
+    free = set(range(width))
+    for mark in sorted(line.marks, key=_rank):
+        wanted = _column(line, mark.at, width)
+        cell = next((wanted + by for by in NEAR if wanted + by in free), None)
+        if cell is not None:
+            free.discard(cell)
+            kept.append(mark)
+    taken = sorted(set(range(width)) - free)
+    return dict(zip(taken, sorted(kept, key=lambda mark: mark.seq), strict=True))
+
+
 def _rank(mark: TimeMark) -> int:
     return MARKS[mark.kind][2]
 
 
 def _column(line: TimeLine, at: float, width: int) -> int:
-    whole = line.ended_at - line.started_at
-    share = (at - line.started_at) / whole if whole > 0 else 0.0
-    return min(width - 1, max(0, round(share * (width - 1))))
+    return min(width - 1, max(0, round(line.share_at(at) * (width - 1))))
 
 
 def timeline_marks(g: Glyphs) -> tuple[str, ...]:
@@ -82,6 +112,8 @@ def timeline_marks(g: Glyphs) -> tuple[str, ...]:
     return (
         "",
         "Time line of a replay",
+        "Its cells are of the time that playing takes; long gaps are cut.",
         "A accepted   X rejected   R recommendation   V verified   B rolled back",
         "C canary or proposal   M model stored   P paused   S stopped",
+        "+3: so many more marks than there is room for; the brackets go to them all.",
     )

@@ -111,6 +111,8 @@ class WorkbenchScreen(Screen[None]):
     def _possible(self, action: Action) -> bool:
         node = self.app if action.place == "anywhere" else self
         _, method, parameters = parse(action.handler)
+        if method == "go" and not self.workbench.can_go(str(parameters[0])):
+            return False
         return bool(node.check_action(method, parameters))
 
     def key(self, id: str) -> str:

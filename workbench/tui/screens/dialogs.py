@@ -171,6 +171,9 @@ class NameScreen(Dialog[str | None]):
             yield Static(self.note, markup=False)
             yield Static("enter do it   esc cancel", classes="dialog-keys", markup=False)
 
+    def on_mount(self) -> None:
+        self.app.clear_notifications()  # in a small terminal they would lie over the line
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip() or None)
 

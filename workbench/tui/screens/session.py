@@ -6,7 +6,7 @@ A screen of a session says what stands in the middle and how that is drawn from 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from textual.app import ComposeResult
@@ -34,11 +34,14 @@ from workbench.tui.replaying.timeline_rows import timeline
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialogs import ConfirmScreen, NameScreen
 from workbench.tui.text import clock, number, plain
-from workbench.tui.watch import RESUMABLE, WATCHED_PACE, Watch
+from workbench.tui.watch import RESUMABLE, WATCHED_PACE, Loss, Watch
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Rows
 from workbench.tui.widgets.tabs import TabLine
 from workbench.tui.work import begin
+
+WITHOUT: Mapping[Loss, str] = {"engine": "no engine", "session": "no session", "refused": "refused"}
+"""What the head says in place of the state where nothing was ever shown."""
 
 
 class SessionScreen(WorkbenchScreen):
@@ -123,7 +126,7 @@ class SessionScreen(WorkbenchScreen):
             head = present.header(shown, frozen, _badge(watch), width)
         else:
             starting = f"starting {plain(watch.preparing)}" if watch.preparing else "connecting…"
-            waiting = "no engine" if watch.lost else starting
+            waiting = WITHOUT.get(watch.loss, starting)
             head = ((f" {plain(shown.view.session)} ", "strong"), (f" {waiting}", "dim"))
         self.query_one("#header", Rows).show([head])
         notice = self.query_one("#notice", Rows)
@@ -146,6 +149,10 @@ class SessionScreen(WorkbenchScreen):
 
     def _banner(self, shown: Shown) -> str:
         watch = self.opened
+        if watch.loss == "session":
+            return f"{watch.lost}; {self.key('go.sessions')} lists the sessions"
+        if watch.loss == "refused":
+            return f"{watch.lost}; {self.key('link.reconnect')} tries again"
         if watch.lost:
             return f"engine gone: {watch.lost}, {self.key('link.reconnect')} to reconnect"
         if watch.queued_behind and shown.view.state == "planned":
@@ -183,7 +190,7 @@ class SessionScreen(WorkbenchScreen):
             "next_mark": replay is not None and replay.mark(1) is not None,
             "previous_mark": replay is not None and replay.mark(-1) is not None,
             "replay_from": not watch.lost and watch.connected,
-            "reconnect": bool(watch.lost),
+            "reconnect": watch.loss in ("engine", "refused"),
             "freeze": watch.frozen is None,
             "unfreeze": watch.frozen is not None,
         }
@@ -261,7 +268,7 @@ class SessionScreen(WorkbenchScreen):
         if replay is not None and (mark := replay.mark(direction)) is not None:
             replay.pause()
             replay.go_to(mark.seq)
-            self.workbench.say(f"{clock(mark.at)} {plain(mark.text)}")
+            self.workbench.say_shortly(f"{clock(mark.at)} {mark.text}")
 
     def action_seek(self) -> None:
         replay = self.opened.replay

@@ -107,6 +107,8 @@ class RecommendScreen(AskingScreen, HasList):
             return f"Nothing was measured yet, and profiles answer.\n\n{live} shows the run."
         if self.editing:
             return question.GUIDE
+        if self.opened.lost:
+            return "No recommendation yet.\n\nNobody answers now; the line above says why."
         asks = f"{self.key('recommend.ask')} writes an SLA and asks which allocation carries it."
         return f"No recommendation yet.\n\n{asks}"
 

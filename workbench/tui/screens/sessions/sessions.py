@@ -127,7 +127,7 @@ class SessionsScreen(HasList):
             reply = await client.ask(ListSessions())
             if isinstance(reply, SessionList):
                 self.sessions, self.loaded = reply.sessions, True
-                self.workbench.known_sessions = reply.sessions
+                self.workbench.know(reply.sessions)
             status = await client.ask(GetStatus())
             self.status = status if isinstance(status, EngineStatus) else None
         except (WorkbenchError, OSError) as error:
@@ -279,14 +279,14 @@ class SessionsScreen(HasList):
         self.app.push_screen(NameScreen(f"Rename {text.plain(here.name)} to", here.name), named)
 
     async def _rename(self, session: str, name: str) -> None:
-        self._let_go(session)
+        closed = self._let_go(session)
         await self._request(RenameSession(session, name))
 
         async def back() -> str:
             await self._request(RenameSession(name, session))
             return f"{session} has its name again."
 
-        self.workbench.say(f"Renamed to {name}.", undo=Undo("Renaming", back))
+        self.workbench.say(f"Renamed to {name}{closed}.", undo=Undo("Renaming", back))
         self.refresh_list()
 
     def action_duplicate(self) -> None:
@@ -329,7 +329,7 @@ class SessionsScreen(HasList):
             self._do(self._delete(here.name))
 
     async def _delete(self, session: str) -> None:
-        self._let_go(session)
+        closed = self._let_go(session)
         reply = await self._request(DeleteSession(session))
         assert isinstance(reply, Trashed)
 
@@ -339,13 +339,16 @@ class SessionsScreen(HasList):
             name = restored.session if isinstance(restored, RunAccepted) else session
             return f"{name} is back."
 
-        self.workbench.say(f"{session} is in the trash.", undo=Undo(f"Deleting {session}", back))
+        undo = Undo(f"Deleting {session}", back)
+        self.workbench.say(f"{session} is in the trash{closed}.", undo=undo)
         self.refresh_list()
 
-    def _let_go(self, session: str) -> None:
-        """The open session's screens must not show a file that goes away."""
-        if self.workbench.opened.session == session:
-            self.workbench.close_session()
+    def _let_go(self, session: str) -> str:
+        """The open session's screens must not show a file that goes away; says so of them."""
+        if self.workbench.opened.session != session:
+            return ""
+        self.workbench.close_session()
+        return "; its screens are closed"
 
     def action_workspace(self) -> None:
         def chosen(folder: str | None) -> None:
