@@ -99,6 +99,12 @@ def test_a_plan_that_allows_nothing_is_refused(options: dict[str, object], said:
         plan(**options)
 
 
+def test_loads_stand_apart_from_their_unit_in_a_refusal() -> None:
+    rate = PrimaryWorkload("rate", 500.0, 4000.0, unit="requests/s")
+    with pytest.raises(DataError, match=r"200 requests/s, lies below .*, 500 requests/s\."):
+        canary_plan(CHAIN, HERE, rate, sla=Sla("p95_ms", 9.0, wl=400.0))
+
+
 # ------------------------------------------------------------------------- the walk
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -132,6 +133,42 @@ def test_a_margin_ends_where_the_samples_do() -> None:
     assert chosen is not None
     assert chosen.margin_wl == pytest.approx(50.0, rel=1e-3)
     assert chosen.margin_open
+
+
+class Patchy(Foretold):
+    """Knows nothing of loads from `gap[0]` to `gap[1]`, both left out."""
+
+    gap = (0.0, 0.0)
+
+    def forecast(self, points: Points) -> Forecast:
+        said = super().forecast(points)
+        inside = [self.gap[0] < wl < self.gap[1] for _, wl in points]
+        return replace(said, extrapolates=said.extrapolates | np.array(inside, dtype=bool))
+
+
+ONE_CORE = (Parameter("proxy.vcpu", (1.0,)), Parameter("cache.vcpu", (1.0,)))
+
+
+@pytest.mark.parametrize(
+    ("limit", "gap", "carried"),
+    [
+        (500.0, (0.0, 6.0), None),  # it might carry 4.6 clients: nobody knows
+        (800.0, (0.0, 6.0), 8.0 * math.exp(-1.645 * 0.05)),  # what is unknown is passed over
+        (600.0, (5.0, 7.0), 5.0),  # it might carry 5.5: known is that it carries 5
+    ],
+)
+def test_only_a_load_that_is_known_counts_as_carried(
+    limit: float, gap: tuple[float, float], carried: float | None
+) -> None:
+    patchy = Patchy("p95_ms", response)
+    patchy.gap = gap
+    closest = answered([p95(limit)], patchy, resources=ONE_CORE).closest
+    assert closest is not None
+    if carried is None:
+        assert closest.margin_wl is None
+        assert not closest.margin_open
+    else:
+        assert closest.margin_wl == pytest.approx(carried - 10.0, abs=0.02)
 
 
 def test_a_model_that_inverts_itself_is_asked_instead_of_bisecting() -> None:

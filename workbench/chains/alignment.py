@@ -17,12 +17,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.chains.checked import CheckedForecaster
 from workbench.chains.demand import carried, loses
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWorkload
 from workbench.domain.samples import Sample
 from workbench.models.base import Floats, ProfileModel
-from workbench.models.forecast import Forecast, Points, ProfileForecaster
+from workbench.models.forecast import Forecast, Points
 from workbench.models.selection import stated
 from workbench.models.table import Table, table_of
 
@@ -250,7 +251,7 @@ def without(table: Table, inputs: Collection[str]) -> Table:
     return replace(table, columns=tuple(table.columns[place] for place in kept), X=table.X[:, kept])
 
 
-class FixedInputs(ProfileForecaster):
+class FixedInputs(CheckedForecaster):
     """A model that was trained without inputs, for configurations that state them.
 
     Where they have other values than those that are fixed, it extrapolates.

@@ -81,13 +81,13 @@ def canary_plan(
         raise DataError("steps, attempts and increment must be above zero", where=chain)
     if sla is not None and sla.wl is not None:
         top = min(share * sla.wl, primary.high)
-        whose = f"{share:.0%} of the SLA's workload, {figure(share * sla.wl)}{primary.unit},"
+        whose = f"{share:.0%} of the SLA's workload, {_load(share * sla.wl, primary)},"
     else:
         top = primary.low + share * (primary.high - primary.low)
         whose = f"{share:.0%} of the range"
     if top < primary.low:
         raise DataError(
-            f"{whose} lies below the lowest load, {figure(primary.low)}{primary.unit}",
+            f"{whose} lies below the lowest load, {_load(primary.low, primary)}",
             where=chain,
             remedy="Allow a larger share",
         )
@@ -360,6 +360,10 @@ def _estimate(said: Forecast) -> Estimate:
     """The first of the points, in the KPI's unit."""
     mean, low, high = (math.exp(float(bound[0])) for bound in (said.mean, said.low, said.high))
     return Estimate(mean, low, high)
+
+
+def _load(wl: float, primary: PrimaryWorkload) -> str:
+    return f"{figure(wl)} {primary.unit}".rstrip()
 
 
 def _text(guard: Sla) -> str:

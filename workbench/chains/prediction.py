@@ -140,7 +140,7 @@ def _functions(
         busy = wl if scale is None else wl * scale.factor
         outside = tuple(part.outside(own, busy, chain.kpi))
         if forecast.extrapolates[here] and not outside:
-            outside = ("no samples surround this combination",)
+            outside = ("no samples around bear this out",)
         yield FunctionFigure(
             vnf.name,
             part.target,

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from workbench.chains.alignment import FixedInputs, Measured, without
+from workbench.chains.checked import CheckedForecaster
 from workbench.domain.errors import DataError, WorkbenchError
 from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWorkload
 from workbench.models.base import Floats
@@ -95,7 +96,7 @@ def trained(
     """
     table = without(seen.table, fixed or ())
     model = fitted_to(factory(), table).fit(table.X, table.y, table.noise)
-    return FixedInputs(table, model, fixed) if fixed else ProfileForecaster(table, model)
+    return FixedInputs(table, model, fixed) if fixed else CheckedForecaster(table, model)
 
 
 def _trend(

@@ -101,7 +101,7 @@ def _step(prediction: ChainPrediction) -> str:
 def _sentences(reply: ChainPredicted) -> Iterator[str]:
     predictions = reply.predictions
     if _any_star(predictions) or any("?" in _takeover(p) for p in predictions):
-        yield "* and ? extrapolate: what no samples surround is a guess."
+        yield "* and ? extrapolate: what no samples bear out is a guess."
     yield from _of_whom(predictions, [_beyond(p) for p in predictions])
     yield from _of_whom(predictions, [p.warnings for p in predictions])
     yield f"Models: {'; '.join(map(model, reply.models))}."

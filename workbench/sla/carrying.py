@@ -61,8 +61,8 @@ def carried(
 
     Upper limits must hold more likely than not (`EVEN`) from the lowest profiled load on. Lower
     ones are judged from the asked load on: throughput is small at small loads for no fault of a
-    function. Loads under the asked one about which nothing is known are passed over; from it on,
-    the first load without the margin or the knowledge ends the search.
+    function. Loads under the asked one about which nothing is known are passed over, and never the
+    answer; from it on, the first load without the margin or the knowledge ends the search.
 
     The load is inverted by the model where it can (`Performance.inverse`: one upper limit, no
     window), else by a scan and a bisection of all deployments at once.
@@ -77,7 +77,7 @@ def carried(
     flat, blind = search.at(spread, np.tile(loads, many))
     margin, unknown = flat.reshape(many, each), blind.reshape(many, each)
     below = loads < question.wl
-    sure = np.where(below, (margin >= threshold) | unknown, (margin >= threshold) & ~unknown)
+    sure = (margin >= threshold) & ~unknown
     likely = (margin >= min(threshold, EVEN)) | unknown
     holds = np.logical_and.accumulate(np.where(below, likely, sure), axis=1) & sure
     steps = np.where(holds.any(axis=1), each - np.argmax(holds[:, ::-1], axis=1), 0)
@@ -88,10 +88,10 @@ def carried(
     for _ in range(0 if told.all() else ROUNDS):
         middle = np.sqrt(low * high)
         here, blind = search.at(deployments, middle)
-        good = (here >= threshold) & (~blind | (middle < question.wl))
+        good = (here >= threshold) & ~blind
         low, high = np.where(good, middle, low), np.where(good, high, middle)
     end, blind = search.at(deployments, high)
-    opened = (steps == each) | (blind & (end >= threshold))
+    opened = (steps == each) | ((steps > 0) & blind & (end >= threshold))
     wl = np.where(steps > 0, np.where(steps == each, loads[-1], low), np.nan)
 
     wl = np.where(told, np.minimum(analytic, top), wl)

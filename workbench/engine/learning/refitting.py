@@ -92,9 +92,9 @@ def fit_to_all(table: Table, method: str) -> Fit:
 
 def fitted(table: Table, method: str) -> ProfileForecaster:
     """A method fitted to a whole table, ready to be asked. Raises `WorkbenchError` as above."""
-    from workbench.models.forecast import ProfileForecaster
+    from workbench.chains.checked import CheckedForecaster
 
-    return ProfileForecaster(table, _fitted(table, method, {})[0])
+    return CheckedForecaster(table, _fitted(table, method, {})[0])
 
 
 def load(stored: StoredModel) -> Loaded:
@@ -105,7 +105,7 @@ def load(stored: StoredModel) -> Loaded:
     WorkbenchError
         If its samples make no table any more, or if the method is gone or cannot be fitted.
     """
-    from workbench.models.forecast import ProfileForecaster
+    from workbench.chains.checked import CheckedForecaster
     from workbench.models.table import table_of
 
     model = stored.model
@@ -118,7 +118,7 @@ def load(stored: StoredModel) -> Loaded:
     )
     fitted, gone = _fitted(table, model.method, model.parameters)
     fit = _fit_of(fitted, table, model.method, 0.0)
-    return Loaded(ProfileForecaster(table, fitted), _difference(model, table, fit, gone))
+    return Loaded(CheckedForecaster(table, fitted), _difference(model, table, fit, gone))
 
 
 @dataclass(frozen=True)
