@@ -33,6 +33,7 @@ from workbench.labs.docker import (
     wiring,
 )
 from workbench.labs.docker.engine import agent_url
+from workbench.labs.docker.programs import Listener
 from workbench.labs.docker.strays import (
     OWNER_LABEL,
     SESSION_LABEL,
@@ -255,6 +256,11 @@ class TestImages:
         assert images.proxies() == {"https_proxy": "http://proxy.example:3128"}
 
 
+def steps_of(lines: list[str]) -> Listener:
+    """Hears our own sentences, and not what programs say."""
+    return Listener(lines.append, lambda line: None)
+
+
 class TestOhaBinary:
     CARGO = """#!/bin/sh
     if [ "$BROKEN" ]; then echo "error: no network"; exit 101; fi
@@ -274,19 +280,19 @@ class TestOhaBinary:
         return []
 
     async def test_cargo_builds_it_once(self, lines: list[str]) -> None:
-        built = await oha_binary.find_or_build(lines.append)
+        built = await oha_binary.find_or_build(steps_of(lines))
         assert built is not None
         assert built.read_text() == "binary\n"
         assert "building oha 1.16.0 with cargo" in lines[0]
         lines.clear()
-        assert await oha_binary.find_or_build(lines.append) == built
+        assert await oha_binary.find_or_build(steps_of(lines)) == built
         assert lines == []
 
     async def test_a_build_that_fails_leaves_hey(
         self, lines: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("BROKEN", "1")
-        assert await oha_binary.find_or_build(lines.append) is None
+        assert await oha_binary.find_or_build(steps_of(lines)) is None
         assert "cargo could not build oha (error: no network); hey stands in" in lines[-1]
         assert not oha_binary.cached().exists()
 
@@ -294,7 +300,7 @@ class TestOhaBinary:
         self, lines: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("PATH", "/nowhere")
-        assert await oha_binary.find_or_build(lines.append) is None
+        assert await oha_binary.find_or_build(steps_of(lines)) is None
         assert "there is no cargo" in lines[-1]
 
 
@@ -316,7 +322,7 @@ async def test_a_base_that_can_neither_be_pulled_nor_made(
     monkeypatch.setenv("PATH", "/nowhere")
     lines: list[str] = []
     with pytest.raises(LabError, match="debootstrap is not installed") as caught:
-        await base_image.ensure_base(Unreachable(), lines.append)  # type: ignore[arg-type]  # what it needs of one
+        await base_image.ensure_base(Unreachable(), steps_of(lines))  # type: ignore[arg-type]  # what it needs of one
     assert "--lab sim" in str(caught.value)
     assert lines[-1] == "no registry gave debian:bookworm-slim: dial tcp: no such host"
 
