@@ -14,7 +14,14 @@ from workbench.domain.events import (
     RunFinished,
     Tick,
 )
-from workbench.domain.messages import EventPage, ListEvents, ListSamples, SamplePage
+from workbench.domain.messages import (
+    EventPage,
+    ListEvents,
+    ListSamples,
+    RunAccepted,
+    RunCampaign,
+    SamplePage,
+)
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Sample
 from workbench.link.client import Client, Feed
@@ -100,3 +107,10 @@ def same(samples: list[Sample], others: list[Sample]) -> bool:
 
 def kinds(events: list[Event]) -> list[str]:
     return [type(event.fact).__name__ for event in events]
+
+
+async def start(client: Client, session: str, **options: float | int) -> RunAccepted:
+    request = RunCampaign(SMALL, session=session, lab="sim", **options)  # type: ignore[arg-type]
+    reply = await client.ask(request)
+    assert isinstance(reply, RunAccepted)
+    return reply

@@ -355,10 +355,9 @@ class _Line:
 
     def show(self, text: str) -> None:
         shown = harmless(text)[:79]
-        print(f"\r{shown:<{self._width}}", end="", file=sys.stderr, flush=True)  # noqa: T201
+        back = "" if shown else "\r"
+        print(f"\r{shown:<{self._width}}", end=back, file=sys.stderr, flush=True)  # noqa: T201
         self._width = len(shown)
-        if not shown:
-            print("\r", end="", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def on_interrupt(action: Callable[[], None]) -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 
 from workbench.domain.counts import counted
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import EngineStatus, GetStatus, Reply, Request
 from workbench.domain.profiles import ModelScore
 from workbench.domain.questions import ModelsScored, ScoreModels
+from workbench.tui.screens.asking import answered
 from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.text import plain
 from workbench.tui.widgets.waiting import Busy
 from workbench.tui.work import begin
 
-POLL_S = 0.5
-"""How often the engine is asked how far it is."""
 ALL = "all targets"
 
 
@@ -98,20 +95,14 @@ class ScoringScreen(SessionScreen):
             self.draw()
 
     async def _score(self, request: ScoreModels, busy: Busy) -> None:
-        asking = asyncio.ensure_future(self._ask_engine(request))
         try:
-            while not (await asyncio.wait({asking}, timeout=POLL_S))[0]:
-                status = await self._ask_engine(GetStatus())
-                busy.doing = status.scoring if isinstance(status, EngineStatus) else ""
-                self.draw()
-            reply = await asking
+            reply = await answered(self.workbench.client, request, busy, self.draw)
         except (WorkbenchError, OSError) as error:
             self.trouble = str(error)
         else:
             if isinstance(reply, ModelsScored):
                 self._keep(reply)
         finally:
-            asking.cancel()
             self.awaited = None
             self.draw()
 
@@ -125,6 +116,3 @@ class ScoringScreen(SessionScreen):
         said = [f"{plain(s.target)}: {plain(s.method)} is best." for s in reply.scores if s.best]
         notes = [plain(note) for note in reply.notes]
         self.workbench.say(" ".join([*said, *notes]), "warning" if notes else "information")
-
-    async def _ask_engine(self, request: Request) -> Reply:
-        return await (await self.workbench.client()).ask(request)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import RecommendationIssued
 from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
 from workbench.domain.messages import (
-    EngineStatus,
     EventPage,
-    GetStatus,
     ListEvents,
     Reply,
     Request,
@@ -20,6 +17,7 @@ from workbench.domain.messages import (
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.questions import Recommend, Recommended, VerifyRecommendation
 from workbench.domain.recommendations import Recommendation, Trend
+from workbench.tui.screens.asking import answered
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.proposals.chain_names import per
 from workbench.tui.screens.recommend import recommend_question as question
@@ -32,7 +30,6 @@ from workbench.tui.widgets.field import Form
 from workbench.tui.widgets.waiting import Busy
 from workbench.tui.work import begin
 
-POLL_S = 1.0
 ATTEMPTS = 3
 """Samples that a verification takes at most."""
 
@@ -144,13 +141,8 @@ class AskingScreen(SessionScreen):
         busy = self.awaited = Busy.of(words, measures=measures)
         self.trouble = ""
         self.draw()
-        asking = asyncio.ensure_future(self._ask_engine(request))
         try:
-            while not (await asyncio.wait({asking}, timeout=POLL_S))[0]:
-                status = await self._ask_engine(GetStatus())
-                busy.doing = status.scoring if isinstance(status, EngineStatus) else ""
-                self.draw()
-            reply = await asking
+            reply = await answered(self.workbench.client, request, busy, self.draw)
         except WorkbenchError as error:
             self._refused(error, request)
             return None
@@ -158,7 +150,6 @@ class AskingScreen(SessionScreen):
             self.trouble = str(error)
             return None
         finally:
-            asking.cancel()
             if self.awaited is busy:
                 self.awaited = None
             self.draw()
