@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 
 from science import (
@@ -36,6 +37,7 @@ def main() -> None:
     parser.add_argument("--models", default="", help="final models, with commas")
     parser.add_argument("--parts", default="", help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--stored", action="store_true", help="play nothing: what is stored")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="one seed, one table per problem")
     parser.add_argument("--publish", action="store_true", help="write docs/science.md")
@@ -64,6 +66,7 @@ def main() -> None:
 
     if "problems" in parts:
         plans = [Plan.of(name, samplers, models, seeds, quick=given.quick) for name in names]
+        plans = [replace(plan, only_stored=given.stored) for plan in plans]
         comparing.teach(store, plans, given.workers)
         for name, plan in zip(names, plans, strict=True):
             title = f"{name}: {playing.problem(name).note}"

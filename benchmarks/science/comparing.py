@@ -42,6 +42,8 @@ class Plan:
     """Points of the training set, which uniform sampling may take all."""
     most: int
     """Samples that the others may take."""
+    only_stored: bool = False
+    """Nothing is played: what the store has below that number of seeds is compared, however few."""
 
     @staticmethod
     def of(
@@ -87,7 +89,7 @@ class Compared:
 
         def cost(model: str) -> tuple[float, float]:
             needed = [n for n, _ in self.needs(sampler, model, self.reference[1])]
-            return tables.quartiles(needed)[1], self.last(sampler, model)
+            return tables.quartiles(needed or [math.inf])[1], self.last(sampler, model)
 
         return min(models or self.plan.models, key=cost)
 
@@ -110,11 +112,14 @@ def measure(store: Store, plan: Plan, workers: int) -> Compared:
             },
         )
         jobs = [(sampler, seed) for seed in range(plan.seeds) for sampler in plan.samplers]
-        found = _all(executor, partial(_curves, store, plan, goals, yardstick), jobs)
+        if not plan.only_stored:
+            _all(executor, partial(_play, store, plan, goals, yardstick), jobs)
     curves: dict[tuple[str, str], list[Curve]] = {}
-    for (sampler, _), own in zip(jobs, found, strict=True):
-        for model, one in own.items():
-            curves.setdefault((sampler, model), []).append(one)
+    for sampler in plan.samplers:
+        far, most = _reach(plan, goals, yardstick, sampler)
+        for model in plan.models:
+            stored = playing.curves_stored(store, plan.name, sampler, model, far, most)
+            curves[sampler, model] = [stored[s] for s in range(plan.seeds) if s in stored]
     return Compared(plan, references, curves)
 
 
@@ -125,15 +130,15 @@ def teach(store: Store, plans: Sequence[Plan], workers: int) -> None:
         list(executor.map(partial(playing.reference_kept, store), *zip(*jobs, strict=True)))
 
 
-def _curves(
-    store: Store, plan: Plan, goals: Goals, yardstick: Goals, job: tuple[str, int]
-) -> dict[str, Curve]:
+def _reach(plan: Plan, goals: Goals, yardstick: Goals, sampler: str) -> tuple[Goals, int]:
+    """How far the plays of a sampler go."""
+    return (yardstick, plan.whole) if sampler == UNIFORM else (goals, plan.most)
+
+
+def _play(store: Store, plan: Plan, goals: Goals, yardstick: Goals, job: tuple[str, int]) -> None:
     sampler, seed = job
-    if sampler == UNIFORM:
-        goals, most = yardstick, plan.whole
-    else:
-        most = plan.most
-    return playing.curves_kept(store, plan.name, sampler, seed, plan.models, goals, most)
+    far, most = _reach(plan, goals, yardstick, sampler)
+    playing.curves_kept(store, plan.name, sampler, seed, plan.models, far, most)
 
 
 def _all(executor: Executor, work: Callable[..., T], jobs: Iterable[object]) -> list[T]:
@@ -150,7 +155,7 @@ def printed(found: Compared) -> str:
     name, error = found.reference
     plan = found.plan
     same = [model for model in SAME if model in plan.models]
-    head = ["sampler", "own best model", "samples", "of uniform", "of paper's"]
+    head = ["sampler", "seeds", "own best model", "samples", "of uniform", "of paper's"]
     head += ["lab hours", "of uniform", "error at the end"]
     for model in same:
         head += [f"{model}: samples", "of uniform"]
@@ -171,7 +176,8 @@ def printed(found: Compared) -> str:
         model = found.best(sampler)
         count, hours = middle(sampler, model, error)
         counts = [n for n, _ in found.needs(sampler, model, error)]
-        row = [sampler, model, tables.spread(counts)]
+        seeds = len(counts)
+        row = [sampler, f"{seeds}", model, tables.spread(counts)]
         row += [tables.ratio(count, uniform[0]), tables.ratio(count, paper[0])]
         row += [tables.number(hours), tables.ratio(hours, uniform[1])]
         row.append(f"{found.last(sampler, model) / error:.2f} x")
@@ -179,7 +185,8 @@ def printed(found: Compared) -> str:
             to = found.references[one].rmse
             counts = [n for n, _ in found.needs(sampler, one, to)]
             base = middle(UNIFORM, one, to)[0] if UNIFORM in plan.samplers else math.nan
-            row += [tables.spread(counts), tables.ratio(tables.quartiles(counts)[1], base)]
+            few = f" ({len(counts)} seeds)" if 0 < len(counts) < seeds else ""
+            row += [tables.spread(counts) + few, tables.ratio(tables.quartiles(counts)[1], base)]
         rows.append(row)
     references = ", ".join(
         f"{model} {score.rmse:.3f}" if score.sane else f"{model} failed ({score.trouble})"
@@ -189,7 +196,7 @@ def printed(found: Compared) -> str:
         [
             tables.table(head, rows),
             f"Reference: {name}, RMSE of log KPI {error:.3f} with the whole training set "
-            f"({references}). {plan.seeds} seeds, median (quartiles); *never*: not within "
+            f"({references}). Median of seeds (quartiles); *never*: not within "
             f"{plan.most:,} samples, uniform not within {plan.whole:,}. *Error at the end*: at the "
             f"last budget that was looked at, over the reference." + _papers(same, paper[0]),
         ]

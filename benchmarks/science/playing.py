@@ -358,6 +358,17 @@ class Kept(msgspec.Struct, frozen=True):
     curve: Curve
 
 
+def curves_stored(
+    store: Store, name: str, sampler: str, model: str, goals: Goals, most: int
+) -> dict[int, Curve]:
+    """Those of the store by their seeds, where the same code computed them and as far."""
+    return {
+        kept.seed: kept.curve
+        for kept in store.lines(_key(name, sampler, model), Kept)
+        if kept.goals.cover(goals.of(model)) and kept.most >= most
+    }
+
+
 def curves_kept(
     store: Store,
     name: str,
@@ -368,14 +379,13 @@ def curves_kept(
     most: int,
 ) -> dict[str, Curve]:
     """Curves, from the store where they were computed by the same code and as far."""
-    code = digest(judging.sampler_module(sampler), judging.model_module(MODEL))
+    code = _code(sampler)
     plays = f"plays/{name}/{sampler}-{world(name)}-{code}"
-    keys = {m: f"curves/{name}/{sampler}-{m}-{world(name)}-{code}-{by(m)}" for m in models}
     known: dict[str, Curve] = {}
-    for model, key in keys.items():
-        for kept in store.lines(key, Kept):
-            if kept.seed == seed and kept.goals.cover(goals.of(model)) and kept.most >= most:
-                known[model] = kept.curve
+    for model in models:
+        by_seed = curves_stored(store, name, sampler, model, goals, most)
+        if seed in by_seed:
+            known[model] = by_seed[seed]
     left = [model for model in models if model not in known]
     if not left:
         return known
@@ -386,8 +396,18 @@ def curves_kept(
     if player and (longest is None or player.play != longest):
         store.add(plays, player.play)
     for model in left:
-        store.add(keys[model], Kept(seed, goals.of(model), most, found[model]))
+        kept = Kept(seed, goals.of(model), most, found[model])
+        store.add(_key(name, sampler, model), kept)
     return {model: found[model] for model in models}
+
+
+def _key(name: str, sampler: str, model: str) -> str:
+    return f"curves/{name}/{sampler}-{model}-{world(name)}-{_code(sampler)}-{by(model)}"
+
+
+def _code(sampler: str) -> str:
+    """Digest of a sampler and of the model behind its dRMSE."""
+    return digest(judging.sampler_module(sampler), judging.model_module(MODEL))
 
 
 def by(model: str) -> str:

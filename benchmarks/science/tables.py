@@ -34,6 +34,8 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
 
 def spread(values: Sequence[float]) -> str:
     """Median (quartiles)."""
+    if not values:
+        return "-"
     low, middle, high = quartiles(values)
     if math.isinf(middle) and math.isinf(low):
         return "never"

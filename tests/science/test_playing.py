@@ -52,6 +52,27 @@ def test_a_quick_comparison_prints_a_table(small: Surface, tmp_path: Path) -> No
     assert sorted(p.stat().st_mtime_ns for p in tmp_path.rglob("*.jsonl")) == before
 
 
+def test_what_is_stored_is_compared_however_few_its_seeds(small: Surface, tmp_path: Path) -> None:
+    store = Store(tmp_path, tmp_path)
+    both = Plan(small.name, ("uniform", "bisection"), ("interpolation", "curve-fit"), 1, 384, 96)
+    best, _ = comparing.measure(store, both, 1).reference
+    other = "curve-fit" if best == "interpolation" else "interpolation"
+    comparing.measure(store, replace(both, seeds=2, models=(best,)), 1)
+    before = sorted(p.read_bytes() for p in tmp_path.rglob("*.jsonl"))
+    samplers = (*both.samplers, "sobol")
+    found = comparing.measure(
+        store, replace(both, samplers=samplers, seeds=20, only_stored=True), 1
+    )
+    assert sorted(p.read_bytes() for p in tmp_path.rglob("*.jsonl")) == before
+    kept = {pair: [curve.seed for curve in curves] for pair, curves in found.curves.items()}
+    assert kept["bisection", best] == kept["uniform", best] == [0, 1]
+    assert kept["bisection", other] == [0]
+    assert kept["sobol", best] == []
+    rows = [line.split(" | ") for line in comparing.printed(found).splitlines()]
+    seeds = {row[0].strip("| "): row[1] for row in rows if len(row) > 1}
+    assert seeds["sobol"] == "0"
+
+
 def test_a_run_that_writes_nothing_reads_what_the_tree_has(tmp_path: Path) -> None:
     tree, cache = tmp_path / "tree", tmp_path / "cache"
     Store(cache, tree).add("curves/a", 1)
