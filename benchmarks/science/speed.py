@@ -36,6 +36,13 @@ class Timed(msgspec.Struct, frozen=True):
     trouble: str = ""
 
 
+class Run(msgspec.Struct, frozen=True):
+    """All models beside each other."""
+
+    wall_s: float
+    models: list[Timed]
+
+
 def timed(model: str) -> Timed:
     """5-fold cross-validation of a model on the whole training set."""
     import warnings
@@ -69,12 +76,12 @@ def timed(model: str) -> Timed:
     )
 
 
-def all_timed(workers: int) -> tuple[list[Timed], float]:
-    """Every model, each in a fresh process, and the wall seconds of all together."""
+def all_timed(workers: int) -> Run:
+    """Every model, each in a fresh process."""
     begin = time.perf_counter()
     with ProcessPoolExecutor(workers, max_tasks_per_child=1) as executor:
         found = list(executor.map(timed, judging.models()))
-    return found, time.perf_counter() - begin
+    return Run(time.perf_counter() - begin, found)
 
 
 def ask_ms(sampler: str, at: int = ASKED_AT, asks: int = ASKS) -> tuple[float, float]:
@@ -111,13 +118,12 @@ def ask_ms(sampler: str, at: int = ASKED_AT, asks: int = ASKS) -> tuple[float, f
 def report(store: Store, workers: int, samplers: Sequence[str] = ()) -> str:
     """Both tables, and what dominates."""
     modules = [judging.model_module(m) for m in judging.models()]
-    key = f"speed/{digest('science.speed', *modules)}"
-    stored = list(store.lines(key, list[Timed]))
-    if stored:
-        found, wall = stored[-1], sum(t.wall_s for t in stored[-1]) / workers
-    else:
-        found, wall = all_timed(workers)
-        store.add(key, found)
+    key = f"speed/{digest('science.speed', *modules)}-{workers}"
+    stored = list(store.lines(key, Run))
+    if not stored:
+        stored = [all_timed(workers)]
+        store.add(key, stored[-1])
+    found, wall = stored[-1].models, stored[-1].wall_s
     slowest = sorted(found, key=lambda t: -t.wall_s)
     total = sum(t.wall_s for t in found)
     share = sum(t.wall_s for t in slowest[:3]) / total
