@@ -31,6 +31,8 @@ def test_every_recording_opens_with_its_samples(name: str) -> None:
         ("science-open-second", "haproxy-tinyproxy", 320, 0),
         ("science-closed", "haproxy", 192, 7),
         ("science-closed-second", "tinyproxy", 192, 14),
+        ("science-closed-chains", "tinyproxy-haproxy", 320, 1),
+        ("science-closed-chains", "haproxy-tinyproxy", 320, 13),
     ],
 )
 def test_a_sitting_holds_both_passes_of_its_target(
