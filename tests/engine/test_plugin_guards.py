@@ -26,6 +26,8 @@ from workbench.engine.runs.costing import Costing
 from workbench.labs.base import LabCosts
 from workbench.models.crossvalidation import Row
 
+COSTS = LabCosts(deploy_s=1.0, allocate_s=0.1, drive_overhead_s=0.5)
+
 
 class Says:
     unit = "EUR/h"
@@ -137,7 +139,7 @@ async def test_a_sampler_that_ends_its_process_has_an_unknown_cost() -> None:
             raise WorkerLost("the worker process died twice over 'cost_of'")
 
     costing = Costing(None, Mortal())  # type: ignore[arg-type]
-    cost = await costing._foretold(campaign(), "sim", LabCosts(1.0, 0.1, 0.5), 1, "deadly")
+    cost = await costing._foretold(campaign(), "sim", COSTS, 1, "deadly")
     assert (cost.sampler, cost.figure, cost.chosen) == ("deadly", "unknown", False)
     assert cost.note == "the worker process died twice over 'cost_of'"
 
@@ -169,6 +171,6 @@ async def test_a_sampler_that_ends_its_process_is_set_aside() -> None:
                 raise WorkerLost("the worker process died twice over 'advise'")
             return "advice of what ships"
 
-    advisor = Advisor(Mortal(), campaign(), "haproxy", 1, (), ())  # type: ignore[arg-type]
+    advisor = Advisor(Mortal(), campaign(), "haproxy", 1, (), (), costs=COSTS)  # type: ignore[arg-type]
     assert await advisor.advise() == "advice of what ships"  # type: ignore[comparison-overlap]
     assert advisor.distrusted.startswith("sampler 'bisection' or model 'gaussian-process' ends its")

@@ -15,16 +15,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from workbench import plugins
-from workbench.domain.campaign import Campaign
+from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.errors import PluginError
 from workbench.domain.lab import BypassCurve, HostNoise
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint, Curve, FittedModel
 from workbench.domain.samples import Measurement, Sample
 from workbench.engine.learning.guarded import MODEL, GuardedSampler
+from workbench.labs.base import LabCosts
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor, variance_floor
 from workbench.measuring.records import Drive
-from workbench.sampling.base import Ask, Ending, Space
+from workbench.sampling.base import Ask, Costs, Ending, Space
 
 if TYPE_CHECKING:  # its imports take seconds, and the engine only hands these values on
     from workbench.measuring.judging import Terms
@@ -61,6 +62,8 @@ class Question:
     noise: HostNoise | None = None
     distrusted: bool = False
     """The campaign's sampler or model has hung: what ships serves in their place."""
+    costs: LabCosts | None = None
+    """What the lab says that things take; without it samplers weigh what `Costs` assumes."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ def advise(question: Question) -> Advice | None:
     begin = time.process_time()
     state = _states.get(question.key)
     if question.known == 0:
-        space = space_of(question.campaign, question.target, question.seed)
+        space = space_of(question.campaign, question.target, question.seed, question.costs)
         sampler = GuardedSampler(question.campaign, space, distrusted=question.distrusted)
         state = _states[question.key] = _State(sampler, question.others)
     elif state is None or len(state.samples) != question.known:
@@ -187,7 +190,8 @@ def terms(
     )
 
 
-def space_of(campaign: Campaign, target: str, seed: int) -> Space:
+def space_of(campaign: Campaign, target: str, seed: int, costs: LabCosts | None = None) -> Space:
+    """What a sampler may ask about, and what that costs on a lab of those costs."""
     plan = campaign.target_plan(target)
     return Space(
         target=target,
@@ -199,7 +203,27 @@ def space_of(campaign: Campaign, target: str, seed: int) -> Space:
         loss_goal=campaign.loss_goal,
         sla=campaign.sla,
         seed=seed,
+        costs=_weighed(campaign, plan, costs) if costs else Costs(),
     )
+
+
+def _weighed(campaign: Campaign, plan: TargetPlan, costs: LabCosts) -> Costs:
+    """Lab seconds as samplers weigh them, of a sample in the geometric middle of the range.
+
+    Of the descriptor and the lab's own word alone: a sampler that is rebuilt in another run of the
+    session must ask the same, so nothing that was measured may count.
+    """
+    primary = plan.primary
+    middle = math.sqrt(max(primary.low * primary.high, 0.0))
+    point = OperatingPoint(plan.target.name, campaign.configurations(plan)[0], middle)
+    return Costs(costs.allocate_s, costs.deploy_s, visit_s(campaign, point, costs))
+
+
+def visit_s(campaign: Campaign, point: OperatingPoint, costs: LabCosts) -> float:
+    """Lab seconds of a sample: start and stop of the generator, warm-up and one window."""
+    from workbench.measuring.judging import first_drive_s
+
+    return costs.drive_overhead_s + first_drive_s(point, terms(campaign))
 
 
 def _fit(question: Question, samples: Sequence[Sample], configuration: Configuration) -> Fit:

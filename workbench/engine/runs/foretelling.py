@@ -18,9 +18,9 @@ from workbench.domain.errors import PluginError, WorkbenchError
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Estimate, Sample
 from workbench.domain.sessions import SamplerCost
-from workbench.engine.learning.advice import space_of
+from workbench.engine.learning.advice import space_of, visit_s
 from workbench.engine.learning.guarded import GuardedSampler
-from workbench.engine.runs.planning import bypasses_s, make_plan, visit_s
+from workbench.engine.runs.planning import bypasses_s, make_plan
 from workbench.labs.base import LabCosts
 from workbench.sampling.base import Ask, Space
 
@@ -51,7 +51,7 @@ def cost_of(campaign: Campaign, lab: str, costs: LabCosts, seed: int, sampler: s
             return replace(bound, note=f"over {MOST_PLAYED} samples are not played")
         until = time.monotonic() + PLAY_S
         for plan in campaign.targets:
-            space = space_of(campaign, plan.target.name, seed)
+            space = space_of(campaign, plan.target.name, seed, costs)
             asks = _play(campaign, space, until)
             if asks is None:
                 return replace(bound, note=f"to play it takes over {PLAY_S:g} s")

@@ -108,6 +108,7 @@ class Profiler:
             (*self._skipped_before(target), *self._control.skipped(target)),
             (s for other, samples in self._samples.items() if other != target for s in samples),
             self._out.view.noise,
+            costs=self._bench.lab.costs,
         )
         advice = await self._advise(advisor, self._fitted_perhaps(target))
         while (ask := self._requested(target) or advice.ask) is not None:
