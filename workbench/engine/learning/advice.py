@@ -21,7 +21,8 @@ from workbench.domain.lab import BypassCurve, HostNoise
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint, Curve, FittedModel
 from workbench.domain.samples import Measurement, Sample
-from workbench.engine.learning.guarded import MODEL, GuardedSampler
+from workbench.engine.learning.guarded import GuardedSampler
+from workbench.engine.learning.guarded_model import MODEL, takes_over
 from workbench.labs.base import LabCosts
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor, variance_floor
 from workbench.measuring.records import Drive
@@ -92,8 +93,8 @@ class Advice:
     fits: tuple[Fit, ...]
     floor: VarianceFloor
     cpu_s: float
-    set_aside: str = ""
-    """Why another sampler than the campaign's asks, as a sentence."""
+    set_aside: tuple[str, ...] = ()
+    """Why others than the campaign's sampler and its model serve, as sentences."""
 
 
 @dataclass
@@ -134,16 +135,18 @@ def advise(question: Question) -> Advice | None:
         if configuration not in state.skipped:
             state.sampler.skip(configuration)
             state.skipped.add(configuration)
-    fits = tuple(_fit(question, state.samples, configuration) for configuration in question.fit)
+    ours = question.distrusted or bool(state.sampler.model_set_aside)
+    model = MODEL if ours else question.campaign.sampling.model
+    fits = tuple(_fit(question, state.samples, where, model) for where in question.fit)
     ask = state.sampler.ask()
     return Advice(
         ask,
         _first_s(question, state.samples, ask) if ask else 0.0,
-        dict(state.sampler.endings),
+        state.sampler.endings,
         fits,
         variance_floor((*state.others, *state.samples), question.noise),
         time.process_time() - begin,
-        state.sampler.set_aside,
+        tuple(filter(None, (state.sampler.set_aside, state.sampler.model_set_aside))),
     )
 
 
@@ -226,7 +229,9 @@ def visit_s(campaign: Campaign, point: OperatingPoint, costs: LabCosts) -> float
     return costs.drive_overhead_s + first_drive_s(point, terms(campaign))
 
 
-def _fit(question: Question, samples: Sequence[Sample], configuration: Configuration) -> Fit:
+def _fit(
+    question: Question, samples: Sequence[Sample], configuration: Configuration, method: str
+) -> Fit:
     from workbench.models.breakpoints import find_breakpoints
 
     campaign, target = question.campaign, question.target
@@ -248,15 +253,13 @@ def _fit(question: Question, samples: Sequence[Sample], configuration: Configura
             sla=space.sla,
             noise=question.noise,
         )
-        method = MODEL if question.distrusted else campaign.sampling.model
         try:
             curve, model = _curve(question, samples, configuration, method)
-        except Exception as error:
+        except plugins.FAILURES as error:
             if method == MODEL:
                 raise
             curve, model = _curve(question, samples, configuration, MODEL)
-            what = error.what if isinstance(error, PluginError) else _raised(error)
-            set_aside = f"the model {method!r} {what}; {MODEL!r} takes over"
+            set_aside = takes_over(method, error)
     except Exception as error:  # noqa: BLE001 - samples are kept whatever a model makes of them
         trouble = f"{type(error).__name__}: {error}"
     cpu_s = time.process_time() - begin
@@ -273,7 +276,7 @@ def refit(
 ) -> Fit:
     """What the samples of a configuration say, whoever changed them; `samples` are the target's."""
     question = Question("", campaign, target, seed, 0, samples, (), (configuration,), noise=noise)
-    return _fit(question, samples, configuration)
+    return _fit(question, samples, configuration, campaign.sampling.model)
 
 
 def _curve(
@@ -295,10 +298,6 @@ def _curve(
     if curve and not all(map(math.isfinite, (*curve.mean, *curve.low, *curve.high))):
         raise PluginError("predicts what is not finite")
     return curve, model
-
-
-def _raised(error: Exception) -> str:
-    return f"raises {type(error).__name__}: {error}"
 
 
 def _first_s(question: Question, samples: Sequence[Sample], ask: Ask) -> float:

@@ -14,7 +14,8 @@ from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
 from workbench.engine.learning.advice import Advice, Question
-from workbench.engine.learning.guarded import MODEL, SAMPLER
+from workbench.engine.learning.guarded import SAMPLER
+from workbench.engine.learning.guarded_model import MODEL
 from workbench.engine.learning.pool import Pool, WorkerLost
 from workbench.labs.base import LabCosts
 

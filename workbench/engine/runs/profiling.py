@@ -170,7 +170,7 @@ class Profiler:
         if self._pool.losses > self._worker_losses:
             self._worker_losses = self._pool.losses
             await self._note("warning", "the worker process died and was replaced; nothing is lost")
-        asides = (advisor.distrusted, advice.set_aside, *(f.set_aside for f in advice.fits))
+        asides = (advisor.distrusted, *advice.set_aside, *(f.set_aside for f in advice.fits))
         for aside in asides:
             if aside and aside not in self._asides:
                 self._asides.add(aside)
