@@ -28,9 +28,9 @@ from workbench.engine.runs.planning import bypasses_s, make_plan
 from workbench.labs.base import LabCosts
 from workbench.sampling.base import Ask, Space
 
-PLAY_S = 4.0
+PLAY_S = 5.0
 """Seconds that one sampler is played for."""
-FIRST_PLAYED = 4
+FIRST_PLAYED = 2
 """Configurations of the first play."""
 SLOWER = 3.0
 """How many times longer than its configurations say a play may take that is more than doubled: who
