@@ -45,9 +45,9 @@ class Exits(BisectionSampler):
 class Halves(BisectionSampler):
     """Does not care that clients come whole."""
 
-    def __init__(self, space, plan, **given):
+    def __init__(self, space, plan, *, model_factory):
         primary = replace(space.primary, integer=False)
-        super().__init__(replace(space, primary=primary), plan, **given)
+        super().__init__(replace(space, primary=primary), plan, model_factory=model_factory)
 
 
 class Hangs:
