@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from session_making import campaign
 
 from workbench import plugins
-from workbench.domain.campaign import SamplingPlan
-from workbench.domain.parameters import LoadModel, PrimaryWorkload
+from workbench.domain.campaign import Campaign, SamplingPlan
+from workbench.domain.parameters import LoadModel, Parameter, PrimaryWorkload
+from workbench.domain.samples import Sample
 from workbench.engine.learning.advice import space_of
 from workbench.engine.runs import foretelling
 from workbench.engine.runs.foretelling import cost_of, stand_in
 from workbench.engine.runs.planning import make_plan
 from workbench.labs.base import LabCosts
 from workbench.models.selection import stated
-from workbench.sampling.base import Ask
+from workbench.sampling.base import Ask, Costs, Space
+from workbench.sampling.uniform import UniformSampler
 
+NAMES = ("uniform", "bisection", "random")
 COSTS = LabCosts(deploy_s=3, allocate_s=1, drive_overhead_s=0.5)
 
 
@@ -69,10 +74,84 @@ def test_what_takes_too_long_is_told_as_at_most(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(foretelling, "PLAY_S", 0.0)
     slow = cost_of(campaign(), "sim", COSTS, 1, "uniform")
     assert (slow.figure, slow.samples, slow.lab_s) == ("at_most", plan.samples, plan.lab_s)
-    huge = replace(campaign(), sampling=SamplingPlan("uniform", 1000))
+    huge = replace(campaign(), sampling=SamplingPlan("uniform", 1001))
     cost = cost_of(huge, "sim", COSTS, 1, "random")
-    assert (cost.figure, cost.samples) == ("at_most", 3000)
+    assert (cost.figure, cost.samples) == ("at_most", 3003)
     assert cost.note == "over 2000 samples are not played"
+
+
+def wide(**sampling: Any) -> Campaign:
+    """Forty configurations of one function, beside the chain's one."""
+    alone, chain = campaign().targets
+    vcpus = Parameter("haproxy.vcpu", tuple(0.05 * place for place in range(1, 41)), "cores")
+    targets = replace(alone, resources=(vcpus,)), chain
+    return replace(campaign(), targets=targets, sampling=SamplingPlan(**sampling))
+
+
+def test_what_cannot_be_played_whole_is_scaled_from_what_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Here a play may have 160 samples: uniform takes 10 of each of 40 configurations all the same,
+    and who stops by what it sees takes about what it would take of all."""
+    plan = SamplingPlan("uniform", 10, model="interpolation")
+    whole = {name: cost_of(wide(**vars(plan)), "sim", COSTS, 1, name) for name in NAMES}
+    assert {cost.figure for cost in whole.values()} == {"played"}
+    monkeypatch.setattr(foretelling, "MOST_PLAYED", 160)
+    scaled = {name: cost_of(wide(**vars(plan)), "sim", COSTS, 1, name) for name in NAMES}
+    for name, cost in scaled.items():
+        assert cost.figure == "scaled"
+        assert cost.note == "from 17 of 41 configurations"
+        assert cost.samples == pytest.approx(whole[name].samples, rel=0.15)
+        assert cost.lab_s == pytest.approx(whole[name].lab_s, rel=0.15)
+    assert scaled["uniform"].samples == whole["uniform"].samples
+    assert scaled["bisection"].samples < scaled["uniform"].samples
+    assert cost_of(wide(**vars(plan)), "sim", COSTS, 1, "bisection") == scaled["bisection"]
+
+
+def test_samplers_are_played_with_the_costs_of_the_lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they ask in the campaign they ask in its plan."""
+    seen: list[Costs] = []
+
+    class Sees(UniformSampler):
+        def __init__(self, space: Space, plan: SamplingPlan) -> None:
+            super().__init__(space, plan)
+            seen.append(space.costs)
+
+    shipped = plugins.load
+    monkeypatch.setattr(
+        plugins, "load", lambda group, name: Sees if name == "sees" else shipped(group, name)
+    )
+    dear = replace(COSTS, allocate_s=60.0)
+    cost_of(replace(campaign(), sampling=SamplingPlan("sees", 5)), "sim", dear, 1, "sees")
+    assert seen == [
+        space_of(campaign(), plan.target.name, 1, dear).costs for plan in campaign().targets
+    ]
+    assert {costs.change_s for costs in seen} == {60.0}
+
+
+def test_what_is_learned_once_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sampler that spends 30 samples on any target and 2 on each configuration."""
+
+    class Learns(UniformSampler):
+        def __init__(self, space: Space, plan: SamplingPlan) -> None:
+            super().__init__(space, plan)
+            self.still = 30 + 2 * len(space.configurations)
+
+        def ask(self) -> Ask | None:
+            return super().ask() if self.still > 0 else None
+
+        def tell(self, samples: Sequence[Sample]) -> None:
+            super().tell(samples)
+            self.still -= len(samples)
+
+    shipped = plugins.load
+    monkeypatch.setattr(
+        plugins, "load", lambda group, name: Learns if name == "learns" else shipped(group, name)
+    )
+    monkeypatch.setattr(foretelling, "MOST_PLAYED", 400)
+    learning = cost_of(wide(method="learns", max_samples=25), "sim", COSTS, 1, "learns")
+    assert learning.figure == "scaled"
+    assert learning.samples == (30 + 2 * 40) + 25
 
 
 def test_a_sampler_that_refuses_the_campaign_is_unknown_and_says_why() -> None:

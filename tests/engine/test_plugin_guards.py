@@ -13,18 +13,24 @@ import pytest
 from session_making import campaign
 
 from workbench import plugins
-from workbench.domain.errors import PluginError, UsageError
+from workbench.domain.campaign import SamplingPlan
+from workbench.domain.errors import DataError, PluginError, UsageError
 from workbench.domain.parameters import ParameterValue
+from workbench.domain.samples import Sample
 from workbench.domain.topology import Vnf
 from workbench.engine.answers.plugin_guards import CheckedCost, CheckedRule
-from workbench.engine.learning.advice import Question, space_of
+from workbench.engine.learning.advice import Question, advise, space_of
 from workbench.engine.learning.advisor import Advisor
 from workbench.engine.learning.guarded import GuardedSampler
 from workbench.engine.learning.pool import WorkerLost
 from workbench.engine.learning.scoring import compared
 from workbench.engine.runs.costing import Costing
+from workbench.engine.runs.foretelling import stand_in
 from workbench.labs.base import LabCosts
 from workbench.models.crossvalidation import Row
+from workbench.sampling.base import Ask
+
+COSTS = LabCosts(deploy_s=1.0, allocate_s=0.1, drive_overhead_s=0.5)
 
 
 class Says:
@@ -137,7 +143,7 @@ async def test_a_sampler_that_ends_its_process_has_an_unknown_cost() -> None:
             raise WorkerLost("the worker process died twice over 'cost_of'")
 
     costing = Costing(None, Mortal())  # type: ignore[arg-type]
-    cost = await costing._foretold(campaign(), "sim", LabCosts(1.0, 0.1, 0.5), 1, "deadly")
+    cost = await costing._foretold(campaign(), "sim", COSTS, 1, "deadly")
     assert (cost.sampler, cost.figure, cost.chosen) == ("deadly", "unknown", False)
     assert cost.note == "the worker process died twice over 'cost_of'"
 
@@ -169,6 +175,105 @@ async def test_a_sampler_that_ends_its_process_is_set_aside() -> None:
                 raise WorkerLost("the worker process died twice over 'advise'")
             return "advice of what ships"
 
-    advisor = Advisor(Mortal(), campaign(), "haproxy", 1, (), ())  # type: ignore[arg-type]
+    advisor = Advisor(Mortal(), campaign(), "haproxy", 1, (), (), costs=COSTS)  # type: ignore[arg-type]
     assert await advisor.advise() == "advice of what ships"  # type: ignore[comparison-overlap]
     assert advisor.distrusted.startswith("sampler 'bisection' or model 'gaussian-process' ends its")
+
+
+class Model:
+    """A model of the campaign that has `predicted`, or raises it."""
+
+    def __init__(self, predicted: Any) -> None:
+        self.predicted = predicted
+
+    def fit(self, X: Any, y: Any, noise: Any = None) -> Model:
+        return self
+
+    def predict(self, X: Any) -> Any:
+        if isinstance(self.predicted, BaseException):
+            raise self.predicted
+        return np.full((len(X), *self.predicted.shape), self.predicted)
+
+    def predict_band(self, X: Any) -> Any:
+        return self.predict(X), self.predict(X)
+
+
+def played(method: str, model: str) -> tuple[GuardedSampler, list[Ask]]:
+    """A sampler that is told what plans are played against, to its end."""
+    sampling = SamplingPlan(method, 30, model=model)
+    asked = replace(campaign(), sampling=sampling)
+    space = space_of(asked, "haproxy", 1)
+    sampler, asks = GuardedSampler(asked, space), []
+    while (ask := sampler.ask()) is not None:
+        asks.append(ask)
+        sampler.tell([stand_in(ask, space)])
+    return sampler, asks
+
+
+@pytest.mark.parametrize("method", ["bisection", "heuristic"])
+@pytest.mark.parametrize(
+    ("predicted", "sentence"),
+    [
+        (np.array(math.nan), "predicts what is not finite"),
+        (np.ones(1), "does not predict one number for each row"),
+        (ZeroDivisionError("by its own fault"), "raises ZeroDivisionError: by its own fault"),
+        (DataError("no law fits"), "raises DataError: no law fits"),
+        (SystemExit(3), "raises SystemExit: 3"),
+        (PluginError("'mine' cannot be loaded: no"), "cannot be loaded: no"),
+    ],
+    ids=["nan", "shape", "raises", "data", "exit", "unloadable"],
+)
+def test_a_model_that_fails_its_sampler_is_set_aside_and_the_sampler_stays(
+    monkeypatch: pytest.MonkeyPatch, method: str, predicted: Any, sentence: str
+) -> None:
+    shipped = plugins.load
+
+    def load(group: plugins.Group, name: str) -> Any:
+        if name == "mine" and isinstance(predicted, PluginError):
+            raise predicted
+        return (lambda: Model(predicted)) if name == "mine" else shipped(group, name)
+
+    monkeypatch.setattr(plugins, "load", load)
+    sampler, asks = played(method, "mine")
+    assert sampler.set_aside == "", "the sampler did nothing wrong"
+    assert sampler.model_set_aside == (
+        f"the model 'mine' {sentence}; 'gaussian-process' takes over"
+    )
+    # All was told again to the sampler with the model that ships: it goes on as if it had had it.
+    assert asks == played(method, "gaussian-process")[1]
+
+
+def test_curves_are_drawn_by_the_model_that_ships_once_the_campaigns_own_is_set_aside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also by one that exits while a curve is drawn, of which the sampler knows nothing."""
+    shipped = plugins.load
+    monkeypatch.setattr(
+        plugins,
+        "load",
+        lambda group, name: (
+            (lambda: Model(SystemExit(3))) if name == "mine" else shipped(group, name)
+        ),
+    )
+    for method, said in (("bisection", True), ("uniform", False)):
+        asked = replace(campaign(), sampling=SamplingPlan(method, 12, model="mine"))
+        where = asked.configurations(asked.target_plan("haproxy"))[0]
+        space = space_of(asked, "haproxy", 1)
+        samples: list[Sample] = []
+        told = 0
+        while True:
+            new = tuple(samples[told:])
+            question = Question(method, asked, "haproxy", 1, told, new, (), (where,))
+            advice = advise(question)
+            assert advice is not None
+            if advice.ask is None:
+                break
+            told = len(samples)
+            samples.append(stand_in(advice.ask, space))
+        (fit,) = advice.fits
+        assert fit.curve is not None
+        assert fit.curve.model == "gaussian-process"
+        # Who is set aside already is not tried anew.
+        assert (bool(advice.set_aside), bool(fit.set_aside)) == (said, not said)
+        (sentence,) = {*advice.set_aside, fit.set_aside} - {""}
+        assert sentence == "the model 'mine' raises SystemExit: 3; 'gaussian-process' takes over"

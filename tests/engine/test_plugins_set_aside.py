@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from engine_watching import SMALL, Watched, stored_samples
 
 from workbench import plugins
 from workbench.domain.events import Noted
 from workbench.domain.messages import RunCampaign
+from workbench.domain.parameters import OperatingPoint
 from workbench.engine.learning import advisor
 from workbench.link.socket import SocketClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PARTS = '''
+import sys
 import time
 
 import numpy as np
@@ -61,6 +64,25 @@ class Hollow:
 
     def predict_band(self, X):
         return self.predict(X), self.predict(X)
+
+
+class Bursts(Hollow):
+    def predict(self, X):
+        raise ZeroDivisionError("by its own fault")
+
+
+class Quits(Hollow):
+    def fit(self, X, y, noise=None):
+        sys.exit(4)
+
+
+class Tilts(Hollow):
+    """Knows the loads that Algorithm 1 asks it about, and draws no curve."""
+
+    def predict(self, X):
+        if len(X) > 20:
+            sys.exit(6)
+        return np.zeros(len(X))
 '''
 ENTRY_POINTS = """[workbench.samplers]
 raises = bad_parts:Raises
@@ -69,6 +91,9 @@ strays = bad_parts:Strays
 hangs = bad_parts:Hangs
 [workbench.models]
 hollow = bad_parts:Hollow
+bursts = bad_parts:Bursts
+quits = bad_parts:Quits
+tilts = bad_parts:Tilts
 """
 
 
@@ -88,6 +113,27 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     plugins._found.cache_clear()
 
 
+def asking(folder: Path, sampling: str) -> str:
+    """A campaign with that sampler or model; long enough for a model to be asked when to stop."""
+    most = 14 if "model" in sampling else 6
+    text = Path(SMALL).read_text()
+    path = folder / "campaign.yaml"
+    path.write_text(text.replace("{max_samples: 6}", f"{{max_samples: {most}, {sampling}}}"))
+    return str(path)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shipped(
+    client: SocketClient, tmp_path_factory: pytest.TempPathFactory
+) -> list[OperatingPoint]:
+    """What is asked where the campaign names nothing but what ships."""
+    path = asking(tmp_path_factory.mktemp("shipped"), "model: gaussian-process")
+    await client.ask(RunCampaign(path, session="shipped", lab="sim", seed=7))
+    async with client.follow("shipped") as feed:
+        assert (await Watched(feed).finish()).outcome == "done"
+    return [sample.point for sample in await stored_samples(client, "shipped")]
+
+
 @pytest.mark.parametrize(
     ("sampling", "sentence"),
     [
@@ -95,6 +141,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         ("method: exits", "sampler 'exits' raises SystemExit: 5"),
         ("method: strays", "sampler 'strays' asks for a load of 1e+06, outside of 50 to 2000"),
         ("model: hollow", "model 'hollow' predicts what is not finite"),
+        ("model: bursts", "model 'bursts' raises ZeroDivisionError: by its own fault"),
+        ("model: quits", "model 'quits' raises SystemExit: 4"),
+        ("model: tilts", "model 'tilts' raises SystemExit: 6"),
         ("method: hangs", "sampler 'hangs' or model 'gaussian-process' has not answered for 3 s"),
     ],
 )
@@ -102,17 +151,15 @@ async def test_it_is_named_and_a_built_in_one_takes_over(
     client: SocketClient,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    shipped: list[OperatingPoint],
     sampling: str,
     sentence: str,
 ) -> None:
     hangs = "hangs" in sampling
     if hangs:
         monkeypatch.setattr(advisor, "PATIENCE_S", 3.0)
-    campaign = tmp_path / "campaign.yaml"
-    text = Path(SMALL).read_text()
-    campaign.write_text(text.replace("{max_samples: 6}", f"{{max_samples: 6, {sampling}}}"))
     name = sampling.replace(": ", "-")
-    await client.ask(RunCampaign(str(campaign), session=name, lab="sim", seed=7))
+    await client.ask(RunCampaign(asking(tmp_path, sampling), session=name, lab="sim", seed=7))
     async with client.follow(name) as feed:
         watched = Watched(feed)
         if hangs:  # from now on only a hang is late
@@ -126,6 +173,10 @@ async def test_it_is_named_and_a_built_in_one_takes_over(
     notes = [line.text for line in watched.view.log if sentence in line.text]
     assert len(notes) == 1, "said once"
     assert "takes over" in notes[0] or "take over" in notes[0]
+    if "model" in sampling:  # it is the model's fault, and the sampler goes on as if without it
+        assert not [line.text for line in watched.view.log if "the sampler" in line.text]
+    if "model" in sampling and "tilts" not in sampling:
+        assert [s.point for s in samples] == shipped
     views = watched.view.configurations
     assert all(view.curve is not None for view in views)
     assert {b.rule for view in views for b in view.breakpoints if b.state == "found"} >= {

@@ -14,6 +14,8 @@ PLUGINS = Path(__file__).parents[2] / "plugins"
 
 BROKEN = '''
 import os, time
+from dataclasses import replace
+import numpy as np
 from workbench.sampling.base import Ask
 from workbench.sampling.bisection import BisectionSampler
 
@@ -40,6 +42,14 @@ class Exits(BisectionSampler):
         os._exit(7)
 
 
+class Halves(BisectionSampler):
+    """Does not care that clients come whole."""
+
+    def __init__(self, space, plan, *, model_factory):
+        primary = replace(space.primary, integer=False)
+        super().__init__(replace(space, primary=primary), plan, model_factory=model_factory)
+
+
 class Hangs:
     def fit(self, X, y, noise=None):
         time.sleep(3600)
@@ -56,6 +66,20 @@ class NotFinite:
         return self.predict(X), self.predict(X)
 
 
+class Swallows:
+    """Takes for 0 what is no number."""
+
+    def fit(self, X, y, noise=None):
+        self.mean = np.nan_to_num(y).sum() / max(len(y), 1)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean)
+
+    def predict_band(self, X):
+        return self.predict(X), self.predict(X)
+
+
 class Raises:
     def fit(self, X, y, noise=None):
         raise ZeroDivisionError("by my own fault")
@@ -64,10 +88,12 @@ ENTRY_POINTS = """[workbench.samplers]
 twice = broken_parts:Twice
 outside = broken_parts:Outside
 exits = broken_parts:Exits
+halves = broken_parts:Halves
 [workbench.models]
 hangs = broken_parts:Hangs
 not-finite = broken_parts:NotFinite
 raises = broken_parts:Raises
+swallows = broken_parts:Swallows
 gone = broken_parts:Nothing
 """
 
@@ -137,6 +163,8 @@ def test_every_broken_part_is_named_with_what_is_wrong(folder: Path) -> None:
     assert says("twice", "asks twice for function.vcpu=0.25")
     assert says("outside", "outside of 50 to 5000")
     assert found["exits"] >= {"ends the process (exit code 7)"}
+    assert says("halves", "where only whole numbers can be offered")
+    assert says("swallows", "fitted to a KPI that is not a number, it raises no ValueError")
     assert says("hangs", "does not end within 15 s")
     assert says("not-finite", "predict is not finite")
     assert says("raises", "ZeroDivisionError: by my own fault")

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -386,3 +387,20 @@ def test_loads_are_figures_a_person_reads():
     taken = run(sampler(where), measured_by(where))
     assert all(s.point.wl == float(f"{s.point.wl:.4g}") for s in taken)
     assert not any(math.isnan(s.point.wl) for s in taken)
+
+
+class Hollow(LogInterpolation):
+    """Fits anything and predicts nothing."""
+
+    def predict(self, X):
+        return np.full(len(X), np.nan)
+
+
+def test_a_model_that_predicts_no_number_ends_nothing():
+    """No change is no small change: what cannot be told must not read as converged."""
+    where = space(configurations=CONFIGURATIONS[:1])
+    plan = SamplingPlan(max_samples=12, epsilon=0.5)
+    asker = BisectionSampler(where, plan, model_factory=Hollow)
+    taken = run(asker, measured_by(where))
+    assert len(taken) == 12
+    assert asker.endings[CONFIGURATIONS[0]].outcome == "max_samples"

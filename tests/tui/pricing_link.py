@@ -94,7 +94,7 @@ class PricingClient(FakeClient):
             for sampler, count, figure, note in (
                 ("bisection", most - len(cells), "played", ""),
                 ("blocks", most, "played", ""),
-                ("heuristic", most // 2, "played", ""),
+                ("heuristic", most // 2, "scaled", "from 4 of 8 configurations"),
                 ("pooled", 0, "unknown", "needs at least 4 configurations"),
                 ("uniform", 30 * most, "at_most", ""),
             )

@@ -110,6 +110,7 @@ def plan(
     from workbench.domain.codec import to_plain
     from workbench.domain.durations import duration
     from workbench.domain.messages import PlanCampaign, Planned
+    from workbench.domain.sessions import SamplerCost
 
     reply = ask(PlanCampaign(_absolute(campaign), lab, seed, seconds(budget), fit, samplers=True))
     assert isinstance(reply, Planned)
@@ -126,16 +127,22 @@ def plan(
         f"about {duration(reply.plan.lab_s)} of lab time, "
         f"{duration(reply.plan.most_lab_s)} if every point took its whole time-out\n"
     )
+
+    def about(cost: SamplerCost, figure: str) -> str:
+        return f"about {figure}" if cost.figure == "scaled" else figure
+
     rows = [
         [
             f"{cost.sampler} (chosen)" if cost.chosen else cost.sampler,
-            "-" if cost.figure == "unknown" else str(cost.samples),
-            "-" if cost.figure == "unknown" else duration(cost.lab_s),
+            "-" if cost.figure == "unknown" else about(cost, str(cost.samples)),
+            "-" if cost.figure == "unknown" else about(cost, duration(cost.lab_s)),
             cost.figure.replace("_", " ") + (f": {cost.note}" if cost.note else ""),
         ]
         for cost in reply.plan.samplers
     ]
     put(table(["sampler", "samples", "lab time", "figure"], rows))
     say("played: against a stand-in without noise; a lab may take more samples, never over at most")
+    if any(cost.figure == "scaled" for cost in reply.plan.samplers):
+        say("scaled: as many configurations were played as there was time for")
     for warning in reply.plan.warnings:
         say(f"warning: {warning}")

@@ -97,6 +97,23 @@ def a_flat_kpi(factory: Factory) -> None:
     assert np.allclose(mean, 2.0, atol=0.2), "of a constant KPI it predicts something else"
 
 
+def bad_data_is_refused(factory: Factory) -> None:
+    """What is no number is named by an error, not swallowed: a fit of it would look like one."""
+    X, y, noise = _surface(1)
+    holed, lost = y.copy(), X.copy()
+    holed[3], lost[3, -1] = np.nan, np.inf
+    for what, inputs in (
+        ("a KPI that is not a number", (X, holed, noise)),
+        ("an infinite load", (lost, y, noise)),
+        ("no sample at all", (X[:0], y[:0], noise[:0])),
+    ):
+        try:
+            factory().fit(*inputs)
+        except ValueError:  # `DataError` is one, and so are those of scikit-learn
+            continue
+        raise AssertionError(f"fitted to {what}, it raises no ValueError")
+
+
 CHECKS: Mapping[str, Check] = {
     check.__name__: check
     for check in (
@@ -107,6 +124,7 @@ CHECKS: Mapping[str, Check] = {
         fitted_anew_it_forgets,
         far_loads_stay_finite,
         a_flat_kpi,
+        bad_data_is_refused,
     )
 }
 OPTIONAL = frozenset({"a_table"})

@@ -23,11 +23,18 @@ MOST_ASKS = 4 * PLAN.max_samples * len(CONFIGURATIONS)
 """Far more than a plan allows: who asks on never ends."""
 
 
-def _space(seed: int = 1) -> Space:
+RATE = PrimaryWorkload("rate", 50.0, 5000.0)
+WHOLE = (
+    PrimaryWorkload("flows", 300.0, 3000.0, integer=True),
+    PrimaryWorkload("flows", 497.0, 505.0, integer=True),  # few: what is rounded may fall together
+)
+
+
+def _space(primary: PrimaryWorkload = RATE, seed: int = 1) -> Space:
     return Space(
         TARGET,
         CONFIGURATIONS,
-        PrimaryWorkload("rate", 50.0, 5000.0),
+        primary,
         LOAD,
         "p95_ms",
         1000.0,
@@ -113,6 +120,12 @@ def asks_within_its_space_and_ends(factory: Factory) -> None:
     assert _played(factory, _space()), "it asks for nothing at all"
 
 
+def asks_for_whole_loads_where_they_must_be(factory: Factory) -> None:
+    """Clients and streams come whole."""
+    for primary in WHOLE:
+        assert _played(factory, _space(primary)), "it asks for nothing at all"
+
+
 def ends_when_nothing_is_valid(factory: Factory) -> None:
     """A function that cannot be measured is given up, not measured for ever."""
     _played(factory, _space(), valid=False)
@@ -154,6 +167,7 @@ CHECKS: Mapping[str, Check] = {
     check.__name__: check
     for check in (
         asks_within_its_space_and_ends,
+        asks_for_whole_loads_where_they_must_be,
         ends_when_nothing_is_valid,
         the_same_asks_for_the_same_samples,
         rebuilt_from_stored_samples,

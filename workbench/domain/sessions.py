@@ -61,9 +61,10 @@ class SamplerCost:
     samples: int
     lab_s: float
     """Deployments and bypass curves included."""
-    figure: Literal["played", "at_most", "unknown"]
-    """`played`: against a stand-in of the functions; `at_most`: all that the plan allows;
-    `unknown`: it cannot be made or breaks its contract (`note`)."""
+    figure: Literal["played", "scaled", "at_most", "unknown"]
+    """`played`: against a stand-in of the functions; `scaled`: so on some configurations, which
+    says about what all take (`note`); `at_most`: all that the plan allows; `unknown`: it cannot be
+    made or breaks its contract (`note`)."""
     chosen: bool = False
     """It is the one that the campaign names."""
     note: str = ""

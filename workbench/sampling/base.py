@@ -20,7 +20,10 @@ from workbench.models.base import ProfileModel
 
 @dataclass(frozen=True)
 class Costs:
-    """What asking costs in lab seconds, for samplers that weigh it."""
+    """What asking costs in lab seconds, for samplers that weigh it.
+
+    A campaign has those of its own lab; the defaults serve where no lab is known.
+    """
 
     change_s: float = 1.0
     """Another configuration is set: resources changed, functions started anew where they must."""

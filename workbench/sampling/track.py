@@ -142,10 +142,10 @@ class Track:
         if jumps or not is_first or len(self._first_valid) < FEWEST_SAMPLES:
             return None
         change = self._change_of_rmse()
-        if change >= self._plan.epsilon:
-            return None
-        note = f"|dRMSE| {change:.2g} of the KPI's range, under {self._plan.epsilon:g}"
-        return self._ended("converged", note)
+        if change < self._plan.epsilon:  # a change that is no number ends nothing
+            note = f"|dRMSE| {change:.2g} of the KPI's range, under {self._plan.epsilon:g}"
+            return self._ended("converged", note)
+        return None
 
     def _ended(self, outcome: ConfigurationOutcome, note: str) -> Ending:
         if self._first_valid:

@@ -15,16 +15,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from workbench import plugins
-from workbench.domain.campaign import Campaign
+from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.errors import PluginError
 from workbench.domain.lab import BypassCurve, HostNoise
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint, Curve, FittedModel
 from workbench.domain.samples import Measurement, Sample
-from workbench.engine.learning.guarded import MODEL, GuardedSampler
+from workbench.engine.learning.guarded import GuardedSampler
+from workbench.engine.learning.guarded_model import MODEL, takes_over
+from workbench.labs.base import LabCosts
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor, variance_floor
 from workbench.measuring.records import Drive
-from workbench.sampling.base import Ask, Ending, Space
+from workbench.sampling.base import Ask, Costs, Ending, Space
 
 if TYPE_CHECKING:  # its imports take seconds, and the engine only hands these values on
     from workbench.measuring.judging import Terms
@@ -61,6 +63,8 @@ class Question:
     noise: HostNoise | None = None
     distrusted: bool = False
     """The campaign's sampler or model has hung: what ships serves in their place."""
+    costs: LabCosts | None = None
+    """What the lab says that things take; without it samplers weigh what `Costs` assumes."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +93,8 @@ class Advice:
     fits: tuple[Fit, ...]
     floor: VarianceFloor
     cpu_s: float
-    set_aside: str = ""
-    """Why another sampler than the campaign's asks, as a sentence."""
+    set_aside: tuple[str, ...] = ()
+    """Why others than the campaign's sampler and its model serve, as sentences."""
 
 
 @dataclass
@@ -115,7 +119,7 @@ def advise(question: Question) -> Advice | None:
     begin = time.process_time()
     state = _states.get(question.key)
     if question.known == 0:
-        space = space_of(question.campaign, question.target, question.seed)
+        space = space_of(question.campaign, question.target, question.seed, question.costs)
         sampler = GuardedSampler(question.campaign, space, distrusted=question.distrusted)
         state = _states[question.key] = _State(sampler, question.others)
     elif state is None or len(state.samples) != question.known:
@@ -131,16 +135,18 @@ def advise(question: Question) -> Advice | None:
         if configuration not in state.skipped:
             state.sampler.skip(configuration)
             state.skipped.add(configuration)
-    fits = tuple(_fit(question, state.samples, configuration) for configuration in question.fit)
+    ours = question.distrusted or bool(state.sampler.model_set_aside)
+    model = MODEL if ours else question.campaign.sampling.model
+    fits = tuple(_fit(question, state.samples, where, model) for where in question.fit)
     ask = state.sampler.ask()
     return Advice(
         ask,
         _first_s(question, state.samples, ask) if ask else 0.0,
-        dict(state.sampler.endings),
+        state.sampler.endings,
         fits,
         variance_floor((*state.others, *state.samples), question.noise),
         time.process_time() - begin,
-        state.sampler.set_aside,
+        tuple(filter(None, (state.sampler.set_aside, state.sampler.model_set_aside))),
     )
 
 
@@ -187,7 +193,8 @@ def terms(
     )
 
 
-def space_of(campaign: Campaign, target: str, seed: int) -> Space:
+def space_of(campaign: Campaign, target: str, seed: int, costs: LabCosts | None = None) -> Space:
+    """What a sampler may ask about, and what that costs on a lab of those costs."""
     plan = campaign.target_plan(target)
     return Space(
         target=target,
@@ -199,10 +206,32 @@ def space_of(campaign: Campaign, target: str, seed: int) -> Space:
         loss_goal=campaign.loss_goal,
         sla=campaign.sla,
         seed=seed,
+        costs=_weighed(campaign, plan, costs) if costs else Costs(),
     )
 
 
-def _fit(question: Question, samples: Sequence[Sample], configuration: Configuration) -> Fit:
+def _weighed(campaign: Campaign, plan: TargetPlan, costs: LabCosts) -> Costs:
+    """Lab seconds as samplers weigh them, of a sample in the geometric middle of the range.
+
+    Of the descriptor and the lab's own word alone: a sampler that is rebuilt in another run of the
+    session must ask the same, so nothing that was measured may count.
+    """
+    primary = plan.primary
+    middle = math.sqrt(max(primary.low * primary.high, 0.0))
+    point = OperatingPoint(plan.target.name, campaign.configurations(plan)[0], middle)
+    return Costs(costs.allocate_s, costs.deploy_s, visit_s(campaign, point, costs))
+
+
+def visit_s(campaign: Campaign, point: OperatingPoint, costs: LabCosts) -> float:
+    """Lab seconds of a sample: start and stop of the generator, warm-up and one window."""
+    from workbench.measuring.judging import first_drive_s
+
+    return costs.drive_overhead_s + first_drive_s(point, terms(campaign))
+
+
+def _fit(
+    question: Question, samples: Sequence[Sample], configuration: Configuration, method: str
+) -> Fit:
     from workbench.models.breakpoints import find_breakpoints
 
     campaign, target = question.campaign, question.target
@@ -224,15 +253,13 @@ def _fit(question: Question, samples: Sequence[Sample], configuration: Configura
             sla=space.sla,
             noise=question.noise,
         )
-        method = MODEL if question.distrusted else campaign.sampling.model
         try:
             curve, model = _curve(question, samples, configuration, method)
-        except Exception as error:
+        except plugins.FAILURES as error:
             if method == MODEL:
                 raise
             curve, model = _curve(question, samples, configuration, MODEL)
-            what = error.what if isinstance(error, PluginError) else _raised(error)
-            set_aside = f"the model {method!r} {what}; {MODEL!r} takes over"
+            set_aside = takes_over(method, error)
     except Exception as error:  # noqa: BLE001 - samples are kept whatever a model makes of them
         trouble = f"{type(error).__name__}: {error}"
     cpu_s = time.process_time() - begin
@@ -249,7 +276,7 @@ def refit(
 ) -> Fit:
     """What the samples of a configuration say, whoever changed them; `samples` are the target's."""
     question = Question("", campaign, target, seed, 0, samples, (), (configuration,), noise=noise)
-    return _fit(question, samples, configuration)
+    return _fit(question, samples, configuration, campaign.sampling.model)
 
 
 def _curve(
@@ -271,10 +298,6 @@ def _curve(
     if curve and not all(map(math.isfinite, (*curve.mean, *curve.low, *curve.high))):
         raise PluginError("predicts what is not finite")
     return curve, model
-
-
-def _raised(error: Exception) -> str:
-    return f"raises {type(error).__name__}: {error}"
 
 
 def _first_s(question: Question, samples: Sequence[Sample], ask: Ask) -> float:

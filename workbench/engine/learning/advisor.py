@@ -14,8 +14,10 @@ from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
 from workbench.engine.learning.advice import Advice, Question
-from workbench.engine.learning.guarded import MODEL, SAMPLER
+from workbench.engine.learning.guarded import SAMPLER
+from workbench.engine.learning.guarded_model import MODEL
 from workbench.engine.learning.pool import Pool, WorkerLost
+from workbench.labs.base import LabCosts
 
 PATIENCE_S = 120.0
 """For one piece of advice, which takes well under a second; the worker is nice, the host busy."""
@@ -36,10 +38,13 @@ class Advisor:
         skipped: Iterable[Configuration],
         others: Iterable[Sample] = (),
         noise: HostNoise | None = None,
+        *,
+        costs: LabCosts,
     ) -> None:
         self.samples = list(samples)
         self._others = tuple(others)
         self._noise = noise
+        self._costs = costs
         self._pool = pool
         self._campaign = campaign
         self.target = target
@@ -121,4 +126,5 @@ class Advisor:
             others=() if known else self._others,
             noise=self._noise,
             distrusted=bool(self.distrusted),
+            costs=self._costs,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from workbench import plugins
@@ -12,11 +13,18 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.errors import PluginError, PluginUnknown, WorkbenchError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
+from workbench.engine.learning.guarded_model import (
+    MODEL,
+    ModelFailed,
+    model_factory,
+    said,
+    takes_over,
+)
 from workbench.sampling.base import Ask, Ending, Sampler, Space
 from workbench.sampling.guard import complaint
 
-SAMPLER, MODEL = "bisection", "gaussian-process"
-"""What takes over: Algorithms 1 and 2 of paper B, and the model behind them."""
+SAMPLER = "bisection"
+"""What takes over: Algorithms 1 and 2 of paper B, with the model that takes over from others."""
 
 T = TypeVar("T")
 
@@ -24,13 +32,17 @@ T = TypeVar("T")
 class GuardedSampler:
     """The sampler that a campaign names, until it raises or asks for what cannot be measured.
 
+    A model of the campaign that fails while a sampler asks it is replaced as well; the sampler
+    stays, made anew with the model that ships and told again what it knew.
+
     Parameters
     ----------
-    distrusted : it has hung before; the stand-in serves from the start.
+    distrusted : it has hung before; the stand-ins serve from the start.
 
     Attributes
     ----------
     set_aside : why the stand-in serves, as a sentence; empty while the campaign's own does.
+    model_set_aside : the same of the model.
 
     Raises
     ------
@@ -42,77 +54,84 @@ class GuardedSampler:
         self._campaign, self._space = campaign, space
         self._samples: list[Sample] = []
         self._skipped: list[Configuration] = []
-        self.set_aside = ""
+        self.set_aside = self.model_set_aside = ""
         self._own = not distrusted
         if distrusted:
-            self._sampler = _made(SAMPLER, MODEL, campaign, space)
+            self._make(SAMPLER, MODEL)
             return
         sampling = campaign.sampling
         try:
-            self._sampler = _made(sampling.method, sampling.model, campaign, space)
+            try:
+                self._make(sampling.method, sampling.model)
+            except ModelFailed as error:
+                self._replace_model(error)
         except PluginUnknown:  # it is to be installed, or another one named
             raise
         except PluginError as error:
-            self._replace(error.what)
+            self._replace(error)
 
     def tell(self, samples: Sequence[Sample]) -> None:
         self._samples.extend(samples)
-        if self._own:
-            self._trying(lambda: self._sampler.tell(samples), lambda: None)
-        else:
-            self._sampler.tell(samples)
+        self._trying(lambda: self._sampler.tell(samples), _heard)
 
     def skip(self, configuration: Configuration) -> None:
         self._skipped.append(configuration)
-        if self._own:
-            self._trying(lambda: self._sampler.skip(configuration), lambda: None)
-        else:
-            self._sampler.skip(configuration)
+        self._trying(lambda: self._sampler.skip(configuration), _heard)
 
     def ask(self) -> Ask | None:
-        return self._trying(self._own_ask, self._stand_in_ask)
+        return self._trying(self._ask, self.ask)
 
     @property
     def endings(self) -> Mapping[Configuration, Ending]:
-        return self._trying(self._endings, self._endings)
+        return self._trying(lambda: dict(self._sampler.endings), lambda: self.endings)
 
-    def _own_ask(self) -> Ask | None:
-        ask = self._sampler.ask()
-        if ask is not None and (wrong := complaint(ask, self._space, self._samples)):
-            raise PluginError(wrong)
-        return ask
-
-    def _stand_in_ask(self) -> Ask | None:
-        """It counts its blocks from 0, whatever was deployed before it took over."""
+    def _ask(self) -> Ask | None:
         ask = self._sampler.ask()
         if ask is None:
             return None
-        return replace(ask, block=max([ask.block, *(s.block for s in self._samples)]))
+        if not self._own:  # the stand-in counts its blocks from 0, whatever was deployed before
+            return replace(ask, block=max([ask.block, *(s.block for s in self._samples)]))
+        if wrong := complaint(ask, self._space, self._samples):
+            raise PluginError(wrong)
+        return ask
 
-    def _endings(self) -> Mapping[Configuration, Ending]:
-        return dict(self._sampler.endings)
+    def _trying(self, attempt: Callable[[], T], again: Callable[[], T]) -> T:
+        """`attempt`; where the campaign's own sampler or model fails at it, `again` after that.
 
-    def _trying(self, attempt: Callable[[], T], instead: Callable[[], T]) -> T:
-        """`attempt`; where the campaign's own sampler fails at it, `instead`, by the stand-in."""
+        Who takes over has heard all that was told and skipped.
+        """
         if not self._own:
-            return instead()
+            return attempt()
         try:
             return attempt()
-        except PluginError as error:
-            self._replace(error.what)
+        except ModelFailed as error:
+            self._trying(partial(self._replace_model, error), _heard)
         except plugins.FAILURES as error:
-            self._replace(f"raises {type(error).__name__}: {error}")
-        return instead()
+            self._replace(error)
+        return again()
 
-    def _replace(self, trouble: str) -> None:
-        """The stand-in goes on with all that was told and skipped."""
+    def _replace_model(self, error: ModelFailed) -> None:
+        sampling = self._campaign.sampling
+        self.model_set_aside = takes_over(sampling.model, error)
+        self._make(sampling.method, MODEL)
+
+    def _replace(self, error: BaseException) -> None:
         self._own = False
         name = self._campaign.sampling.method
-        self.set_aside = f"the sampler {name!r} {trouble}; {SAMPLER!r} takes over"
-        self._sampler = _made(SAMPLER, MODEL, self._campaign, self._space)
-        self._sampler.tell(self._samples)
+        self.set_aside = f"the sampler {name!r} {said(error, name)}; {SAMPLER!r} takes over"
+        self._make(SAMPLER, MODEL)
+
+    def _make(self, method: str, model: str) -> None:
+        """A sampler that goes on with all that was told and skipped."""
+        self._sampler = _made(method, model, self._campaign, self._space)
+        if self._samples:
+            self._sampler.tell(self._samples)
         for configuration in self._skipped:
             self._sampler.skip(configuration)
+
+
+def _heard() -> None:
+    """Nothing is left to be done."""
 
 
 def _made(method: str, model: str, campaign: Campaign, space: Space) -> Sampler:
@@ -120,8 +139,7 @@ def _made(method: str, model: str, campaign: Campaign, space: Space) -> Sampler:
     try:
         if "model_factory" in inspect.signature(kind).parameters:
             # The science rooms know the built-in models only; a plugin's is handed in.
-            factory = plugins.load("models", model)
-            sampler: Sampler = kind(space, campaign.sampling, model_factory=factory)
+            sampler: Sampler = kind(space, campaign.sampling, model_factory=model_factory(model))
         else:
             sampler = kind(space, campaign.sampling)
     except WorkbenchError:

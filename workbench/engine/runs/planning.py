@@ -9,7 +9,7 @@ from workbench import plugins
 from workbench.domain.campaign import Campaign, SamplingPlan
 from workbench.domain.parameters import OperatingPoint, PrimaryWorkload
 from workbench.domain.sessions import Plan, PlannedConfiguration
-from workbench.engine.learning.advice import terms
+from workbench.engine.learning.advice import visit_s
 from workbench.engine.runs import bypass
 from workbench.labs.base import LabCosts
 
@@ -84,10 +84,3 @@ def ladder(primary: PrimaryWorkload, count: int) -> Iterator[float]:
         else:
             wl = primary.low + share * (primary.high - primary.low)
         yield float(round(wl)) if primary.integer else wl
-
-
-def visit_s(campaign: Campaign, point: OperatingPoint, costs: LabCosts) -> float:
-    """Lab seconds of a sample: start and stop of the generator, warm-up and one window."""
-    from workbench.measuring.judging import first_drive_s
-
-    return costs.drive_overhead_s + first_drive_s(point, terms(campaign))

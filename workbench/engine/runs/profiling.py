@@ -108,6 +108,7 @@ class Profiler:
             (*self._skipped_before(target), *self._control.skipped(target)),
             (s for other, samples in self._samples.items() if other != target for s in samples),
             self._out.view.noise,
+            costs=self._bench.lab.costs,
         )
         advice = await self._advise(advisor, self._fitted_perhaps(target))
         while (ask := self._requested(target) or advice.ask) is not None:
@@ -169,7 +170,7 @@ class Profiler:
         if self._pool.losses > self._worker_losses:
             self._worker_losses = self._pool.losses
             await self._note("warning", "the worker process died and was replaced; nothing is lost")
-        asides = (advisor.distrusted, advice.set_aside, *(f.set_aside for f in advice.fits))
+        asides = (advisor.distrusted, *advice.set_aside, *(f.set_aside for f in advice.fits))
         for aside in asides:
             if aside and aside not in self._asides:
                 self._asides.add(aside)

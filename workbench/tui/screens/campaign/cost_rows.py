@@ -128,8 +128,8 @@ def _figures(cost: SamplerCost) -> tuple[bool, str, str]:
     """Whether it refuses the campaign, samples, lab time."""
     if cost.figure == "unknown":
         return True, "–", "–"
-    bound = "≤" * (cost.figure == "at_most")
-    return False, f"{bound}{cost.samples}", duration(cost.lab_s)
+    sign = {"at_most": "≤", "scaled": "≈"}.get(cost.figure, "")
+    return False, f"{sign}{cost.samples}", duration(cost.lab_s)
 
 
 def _notes(costs: Costs, width: int) -> list[Row]:
