@@ -117,14 +117,17 @@ async def test_methods_of_every_make_are_data_that_can_be_fitted_again(
 ) -> None:
     given = await scoring.material(library, SESSION, None)
     table = table_for(given.campaign, TARGET, given.of(TARGET), "p95_ms")
-    fit = fit_to_all(table, method)
+    fit = fit_to_all(table, method, given.of(TARGET))
     assert not {"categorical", "ceiling"} & fit.parameters.keys()
     assert all(math.isfinite(value) for value in fit.coefficients)
     model = TargetModel(
         TARGET, "p95_ms", 1, "profile", method, fit.parameters, given.campaign.kpi_max,
         table.sample_ids, fit.coefficients, fit.coefficient_count,
-        ModelScore(TARGET, "p95_ms", method, 8), fit.libraries,
+        ModelScore(TARGET, "p95_ms", method, 8), fit.libraries, fit.formulas,
     )  # fmt: skip
+    assert bool(fit.formulas) == (method in ("curve-fit", "catalogue"))
+    assert {f.configuration for f in fit.formulas} <= {SMALL, LARGE}
+    assert all(c.error is not None for f in fit.formulas for c in f.coefficients)
     assert load(StoredModel(given.campaign, model, given.of(TARGET))).warning == ""
 
 
@@ -217,6 +220,32 @@ async def test_a_bundle_of_a_modelled_session_carries_its_models(
         await channel.file.write_tables(tmp_path / "with.bundle")
     found = await model_of(library, pool, str(tmp_path / "with.bundle"), TARGET)
     assert found == made
+
+
+async def test_a_stored_catalogue_keeps_its_functions_and_their_standard_errors(
+    catalogued: Workspace, pool: InlinePool
+) -> None:
+    library = Library(catalogued)
+    made = await model_of(library, pool, SESSION, TARGET)
+    assert made.unstored == ""
+    await library.close()
+    library = Library(catalogued)
+    stored = await model_of(library, pool, SESSION, TARGET, version=1)
+    await library.close()
+    formulas = stored.model.formulas
+    assert formulas == made.model.formulas
+    assert [f.configuration for f in formulas] == [SMALL, LARGE]
+    assert {(f.function, f.region) for f in formulas} == {("power", "whole range")}
+    for formula in formulas:
+        exponent = formula.coefficients[1]
+        assert exponent.value == pytest.approx(1.5, rel=1e-3), "p95 is a power law"
+        assert exponent.error is not None
+        assert exponent.error < 0.1
+
+
+@pytest.fixture(scope="module")
+def catalogued(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return make_workspace(tmp_path_factory.mktemp("catalogued"), first("catalogue"))
 
 
 @pytest.fixture(scope="module")
