@@ -212,6 +212,22 @@ def test_curve_fit_recovers_its_own_law(ceiling):
     assert d + e == pytest.approx(2500.0, rel=0.02)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_curve_fit_tries_all_places_where_its_pieces_meet(seed):
+    """Eq. 2 to the letter, from no loss on: the exponential leaves the floor, the hyperbola comes
+    up steeply and crosses it, and only where the exponential overtakes that does it take over."""
+    loads = np.geomspace(0.3, 20.0, 40)
+    above = 100.0 * (1.0 - 2.0 / np.maximum(loads - 2.0, 1e-9))
+    true = np.where(loads < 8.0, 0.05 * np.exp(0.9 * loads), above)
+    seen = true * np.exp(np.random.default_rng(seed).normal(0.0, 0.02, 40))
+    model = CurveFit(ceiling=math.log(100.0)).fit(
+        column(loads), np.log(np.maximum(seen, 0.1)), np.full(40, 0.02)
+    )
+    assert math.exp(model.breakpoint_) == pytest.approx(8.0, rel=0.01)
+    off = model.predict(column(loads)) - np.log(np.maximum(true, 0.1))
+    assert np.abs(off).max() < 0.02
+
+
 def test_curve_fit_finds_both_pieces_where_they_meet():
     """A response time: a queue that grows, then a backlog in proportion to the load."""
     loads = np.geomspace(100.0, 10_000.0, 40)
