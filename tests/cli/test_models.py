@@ -51,6 +51,7 @@ def test_a_sessions_model_is_stored_once_and_its_influences_are_drawn(
     asked = ("models", SESSION, "--target", "haproxy", "--methods", "short")
     text = shared.run(*asked).stdout
     assert "version 1, of 8 samples" in text
+    assert "influence, by partial least squares on 4 edge samples" in text
     bars = [line.split() for line in text.splitlines() if "#" in line]
     assert {bar[0] for bar in bars} == {"haproxy.vcpu", "rate_rps"}
     assert all(abs(len(bar[1]) * 5 - int(bar[2].strip("%"))) <= 3 for bar in bars)
