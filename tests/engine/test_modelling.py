@@ -24,7 +24,7 @@ from modelling_session import (
 )
 from session_making import facts
 
-from workbench.domain.errors import DataError, UsageError
+from workbench.domain.errors import DataError, PluginError, UsageError
 from workbench.domain.events import TargetModelled
 from workbench.domain.profiles import ModelScore, TargetModel
 from workbench.domain.projection import SessionView
@@ -300,6 +300,20 @@ async def test_models_that_hang_are_named_and_hold_up_nobody(
         reply = await score(library, pool, ScoreModels(SESSION, TARGET, methods=("short",)))
     assert [s.trouble for s in reply.scores] == ["has not answered for 0 s."] * 2
     assert (await model_of(library, pool, SESSION, TARGET)).model.version == 1
+
+
+async def test_formulas_that_cannot_be_told_cost_nobody_his_scores(
+    library: Library, pool: InlinePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hangs(*_: object) -> None:
+        raise PluginError("has not answered")
+
+    monkeypatch.setattr(modelling, "formulas_in", hangs)
+    reply = await score(library, pool, ScoreModels(SESSION, TARGET, methods=("short",)))
+    assert [m.version for m in reply.models] == [1]
+    assert reply.formulas == ()
+    (note,) = reply.notes
+    assert "what the methods come to cannot be told: has not answered" in note
 
 
 async def test_what_is_acknowledged_survives_a_kill(

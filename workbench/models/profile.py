@@ -64,9 +64,9 @@ def fit_profile(
         If the samples are of different load models or definitions of latency, or state the KPI in
         different units.
     """
-    own = of_configuration(target, configuration, samples)
-    must_share_a_unit(own, kpi)
-    used = [s for s in own if stated(s, kpi) and primary.low <= s.point.wl <= primary.high]
+    taken = of_configuration(target, configuration, samples)
+    must_share_a_unit(taken, kpi)
+    used = [s for s in taken if stated(s, kpi) and primary.low <= s.point.wl <= primary.high]
     must_be_alike(used)
     if len({s.point.wl for s in used}) < FEWEST_LOADS:
         return None, None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.domain.errors import DataError, SessionError, UsageError, WorkbenchError
+from workbench.domain.errors import DataError, PluginError, SessionError, UsageError, WorkbenchError
 from workbench.domain.events import Fact, InfluenceMeasured, TargetModelled
 from workbench.domain.profiles import (
     MethodFormulas,
@@ -23,7 +23,7 @@ from workbench.domain.profiles import (
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import ModelsScored, ScoreModels
 from workbench.domain.samples import Sample
-from workbench.engine.learning.pool import Pool
+from workbench.engine.learning.pool import Pool, WorkerLost
 from workbench.engine.learning.refitting import Fit, StoredModel, fit_to_all, formulas_in
 from workbench.engine.learning.scoring import (
     FEW_SAMPLES,
@@ -151,7 +151,11 @@ async def score(
         rows = await compared(pool, table, tuple(names), request.by, say=say)
         scores += scores_of(rows, len(table))
         scored = tuple(row.method for row in rows if row.scores is not None)
-        formulas += await patiently(pool, formulas_in, table, scored, own)
+        if scored:
+            try:
+                formulas += await patiently(pool, formulas_in, table, scored, own)
+            except (PluginError, WorkerLost) as error:
+                notes.append(f"{target}: what the methods come to cannot be told: {error}")
         if request.by == "point":
             notes.append(await _settle(library, pool, given, target, table, rows, store))
         try:
