@@ -165,7 +165,10 @@ def facts() -> list[tuple[Fact, Measurement | None]]:
         none = Breakpoint(target, configuration, "knee", "p95_ms", "none_in_range", note="flat")
         curve = Curve("p95_ms", "gaussian-process", WLS, WLS, WLS, WLS)
         model = FittedModel(
-            "gaussian-process", {"length": 0.5, "kernel": "rbf"}, tuple(ids), (1.5,)
+            "gaussian-process",
+            {"length": 0.5, "kernel": "rbf", "restarts": 2, "warp": True, "random_state": None},
+            tuple(ids),
+            (1.5,),
         )
         fitted = ModelFitted(target, configuration, curve, (found, none), model, 0.2)
         made.append((fitted, None))

@@ -6,13 +6,14 @@ import asyncio
 import json
 
 import chain_session
+import pytest
 from driving import Workbench
 from modelling_session import SESSION, first, write_session
 from session_making import make_session
 
 FIELDS = {
     "target", "kpi", "method", "samples", "rmse", "mae", "mad", "mape", "log_error", "coverage",
-    "width", "fit_s", "best", "trouble", "version", "influence",
+    "width", "fit_s", "best", "trouble", "version", "influence", "influence_basis", "formulas",
 }  # fmt: skip
 
 
@@ -38,6 +39,9 @@ def test_models_are_scored_on_a_recording_and_the_best_is_named(shared: Workbenc
         for shares in score["influence"].values():
             assert abs(sum(shares.values()) - 1.0) < 1e-6
             assert shares.keys() == {"tinyproxy.vcpu", "rate"}
+        assert score["influence_basis"] in ("edges", "all")
+    by_method = {score["method"]: score["formulas"] for score in judged}
+    assert by_method["interpolation"] == by_method["pooled"] == [], "no formula, no coefficients"
     assert "bundles are not changed" in done.stderr
 
 
@@ -48,6 +52,7 @@ def test_a_sessions_model_is_stored_once_and_its_influences_are_drawn(
     asked = ("models", SESSION, "--target", "haproxy", "--methods", "short")
     text = shared.run(*asked).stdout
     assert "version 1, of 8 samples" in text
+    assert "influence, by partial least squares on 4 edge samples" in text
     bars = [line.split() for line in text.splitlines() if "#" in line]
     assert {bar[0] for bar in bars} == {"haproxy.vcpu", "rate_rps"}
     assert all(abs(len(bar[1]) * 5 - int(bar[2].strip("%"))) <= 3 for bar in bars)
@@ -59,8 +64,32 @@ def test_a_sessions_model_is_stored_once_and_its_influences_are_drawn(
     view = shared.json("show", SESSION, "--json")
     (model,) = view["models"]
     assert model["method"] == next(s["method"] for s in scores if s["best"])
-    assert [i["samples"] for i in view["influences"]] == [8]
+    assert [(i["samples"], i["basis"]) for i in view["influences"]] == [(4, "edges")]
     assert view["state"] == "finished"
+
+
+def test_a_catalogue_fit_is_exported_with_its_coefficients_and_their_errors(
+    shared: Workbench,
+) -> None:
+    """Paper D's Algorithm 2 per KPI and region: p95 is a power law of the load in that session."""
+    asyncio.run(write_session(shared.root / "sessions" / "catalogued.duckdb", first()))
+    asked = ("models", "catalogued", "--target", "haproxy", "--methods", "catalogue")
+    (score,) = shared.json(*asked, "--json")
+    formulas = score["formulas"]
+    assert [f["configuration"]["resources"]["haproxy.vcpu"] for f in formulas] == [0.125, 0.25]
+    for formula in formulas:
+        assert (formula["region"], formula["function"]) == ("whole range", "power")
+        assert [formula["low"], formula["high"]] == pytest.approx([100.0, 800.0])
+        factor, exponent = formula["coefficients"]
+        assert abs(exponent["value"] - 1.5) < 0.01
+        assert 0.0 <= exponent["error"] < 0.1
+        assert factor["error"] is not None
+        assert formula["standard_error"] < 0.05
+    text = shared.run(*asked).stdout
+    assert "functions of catalogue" in text
+    assert f"whole range, 100 to 800: power, {formulas[0]['formula']}" in text
+    shown = [line for line in text.splitlines() if "±" in line and " = " in line]
+    assert len(shown) == len(formulas)
 
 
 def test_what_cannot_be_scored_is_a_sentence(shared: Workbench) -> None:

@@ -24,7 +24,7 @@ from modelling_session import (
 )
 from session_making import facts
 
-from workbench.domain.errors import DataError, UsageError
+from workbench.domain.errors import DataError, PluginError, UsageError
 from workbench.domain.events import TargetModelled
 from workbench.domain.profiles import ModelScore, TargetModel
 from workbench.domain.projection import SessionView
@@ -117,14 +117,17 @@ async def test_methods_of_every_make_are_data_that_can_be_fitted_again(
 ) -> None:
     given = await scoring.material(library, SESSION, None)
     table = table_for(given.campaign, TARGET, given.of(TARGET), "p95_ms")
-    fit = fit_to_all(table, method)
+    fit = fit_to_all(table, method, given.of(TARGET))
     assert not {"categorical", "ceiling"} & fit.parameters.keys()
     assert all(math.isfinite(value) for value in fit.coefficients)
     model = TargetModel(
         TARGET, "p95_ms", 1, "profile", method, fit.parameters, given.campaign.kpi_max,
         table.sample_ids, fit.coefficients, fit.coefficient_count,
-        ModelScore(TARGET, "p95_ms", method, 8), fit.libraries,
+        ModelScore(TARGET, "p95_ms", method, 8), fit.libraries, fit.formulas,
     )  # fmt: skip
+    assert bool(fit.formulas) == (method in ("curve-fit", "catalogue"))
+    assert {f.configuration for f in fit.formulas} <= {SMALL, LARGE}
+    assert all(c.error is not None for f in fit.formulas for c in f.coefficients)
     assert load(StoredModel(given.campaign, model, given.of(TARGET))).warning == ""
 
 
@@ -219,6 +222,32 @@ async def test_a_bundle_of_a_modelled_session_carries_its_models(
     assert found == made
 
 
+async def test_a_stored_catalogue_keeps_its_functions_and_their_standard_errors(
+    catalogued: Workspace, pool: InlinePool
+) -> None:
+    library = Library(catalogued)
+    made = await model_of(library, pool, SESSION, TARGET)
+    assert made.unstored == ""
+    await library.close()
+    library = Library(catalogued)
+    stored = await model_of(library, pool, SESSION, TARGET, version=1)
+    await library.close()
+    formulas = stored.model.formulas
+    assert formulas == made.model.formulas
+    assert [f.configuration for f in formulas] == [SMALL, LARGE]
+    assert {(f.function, f.region) for f in formulas} == {("power", "whole range")}
+    for formula in formulas:
+        exponent = formula.coefficients[1]
+        assert exponent.value == pytest.approx(1.5, rel=1e-3), "p95 is a power law"
+        assert exponent.error is not None
+        assert exponent.error < 0.1
+
+
+@pytest.fixture(scope="module")
+def catalogued(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return make_workspace(tmp_path_factory.mktemp("catalogued"), first("catalogue"))
+
+
 @pytest.fixture(scope="module")
 def named(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Workspace]:
     """Workspaces whose campaign names its model."""
@@ -271,6 +300,20 @@ async def test_models_that_hang_are_named_and_hold_up_nobody(
         reply = await score(library, pool, ScoreModels(SESSION, TARGET, methods=("short",)))
     assert [s.trouble for s in reply.scores] == ["has not answered for 0 s."] * 2
     assert (await model_of(library, pool, SESSION, TARGET)).model.version == 1
+
+
+async def test_formulas_that_cannot_be_told_cost_nobody_his_scores(
+    library: Library, pool: InlinePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hangs(*_: object) -> None:
+        raise PluginError("has not answered")
+
+    monkeypatch.setattr(modelling, "formulas_in", hangs)
+    reply = await score(library, pool, ScoreModels(SESSION, TARGET, methods=("short",)))
+    assert [m.version for m in reply.models] == [1]
+    assert reply.formulas == ()
+    (note,) = reply.notes
+    assert "what the methods come to cannot be told: has not answered" in note
 
 
 async def test_what_is_acknowledged_survives_a_kill(
@@ -327,4 +370,4 @@ async def test_replay_at_any_event_is_the_fold_up_to_it(
             seen = await channel.file.view(until)
             assert [m.seq for m in seen.models] == [m.seq for m in live.models if m.seq <= until]
     assert [m.version for m in live.models] == [1, 2]
-    assert [(i.target, i.samples) for i in live.influences] == [(TARGET, 9)]
+    assert [(i.target, i.samples) for i in live.influences] == [(TARGET, 4)], "of the edges"

@@ -83,6 +83,10 @@ BAD: dict[str, tuple[list[Sample], str]] = {
         [*GOOD, at(50.0, configuration=replace(SMALL, resources={"haproxy.vcpu": "125m"}))],
         "haproxy.vcpu: mixes names and numbers",
     ),
+    "units mixed": (
+        [*GOOD, make_sample(50.0, {"p95_s": 0.004}, configuration=SMALL)],
+        "p95_ms and p95_s are one figure in different units",
+    ),
     "parameters set here and not there": (
         [*GOOD, at(50.0, configuration=replace(SMALL, workload={}))],
         "filesize_bytes: is set in some samples and absent in others",

@@ -8,7 +8,8 @@ import pytest
 from sklearn.base import clone
 from synthetic_function import CONFIGURATION, OPEN, RATE, TARGET, make_sample
 
-from workbench.domain.codec import from_plain, to_plain
+from workbench import plugins
+from workbench.domain.codec import dumps, from_plain, loads, to_plain
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Curve, FittedModel
@@ -214,16 +215,41 @@ def test_profile_is_not_drawn_above_the_ceiling():
 def test_a_stored_model_is_checked_by_fitting_it_again():
     _, stored = profile(SAMPLES, model_factory=lambda: GaussianProcess(restarts=2), method="mine")
     by_id = {s.id: s for s in SAMPLES}
-    names = {k: type(v) for k, v in GaussianProcess().get_params().items()}
-    parameters = {k: names[k](v) for k, v in stored.parameters.items()}
     _, again = profile(
         [by_id[i] for i in stored.sample_ids],
         "mine",
-        model_factory=lambda: GaussianProcess(**parameters),
+        model_factory=lambda: GaussianProcess(**stored.parameters),
     )
     assert again == stored
     _, other = profile([*SAMPLES[:-1], make_sample(1100, {"p95_ms": 81.0})])
     assert other.coefficients != stored.coefficients
+
+
+@pytest.mark.parametrize("method", plugins.names("models"))
+def test_the_settings_of_every_method_come_back_from_a_file_as_they_were(method):
+    """Kinds are kept: no method takes 100.0 trees, nor 1.0 for a switch."""
+    made = plugins.load("models", method)
+    samples = [
+        make_sample(w, {"p95_ms": 2.0 + w / 400.0 + (w > 500.0)}) for w in range(50, 950, 50)
+    ]
+    _, stored = profile(samples, method, made)
+    read = from_plain(loads(dumps(to_plain(stored))), FittedModel)
+    assert read == stored
+    own = made().get_params()
+    assert read.parameters
+    for name, value in read.parameters.items():
+        assert type(value) is type(own[name])
+        assert value == own[name]
+    fitted = made().set_params(**read.parameters)
+    assert {k: v for k, v in fitted.get_params().items() if k in read.parameters} == read.parameters
+    _, again = profile(samples, method, lambda: made().set_params(**read.parameters))
+    assert again == stored
+
+
+def test_units_that_are_mixed_make_no_curve():
+    mixed = [*SAMPLES, make_sample(200, {"p95_s": 0.003})]
+    with pytest.raises(DataError, match="p95_ms and p95_s are one figure"):
+        profile(mixed)
 
 
 def test_the_samples_own_loads_are_on_the_curve():

@@ -93,11 +93,22 @@ def test_a_model_is_told_what_it_can_be_told() -> None:
             "haproxy.vcpu: mixes names and numbers",
         ),
         ([sample(0.0, 2.0)], "a load of 0 has no logarithm"),
+        (
+            [sample(1.0, 2.0), make_sample(2.0, {"p95_s": 0.002}, configuration=SMALL)],
+            "p95_ms and p95_s are one figure in different units",
+        ),
     ],
 )
 def test_what_makes_no_table_is_a_sentence(samples: list[Sample], sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
         made(samples)
+
+
+def test_another_unit_is_no_matter_where_it_is_beside_the_first_or_not_valid() -> None:
+    both = make_sample(2.0, {"p95_ms": 3.0, "p95_s": 0.003, "p99_ms": 4.0}, configuration=SMALL)
+    lacking = make_sample(4.0, {"p99_s": 0.1, "ms": 1.0}, configuration=SMALL)
+    invalid = make_sample(3.0, {"p95_s": 0.003}, configuration=SMALL, reason="errors")
+    assert len(made([sample(1.0, 2.0), both, lacking, invalid])) == 2
 
 
 def test_what_was_not_profiled_is_not_asked_for() -> None:

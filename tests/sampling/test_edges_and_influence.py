@@ -16,7 +16,7 @@ from workbench.domain.samples import Sample
 from workbench.sampling.base import Space
 from workbench.sampling.edges import edges, resolution, two_level
 from workbench.sampling.factors import Coordinates, factors_of
-from workbench.sampling.influence import influence_of
+from workbench.sampling.influence import edge_samples, influence_of
 
 RATE = PrimaryWorkload("rate", 10.0, 1000.0)
 VCPU = Parameter("fw.vcpu", (0.25, 0.5, 1.0, 2.0, 3.0))
@@ -241,6 +241,31 @@ def test_shares_are_shares_whatever_a_few_samples_say() -> None:
         found = influence_of(where, samples, ["p95_ms", "mean_ms"])
         for row in found.weights:
             assert sum(row) == pytest.approx(1.0) or not any(row)
+
+
+def test_edge_samples_are_those_of_a_complete_design_and_else_none() -> None:
+    where = space(VCPU, FLOWS)
+    corners = measured(where, {"fw.vcpu": 1.0})
+    middle = replace(
+        corners[0], id="middle", point=replace(corners[0].point, wl=where.primary.low * 2.0)
+    )
+    again = replace(
+        corners[1], id="again", point=replace(corners[1].point, repetition=1), valid=True
+    )
+    bad = replace(corners[2], id="bad", point=replace(corners[2].point, repetition=1), valid=False)
+    strange = replace(corners[0], id="strange", point=replace(corners[0].point, target="other"))
+    found = edge_samples(where, [middle, *corners, again, bad, strange])
+    assert found == (*corners, again)
+    for lost in range(len(corners)):
+        assert edge_samples(where, [middle, *corners[:lost], *corners[lost + 1 :]]) == ()
+    assert edge_samples(where, [replace(corners[0], valid=False), *corners[1:]]) == ()
+    fraction = edges(where, 4)
+    few = [s for s in corners if (s.point.configuration, s.point.wl) in fraction]
+    assert len(few) == 4
+    assert edge_samples(where, few) == ()
+    assert edge_samples(where, few, most=4) == tuple(few)
+    alone = space()
+    assert edge_samples(alone, measured(alone, {})) == (), "two ends of one load say nothing"
 
 
 def test_what_is_missing_is_said() -> None:

@@ -23,7 +23,7 @@ from workbench.chains.trend import trained
 from workbench.domain.counts import counted
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWorkload
-from workbench.domain.profiles import FittedModel
+from workbench.domain.profiles import FittedModel, Setting
 from workbench.domain.retraining import HeldOutScores, Proposal, Reach, TermChange
 from workbench.domain.samples import Sample
 from workbench.models.base import Floats
@@ -113,10 +113,14 @@ def direct(
     return Method(name, train, {FIXED.format(key): value for key, value in (fixed or {}).items()})
 
 
-def fixed_of(parameters: Mapping[str, float | str]) -> dict[str, ParameterValue]:
+def fixed_of(parameters: Mapping[str, Setting]) -> dict[str, ParameterValue]:
     """The inputs that a stored method does without."""
     start = FIXED.format("")
-    return {k.removeprefix(start): v for k, v in parameters.items() if k.startswith(start)}
+    return {
+        k.removeprefix(start): v
+        for k, v in parameters.items()
+        if k.startswith(start) and isinstance(v, int | float | str)
+    }
 
 
 # ------------------------------------------------------------------------- the proposal

@@ -12,7 +12,13 @@ import typer
 from workbench.domain.counts import counted
 
 if TYPE_CHECKING:
-    from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluence
+    from workbench.domain.profiles import (
+        Coefficient,
+        MethodFormulas,
+        ModelScore,
+        ModelVersion,
+        ParameterInfluence,
+    )
     from workbench.domain.questions import ModelsScored
 
 BAR = 20
@@ -99,7 +105,8 @@ def _roll_back(
 
 
 def _plain(reply: ModelsScored) -> list[dict[str, Any]]:
-    """A score for each line, with its stored version and what moves the KPIs of its target."""
+    """A score for each line, with its stored version, what moves the KPIs of its target, and what
+    a parametric method came to."""
     from workbench.domain.codec import to_plain
 
     versions = {(m.target, m.method): m.version for m in reply.models}
@@ -110,23 +117,34 @@ def _plain(reply: ModelsScored) -> list[dict[str, Any]]:
         }
         for i in reply.influences
     }
+    bases = {i.target: i.basis for i in reply.influences}
+    formulas = {(f.target, f.method): f.formulas for f in reply.formulas}
     return [
         {
             **to_plain(score),
             "version": versions.get((score.target, score.method)),
             "influence": influences.get(score.target),
+            "influence_basis": bases.get(score.target),
+            "formulas": to_plain(formulas.get((score.target, score.method), ())),
         }
         for score in reply.scores
     ]
 
 
 def _text(reply: ModelsScored) -> str:
-    """For each target: a table like paper A's Table 3, its model, bars like paper B's Fig. 8."""
+    """For each target: a table like paper A's Table 3, its model, bars like paper B's Fig. 8.
+
+    Formulas, as in paper D's Tables IV-VI, where a method was looked at by itself.
+    """
     lines: list[str] = []
+    alone = len({s.method for s in reply.scores}) == 1
     for target in dict.fromkeys(s.target for s in reply.scores):
         own = [s for s in reply.scores if s.target == target]
         lines += _table(target, own)
         lines += [_model(m, own[0].samples) for m in reply.models if m.target == target]
+        for found in reply.formulas:
+            if alone and found.target == target and found.formulas:
+                lines += ["", *_formulas(found)]
         for influence in reply.influences:
             if influence.target == target:
                 lines += ["", *_bars(influence)]
@@ -167,9 +185,30 @@ def _model(model: ModelVersion, samples: int) -> str:
     return stored if model.samples == samples else f"{stored}; there are newer ones"
 
 
+def _formulas(found: MethodFormulas) -> list[str]:
+    """The functions of each configuration and region, coefficients with their standard errors."""
+    lines = [f"functions of {found.method}, r is the load, coefficients ± standard errors"]
+    last = None
+    for one in found.formulas:
+        if one.configuration != last:
+            lines.append(f"  {one.configuration.key}")
+        last = one.configuration
+        lines.append(
+            f"    {one.region}, {one.low:.4g} to {one.high:.4g}: {one.function}, {one.formula}"
+        )
+        lines.append("      " + ", ".join(map(_coefficient, one.coefficients)))
+    return lines
+
+
+def _coefficient(one: Coefficient) -> str:
+    return f"{one.name} = {one.value:.4g}" + ("" if one.error is None else f" ± {one.error:.2g}")
+
+
 def _bars(influence: ParameterInfluence) -> list[str]:
     """What moves each KPI, as bars that need neither colour nor more than 80 columns."""
-    lines = [f"influence, by partial least squares on {counted(influence.samples, 'sample')}"]
+    kind = "edge sample" if influence.basis == "edges" else "sample"
+    of = counted(influence.samples, kind)
+    lines = [f"influence, by partial least squares on {of}"]
     for kpi, weights in zip(influence.kpis, influence.weights, strict=True):
         if not sum(weights):
             lines.append(f"  {kpi}: the same in all samples")

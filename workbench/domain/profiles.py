@@ -8,6 +8,9 @@ from typing import Literal
 
 from workbench.domain.parameters import Configuration
 
+Setting = bool | int | float | str | None
+"""A constructor parameter of a model, as JSON keeps it."""
+
 BreakpointRule = Literal["capacity", "knee", "cpu", "sla", "covariance"]
 BREAKPOINT_RULES: tuple[BreakpointRule, ...] = ("capacity", "knee", "cpu", "sla", "covariance")
 
@@ -52,7 +55,7 @@ class FittedModel:
     """A model as stored: fitted again on load, never unpickled (DESIGN.md, decision 4)."""
 
     method: str
-    parameters: Mapping[str, float | str]
+    parameters: Mapping[str, Setting]
     sample_ids: tuple[str, ...]
     coefficients: tuple[float, ...]
 
@@ -113,9 +116,6 @@ class ModelScore:
 ModelOrigin = Literal["profile"]
 """How a version came about: `profile`, fitted to the samples of its own target."""
 
-Setting = bool | int | float | str | None
-"""A constructor parameter of a model, as JSON keeps it."""
-
 
 @dataclass(frozen=True)
 class TargetModel:
@@ -131,6 +131,8 @@ class TargetModel:
         `coefficient_count` where these are too many to be stored.
     score : its own among those it was chosen by.
     libraries : packages that the fit rests on, with their versions.
+    formulas : what a parametric method came to: one for each configuration and region, with the
+        coefficients' standard errors. Empty for any other, and in sessions older than this field.
     """
 
     target: str
@@ -145,6 +147,7 @@ class TargetModel:
     coefficient_count: int
     score: ModelScore
     libraries: Mapping[str, str]
+    formulas: tuple[ModelFormula, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,11 @@ class ModelVersion:
         )
 
 
+InfluenceBasis = Literal["edges", "all"]
+"""What an influence rests on: the samples at the corners of the two-level factorial of all
+parameters, as in paper B, or all valid samples, where these corners were not all measured."""
+
+
 @dataclass(frozen=True)
 class ParameterInfluence:
     """The share that every parameter has in what moves each KPI (paper B, 6.3 and Fig. 8).
@@ -191,6 +199,7 @@ class ParameterInfluence:
     weights: tuple[tuple[float, ...], ...]
     samples: int
     """Valid samples that it rests on."""
+    basis: InfluenceBasis = "all"
 
 
 @dataclass(frozen=True)
@@ -218,6 +227,7 @@ class ModelFormula:
     """What a parametric model says of one configuration, from one load to another.
 
     `region` names the stretch, such as `no saturation`; r in `formula` is the load.
+    `standard_error` is that of the regression, as a relative error of the KPI; None where unknown.
     """
 
     configuration: Configuration
@@ -226,3 +236,20 @@ class ModelFormula:
     low: float
     high: float
     coefficients: tuple[Coefficient, ...]
+    function: str = ""
+    """Its name in the catalogue."""
+    standard_error: float | None = None
+
+
+@dataclass(frozen=True)
+class MethodFormulas:
+    """What a parametric method comes to on all samples of a target, stored or not.
+
+    `trouble` says why it has none, as a sentence.
+    """
+
+    target: str
+    kpi: str
+    method: str
+    formulas: tuple[ModelFormula, ...]
+    trouble: str = ""

@@ -11,6 +11,7 @@ from typing import Literal
 from workbench.domain.chains import ChainChart, ChainPrediction, PartModel
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import (
+    MethodFormulas,
     ModelFormula,
     ModelScore,
     ModelVersion,
@@ -275,6 +276,8 @@ class ModelsScored:
     influences: tuple[ParameterInfluence, ...] = ()
     notes: tuple[str, ...] = ()
     """Sentences on what could not be computed or stored."""
+    formulas: tuple[MethodFormulas, ...] = ()
+    """Of the parametric methods among those that were scored."""
 
 
 @dataclass(frozen=True)

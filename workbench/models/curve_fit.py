@@ -270,13 +270,15 @@ class _Pair(NamedTuple):
 
 
 def _meetings(grid: Floats, difference: Floats) -> Floats:
-    """The first two places where rows of a difference (k, m) on the grid (m,) change sign: (k, 2).
+    """All places where rows of a difference (k, m) on the grid (m,) change sign: (k, most of them).
 
-    Linear between the grid's places; NaN where there are fewer.
+    A convex exponential and a concave hyperbola meet twice at most; floor and ceiling, on which
+    both may lie, add one at either end. Linear between the grid's places; NaN where there are
+    fewer.
     """
     changes = np.signbit(difference[:, 1:]) != np.signbit(difference[:, :-1])
-    places = np.full((len(difference), 2), np.nan)
-    for number in range(2):
+    places = np.full((len(difference), int(changes.sum(axis=1).max(initial=0))), np.nan)
+    for number in range(places.shape[1]):
         rows = np.flatnonzero(changes.any(axis=1))
         first = changes[rows].argmax(axis=1)
         before, after = difference[rows, first], difference[rows, first + 1]

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
+from workbench.domain.errors import DataError
 from workbench.models.base import Floats, ProfileModel
 from workbench.models.conformal import reach_of
 from workbench.models.encoding import Encoding
@@ -29,6 +30,10 @@ _MOST_TRIANGULATED = 5
 _FOLDS = 5
 _FEWEST_HELD_OUT = 5
 """Loads between its lowest and highest from which a configuration says how far its model errs."""
+
+
+def _has_inverse(model: PerConfiguration) -> bool:
+    return hasattr(model.estimator, "inverse")
 
 
 def _has_band(model: PerConfiguration) -> bool:
@@ -146,6 +151,30 @@ class PerConfiguration(ProfileEstimator):
         low, high = self.loads_[corners, 0], self.loads_[corners, 1]
         beyond = (rows[:, -1:] < low) | (rows[:, -1:] > high)
         return np.asarray(outside | (beyond & (weights > 0.0)).any(axis=1))
+
+    @available_if(_has_inverse)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def inverse(self, kpi: float, configuration: ArrayLike = ()) -> float:
+        """Log of the highest `wl` up to which a profiled configuration's log KPI is at most `kpi`.
+
+        `configuration` (d - 1,) is a row of X without its load. It is the estimator's own inverse:
+        infinite if the curve never exceeds `kpi`, minus infinite if it always does.
+
+        Raises
+        ------
+        DataError
+            If the configuration was not profiled: what lies between two has no inverse of its own.
+        """
+        row = np.asarray(configuration, dtype=float).reshape(-1)
+        known = self.configurations_
+        same = (known == row).all(axis=1) if row.size == known.shape[1] else np.zeros(1, dtype=bool)
+        if not same.any():
+            raise DataError(
+                "was not profiled, and only a profiled configuration's curve is inverted",
+                where=f"configuration {row.tolist()}",
+                remedy="Take a row of configurations_",
+            )
+        model: Any = self.models_[int(np.flatnonzero(same)[0])]
+        return float(model.inverse(kpi))
 
     @property
     def _names(self) -> tuple[int, ...]:

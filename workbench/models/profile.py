@@ -15,9 +15,11 @@ from workbench.models.scales import log_kpi, log_sd, log_wl
 from workbench.models.selection import (
     capped_log_kpi,
     must_be_alike,
+    must_share_a_unit,
     of_configuration,
     stated,
 )
+from workbench.models.settings import settings_of
 
 MOST_POINTS = 200
 """Points of a curve (DESIGN.md: at most 200 travel over the link)."""
@@ -53,19 +55,18 @@ def fit_profile(
     -------
     curve, model : tuple
         The curve between the lowest and the highest load that was used, and what is needed to fit
-        it again; both None under three distinct loads. A fit of the stored samples with the
-        stored parameters gives the stored coefficients again.
+        it again; both None under three distinct loads. The method made anew, with the stored
+        parameters set and fitted to the stored samples, has the stored coefficients again.
 
     Raises
     ------
     DataError
-        If the samples are of different load models or definitions of latency.
+        If the samples are of different load models or definitions of latency, or state the KPI in
+        different units.
     """
-    used = [
-        s
-        for s in of_configuration(target, configuration, samples)
-        if stated(s, kpi) and primary.low <= s.point.wl <= primary.high
-    ]
+    taken = of_configuration(target, configuration, samples)
+    must_share_a_unit(taken, kpi)
+    used = [s for s in taken if stated(s, kpi) and primary.low <= s.point.wl <= primary.high]
     must_be_alike(used)
     if len({s.point.wl for s in used}) < FEWEST_LOADS:
         return None, None
@@ -88,15 +89,10 @@ def fit_profile(
         tuple(math.exp(v) for v in low),
         tuple(math.exp(v) for v in high),
     )
-    parameters: dict[str, object] = getattr(model, "get_params", dict)()
     coefficients = np.asarray(getattr(model, "coefficients_", ()), dtype=float)
     fitted = FittedModel(
         method,
-        {
-            str(name): value if isinstance(value, str) else float(value)
-            for name, value in parameters.items()
-            if isinstance(value, str | int | float)
-        },
+        settings_of(model),
         tuple(s.id for s in used),
         tuple(float(c) for c in coefficients),
     )

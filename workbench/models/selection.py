@@ -50,6 +50,22 @@ def must_be_alike(samples: Sequence[Sample]) -> None:
         )
 
 
+def must_share_a_unit(samples: Sequence[Sample], kpi: str) -> None:
+    """Raises `DataError` where valid samples that lack the KPI state it in another unit.
+
+    A name is a figure and its unit (`p95_ms`): beside `p95_s` a model would learn from one half of
+    what was measured, and nobody would see it.
+    """
+    figure = kpi.rpartition("_")[0]
+    lacking = [s.kpis for s in samples if s.valid and kpi not in s.kpis]
+    others = sorted({n for names in lacking for n in names if n.rpartition("_")[0] == figure != ""})
+    if others and len(lacking) < sum(s.valid for s in samples):
+        raise DataError(
+            f"{kpi} and {', '.join(others)} are one figure in different units",
+            remedy="Import the data set again with one unit for all of its samples",
+        )
+
+
 def capped_log_kpi(sample: Sample, kpi: str, ceiling: float) -> float:
     """Log KPI of a valid sample, at `ceiling` (a log) where it is above or only bounded below."""
     estimate = stated(sample, kpi)

@@ -15,7 +15,7 @@ from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWo
 from workbench.domain.samples import Sample
 from workbench.models.base import Floats, ProfileModel
 from workbench.models.scales import log_kpi, log_sd, log_wl
-from workbench.models.selection import capped_log_kpi, must_be_alike, stated
+from workbench.models.selection import capped_log_kpi, must_be_alike, must_share_a_unit, stated
 
 Ints = NDArray[np.int64]
 
@@ -113,8 +113,8 @@ def table_of(
     Raises
     ------
     DataError
-        If no sample can be used, if samples of different load models, definitions of latency or
-        parameters meet, or if a figure is not finite; the sentence says what is missing.
+        If no sample can be used, if samples of different load models, definitions of latency,
+        units or parameters meet, or if a figure is not finite; the sentence says what is missing.
     """
     own = [s for s in samples if s.point.target == target]
     if not own:
@@ -130,6 +130,7 @@ def table_of(
         )
     # Those that lack the KPI, too: packets beside requests must not leave a model of one half.
     must_be_alike([s for s in own if s.valid])
+    must_share_a_unit(own, kpi)
     _finite(used, kpi)
     columns = (*columns_of(s.point.configuration for s in used), Column(primary.name, "primary"))
     ceiling = log_kpi(kpi, kpi_max)

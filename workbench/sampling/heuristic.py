@@ -20,12 +20,10 @@ from workbench.sampling.base import Ask, Ending, Space
 from workbench.sampling.edges import edges
 from workbench.sampling.factors import Coordinates, Factor
 from workbench.sampling.growth import Growth
-from workbench.sampling.influence import Influence, influence_of
+from workbench.sampling.influence import EDGES, Influence, influence_of
 from workbench.sampling.surface import Seen, change_of_rmse
 from workbench.sampling.track import Track
 
-EDGES = 64
-"""Points of the edges at most: six parameters in full."""
 STANDS_OUT = 2.0
 """Times the share of the second parameter that the first must have for an order of significance."""
 

@@ -14,8 +14,13 @@ from workbench.models.base import Floats
 from workbench.models.scales import log_kpi
 from workbench.models.selection import must_be_alike, stated
 from workbench.sampling.base import Space
+from workbench.sampling.edges import edges
 from workbench.sampling.factors import Coordinates
 
+EDGES = 64
+"""Points of the edges at most: six parameters in full."""
+FEWEST = 3
+"""Valid samples that say something."""
 COMPONENTS = 2
 """Latent components at most: edges are near orthogonal, and more would fit their noise."""
 
@@ -46,6 +51,26 @@ class Influence:
         }
 
 
+def edge_samples(space: Space, samples: Sequence[Sample], most: int = EDGES) -> tuple[Sample, ...]:
+    """Valid samples of a complete two-level design, repetitions too.
+
+    Parameters
+    ----------
+    most : points of the design at most: a fraction of the full one where it would have more.
+
+    Returns
+    -------
+    tuple of Sample
+        In the order given; none where a corner of the design has no valid sample, or where the
+        corners are too few to say anything.
+    """
+    wanted = set(edges(space, most))
+    own = [s for s in samples if s.valid and s.point.target == space.target]
+    found = tuple(s for s in own if (s.point.configuration, s.point.wl) in wanted)
+    seen = {(s.point.configuration, s.point.wl) for s in found}
+    return found if seen == wanted and len(seen) >= FEWEST else ()
+
+
 def influence_of(space: Space, samples: Sequence[Sample], kpis: Sequence[str]) -> Influence:
     """Regress all KPIs at once on all parameters, everything standardised, KPIs in logs.
 
@@ -68,7 +93,7 @@ def influence_of(space: Space, samples: Sequence[Sample], kpis: Sequence[str]) -
         if s.valid and s.point.target == space.target
         and s.point.configuration in space.configurations
     ]  # fmt: skip
-    if len(used) < 3:
+    if len(used) < FEWEST:
         raise DataError(
             f"only {len(used)} valid samples say nothing about which parameter matters",
             where=space.target,

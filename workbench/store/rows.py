@@ -17,7 +17,8 @@ from workbench.domain.events import (
     SampleTaken,
     SessionCreated,
 )
-from workbench.domain.parameters import Configuration, ParameterValue
+from workbench.domain.parameters import Configuration
+from workbench.domain.profiles import Setting
 from workbench.domain.samples import (
     Bypass,
     Estimate,
@@ -319,13 +320,14 @@ def _histogram(histogram: LatencyHistogram) -> Row:
     return (growth, *map(list, lists))
 
 
-def _values(values: Mapping[str, ParameterValue]) -> dict[str, list[object]]:
-    """Parameter values as the store keeps them: a number or a text, never both."""
+def _values(values: Mapping[str, Setting]) -> dict[str, list[object]]:
+    """Values as the tables keep them: a number (a switch is 1 or 0) or a text, neither for None."""
     return _map(
         {
-            key: {"number": None, "text": value}
-            if isinstance(value, str)
-            else {"number": float(value), "text": None}
+            key: {
+                "number": None if value is None or isinstance(value, str) else float(value),
+                "text": value if isinstance(value, str) else None,
+            }
             for key, value in values.items()
         }
     )

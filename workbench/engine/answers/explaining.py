@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from workbench import plugins
 from workbench.domain.errors import DataError, UsageError
 from workbench.domain.parameters import PrimaryWorkload
-from workbench.domain.profiles import Coefficient, ModelFormula, Residual
+from workbench.domain.profiles import Residual
 from workbench.domain.questions import CompareChain, ExplainModel, ModelExplained
 from workbench.domain.retraining import ModelVersion
 from workbench.domain.samples import Sample
@@ -17,7 +17,7 @@ from workbench.engine.answers.chain_models import stored_method
 from workbench.engine.answers.composing import Basis, compose, gather, subject_of
 from workbench.engine.learning.modelling import model_of
 from workbench.engine.learning.pool import Pool
-from workbench.engine.learning.refitting import StoredModel, load
+from workbench.engine.learning.refitting import StoredModel, formulas_of, load
 from workbench.engine.learning.scoring import FEW_SAMPLES, FOLDS, Say, patiently, thinned
 from workbench.engine.sessions.library import Library
 
@@ -88,7 +88,7 @@ def explained(stored: StoredModel) -> ModelExplained:
         residuals = _residuals(judged, said.predicted, by_id)
     except DataError as error:
         notes.append(f"There are no residuals. {error}")
-    formulas = tuple(_formulas(fitted, table, by_id))
+    formulas = formulas_of(fitted, table, stored.samples)
     if not formulas:
         notes.append(f"{model.method} is no formula: it has no coefficients to show.")
     elif len(formulas) > MOST_FORMULAS:
@@ -147,36 +147,3 @@ def _residuals(table: Table, predicted: Floats, by_id: dict[str, Sample]) -> tup
         )
         for name, y, said in zip(table.sample_ids, table.y, predicted, strict=True)
     )
-
-
-def _formulas(fitted: Any, table: Table, by_id: dict[str, Sample]) -> Iterator[ModelFormula]:
-    """Of a model of each configuration that can describe itself, in the table's order."""
-    import numpy as np
-
-    models = getattr(fitted, "models_", ())
-    for row, model in zip(getattr(fitted, "configurations_", ()), models, strict=False):
-        if not hasattr(model, "describe"):
-            return
-        own = np.flatnonzero((table.X[:, :-1] == row).all(axis=1))
-        configuration = by_id[table.sample_ids[own[0]]].point.configuration
-        for region in model.describe():
-            yield ModelFormula(
-                configuration,
-                region.region,
-                region.formula,
-                region.low,
-                region.high,
-                tuple(
-                    Coefficient(name, _sayable(value), _error(region.errors.get(name)))
-                    for name, value in region.coefficients.items()
-                ),
-            )
-
-
-def _sayable(value: float) -> float:
-    """JSON has no infinity."""
-    return value if math.isfinite(value) else math.copysign(1e300, value or 1.0)
-
-
-def _error(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

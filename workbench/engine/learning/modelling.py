@@ -6,12 +6,15 @@ none, whoever asks first has it made; where samples have come since, it gets the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.domain.errors import DataError, SessionError, UsageError, WorkbenchError
+from workbench.domain.errors import DataError, PluginError, SessionError, UsageError, WorkbenchError
 from workbench.domain.events import Fact, InfluenceMeasured, TargetModelled
 from workbench.domain.profiles import (
+    MethodFormulas,
     ModelScore,
     ModelVersion,
     ParameterInfluence,
@@ -20,8 +23,8 @@ from workbench.domain.profiles import (
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import ModelsScored, ScoreModels
 from workbench.domain.samples import Sample
-from workbench.engine.learning.pool import Pool
-from workbench.engine.learning.refitting import Fit, StoredModel, fit_to_all
+from workbench.engine.learning.pool import Pool, WorkerLost
+from workbench.engine.learning.refitting import Fit, StoredModel, fit_to_all, formulas_in
 from workbench.engine.learning.scoring import (
     FEW_SAMPLES,
     SHORT,
@@ -91,7 +94,8 @@ async def model_of(
         named, troubles = given.campaign.profile_model, list[str]()
         rows = [] if named == AUTO else await compared(pool, table, (named,))
         troubles += [row.trouble for row in rows if row.trouble]
-        chosen = await _chosen(pool, table, rows, troubles)
+        own = given.of(target)
+        chosen = await _chosen(pool, table, own, rows, troubles)
         note = ""
         if chosen is None:
             if named != AUTO:
@@ -99,7 +103,7 @@ async def model_of(
             besides = (before.method,) if before is not None else ()
             methods = short_list(given.campaign, target, *besides)
             rows = await compared(pool, table, methods, most=FEW_SAMPLES)
-            chosen = await _chosen(pool, table, rows, troubles)
+            chosen = await _chosen(pool, table, own, rows, troubles)
         if chosen is None:
             raise DataError(
                 f"no model can be fitted: {'; '.join(troubles)}", where=f"{target}, {given.kpi}"
@@ -129,6 +133,7 @@ async def score(
     wanted = given.targets(request.target)
     scores: list[ModelScore] = []
     influences: list[ParameterInfluence] = []
+    formulas: list[MethodFormulas] = []
     notes: list[str] = []
     refused: DataError | None = None
     for target in wanted:
@@ -145,6 +150,12 @@ async def score(
         names = dict.fromkeys(n for m in methods for n in (listed if m == SHORT else (m,)))
         rows = await compared(pool, table, tuple(names), request.by, say=say)
         scores += scores_of(rows, len(table))
+        scored = tuple(row.method for row in rows if row.scores is not None)
+        if scored:
+            try:
+                formulas += await patiently(pool, formulas_in, table, scored, own)
+            except (PluginError, WorkerLost) as error:
+                notes.append(f"{target}: what the methods come to cannot be told: {error}")
         if request.by == "point":
             notes.append(await _settle(library, pool, given, target, table, rows, store))
         try:
@@ -165,7 +176,8 @@ async def score(
         tuple(scores),
         tuple(model for model in found if model is not None),
         tuple(influences),
-        tuple(dict.fromkeys(note for note in notes if note)),
+        tuple(dict.fromkeys(note for note in (*notes, *(f.trouble for f in formulas)) if note)),
+        tuple(formulas),
     )
 
 
@@ -209,7 +221,7 @@ async def _settle(
         except (SessionError, UsageError) as error:
             return not_stored(error)
         troubles: list[str] = []
-        chosen = await _chosen(pool, table, candidates, troubles)
+        chosen = await _chosen(pool, table, given.of(target), candidates, troubles)
         if chosen is None:
             return f"{target}: no model can be fitted: {'; '.join(troubles)}"
         kept = await _kept(library, given, target, rows, chosen, "; ".join(troubles), store)
@@ -217,7 +229,7 @@ async def _settle(
 
 
 async def _chosen(
-    pool: Pool, table: Table, rows: Sequence[Row], troubles: list[str]
+    pool: Pool, table: Table, samples: Sequence[Sample], rows: Sequence[Row], troubles: list[str]
 ) -> tuple[str, Fit] | None:
     """The best method that can be fitted to everything, and its fit; `troubles` of the others."""
     from workbench.models.crossvalidation import best_of
@@ -225,7 +237,7 @@ async def _chosen(
     left = [row for row in rows if row.scores is not None]
     while (method := best_of(left)) is not None:
         try:
-            return method, await patiently(pool, fit_to_all, table, method)
+            return method, await patiently(pool, fit_to_all, table, method, samples)
         except WorkbenchError as error:
             troubles.append(str(error))
             left = [row for row in left if row.method != method]
@@ -261,6 +273,7 @@ async def _kept(
             fit.coefficient_count,
             next(s for s in scores if s.method == method),
             fit.libraries,
+            fit.formulas,
         )
         return TargetModelled(model, scores, fit.cpu_s, note)
 
@@ -282,11 +295,12 @@ async def _influence_kept(library: Library, session: str, influence: ParameterIn
     """Store an influence that rests on other samples than the stored one; why not, if it fails."""
 
     def same(one: ParameterInfluence) -> bool:
-        return (one.target, one.samples, one.kpis, one.parameters) == (
-            influence.target,
-            influence.samples,
-            influence.kpis,
-            influence.parameters,
+        # Samples that somebody rejects or takes back may leave their number as it was; shares that
+        # differ by less are another processor's rounding.
+        return replace(one, weights=influence.weights) == influence and all(
+            math.isclose(a, b, abs_tol=1e-6)
+            for mine, theirs in zip(one.weights, influence.weights, strict=True)
+            for a, b in zip(mine, theirs, strict=True)
         )
 
     def new(view: SessionView) -> Fact | None:

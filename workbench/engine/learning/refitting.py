@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,13 @@ from workbench import plugins
 from workbench.domain.campaign import Campaign
 from workbench.domain.counts import counted
 from workbench.domain.errors import PluginError, WorkbenchError
-from workbench.domain.profiles import Setting, TargetModel
+from workbench.domain.profiles import (
+    Coefficient,
+    MethodFormulas,
+    ModelFormula,
+    Setting,
+    TargetModel,
+)
 from workbench.domain.samples import Sample
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
@@ -32,9 +38,6 @@ SMALL = 1e-6
 
 MOST_COEFFICIENTS = 10_000
 """Of more, evenly spread ones are stored: an interpolation keeps every sample as coefficients."""
-
-IMPLIED = ("categorical", "ceiling")
-"""Parameters that the table sets (`workbench.models.base`)."""
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
@@ -52,6 +55,7 @@ class Fit:
     coefficient_count: int
     libraries: Mapping[str, str]
     cpu_s: float
+    formulas: tuple[ModelFormula, ...]
 
 
 @dataclass(frozen=True)
@@ -83,11 +87,76 @@ class Loaded:
     warning: str = ""
 
 
-def fit_to_all(table: Table, method: str) -> Fit:
-    """Fit a method to a whole table. Raises `WorkbenchError` if it cannot be, or says nonsense."""
+def fit_to_all(table: Table, method: str, samples: Sequence[Sample]) -> Fit:
+    """Fit a method to a whole table; `samples` are those that it was made of, or more.
+
+    Raises `WorkbenchError` if it cannot be fitted, or says nonsense.
+    """
     begin = time.process_time()
     model, _ = _fitted_anew(table, method, {})
-    return _fit_of(model, table, method, time.process_time() - begin)
+    return _fit_of(model, table, method, time.process_time() - begin, samples)
+
+
+def formulas_in(
+    table: Table, methods: Sequence[str], samples: Sequence[Sample]
+) -> tuple[MethodFormulas, ...]:
+    """What methods come to on a whole table; those that are no formulas are not fitted for it.
+
+    `samples` are those that the table was made of, or more.
+    """
+    found = []
+    for method in methods:
+        formulas: tuple[ModelFormula, ...] = ()
+        trouble = ""
+        try:
+            if not hasattr(
+                getattr(plugins.load("models", method)(), "estimator", None), "describe"
+            ):
+                continue
+            formulas = formulas_of(_fitted(table, method, {})[0], table, samples)
+        except WorkbenchError as error:
+            trouble = str(error)
+        found.append(MethodFormulas(table.target, table.kpi, method, formulas, trouble))
+    return tuple(found)
+
+
+def formulas_of(model: Any, table: Table, samples: Sequence[Sample]) -> tuple[ModelFormula, ...]:
+    """Of a fitted model of each configuration that can describe itself, in the table's order."""
+    return tuple(_formulas(model, table, {sample.id: sample for sample in samples}))
+
+
+def _formulas(model: Any, table: Table, by_id: Mapping[str, Sample]) -> Iterator[ModelFormula]:
+    import numpy as np
+
+    models = getattr(model, "models_", ())
+    for row, own in zip(getattr(model, "configurations_", ()), models, strict=False):
+        if not hasattr(own, "describe"):
+            return
+        first = int(np.flatnonzero((table.X[:, :-1] == row).all(axis=1))[0])
+        configuration = by_id[table.sample_ids[first]].point.configuration
+        for region in own.describe():
+            yield ModelFormula(
+                configuration,
+                region.region,
+                region.formula,
+                region.low,
+                region.high,
+                tuple(
+                    Coefficient(name, _sayable(value), _stated(region.errors.get(name)))
+                    for name, value in region.coefficients.items()
+                ),
+                region.function,
+                _stated(region.standard_error),
+            )
+
+
+def _sayable(value: float) -> float:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else math.copysign(1e300, value or 1.0)
+
+
+def _stated(error: float | None) -> float | None:
+    return error if error is not None and math.isfinite(error) else None
 
 
 def fitted(table: Table, method: str) -> ProfileForecaster:
@@ -117,7 +186,7 @@ def load(stored: StoredModel) -> Loaded:
         primary=stored.campaign.target_plan(model.target).primary,
     )
     fitted, gone = _fitted(table, model.method, model.parameters)
-    fit = _fit_of(fitted, table, model.method, 0.0)
+    fit = _fit_of(fitted, table, model.method, 0.0, stored.samples)
     return Loaded(CheckedForecaster(table, fitted), _difference(model, table, fit, gone))
 
 
@@ -188,29 +257,20 @@ def _fitted_anew(
 
 
 def _set(model: Any, settings: Mapping[str, Setting]) -> list[str]:
-    offered = _settings(model)
+    from workbench.models.settings import settings_of
+
+    offered = settings_of(model)
     changed = {k: v for k, v in settings.items() if k in offered and offered[k] != v}
     if changed:
         model.set_params(**changed)
     return sorted(settings.keys() - offered.keys())
 
 
-def _settings(model: Any) -> dict[str, Setting]:
-    """Plain parameters of a model and of those inside of it, without what the table implies."""
-    offered = model.get_params(deep=True) if hasattr(model, "get_params") else {}
-    return {
-        name: value
-        for name, value in sorted(offered.items())
-        if name.rpartition("__")[2] not in IMPLIED
-        and (value is None or isinstance(value, bool | int | float | str))
-        and not (isinstance(value, float) and not math.isfinite(value))
-    }
-
-
-def _fit_of(model: Any, table: Table, method: str, cpu_s: float) -> Fit:
+def _fit_of(model: Any, table: Table, method: str, cpu_s: float, samples: Sequence[Sample]) -> Fit:
     import numpy as np
 
     from workbench.models.estimator import fingerprint_rows
+    from workbench.models.settings import settings_of
 
     learned = np.ravel(np.asarray(getattr(model, "coefficients_", ()), dtype=float))
     if not learned.size:  # the contract leaves them to the model
@@ -218,11 +278,12 @@ def _fit_of(model: Any, table: Table, method: str, cpu_s: float) -> Fit:
     learned = np.nan_to_num(learned)  # JSON has no infinity
     kept = learned[_kept(learned.size)]
     return Fit(
-        _settings(model),
+        settings_of(model),
         tuple(float(value) for value in kept),
         int(learned.size),
         _libraries(method),
         cpu_s,
+        formulas_of(model, table, samples),
     )
 
 

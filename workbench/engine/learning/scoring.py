@@ -14,7 +14,7 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.errors import PluginError, SessionError, UsageError
 from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluence
 from workbench.domain.projection import SessionView
-from workbench.domain.samples import Sample
+from workbench.domain.samples import KPI_UNITS, Sample
 from workbench.engine.learning.pool import Pool, WorkerLost
 from workbench.engine.sessions.library import Library
 
@@ -42,6 +42,11 @@ FEW_CONFIGURATIONS = 30
 INFLUENCED = ("p95_ms", "mean_ms", "throughput_rps", "loss_pct", "throughput_pps", "jitter_ms")
 """KPIs whose influences are measured beside the campaign's, as far as all valid samples have them:
 what a user is served by, each once (goodput is throughput, percentiles rise together)."""
+
+LOSS_CEILING_PCT = 30.0
+TIME_CEILING_MS = 20_000.0
+"""As in the papers, where the campaign says nothing of a KPI: more loss or a longer time is no
+better known than as beyond all use (METHOD.md 8)."""
 
 FEW_SAMPLES = 400
 """A short list is compared on so many samples at most, whole points drawn by a seed."""
@@ -193,7 +198,8 @@ def usable(samples: Sequence[Sample], kpi: str) -> tuple[str, ...]:
 
 
 def ceiling_of(campaign: Campaign, samples: Sequence[Sample], kpi: str) -> float:
-    """Above it a KPI counts as it: the campaign's for its own KPI; of another every figure counts.
+    """Above it a KPI counts as it: the campaign's for its own KPI, the papers' for other losses
+    and times; of what is left every figure counts.
 
     The samples are of one target.
     """
@@ -201,6 +207,10 @@ def ceiling_of(campaign: Campaign, samples: Sequence[Sample], kpi: str) -> float
 
     if kpi == campaign.kpi:
         return campaign.kpi_max
+    if kpi == "loss_pct":
+        return LOSS_CEILING_PCT
+    if KPI_UNITS.get(kpi) == "ms":
+        return TIME_CEILING_MS
     return max((e.value for s in samples if (e := stated(s, kpi))), default=1.0)
 
 
@@ -249,12 +259,22 @@ def thinned(table: Table, most: int) -> Table:
 def influence_in(
     campaign: Campaign, target: str, samples: Sequence[Sample], seed: int
 ) -> ParameterInfluence:
-    """What moves the KPIs of a target, on all its valid samples. Raises `DataError`."""
+    """What moves the KPIs of a target: on its edges as in paper B, on all its valid samples where
+    these were not all measured. Raises `DataError`."""
     from workbench.engine.learning.advice import space_of
-    from workbench.sampling.influence import influence_of
+    from workbench.sampling.influence import EDGES, edge_samples, influence_of
 
     kpis = tuple(dict.fromkeys((campaign.kpi, *INFLUENCED)))
-    found = influence_of(space_of(campaign, target, seed), samples, kpis)
+    space = space_of(campaign, target, seed)
+    plan = campaign.sampling
+    fraction = plan.options.get("edges", EDGES) if plan.method == "heuristic" else EDGES
+    corners = edge_samples(space, samples, int(fraction))
+    found = influence_of(space, corners or samples, kpis)
     return ParameterInfluence(
-        target, found.parameters, found.kpis, found.weights, sum(s.valid for s in samples)
+        target,
+        found.parameters,
+        found.kpis,
+        found.weights,
+        sum(s.valid for s in corners or samples),
+        "edges" if corners else "all",
     )

@@ -152,7 +152,8 @@ def influence_rows(influence: ParameterInfluence | None, kpi: str, width: int) -
     if influence is None or kpi not in influence.kpis:
         return []
     weights = influence.weights[influence.kpis.index(kpi)]
-    title = f" influence on {text.kpi_name(kpi)}, {counted(influence.samples, 'sample')}"
+    kind = "edge sample" if influence.basis == "edges" else "sample"
+    title = f" influence on {text.kpi_name(kpi)}, {counted(influence.samples, kind)}"
     rows: list[Row] = [((title, "strong"),)]
     label = max((len(name) for name in influence.parameters), default=0)
     label = min(max(label, 8), 28)
