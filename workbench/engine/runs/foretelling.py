@@ -29,7 +29,10 @@ from workbench.labs.base import LabCosts
 from workbench.sampling.base import Ask, Space
 
 PLAY_S = 5.0
-"""Seconds that one sampler is played for."""
+"""Seconds that one sampler is played for ..."""
+PATIENCE = 3.0
+"""... and how many times as long where the first play of a target has not ended by then: without
+one there is no figure."""
 FIRST_PLAYED = 2
 """Configurations of the first play."""
 SLOWER = 3.0
@@ -82,7 +85,7 @@ def cost_of(campaign: Campaign, lab: str, costs: LabCosts, seed: int, sampler: s
         for number, plan in enumerate(campaign.targets, start=1):
             space = space_of(campaign, plan.target.name, seed, costs)
             until = begin + PLAY_S * number / len(campaign.targets)
-            plays = _plays(campaign, space, costs, until)
+            plays = _plays(campaign, space, costs, until, begin + PATIENCE * PLAY_S)
             if len(plays) == 1:
                 return replace(bound, note=_unplayed(campaign, space))
             *_, before, last = plays
@@ -100,9 +103,11 @@ def cost_of(campaign: Campaign, lab: str, costs: LabCosts, seed: int, sampler: s
     return SamplerCost(sampler, most_samples, lab_s, "scaled", chosen, note)
 
 
-def _plays(campaign: Campaign, space: Space, costs: LabCosts, until: float) -> list[_Played]:
+def _plays(
+    campaign: Campaign, space: Space, costs: LabCosts, until: float, latest: float
+) -> list[_Played]:
     """Plays of a target on ever more of its configurations, as long as time is left; the first is
-    of none at all.
+    of none at all, and the next may take until `latest`.
 
     Raises
     ------
@@ -118,7 +123,8 @@ def _plays(campaign: Campaign, space: Space, costs: LabCosts, until: float) -> l
         begin = time.monotonic()
         some = frozenset(order[:count])
         kept = tuple(c for c in space.configurations if c in some)
-        asks = _play(campaign, replace(space, configurations=kept), space, until)
+        limit = until if len(plays) > 1 else latest
+        asks = _play(campaign, replace(space, configurations=kept), space, limit)
         if asks is None:
             break
         points = (OperatingPoint(space.target, a.configuration, a.wl) for a in asks)
@@ -140,7 +146,7 @@ def _unplayed(campaign: Campaign, space: Space) -> str:
     first = min(FIRST_PLAYED, len(space.configurations))
     if first * campaign.sampling.max_samples > MOST_PLAYED:
         return f"over {MOST_PLAYED} samples are not played"
-    return f"to play it takes over {PLAY_S:g} s"
+    return f"to play it takes over {PATIENCE * PLAY_S:g} s"
 
 
 def _play(campaign: Campaign, space: Space, whole: Space, until: float) -> list[Ask] | None:
