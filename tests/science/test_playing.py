@@ -1,11 +1,13 @@
 """Plays, curves and the table of the science benchmark, on a surface cut small."""
 
 import math
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from science import __main__ as running
 from science import adopting, comparing, judging, playing, plays, recordings, stored, svg, tables
 from science.comparing import Compared, Plan
 from science.judging import Score
@@ -95,6 +97,30 @@ def test_a_failed_reference_is_kept_and_is_not_the_best(tmp_path: Path) -> None:
     failed = Score(math.inf, math.inf, math.inf, 0.0, "ValueError: no")
     store.add("references/small", failed)
     assert list(store.lines("references/small", Score)) == [failed]
+
+
+def test_a_quick_run_plays_all_surfaces_anew_and_leaves_recordings_out_when_time_is_over(
+    small: Surface, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stores: list[Path] = []
+
+    class Seen(Store):
+        def __init__(self, folder: Path, kept: Path) -> None:
+            stores.extend((folder, kept))
+            super().__init__(folder, kept)
+
+    monkeypatch.setattr(running, "Store", Seen)
+    monkeypatch.setattr(running, "QUICK_S", 0.0)
+    given = Namespace(samplers="uniform,sobol", models="interpolation", workers=1)
+    running.quick(given, ["science-open:tinyproxy:mean_ms", small.name])
+    said = capsys.readouterr().out
+    assert "### small: " in said
+    assert "| sobol | 1 | interpolation |" in said
+    assert said.count("left out: 0 s are over") == 1
+    assert len(stores) == 2
+    assert not any(path.exists() for path in stores)
+    assert stored.KEPT not in stores
+    assert stored.CACHE not in stores
 
 
 def test_a_play_goes_on_as_if_it_had_not_been_interrupted(small: Surface) -> None:
@@ -217,7 +243,7 @@ def test_an_old_line_of_uniform_sampling_ends_with_its_last_grid(small: Surface)
 def test_a_table_says_where_a_sampler_ended_its_play() -> None:
     plan = Plan("small", ("uniform", "heuristic"), ("one",), 3, 384, 96)
     reference = {"one": Score(0.1, 0.1, 0.1, 0.0)}
-    met, spent = curve(1.0, 0.1, 0.1, end=MET), curve(1.0, 1.0, end=BUDGET)
+    met, spent = curve(0.1, 0.1, end=MET), curve(1.0, 1.0, end=BUDGET)
     short = [curve(1.0, 1.0, end=ITSELF, last=n) for n in (29, 31, 40)]
 
     def said(*curves: Curve) -> str:
@@ -226,16 +252,17 @@ def test_a_table_says_where_a_sampler_ended_its_play() -> None:
 
     assert said(*short) == "never (ends at 31)"
     assert said(spent, spent, spent) == "never"
-    assert said(met, short[0], short[1]) == "never (32-never, ends at 29)"
+    assert said(met, short[0], short[1]) == "never (16-never, ends at 29)"
     assert said(curve(1.0, end="ValueError: no", last=20)) == "never (stopped at 20)"
     assert said(curve(1.0, 1.0, end=MET)) == "never (1 cut)", "it is not known"
 
 
-def test_variants_of_the_papers_samplers_have_no_end_of_their_own(small: Surface) -> None:
+def test_variants_of_the_papers_samplers_have_no_end_of_their_own() -> None:
+    given = recordings.by_name("science-open:tinyproxy:throughput_rps")
     for name, registered in plays.VARIANTS.items():
-        ended, endless = Player(small, registered, 0), Player(small, name, 0)
-        assert ended.upto(300) < 300, "the paper's rule ends it"
-        assert endless.upto(300) == 300
+        ended, endless = Player(given, registered, 0), Player(given, name, 0)
+        assert ended.upto(96) < 40, "the paper's rule ends it"
+        assert endless.upto(96) == 96, "every recorded load of every configuration"
         assert not endless.trouble
 
 
