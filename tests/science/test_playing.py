@@ -104,12 +104,11 @@ def test_a_quick_run_plays_all_surfaces_anew_and_leaves_recordings_out_when_time
 ) -> None:
     stores: list[Path] = []
 
-    class Seen(Store):
-        def __init__(self, folder: Path, kept: Path) -> None:
-            stores.extend((folder, kept))
-            super().__init__(folder, kept)
+    def seen(folder: Path, kept: Path) -> Store:
+        stores.extend((folder, kept))
+        return Store(folder, kept)
 
-    monkeypatch.setattr(running, "Store", Seen)
+    monkeypatch.setattr(running, "Store", seen)
     monkeypatch.setattr(running, "QUICK_S", 0.0)
     given = Namespace(samplers="uniform,sobol", models="interpolation", workers=1)
     running.quick(given, ["science-open:tinyproxy:mean_ms", small.name])
