@@ -287,9 +287,7 @@ def printed(found: Compared) -> str:
 
 def _papers(same: Sequence[str], samples: float) -> str:
     """What the column of the paper's models stands for, where any of them was fitted."""
-    if not same:
-        return ""
-    if math.isnan(samples):
+    if not same or math.isnan(samples):
         return ""
     found = "which never does." if math.isinf(samples) else f"{samples:,.0f} samples."
     return f" *Of paper's*: of uniform sampling with the better of {' and '.join(same)}: {found}"
