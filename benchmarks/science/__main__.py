@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from science import (
+    adopting,
     comparing,
     coverage,
     judging,
@@ -21,13 +26,17 @@ from science import (
 )
 from science.comparing import Plan
 from science.stored import Store
-from science.surfaces import SURFACES
+from science.surfaces import BY_NAME, SURFACES
 
 PARTS = ("problems", "passes", "ranking", "paper", "searches", "coverage", "speed")
+PARTS_HELP = f"""of {", ".join(PARTS)}; all by default. `adopt` plays nothing but the beginnings of
+what is stored under older digests, and carries over what comes out the same"""
 QUICK_SAMPLERS = ("uniform", "heuristic", "pooled")
 QUICK_MODELS = ("pooled",)
-QUICK_S = 480.0
-"""After that a quick run begins nothing new and says what it left out."""
+QUICK_S = 420.0
+"""After that a quick run begins no further recording and says which it left out."""
+QUICK = """A quick run: one seed, nothing read from what is stored and nothing stored. Surfaces end
+at 1/90 of their training set, uniform sampling at 1/10; the reference is that of {models} alone."""
 
 
 def main() -> None:
@@ -35,42 +44,43 @@ def main() -> None:
     parser.add_argument("--problems", default="", help="surfaces and recordings, with commas")
     parser.add_argument("--samplers", default="", help="names, with commas; all by default")
     parser.add_argument("--models", default="", help="final models, with commas")
-    parser.add_argument("--parts", default="", help=f"of {', '.join(PARTS)}; all by default")
+    parser.add_argument("--parts", default="", help=PARTS_HELP)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--stored", action="store_true", help="play nothing: what is stored")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="one seed, one table per problem")
+    parser.add_argument(
+        "--quick", action="store_true", help="one seed, one table per problem, all anew"
+    )
     parser.add_argument("--publish", action="store_true", help="write docs/science.md")
     given = parser.parse_args()
-    store = Store(keep=not given.quick)
-    begin, sections = time.perf_counter(), {}
-    parts = given.parts.split(",") if given.parts else PARTS[:1] if given.quick else PARTS
     names = [s.name for s in SURFACES] + list(recordings.names())
     names = given.problems.split(",") if given.problems else names
-    samplers, models, seeds = given.samplers, given.models, given.seeds
     if given.quick:
-        known = judging.samplers()
-        samplers = samplers or ",".join(s for s in QUICK_SAMPLERS if s in known)
-        models, seeds = models or ",".join(QUICK_MODELS), 1
+        quick(given, names)
+    else:
+        full(given, names)
+
+
+def full(given: argparse.Namespace, names: Sequence[str]) -> None:
+    """All parts that are wanted, from the store and into it."""
+    store = Store()
+    parts = given.parts.split(",") if given.parts else PARTS
 
     def section(name: str, title: str, work: Callable[[], str]) -> None:
-        if given.quick and time.perf_counter() - begin > QUICK_S:
-            print(f"\n### {title}\n\nleft out: {QUICK_S:.0f} s are over", flush=True)
-            return
         start = time.perf_counter()
         text = work()
-        sections[name] = text
         print(f"\n### {title}\n\n{text}\n({time.perf_counter() - start:.0f} s)", flush=True)
         if given.publish:
             report.publish({name: text})
 
+    if "adopt" in parts:
+        print(adopting.report(store, given.workers))
     if "problems" in parts:
-        plans = [Plan.of(name, samplers, models, seeds, quick=given.quick) for name in names]
+        plans = [Plan.of(name, given.samplers, given.models, given.seeds) for name in names]
         plans = [replace(plan, only_stored=given.stored) for plan in plans]
         comparing.teach(store, plans, given.workers)
-        for name, plan in zip(names, plans, strict=True):
-            title = f"{name}: {playing.problem(name).note}"
-            section(name, title, lambda plan=plan: compared(store, plan, given))
+        for plan in plans:
+            section(plan.name, titled(plan.name), lambda plan=plan: compared(store, plan, given))
     if "passes" in parts:
         section("passes", "What two passes differ by", passes.report)
     if "ranking" in parts:
@@ -79,16 +89,38 @@ def main() -> None:
         for name in ("firewall-law", "streaming-law"):
             section(f"paper-{name}", f"Paper B's figures on {name}", lambda n=name: paper(store, n))
     if "searches" in parts and find_spec("MLRsearch"):
-        few = given.quick
-        section(
-            "searches",
-            "Breakpoint searches",
-            lambda: racing(store, given.workers, 10 if few else 50, 3 if few else 20),
-        )
+        section("searches", "Breakpoint searches", lambda: racing(store, given.workers, 50, 20))
     if "coverage" in parts:
         section("coverage", "Intervals", lambda: coverage.report(store, given.workers))
     if "speed" in parts:
         section("speed", "Speed", lambda: speed.report(store, given.workers))
+
+
+def quick(given: argparse.Namespace, names: Sequence[str]) -> None:
+    """One table per problem, played anew: every surface, then recordings while there is time."""
+    begin = time.perf_counter()
+    samplers = given.samplers or ",".join(s for s in QUICK_SAMPLERS if s in judging.samplers())
+    models = given.models or ",".join(QUICK_MODELS)
+    print(QUICK.format(models=models), flush=True)
+    plans = [Plan.of(name, samplers, models, seeds=1, quick=True) for name in names]
+    surfaces = [plan for plan in plans if plan.name in BY_NAME]
+    with TemporaryDirectory() as folder, ProcessPoolExecutor(given.workers) as executor:
+        store = Store(Path(folder), Path(folder))
+        # One surface is one process's work: side by side they leave no core waiting.
+        done = executor.map(partial(comparing.compare, store, workers=1), surfaces)
+        for plan, text in zip(surfaces, done, strict=True):
+            print(f"\n### {titled(plan.name)}\n\n{text}", flush=True)
+        for plan in (plan for plan in plans if plan not in surfaces):
+            if time.perf_counter() - begin > QUICK_S:
+                print(f"\n### {titled(plan.name)}\n\nleft out: {QUICK_S:.0f} s are over")
+            else:
+                text = comparing.compare(store, plan, given.workers)
+                print(f"\n### {titled(plan.name)}\n\n{text}", flush=True)
+    print(f"({time.perf_counter() - begin:.0f} s)")
+
+
+def titled(name: str) -> str:
+    return f"{name}: {playing.problem(name).note}"
 
 
 def racing(store: Store, workers: int, devices: int, grids: int) -> str:

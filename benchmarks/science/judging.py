@@ -30,9 +30,6 @@ from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, log_kpi
 from workbench.models.table import Column, Ints, Table, columns_of, fitted_to, rows_of, table_of
 from workbench.sampling.base import Costs, Space
 
-ONE_COLUMN = frozenset({"gaussian-process"})
-"""Models of `wl` alone; `PerConfiguration` makes models of a table of them."""
-
 
 class Problem(Protocol):
     """A surface or a recording: what a sampler asks of, and a second draw to be judged by."""
@@ -218,14 +215,8 @@ def whole_grid(problem: Problem, draw: str) -> list[Point]:
 
 @cache
 def factory(name: str) -> Callable[[], ProfileModel]:
-    """Makes the model registered under that name, for a table; those of `wl` alone are made one
-    for each configuration."""
-    kind = plugins.load("models", name)
-    if name not in ONE_COLUMN:
-        return kind  # type: ignore[no-any-return]
-    from workbench.models.per_configuration import PerConfiguration
-
-    return lambda: PerConfiguration(kind())
+    """Makes the model registered under that name, as `workbench models` does."""
+    return plugins.load("models", name)  # type: ignore[no-any-return]
 
 
 def model_module(name: str) -> str:

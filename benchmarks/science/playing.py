@@ -1,78 +1,54 @@
-"""Plays samplers on problems and holds what they bought against the second draw.
-
-A play is the list of a sampler's asks on one training draw; every final model is fitted to its
-prefixes at the budgets of `BUDGETS`. Uniform sampling is no such list: as in paper B (6.1) its
-number of samples is chosen in advance, one value per parameter, then two, and so forth, so that
-each of its budgets is a grid of its own.
-"""
+"""Errors of final models on what samplers bought, held against the second draw, and what of them
+is stored."""
 
 from __future__ import annotations
 
-import inspect
 import math
-import random
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from itertools import takewhile
 
 import msgspec
 
 from science import judging, recordings, surfaces
 from science.judging import Judge, Point, Problem, Score
+from science.plays import MODEL, UNIFORM, VARIANTS, Play, Player, budgets, stages, uniform_grids
 from science.stored import Store, digest
-from workbench import plugins
-from workbench.domain.campaign import SamplingPlan
-from workbench.domain.parameters import Configuration
-from workbench.domain.samples import Sample
-from workbench.sampling.base import Sampler
-from workbench.sampling.uniform import even_loads
 
-UNIFORM = "uniform"
 REACHED = 1.1
 """Times the reference error."""
-PER_CONFIGURATION = 20
-"""Samples that a sampler may take of a configuration (`max_samples`)."""
-MODEL = "interpolation"
-"""Behind the dRMSE of samplers that use one: a GP per ask would take hours and, in logs, stops at
-the same places."""
-ENDLESS = {"accuracy": 0.0}
-"""Options of the plays: they go to their budgets, not to an accuracy of breakpoints."""
-SMALLEST, FACTOR = 16, 1.5
-THINKING_S = 400.0
-"""Seconds of CPU that a sampler may think about all asks of a play."""
-Asked = tuple[int, float, int, int]
-"""Number of the configuration, load, repetition, block."""
-
-
-def budgets(most: int) -> tuple[int, ...]:
-    """Numbers of samples at which models are fitted: 16, then half more each."""
-    found, size = [], float(SMALLEST)
-    while size < most:
-        found.append(round(size))
-        size *= FACTOR
-    return (*found, most)
-
-
-class Play(msgspec.Struct, frozen=True):
-    """What a sampler asked under one seed: configuration (its number), load, repetition, block."""
-
-    seed: int
-    asks: list[Asked]
-    ended: bool
-    """It had no more to ask; else it was stopped at the budget."""
-    ask_s: float
-    """Seconds of CPU per ask and tell, mean."""
-    trouble: str = ""
+MET, BUDGET, ITSELF = "met", "budget", "itself"
+"""Why a curve goes no further: goals were met, the budget was spent, the sampler ended the play."""
 
 
 class Curve(msgspec.Struct, frozen=True):
-    """Errors of one play and final model at rising budgets."""
+    """Errors of one play and final model at rising budgets.
+
+    Attributes
+    ----------
+    end : `MET` where the goals were met, by this model or by another on the same play: what this
+        one would do with more samples is not known. `BUDGET` where there were no more samples to
+        spend, `ITSELF` where the sampler asked for no more, else what stopped the sampler.
+    """
 
     seed: int
     samples: list[int]
     lab_s: list[float]
     scores: list[Score]
+    end: str = ""
+
+    @property
+    def over(self) -> bool:
+        """The sampler ended or failed below its budget: there are no more samples."""
+        return self.end not in ("", MET, BUDGET)
+
+    def tells(self, place: int, budget: int | None) -> bool:
+        """Whether it holds the error at that budget: None is the one of that place, whatever it
+        is. A play that was over has fewer samples than its last budget."""
+        if place >= len(self.samples):
+            return False
+        last = self.over and place == len(self.samples) - 1
+        return budget in (None, self.samples[place]) or (last and self.samples[place] <= budget)
 
     def held(self, error: float, seen: int = 1) -> int | None:
         """Place of the first budget from which the error holds, also at the next budget if there
@@ -113,177 +89,6 @@ def judge(name: str) -> Judge:
     return judging.judge_of(problem(name))
 
 
-class Player:
-    """A sampler under one seed, asked as far as somebody wants to see."""
-
-    def __init__(self, given: Problem, sampler: str, seed: int, known: Play | None = None) -> None:
-        self.given, self.seed = given, seed
-        self.asks = list(known.asks) if known else []
-        self.ended = known.ended if known else False
-        self.trouble = known.trouble if known else ""
-        self._spent = known.ask_s * len(known.asks) if known else 0.0
-        self._sampler_name = sampler
-        self._sampler: Sampler | None = None
-        self._number = {c: place for place, c in enumerate(given.configurations)}
-
-    @property
-    def play(self) -> Play:
-        mean = self._spent / max(len(self.asks), 1)
-        return Play(self.seed, self.asks, self.ended, mean, self.trouble)
-
-    def upto(self, count: int) -> int:
-        """Ask until so many samples are taken or the sampler ends; how many there are."""
-        if len(self.asks) >= count or self.ended:
-            return len(self.asks)
-        try:
-            self._go_on(count)
-        except Exception as error:  # noqa: BLE001 - any sampler of any package
-            self.trouble = f"{type(error).__name__}: {error}"[:300]
-            self.ended = True
-        return len(self.asks)
-
-    def _go_on(self, count: int) -> None:
-        sampler = self._sampler = self._sampler or self._rebuilt()
-        while len(self.asks) < count:
-            if self._spent > THINKING_S:
-                self.trouble = f"stopped after {THINKING_S:.0f} s of thinking"
-                self.ended = True
-                return
-            begin = time.process_time()
-            ask = sampler.ask()
-            self._spent += time.process_time() - begin
-            if ask is None:
-                self.ended = True
-                return
-            place = self._number[ask.configuration]
-            self.asks.append((place, ask.wl, ask.repetition, ask.block))
-            sample = self._sample(self.asks[-1])
-            begin = time.process_time()
-            sampler.tell([sample])
-            self._spent += time.process_time() - begin
-
-    def _sample(self, asked: Asked) -> Sample:
-        place, wl, repetition, block = asked
-        configuration = self.given.configurations[place]
-        draw = f"train-{self.seed}"
-        return self.given.measure(configuration, wl, draw=draw, repetition=repetition, block=block)
-
-    def _rebuilt(self) -> Sampler:
-        """The sampler, told what was stored: the same tells give the same asks."""
-        kind = plugins.load("samplers", self._sampler_name)
-        plan = SamplingPlan(
-            self._sampler_name, max_samples=PER_CONFIGURATION, model=MODEL, options=ENDLESS
-        )
-        sampler: Sampler = kind(self.given.space(self.seed), plan, **sampler_arguments(kind))
-        if self.asks:
-            sampler.tell([self._sample(asked) for asked in self.asks])
-        return sampler
-
-
-def sampler_arguments(kind: Any) -> dict[str, Any]:
-    """The model behind dRMSE, for samplers that take one."""
-    if "model_factory" in inspect.signature(kind).parameters:
-        return {"model_factory": plugins.load("models", MODEL)}
-    return {}
-
-
-def lab_seconds(given: Problem, visits: Iterable[tuple[Configuration, int]]) -> list[float]:
-    """What a play has cost after each visit (configuration and block): visits, changes and
-    deployments."""
-    total, found = 0.0, []
-    before: tuple[Configuration, int] | None = None
-    for now in visits:
-        if before is None or before[1] != now[1]:
-            total += given.costs.deploy_s
-        elif before[0] != now[0]:
-            total += given.costs.change_s
-        total += given.costs.sample_s
-        found.append(total)
-        before = now
-    return found
-
-
-def uniform_grids(given: Problem) -> Iterator[tuple[tuple[Configuration, ...], int]]:
-    """Configurations and numbers of loads: as many values of every parameter as of the load,
-    until a parameter has no more (paper B, 6.1 and Fig. 5)."""
-    parameters: dict[str, list[object]] = {}
-    for configuration in given.configurations:
-        for key, one in (*configuration.resources.items(), *configuration.workload.items()):
-            if one not in parameters.setdefault(key, []):
-                parameters[key].append(one)
-    most = len(given.grid_loads())
-    widest = max(len(values) for values in parameters.values())
-    steps = [*range(2, widest + 1), *_up(widest, most)]
-    for count in steps:
-        kept = {key: _even(values, count) for key, values in parameters.items()}
-        chosen = tuple(
-            configuration
-            for configuration in given.configurations
-            if all(
-                one in kept[key]
-                for key, one in (*configuration.resources.items(), *configuration.workload.items())
-            )
-        )
-        if chosen:
-            yield chosen, min(count, most)
-
-
-def _up(low: int, high: int) -> list[int]:
-    found, size = [], float(low)
-    while round(size * 1.25) < high:
-        size *= 1.25
-        found.append(round(size))
-    return [*found, high] if high > low else []
-
-
-def _even(values: list[object], count: int) -> list[object]:
-    """At most `count` of the values, first and last among them, evenly by place."""
-    if count >= len(values):
-        return values
-    last = len(values) - 1
-    return [values[round(i * last / (count - 1))] for i in range(count)]
-
-
-def uniform_points(
-    given: Problem, configurations: Sequence[Configuration], loads: int, seed: int
-) -> list[Point]:
-    """What `UniformSampler` asks of these configurations, in its order; a test holds the two
-    together. (It is quadratic in its points, which no campaign notices and 22,000 points do.)"""
-    wanted = even_loads(given.primary, loads)
-    known = given.space(seed).loads
-    points = [(c, wl) for c in configurations for wl in wanted]
-    random.Random(f"{seed}/{given.target}/0").shuffle(points)
-    if known:
-        points = list(dict.fromkeys((c, _nearest(known[c], wl)) for c, wl in points))
-    return [(c, wl, 0) for c, wl in points]
-
-
-def _nearest(loads: Sequence[float], wl: float) -> float:
-    return min(loads, key=lambda known: abs(math.log(known / wl)))
-
-
-def stages(
-    given: Problem, player: Player | None, seed: int, most: int
-) -> Iterator[tuple[float, list[Point]]]:
-    """Lab seconds and the points visited, at each budget; without a player: uniform."""
-    if player is None:
-        for configurations, loads in uniform_grids(given):
-            if len(configurations) * loads > most:
-                return
-            points = uniform_points(given, configurations, loads, seed)
-            yield lab_seconds(given, ((c, 0) for c, *_ in points))[-1], points
-        return
-    own = given.configurations
-    for budget in budgets(most):
-        count = player.upto(budget)
-        if count:
-            visited = player.asks[:budget]
-            spent = lab_seconds(given, ((own[place], block) for place, _, _, block in visited))
-            yield spent[-1], [(own[place], wl, again) for place, wl, again, _ in visited]
-        if count < budget:
-            return
-
-
 class Goals(msgspec.Struct, frozen=True):
     """How far curves have to go: until some model meets `best`, and those of `own` meet theirs."""
 
@@ -293,50 +98,99 @@ class Goals(msgspec.Struct, frozen=True):
     def wanted(self, found: Mapping[str, Curve]) -> list[str]:
         """Models that are still worth fitting."""
         reached = any(one.held(self.best, 2) is not None for one in found.values())
+        all_own = all(model in self.own for model in found)
         return [
             model
             for model, one in found.items()
-            if (not reached and model not in self.own)
-            or (model in self.own and one.held(self.own[model], 2) is None)
-            or (model in self.own and not reached and len(self.own) == len(found))
+            if (model in self.own and one.held(self.own[model], 2) is None)
+            or (not reached and (all_own or model not in self.own))
         ]
 
-    def of(self, model: str) -> Goals:
-        """Those that the curve of one model goes by."""
-        return Goals(self.best, {m: error for m, error in self.own.items() if m == model})
 
-    def cover(self, other: Goals) -> bool:
-        """Whether what goes as far as these goes as far as the others."""
-        return self.best <= other.best and all(
-            self.own.get(model, math.inf) <= error for model, error in other.own.items()
-        )
+Fitted = tuple[int, float, dict[str, Score]]
+"""Samples, lab seconds, errors by model."""
 
 
-def curves(
-    judged: Judge,
-    player: Player | None,
+def followed(
     seed: int,
     models: Sequence[str],
     goals: Goals,
-    most: int,
-    known: Mapping[str, Curve],
+    steps: Sequence[int | None],
+    begun: Mapping[str, Curve],
+    further: Callable[[int, list[str]], Fitted | str],
 ) -> dict[str, Curve]:
-    """Errors of final models at rising budgets, until all goals are met.
+    """Curves of final models at rising budgets, until all goals are met.
 
-    What is `known` of further models counts for the goals.
+    The same, whatever was there before: what is `begun` spares fits and decides nothing.
+
+    Parameters
+    ----------
+    steps : the budgets; None where the place alone tells which it is.
+    further : called with the place of a budget and the models to be fitted there, where `begun`
+        does not tell; why the play is over, where it is.
     """
-    found = {**known, **{model: Curve(seed, [], [], []) for model in models}}
-    for spent, points in stages(judged.problem, player, seed, most):
-        wanted = [model for model in goals.wanted(found) if model not in known]
-        if not wanted:
+    found = {model: Curve(seed, [], [], []) for model in models}
+    wanted, end = goals.wanted(found), BUDGET
+    for place, budget in enumerate(steps):
+        over = [one.end for one in begun.values() if one.over and len(one.samples) == place]
+        if not wanted or over:
+            end = over[0] if over else end
             break
-        table = judged.table(points, f"train-{seed}")
+        told = {m: begun[m] for m in wanted if m in begun and begun[m].tells(place, budget)}
+        left = [model for model in wanted if model not in told]
+        more = further(place, left) if left else (0, 0.0, {})
+        if isinstance(more, str):
+            end = more
+            break
         for model in wanted:
-            one = found[model]
-            one.samples.append(len(points))
-            one.lab_s.append(spent)
-            one.scores.append(judged.score(judging.factory(model)(), table))
-    return found
+            one, known = found[model], told.get(model)
+            one.samples.append(known.samples[place] if known else more[0])
+            one.lab_s.append(known.lab_s[place] if known else more[1])
+            one.scores.append(known.scores[place] if known else more[2][model])
+        wanted = goals.wanted(found)
+    return {
+        model: msgspec.structs.replace(one, end=end if model in wanted else MET)
+        for model, one in found.items()
+    }
+
+
+def steps(given: Problem, sampler: str, most: int) -> list[int | None]:
+    """The budgets of a play; how many samples a grid of uniform sampling has is told by playing."""
+    if sampler != UNIFORM:
+        return list(budgets(most))
+    sizes = (len(chosen) * loads for chosen, loads in uniform_grids(given))
+    return [None for _ in takewhile(lambda size: size <= most, sizes)]
+
+
+class Fitting:
+    """Plays on and fits, where curves want to go on; asks nothing before."""
+
+    def __init__(
+        self, name: str, sampler: str, seed: int, most: int, known: Play | None = None
+    ) -> None:
+        given = problem(name)
+        self.player = None if sampler == UNIFORM else Player(given, sampler, seed, known)
+        self._name, self._seed = name, seed
+        self._stages = stages(given, self.player, seed, most)
+        self._seen: list[tuple[float, list[Point]]] = []
+
+    def __call__(self, place: int, models: list[str]) -> Fitted | str:
+        while len(self._seen) <= place:
+            following = next(self._stages, None)
+            if following is None:
+                return (self.player.trouble if self.player else "") or ITSELF
+            self._seen.append(following)
+        spent, points = self._seen[place]
+        judged = judge(self._name)
+        table = judged.table(points, f"train-{self._seed}")
+        scores = {model: judged.score(judging.factory(model)(), table) for model in models}
+        return len(points), spent, scores
+
+
+def samplers() -> tuple[str, ...]:
+    """All that are registered, and the variants of the plays."""
+    known = judging.samplers()
+    return (*known, *(name for name, registered in VARIANTS.items() if registered in known))
 
 
 # ---------------------------------------------------------------------------- kept on disk
@@ -350,23 +204,39 @@ def world(name: str) -> str:
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """The curve of one seed and final model, and how far it goes."""
+    """The curve of one seed and final model, and the samples that it could take."""
 
     seed: int
-    goals: Goals
     most: int
     curve: Curve
 
 
+class _Unplayed(Exception):
+    """These models were not fitted that far."""
+
+    def __init__(self, models: list[str]) -> None:
+        super().__init__(models)
+        self.models = models
+
+
 def curves_stored(
-    store: Store, name: str, sampler: str, model: str, goals: Goals, most: int
-) -> dict[int, Curve]:
-    """Those of the store by their seeds, where the same code computed them and as far."""
-    return {
-        kept.seed: kept.curve
-        for kept in store.lines(_key(name, sampler, model), Kept)
-        if kept.goals.cover(goals.of(model)) and kept.most >= most
-    }
+    store: Store, name: str, sampler: str, models: Sequence[str], goals: Goals, most: int
+) -> dict[int, dict[str, Curve]]:
+    """By seed and model, where the same code computed them and as far as the goals want."""
+    wanted, found = steps(problem(name), sampler, most), {}
+    for seed, begun in _begun(store, name, sampler, models, most).items():
+        left = [model for model in models if model in begun]
+        while left:
+            try:
+                found[seed] = followed(seed, left, goals, wanted, begun, _nothing)
+                break
+            except _Unplayed as those:
+                left = [model for model in left if model not in those.models]
+    return found
+
+
+def _nothing(_place: int, models: list[str]) -> Fitted | str:
+    raise _Unplayed(models)
 
 
 def curves_kept(
@@ -378,36 +248,69 @@ def curves_kept(
     goals: Goals,
     most: int,
 ) -> dict[str, Curve]:
-    """Curves, from the store where they were computed by the same code and as far."""
-    code = _code(sampler)
-    plays = f"plays/{name}/{sampler}-{world(name)}-{code}"
-    known: dict[str, Curve] = {}
-    for model in models:
-        by_seed = curves_stored(store, name, sampler, model, goals, most)
-        if seed in by_seed:
-            known[model] = by_seed[seed]
-    left = [model for model in models if model not in known]
-    if not left:
-        return known
+    """Curves; what the same code computed before is taken from the store."""
+    plays = f"plays/{name}/{sampler}-{world(name)}-{_code(sampler)}"
+    begun = _begun(store, name, sampler, models, most).get(seed, {})
     played = [p for p in store.lines(plays, Play) if p.seed == seed]
     longest = max(played, key=lambda p: len(p.asks), default=None)
-    player = None if sampler == UNIFORM else Player(problem(name), sampler, seed, longest)
-    found = curves(judge(name), player, seed, left, goals, most, known)
-    if player and (longest is None or player.play != longest):
-        store.add(plays, player.play)
-    for model in left:
-        kept = Kept(seed, goals.of(model), most, found[model])
-        store.add(_key(name, sampler, model), kept)
-    return {model: found[model] for model in models}
+    fitting = Fitting(name, sampler, seed, most, longest)
+    wanted = steps(problem(name), sampler, most)
+    found = followed(seed, models, goals, wanted, begun, fitting)
+    if fitting.player and fitting.player.play != longest and fitting.player.asks:
+        store.add(plays, fitting.player.play)
+    for model, curve in found.items():
+        before = begun.get(model)
+        if before is None or _length(curve) > _length(before):
+            store.add(key(name, sampler, model), Kept(seed, most, curve))
+    return found
 
 
-def _key(name: str, sampler: str, model: str) -> str:
+def _begun(
+    store: Store, name: str, sampler: str, models: Sequence[str], most: int
+) -> dict[int, dict[str, Curve]]:
+    """What the store has of a sampler by seed and model: the longest curve of each."""
+    found: dict[int, dict[str, Curve]] = {}
+    for model in models:
+        lines = [
+            (kept.most >= most, _length(curve), place, curve)
+            for place, kept in enumerate(store.lines(key(name, sampler, model), Kept))
+            if (curve := _with_end(problem(name), sampler, kept)).end
+        ]
+        for *_, curve in sorted(lines, key=lambda line: line[:3]):
+            found.setdefault(curve.seed, {})[model] = curve
+    return found
+
+
+def _length(curve: Curve) -> tuple[int, bool]:
+    return len(curve.samples), curve.end != MET
+
+
+def _with_end(given: Problem, sampler: str, kept: Kept) -> Curve:
+    """A curve that says how it ended. Lines that were stored before curves said so tell it by
+    their last budget: a play that was over is short of it, or has it twice."""
+    curve = kept.curve
+    if curve.end or not curve.samples:
+        return curve
+    last = curve.samples[-1]
+    if sampler == UNIFORM:
+        end = BUDGET if len(curve.samples) == len(steps(given, sampler, kept.most)) else MET
+    elif last >= kept.most:
+        end = BUDGET
+    else:
+        is_over = last not in budgets(kept.most) or curve.samples[-2:-1] == [last]
+        end = ITSELF if is_over else MET
+    return msgspec.structs.replace(curve, end=end)
+
+
+def key(name: str, sampler: str, model: str) -> str:
+    """Under which curves are stored: digests of the problem, the sampler and the model."""
     return f"curves/{name}/{sampler}-{model}-{world(name)}-{_code(sampler)}-{by(model)}"
 
 
 def _code(sampler: str) -> str:
-    """Digest of a sampler and of the model behind its dRMSE."""
-    return digest(judging.sampler_module(sampler), judging.model_module(MODEL))
+    """Digest of the plays, of a sampler and of the model behind its dRMSE."""
+    module = judging.sampler_module(VARIANTS.get(sampler, sampler))
+    return digest("science.plays", module, judging.model_module(MODEL))
 
 
 def by(model: str) -> str:
@@ -415,13 +318,22 @@ def by(model: str) -> str:
     return digest("workbench.models.table", "science.judging", judging.model_module(model))
 
 
+def reference_stored(store: Store, name: str, model: str) -> Score | None:
+    """Error of a model that was trained on the whole training set, where it was."""
+    return next(store.lines(reference_key(name, model), Score), None)
+
+
 def reference_kept(store: Store, name: str, model: str) -> Score:
     """Error of a model that was trained on the whole training set of seed 0."""
-    key = f"references/{name}/{model}/{world(name)}-{by(model)}"
-    for known in store.lines(key, Score):
+    known = reference_stored(store, name, model)
+    if known is not None:
         return known
     judged = judge(name)
     whole = judging.whole_grid(judged.problem, "train-0")
     found = judged.score(judging.factory(model)(), judged.table(whole, "train-0"))
-    store.add(key, found)
+    store.add(reference_key(name, model), found)
     return found
+
+
+def reference_key(name: str, model: str) -> str:
+    return f"references/{name}/{model}/{world(name)}-{by(model)}"

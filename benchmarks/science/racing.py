@@ -5,7 +5,6 @@ What was searched is kept by method and by the code that searched, cell by cell.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -22,8 +21,6 @@ from science.svg import Series, lines
 SEARCHES = {**searches.SEARCHES, **ours.SEARCHES}
 GRIDS = {**searches.GRIDS, **ours.GRIDS}
 SWEPT = {**searches.SWEPT, **ours.SWEPT}
-REFUSED = -1.0
-"""The error of a refusal in the store: JSON knows no infinity."""
 KNEE, USUAL = "hard knee", 1
 """The device and the noise of tables that show one of each."""
 
@@ -74,18 +71,10 @@ def kept(store: Store, job: Job) -> Done:
     key = f"searches/{job.method.replace(' ', '-')}-{digest(code)}"
     for known in store.lines(key, Done):
         if known.job == job:
-            return _with_errors(known, REFUSED, math.inf)
+            return known
     done = do(job)
-    store.add(key, _with_errors(done, math.inf, REFUSED))
+    store.add(key, done)
     return done
-
-
-def _with_errors(done: Done, old: float, new: float) -> Done:
-    """One figure for another among the errors."""
-    found = [
-        msgspec.structs.replace(one, error=new) if one.error == old else one for one in done.found
-    ]
-    return msgspec.structs.replace(done, found=found)
 
 
 def jobs(devices: int, grids: int) -> list[Job]:

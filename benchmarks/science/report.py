@@ -15,7 +15,8 @@ import numpy as np
 
 from science import judging, playing, tables
 from science.comparing import SAME, Compared
-from science.playing import UNIFORM, Curve, Player, budgets
+from science.playing import Curve
+from science.plays import UNIFORM, Player, budgets, stages
 from science.stored import ROOT, Store
 from science.svg import Series, boxes, lines
 
@@ -68,14 +69,14 @@ def of_curves(name: str, curves: Sequence[Curve]) -> Series:
 
 
 def figure_5(store: Store, name: str) -> str:
-    """Error of every model against uniform sampling's number of samples."""
+    """Error of the ten best models against uniform sampling's number of samples, without `svr`."""
     judged = playing.judge(name)
     models = [m for m in judging.models() if m != "svr"]
     nothing = playing.Goals(0.0, dict.fromkeys(models, 0.0))
     curves = playing.curves_kept(store, name, UNIFORM, 0, models, nothing, MOST_FIGURE)
     series = [of_curves(model, [curve]) for model, curve in curves.items()]
     series.sort(key=lambda one: one.y[-1] if one.y else np.inf)
-    title = f"{judged.problem.name}: models on uniform samples"
+    title = f"{judged.problem.name}: the ten best models but svr on uniform samples"
     return save(f"fig5-{name}", lines(title, SAMPLES, ERROR, series[:10]))
 
 
@@ -120,11 +121,12 @@ def figure_9(name: str) -> str:
 
 
 def figure_10(name: str, most: int) -> str:
-    """Change of RMSE as the heuristic goes on: its stop criterion over configurations."""
+    """Change of RMSE as the heuristic goes on, of Delaunay in logs from budget to budget. Its stop
+    criterion is another function, `sampling.surface.change_of_rmse`."""
     judged = playing.judge(name)
     player = Player(judged.problem, HEURISTIC, 0)
     before, counts, changes = None, [], []
-    for _, points in playing.stages(judged.problem, player, 0, most):
+    for _, points in stages(judged.problem, player, 0, most):
         table = judged.table(points, "train-0")
         model = judging.fitted_to(judging.factory("interpolation")(), table)
         model.fit(table.X, table.y, table.noise)
@@ -133,7 +135,7 @@ def figure_10(name: str, most: int) -> str:
             counts.append(len(points))
             changes.append(max(abs(float(rmse[0] - rmse[1])), 1e-4))
         before = model
-    title = f"{name}: |dRMSE| of the heuristic's samples, Delaunay"
+    title = f"{name}: |dRMSE| of Delaunay in logs on the heuristic's samples"
     svg = lines(title, SAMPLES, "|dRMSE|", [Series("dRMSE", counts, changes)])
     return save(f"fig10-{name}", svg)
 

@@ -12,10 +12,8 @@ from statistics import median
 import msgspec
 import numpy as np
 
-from science import judging, playing, tables
+from science import judging, playing, plays, tables
 from science.stored import Store, digest
-from workbench import plugins
-from workbench.domain.campaign import SamplingPlan
 
 SURFACE = "firewall-law"
 FOLDS = 5
@@ -87,30 +85,22 @@ def all_timed(workers: int) -> Run:
 def ask_ms(sampler: str, at: int = ASKED_AT, asks: int = ASKS) -> tuple[float, float]:
     """Milliseconds from a sample told to the next ask, median and largest, around `at` samples."""
     given = playing.problem(SURFACE)
-    plan = SamplingPlan(
-        sampler,
-        max_samples=playing.PER_CONFIGURATION,
-        model=playing.MODEL,
-        options=playing.ENDLESS,
-    )
-    kind = plugins.load("samplers", sampler)
-    known = playing.sampler_arguments(kind)
-    playing_now = kind(given.space(0), plan, **known)
+    played = plays.sampler_of(sampler, given.space(0))
     rng = np.random.default_rng(0)
     whole = judging.whole_grid(given, "train-0")
     for place in rng.choice(len(whole), at, replace=False):
         configuration, wl, _ = whole[place]
-        playing_now.tell([given.measure(configuration, wl, draw="train-0")])
-    playing_now.ask()
+        played.tell([given.measure(configuration, wl, draw="train-0")])
+    played.ask()
     taken = []
     for _ in range(asks):
-        ask = playing_now.ask()
+        ask = played.ask()
         if ask is None:
             break
         sample = given.measure(ask.configuration, ask.wl, draw="train-0", repetition=ask.repetition)
         begin = time.perf_counter()
-        playing_now.tell([sample])
-        playing_now.ask()
+        played.tell([sample])
+        played.ask()
         taken.append(1e3 * (time.perf_counter() - begin))
     return (median(taken), max(taken)) if taken else (float("nan"), float("nan"))
 
@@ -145,9 +135,11 @@ def report(store: Store, workers: int, samplers: Sequence[str] = ()) -> str:
     return "\n\n".join(
         [
             tables.table(["model", "s", "peak MiB", "RMSE", "log error", "coverage"], rows),
-            f"All {len(found)} models on {workers} processes: {wall:.0f} s (target "
-            f"{TARGET_S:.0f} s), at most {peak:.2f} GiB resident in both (target "
-            f"{TARGET_GIB:g} GiB). {names} take {100 * share:.0f} % of it.{failed}",
+            f"All {len(found)} models on {workers} processes beside each other: {wall:.0f} s "
+            f"(target {TARGET_S:.0f} s on two cores), at most {peak:.2f} GiB resident in all of "
+            f"them (target {TARGET_GIB:g} GiB). {names} take {100 * share:.0f} % of it. "
+            f"`workbench models` fits them one after the other in its one worker process: "
+            f"{total:.0f} s, and the reading of the session.{failed}",
             tables.table(["sampler", "next ask at 1,000 samples, ms", "largest"], asked),
             f"From a sample told to the next ask, median of {ASKS} (target {TARGET_ASK_MS:g} ms); "
             "the largest holds a refresh of hyperparameters where there is one.",

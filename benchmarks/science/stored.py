@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 from collections.abc import Iterator
 from functools import cache
 from hashlib import blake2b
@@ -74,31 +75,36 @@ def digest(*modules: str) -> str:
 
 
 class Store:
-    """Lines by name below `folder`; those of `IN_TREE` below `kept`, which a run that does not
-    `keep` reads only."""
+    """Lines by name below `folder`; those of `IN_TREE` below `kept`."""
 
-    def __init__(self, folder: Path = CACHE, kept: Path = KEPT, keep: bool = True) -> None:
-        self.folder, self.kept, self.keep = folder, kept, keep
+    def __init__(self, folder: Path = CACHE, kept: Path = KEPT) -> None:
+        self.folder, self.kept = folder, kept
 
     def add(self, name: str, line: Any) -> None:
         """One result; whole lines only, so that two processes may add at once."""
-        path = _below(self.kept if self.keep and name.startswith(IN_TREE) else self.folder, name)
+        path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Python's own JSON: it knows infinity, the error of a model that failed.
+        text = json.dumps(msgspec.to_builtins(line), separators=(",", ":"))
         with path.open("ab") as file:
-            file.write(msgspec.json.encode(line) + b"\n")
+            file.write(text.encode() + b"\n")
 
     def lines(self, name: str, kind: type[T]) -> Iterator[T]:
         """In the order stored; a last one that was cut short by a kill is passed over."""
-        folders = (self.kept, self.folder) if name.startswith(IN_TREE) else (self.folder,)
-        for path in dict.fromkeys(_below(folder, name) for folder in folders):
-            if not path.exists():
-                continue
-            for line in path.read_bytes().splitlines():
-                try:
-                    yield msgspec.json.decode(line, type=kind)
-                except msgspec.DecodeError:
-                    continue
+        return lines_of(self.path(name), kind)
+
+    def path(self, name: str) -> Path:
+        """Where the lines of that name are."""
+        folder = self.kept if name.startswith(IN_TREE) else self.folder
+        return folder / f"{name.replace(':', '/')}.jsonl"
 
 
-def _below(folder: Path, name: str) -> Path:
-    return folder / f"{name.replace(':', '/')}.jsonl"
+def lines_of(path: Path, kind: type[T]) -> Iterator[T]:
+    """Those of a file, none where it is not there."""
+    if not path.exists():
+        return
+    for line in path.read_bytes().splitlines():
+        try:
+            yield msgspec.convert(json.loads(line), type=kind)
+        except (ValueError, msgspec.ValidationError):
+            continue

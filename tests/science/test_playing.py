@@ -1,15 +1,18 @@
 """Plays, curves and the table of the science benchmark, on a surface cut small."""
 
 import math
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from science import comparing, judging, playing, recordings, stored, svg, tables
-from science.comparing import Plan
+from science import __main__ as running
+from science import adopting, comparing, judging, playing, plays, recordings, stored, svg, tables
+from science.comparing import Compared, Plan
 from science.judging import Score
-from science.playing import Curve, Goals, Player
+from science.playing import BUDGET, ITSELF, MET, Curve, Goals, Kept, followed
+from science.plays import Player
 from science.stored import Store
 from science.surfaces import BY_NAME, Surface
 
@@ -73,15 +76,50 @@ def test_what_is_stored_is_compared_however_few_its_seeds(small: Surface, tmp_pa
     assert seeds["sobol"] == "0"
 
 
-def test_a_run_that_writes_nothing_reads_what_the_tree_has(tmp_path: Path) -> None:
-    tree, cache = tmp_path / "tree", tmp_path / "cache"
-    Store(cache, tree).add("curves/a", 1)
-    before = (tree / "curves" / "a.jsonl").read_bytes()
-    quick = Store(cache, tree, keep=False)
-    quick.add("curves/a", 2)
-    assert list(quick.lines("curves/a", int)) == [1, 2]
-    assert (tree / "curves" / "a.jsonl").read_bytes() == before
-    assert list(Store(cache, tree).lines("curves/a", int)) == [1, 2]
+def test_the_best_model_of_all_is_the_reference_and_is_fitted_to_what_was_bought(
+    small: Surface, tmp_path: Path
+) -> None:
+    store = Store(tmp_path, tmp_path)
+    plan = Plan(small.name, ("bisection",), ("lasso1",), 1, 384, 36, ("interpolation",))
+    found = comparing.measure(store, plan, 1)
+    assert found.reference[0] == "interpolation"
+    assert found.plan.models == ("lasso1", "interpolation")
+    assert found.curves["bisection", "interpolation"]
+    # Nothing is fitted for a comparison of what is stored: it says which models are missing.
+    more = replace(plan, judged=("interpolation", "k-nearest"), only_stored=True)
+    text = comparing.printed(comparing.measure(store, more, 1))
+    assert "the best of 2 (interpolation" in text
+    assert "not fitted to it yet: k-nearest" in text
+
+
+def test_a_failed_reference_is_kept_and_is_not_the_best(tmp_path: Path) -> None:
+    store = Store(tmp_path, tmp_path)
+    failed = Score(math.inf, math.inf, math.inf, 0.0, "ValueError: no")
+    store.add("references/small", failed)
+    assert list(store.lines("references/small", Score)) == [failed]
+
+
+def test_a_quick_run_plays_all_surfaces_anew_and_leaves_recordings_out_when_time_is_over(
+    small: Surface, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stores: list[Path] = []
+
+    def seen(folder: Path, kept: Path) -> Store:
+        stores.extend((folder, kept))
+        return Store(folder, kept)
+
+    monkeypatch.setattr(running, "Store", seen)
+    monkeypatch.setattr(running, "QUICK_S", 0.0)
+    given = Namespace(samplers="uniform,sobol", models="interpolation", workers=1)
+    running.quick(given, ["science-open:tinyproxy:mean_ms", small.name])
+    said = capsys.readouterr().out
+    assert "### small: " in said
+    assert "| sobol | 1 | interpolation |" in said
+    assert said.count("left out: 0 s are over") == 1
+    assert len(stores) == 2
+    assert not any(path.exists() for path in stores)
+    assert stored.KEPT not in stores
+    assert stored.CACHE not in stores
 
 
 def test_a_play_goes_on_as_if_it_had_not_been_interrupted(small: Surface) -> None:
@@ -101,13 +139,14 @@ def test_lab_time_counts_visits_changes_and_deployments(small: Surface) -> None:
         [costs.deploy_s + costs.sample_s, costs.sample_s, costs.change_s + costs.sample_s,
          costs.deploy_s + costs.sample_s]
     )  # fmt: skip
-    assert playing.lab_seconds(small, visits) == pytest.approx(list(expected))
+    assert plays.lab_seconds(small, visits) == pytest.approx(list(expected))
 
 
-def curve(*errors: float) -> Curve:
+def curve(*errors: float, end: str = "", last: int = 0) -> Curve:
     counts = [16 * 2**i for i in range(len(errors))]
+    counts[-1:] = [last or counts[-1]]
     scores = [Score(e, e, e, 0.0) for e in errors]
-    return Curve(0, counts, [float(n) for n in counts], scores)
+    return Curve(0, counts, [float(n) for n in counts], scores, end)
 
 
 def test_one_lucky_fit_is_not_reaching() -> None:
@@ -125,8 +164,142 @@ def test_models_are_fitted_only_as_long_as_they_tell_something() -> None:
     assert set(goals.wanted(going)) == {"free", "own"}
     assert goals.wanted({"free": curve(0.1, 0.1), "own": curve(1.0)}) == ["own"]
     assert goals.wanted({"free": curve(0.1, 0.1), "own": curve(0.4, 0.4)}) == []
-    assert goals.cover(Goals(0.3, {"own": 0.6}))
-    assert not goals.cover(Goals(0.1, {"own": 0.6}))
+    assert goals.wanted({"own": curve(0.4, 0.4)}) == ["own"], "nobody has met the reference"
+
+
+STEPS = [16, 32, 64, 128]
+
+
+def fits(errors: dict[str, list[float]], asked: list[tuple[int, str]], over: int = 9):
+    """Stands in for a play: errors by model and budget; ended by the sampler at place `over`."""
+
+    def further(place: int, models: list[str]) -> playing.Fitted | str:
+        if place == over:
+            return ITSELF
+        asked.extend((place, model) for model in models)
+        scores = {m: Score(errors[m][place], 1.0, 1.0, 0.0) for m in models}
+        return STEPS[place], float(STEPS[place]), scores
+
+    return further
+
+
+def test_a_curve_that_was_cut_because_another_model_met_the_goal_goes_on_without_it() -> None:
+    errors = {"first": [0.1] * 4, "second": [1.0, 1.0, 0.1, 0.1]}
+    goals, asked = Goals(0.2, {}), []
+    both = followed(0, list(errors), goals, STEPS, {}, fits(errors, asked))
+    assert [c.end for c in both.values()] == [MET, MET]
+    assert both["second"].reaches(0.2) == (math.inf, math.inf)
+    asked.clear()
+    alone = followed(0, ["second"], goals, STEPS, both, fits(errors, asked))["second"]
+    assert asked == [(2, "second"), (3, "second")], "what was fitted is not fitted again"
+    assert alone.samples == STEPS
+    assert 32 < alone.reaches(0.2)[0] <= 64
+    # The same, whatever was stored: further curves do not change what a plan shows.
+    again = followed(0, list(errors), goals, STEPS, {"second": alone}, fits(errors, []))
+    assert again == both
+
+
+def test_a_curve_says_who_ended_it() -> None:
+    errors = {"one": [1.0] * 4}
+    spent = followed(0, ["one"], Goals(0.2, {}), STEPS, {}, fits(errors, []))["one"]
+    ended = followed(0, ["one"], Goals(0.2, {}), STEPS, {}, fits(errors, [], over=2))["one"]
+    assert (spent.end, ended.end) == (BUDGET, ITSELF)
+    assert not spent.over
+    assert ended.over
+    # A play that is over is not asked again.
+    asked: list[tuple[int, str]] = []
+    assert followed(0, ["one"], Goals(0.2, {}), STEPS, {"one": ended}, fits(errors, asked)) == {
+        "one": ended
+    }
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("samples", "most", "end"),
+    [
+        ([16, 24, 31], 96, ITSELF),
+        ([16, 24, 24], 96, ITSELF),
+        ([16, 24, 36], 96, MET),
+        ([16, 24, 36, 54, 81, 96], 96, BUDGET),
+    ],
+)
+def test_old_lines_tell_by_their_budgets_how_they_ended(
+    small: Surface, samples: list[int], most: int, end: str
+) -> None:
+    scores = [Score(1.0, 1.0, 1.0, 0.0)] * len(samples)
+    old = Kept(0, most, Curve(0, samples, [float(n) for n in samples], scores))
+    assert playing._with_end(small, "heuristic", old).end == end
+
+
+def test_an_old_line_of_uniform_sampling_ends_with_its_last_grid(small: Surface) -> None:
+    count = len(playing.steps(small, "uniform", 384))
+    for some, end in ((count, BUDGET), (count - 1, MET)):
+        scores = [Score(1.0, 1.0, 1.0, 0.0)] * some
+        old = Kept(0, 384, Curve(0, list(range(1, some + 1)), [1.0] * some, scores))
+        assert playing._with_end(small, "uniform", old).end == end
+
+
+def test_a_table_says_where_a_sampler_ended_its_play() -> None:
+    plan = Plan("small", ("uniform", "heuristic"), ("one",), 3, 384, 96)
+    reference = {"one": Score(0.1, 0.1, 0.1, 0.0)}
+    met, spent = curve(0.1, 0.1, end=MET), curve(1.0, 1.0, end=BUDGET)
+    short = [curve(1.0, 1.0, end=ITSELF, last=n) for n in (29, 31, 40)]
+
+    def said(*curves: Curve) -> str:
+        found = Compared(plan, reference, {("heuristic", "one"): list(curves)})
+        return found.needed("heuristic", "one", 0.1)
+
+    assert said(*short) == "never (ends at 31)"
+    assert said(spent, spent, spent) == "never"
+    assert said(met, short[0], short[1]) == "never (16-never, ends at 29)"
+    assert said(curve(1.0, end="ValueError: no", last=20)) == "never (stopped at 20)"
+    assert said(curve(1.0, 1.0, end=MET)) == "never (1 cut)", "it is not known"
+
+
+def test_variants_of_the_papers_samplers_have_no_end_of_their_own() -> None:
+    given = recordings.by_name("science-open:tinyproxy:throughput_rps")
+    for name, registered in plays.VARIANTS.items():
+        ended, endless = Player(given, registered, 0), Player(given, name, 0)
+        assert ended.upto(96) < 40, "the paper's rule ends it"
+        assert endless.upto(96) == 96, "every recorded load of every configuration"
+        assert not endless.trouble
+
+
+def test_results_carry_over_where_they_begin_the_same(small: Surface, tmp_path: Path) -> None:
+    store = Store(tmp_path, tmp_path)
+    models = ["interpolation", "lasso1"]
+    goals = Goals(0.0, dict.fromkeys(models, 0.0))
+    made = playing.curves_kept(store, small.name, "sobol", 0, models, goals, 36)
+    older = {}
+    for model in models:
+        present = store.path(playing.key(small.name, "sobol", model))
+        older[model] = present.with_name(f"sobol-{model}-{'0' * 12}-{'1' * 12}-{'2' * 12}.jsonl")
+        present.rename(older[model])
+    other = older["lasso1"].read_text().replace('"rmse":', '"rmse":1')
+    older["lasso1"].write_text(other)
+    found = adopting.older_curves(store, small.name)
+    assert {one.model: one.path for one in found} == older
+    done = {c.older.model: c for c in adopting.same_curves(found)}
+    assert done["interpolation"].same
+    assert not done["lasso1"].same
+    adopting.take(store, done["interpolation"].older)
+    assert not older["interpolation"].exists()
+    stored_now = playing.curves_stored(store, small.name, "sobol", models, goals, 36)
+    assert stored_now == {0: {"interpolation": made["interpolation"]}}
+    assert "| sobol | lasso1 | 0 | 1 | small |" in adopting.printed(list(done.values()))
+
+
+def test_a_reference_is_taken_where_its_model_made_the_same(small: Surface) -> None:
+    def old(sampler: str, model: str, by: str) -> adopting.Older:
+        world = playing.world(small.name)
+        return adopting.Older(small.name, sampler, model, world, by, Path(f"{model}-{by}"))
+
+    reference = old(adopting.REFERENCE, "lasso1", "2")
+    same, other = (adopting.Checked(old("sobol", "lasso1", "2"), said) for said in (True, False))
+    assert adopting.trusted(reference, [same])
+    assert not adopting.trusted(reference, [])
+    assert not adopting.trusted(reference, [same, other])
+    assert not adopting.trusted(old(adopting.REFERENCE, "lasso1", "3"), [same])
 
 
 def test_what_never_happened_is_not_averaged() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from science import judging, playing
+from science import judging, plays
 from science.families import value
 from science.surfaces import BACKGROUND_PCT, BY_NAME, SURFACES, TEST, Surface
 
@@ -128,7 +128,7 @@ def test_uniform_points_are_what_the_sampler_asks() -> None:
     while (ask := sampler.ask()) is not None:
         asked.append((ask.configuration, ask.wl, ask.repetition))
         sampler.tell([surface.measure(ask.configuration, ask.wl, draw="train-5")])
-    assert asked == playing.uniform_points(surface, surface.configurations, 4, 5)
+    assert asked == plays.uniform_points(surface, surface.configurations, 4, 5)
 
 
 def small(surface: Surface) -> Surface:
