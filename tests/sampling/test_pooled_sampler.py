@@ -204,3 +204,37 @@ def test_where_the_budget_ends_it_what_is_unresolved_of_the_crossing_is_said():
     notes = [ending.note for ending in sampler.endings.values()]
     assert all("unresolved" in note for note in notes)
     assert all("p95_ms crosses 40 somewhere from " in note for note in notes)
+
+
+FOOT = Sla("p95_ms", 7.0)
+"""Where the knee begins: not where most is learned of a capacity."""
+
+
+def foot(configuration):
+    """Load at which p95 is 7 ms."""
+    u = math.log(math.expm1(12.0 * math.log(FOOT.limit / 5.0) / 5.0)) / 12.0
+    return capacity(configuration) * math.exp(u)
+
+
+def aimed(sla, seed, most=30):
+    """Error of the crossings in log wl, as root mean square over the configurations, and the share
+    of samples within a quarter of them, after `most` samples that were taken with the limit `sla`
+    known or not."""
+    plan = SamplingPlan(max_samples=20, options={"accuracy": 0.0})
+    sampler = PooledSampler(replace(space(sla), seed=seed), plan)
+    asks = play(sampler, most)
+    judge = PooledSampler(replace(space(FOOT), seed=seed), plan)
+    judge.tell([answer(ask) for ask in asks])
+    found = [judge._crossing(place)[1] for place in range(len(CONFIGURATIONS))]
+    error = np.array(found) - [math.log(foot(c)) for c in CONFIGURATIONS]
+    near = [abs(math.log(ask.wl / foot(ask.configuration))) < 0.25 for ask in asks]
+    return float(np.sqrt(np.mean(error**2))), float(np.mean(near))
+
+
+def test_who_knows_the_limit_samples_near_it_and_knows_the_crossings_better():
+    seeds = range(3)
+    known, unknown = (
+        np.median([aimed(sla, seed) for seed in seeds], axis=0) for sla in (FOOT, None)
+    )
+    assert known[0] < unknown[0]
+    assert known[1] > 1.3 * unknown[1]

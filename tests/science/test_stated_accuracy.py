@@ -1,4 +1,4 @@
-"""The sampler `pooled` ends a configuration on a stated accuracy with a stated confidence: is it so?
+"""The sampler `pooled` ends configurations on a stated accuracy with a stated confidence: is it so?
 
 The truth is where the surface's own formula crosses the limit of an SLA: it depends on no
 definition of ours. Twelve seeded plays of twelve configurations each, drawn from the matched
@@ -36,8 +36,10 @@ def crossing(configuration):
 
 
 def play(seed):
-    """Of each configuration what is said at the end and the true crossing; and all samples taken."""
-    chosen = np.random.default_rng(seed).choice(len(SURFACE.configurations), TOGETHER, replace=False)
+    """What is said of each configuration at the end, its true crossing, and the samples taken."""
+    chosen = np.random.default_rng(seed).choice(
+        len(SURFACE.configurations), TOGETHER, replace=False
+    )
     own = tuple(SURFACE.configurations[i] for i in chosen)
     space = replace(SURFACE.space(seed, own), sla=LIMIT)
     sampler = PooledSampler(space, SamplingPlan(max_samples=30))

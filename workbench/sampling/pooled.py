@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -56,6 +57,16 @@ _QUANTILES, _SHARE = np.polynomial.hermite_e.hermegauss(15)
 _SHARE = _SHARE / _SHARE.sum()
 
 
+@dataclass(frozen=True)
+class Crossing:
+    """Whether it is known as was asked for where a curve crosses the limit, and what is known."""
+
+    is_known: bool
+    at: float
+    """Log load at which it is expected, infinite beyond the range."""
+    note: str
+
+
 class PooledSampler(Explorer):
     """Lowers the variance of log KPI over all configurations and loads most per lab second.
 
@@ -84,8 +95,10 @@ class PooledSampler(Explorer):
                 "sampler must be at least 0, and between 0 and 1"
             )
         self._known: dict[int, str] = {}
-        self._crossings: dict[int, tuple[bool, str]] = {}
-        """Whether the crossing of the limit is known, and what of it, since the last fit."""
+        self._crossings: dict[int, Crossing] = {}
+        """What is known of the crossing of the limit, since the last fit or own sample."""
+        self._unseen: dict[int, float] = {}
+        """Loads at which is still to be seen that the limit is crossed where the model knows it."""
         self._limit, self._unaimed = self._limit_of()
         self._crosses = f"{space.kpi} crosses {space.sla.limit:g}" if space.sla else ""
         self._sure = f"at {100 * self.confidence:g} % confidence"
@@ -165,6 +178,11 @@ class PooledSampler(Explorer):
         count = len(self._y)
         if self._model is None or count % GUARD == GUARD - 1:
             return self._filling(open_)
+        if unseen := sorted(self._unseen.keys() & set(open_)):
+            place = self._last if self._last in unseen else unseen[0]
+            wl = self._unseen[place]
+            why = f"to see that {self._crosses} here, as the law has it"
+            return Choice(place, wl, wl, wl, why)
         found = [f for f in (self._telling(open_), self._weighing(open_)) if f is not None]
         return max(found, key=lambda f: f[0])[1] if found else self._filling(open_)
 
@@ -411,12 +429,12 @@ class PooledSampler(Explorer):
         return min(flat, 0.12), jitter
 
     def _crossing(self, place: int) -> tuple[float, float, float]:
-        """Log loads between which a configuration crosses the limit with the confidence, and in
-        the middle the one at which it is expected to; infinite beyond the surroundings of its
+        """Log loads between which a configuration first crosses the limit with the confidence, and
+        in the middle the one at which it is expected to; infinite beyond the surroundings of its
         range.
 
-        They are where the band of log KPI meets the limit: the truth crosses it outside of them
-        only where it is outside of the band.
+        They are where both ends of the band of log KPI rise above the limit: the truth crosses it
+        outside of them only where it is outside of the band.
         """
         assert self._model is not None
         assert self._limit is not None
@@ -428,26 +446,26 @@ class PooledSampler(Explorer):
         for _ in range(2):
             mean, sd = self._model.own_moments(np.full(BAND, place), x)
             z = (mean - self._limit) / sd
-            low, middle = _rises(x, z, -sigmas), _rises(x, z, 0.0)
-            high = -_rises(-x[::-1], -z[::-1], -sigmas)
+            low, middle, high = (_rises(x, z, at) for at in (-sigmas, 0.0, sigmas))
             x = np.linspace(*_around(x, low, high), BAND)
         return low, middle, high
 
-    def _of_crossing(self, place: int) -> tuple[bool, str]:
-        """Whether the crossing of the limit is known as was asked for, and what is known of it."""
+    def _of_crossing(self, place: int) -> Crossing:
+        """What is known of the crossing of the limit."""
         low, middle, high = self._crossing(place)
         grid = self._grids[place]
         if low > math.log(grid[-1]):
-            return True, f"; {self._crosses} above the range {self._sure}"
+            return Crossing(True, middle, f"; {self._crosses} above the range {self._sure}")
         if high < math.log(grid[0]):
-            return True, f"; {self._crosses} below the range {self._sure}"
+            return Crossing(True, middle, f"; {self._crosses} below the range {self._sure}")
         half = math.expm1(min(max(high - middle, middle - low), 20.0))
         if half <= self.accuracy:
             at = f"at {figure(math.exp(middle))}, known to {100 * half:.2g} %"
-            return True, f"; {self._crosses} {at} {self._sure}"
+            return Crossing(True, middle, f"; {self._crosses} {at} {self._sure}")
         begin = figure(math.exp(low)) if math.isfinite(low) else "below the range"
         end = figure(math.exp(high)) if math.isfinite(high) else "above the range"
-        return False, f"; {self._crosses} somewhere from {begin} to {end} {self._sure}"
+        where = f"somewhere from {begin} to {end} {self._sure}"
+        return Crossing(False, middle, f"; {self._crosses} {where}")
 
     def _note_known(self) -> None:
         """Configurations of which is known what was asked for; they stay so."""
@@ -459,10 +477,41 @@ class PooledSampler(Explorer):
                 wanted = place in found or not self._is_open(visits)
                 if wanted and place not in self._known and place not in self._crossings:
                     self._crossings[place] = self._of_crossing(place)
+        self._unseen = {}
         for place in found.keys() - self._known.keys():
-            is_known, crossing = (True, "") if self._limit is None else self._crossings[place]
-            if is_known:
-                self._known[place] = found[place] + crossing
+            if self._limit is None:
+                self._known[place] = found[place]
+            elif self._crossings[place].is_known:
+                is_seen, load = self._seen(place, self._crossings[place].at)
+                if is_seen:
+                    self._known[place] = found[place] + self._crossings[place].note
+                elif load is not None:
+                    self._unseen[place] = load
+
+    def _seen(self, place: int, at: float) -> tuple[bool, float | None]:
+        """Whether own samples agree with the model where it has the crossing, and if not, the load
+        that is missing for it, where there is one.
+
+        The law says where to look, but not for sure what is there: how soft a knee is may be a
+        configuration's own. A crossing that no load can show is left to the law.
+        """
+        assert self._model is not None
+        grid, near = np.log(self._grids[place]), 0.5 * math.log1p(self.accuracy)
+        if not grid[0] <= at <= grid[-1]:
+            return True, None
+        x = np.array(self._x)
+        own = np.flatnonzero((np.array(self._places) == place) & (np.abs(x - at) <= near))
+        if len(own):
+            mean, _ = self._model.own_moments(np.full(len(own), place), x[own])
+            z = (np.array(self._y)[own] - mean) / np.array(self._noise)[own]
+            sigmas = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence)
+            if abs(z.sum()) <= sigmas * math.sqrt(len(own)):
+                return True, None
+        left = self._candidates(place)
+        left = left[np.abs(np.log(left) - at) <= near]
+        if not len(left):
+            return not len(own), None
+        return False, float(left[np.argmin(np.abs(np.log(left) - at))])
 
     def _breakpoints_known(self) -> dict[int, str]:
         """Configurations whose breakpoint is known as was asked for, and what is known of it."""
@@ -505,7 +554,7 @@ class PooledSampler(Explorer):
                 else:
                     factor = math.exp(min(NORMAL_95 * doubt, 20.0))
                     note += f"breakpoint known to a factor of {factor:.3g}"
-                note += self._crossings[place][1] if place in self._crossings else self._unaimed
+                note += self._crossings[place].note if place in self._crossings else self._unaimed
                 found[configuration] = Ending(ending.outcome, note)
         return found
 
