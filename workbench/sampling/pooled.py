@@ -572,5 +572,5 @@ def _rises(x: Floats, z: Floats, at: float) -> float:
 
 def _around(x: Floats, low: float, high: float) -> tuple[float, float]:
     """The two of x (n,), rising, next to `low` and `high` on their outer sides."""
-    begin, end = np.searchsorted(x, low) - 1, np.searchsorted(x, high, side="right")
-    return float(x[max(begin, 0)]), float(x[min(end, len(x) - 1)])
+    begin, end = int(np.searchsorted(x, low)), int(np.searchsorted(x, high, side="right"))
+    return float(x[max(begin - 1, 0)]), float(x[min(end, len(x) - 1)])
