@@ -1,6 +1,8 @@
 """The pooled sampler: it goes to the breakpoints, keeps its guard, stops where it was told to."""
 
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from synthetic_function import OPEN, TARGET, make_sample
 
 from workbench.domain.campaign import SamplingPlan
 from workbench.domain.errors import DataError
-from workbench.domain.parameters import Configuration, PrimaryWorkload
+from workbench.domain.parameters import Configuration, PrimaryWorkload, Sla
 from workbench.sampling.base import Space
 from workbench.sampling.pooled import GUARD, PooledSampler
 
@@ -20,8 +22,11 @@ CONFIGURATIONS = tuple(
 RATE = PrimaryWorkload("rate", 10.0, 100_000.0)
 
 
-def space(**given):
-    return Space(TARGET, CONFIGURATIONS, RATE, OPEN, "p95_ms", 1000.0, 0.005, None, 0, **given)
+LIMIT = Sla("p95_ms", 40.0)
+
+
+def space(sla=None, **given):
+    return Space(TARGET, CONFIGURATIONS, RATE, OPEN, "p95_ms", 1000.0, 0.005, sla, 0, **given)
 
 
 def capacity(configuration):
@@ -122,3 +127,116 @@ def test_recorded_loads_are_the_only_ones_asked_for():
     points = [(ask.configuration.key, ask.wl) for ask in asks]
     assert len(points) == len(set(points)) == 50
     assert all(ask.wl in loads[ask.configuration] for ask in asks)
+
+
+def test_recorded_loads_end_a_configuration_by_its_own_range():
+    """The first configuration was recorded far beyond its breakpoint, the others far below."""
+    few = tuple(float(wl) for wl in np.geomspace(10.0, 100.0, 8).round(1))
+    many = tuple(float(wl) for wl in np.geomspace(10.0, 10_000.0, 16).round(1))
+    loads = dict.fromkeys(CONFIGURATIONS, few) | {CONFIGURATIONS[0]: many}
+    sampler = PooledSampler(space(loads=loads), SamplingPlan(max_samples=20))
+    play(sampler, 150)
+    above = {c for c, e in sampler.endings.items() if "above the range" in e.note}
+    assert CONFIGURATIONS[0] not in above
+    assert above
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_kpi_that_is_no_number_is_named(value):
+    sampler = PooledSampler(space(), SamplingPlan(max_samples=20))
+    ask = sampler.ask()
+    bad = make_sample(ask.wl, {"p95_ms": value}, configuration=ask.configuration)
+    with pytest.raises(DataError, match=f"p95_ms is {value}") as error:
+        sampler.tell([bad])
+    assert bad.id in str(error.value)
+
+
+# --- a limit on the KPI
+
+NOT_AIMED_AT = {
+    "another KPI": Sla("throughput_rps", 300.0, ">="),
+    "above the ceiling": Sla("p95_ms", 2000.0),
+    "zero": Sla("p95_ms", 0.0),
+}
+
+
+@pytest.mark.parametrize("sla", NOT_AIMED_AT.values(), ids=NOT_AIMED_AT)
+def test_a_limit_that_cannot_be_aimed_at_changes_no_ask_and_is_said(sla):
+    plan = SamplingPlan(max_samples=20)
+    plain, limited = PooledSampler(space(), plan), PooledSampler(space(sla), plan)
+    assert play(plain, 150) == play(limited, 150)
+    assert all("not aimed at" in e.note for e in limited.endings.values())
+    assert not any("aimed at" in e.note for e in plain.endings.values())
+
+
+def crossing(configuration):
+    """Load at which p95 is `LIMIT`, by the formula of `answer`."""
+    u = math.log(math.expm1(12.0 * math.log(LIMIT.limit / 5.0) / 5.0)) / 12.0
+    return capacity(configuration) * math.exp(u)
+
+
+def test_with_a_limit_it_ends_when_its_crossing_is_known_too_and_says_where_it_is():
+    sampler = PooledSampler(space(LIMIT), SamplingPlan(max_samples=20))
+    play(sampler, 150)
+    assert sampler.ask() is None
+    for configuration, ending in sampler.endings.items():
+        said = re.search(r"p95_ms crosses 40 at ([\d.]+), known to ([\d.]+) % at 95 %", ending.note)
+        assert "breakpoint known to" in ending.note
+        assert float(said[2]) <= 10.0
+        assert abs(math.log(float(said[1]) / crossing(configuration))) < 0.15
+
+
+def test_a_crossing_outside_of_the_range_is_said():
+    """No load is low enough for 4 ms, nor high enough within the range for 900 ms."""
+    for limit, where in ((4.0, "below"), (900.0, "above")):
+        low = PrimaryWorkload("rate", 10.0, 1.5 * min(capacity(c) for c in CONFIGURATIONS))
+        there = replace(space(Sla("p95_ms", limit)), primary=low)
+        sampler = PooledSampler(there, SamplingPlan(max_samples=20))
+        play(sampler, 200)
+        notes = [e.note for e in sampler.endings.values()]
+        assert all(f"p95_ms crosses {limit:g} {where} the range" in note for note in notes)
+
+
+def test_where_the_budget_ends_it_what_is_unresolved_of_the_crossing_is_said():
+    plan = SamplingPlan(max_samples=2, options={"accuracy": 0.01})
+    sampler = PooledSampler(space(LIMIT), plan)
+    play(sampler, 50)
+    notes = [ending.note for ending in sampler.endings.values()]
+    assert all("unresolved" in note for note in notes)
+    assert all("p95_ms crosses 40 somewhere from " in note for note in notes)
+
+
+FOOT = Sla("p95_ms", 7.0)
+"""Where the knee begins: not where most is learned of a capacity."""
+
+
+def foot(configuration):
+    """Load at which p95 is 7 ms."""
+    u = math.log(math.expm1(12.0 * math.log(FOOT.limit / 5.0) / 5.0)) / 12.0
+    return capacity(configuration) * math.exp(u)
+
+
+def aimed(sla, seed, most=30):
+    """Error of the crossings in log wl, as root mean square over the configurations, and the share
+    of samples within a quarter of them, after `most` samples that were taken with the limit `sla`
+    known or not."""
+    plan = SamplingPlan(max_samples=20, options={"accuracy": 0.0})
+    sampler = PooledSampler(replace(space(sla), seed=seed), plan)
+    asks = play(sampler, most)
+    judge = sampler
+    if sla is None:
+        judge = PooledSampler(replace(space(FOOT), seed=seed), plan)
+        judge.tell([answer(ask) for ask in asks])
+    found = [judge._crossing(place)[1] for place in range(len(CONFIGURATIONS))]
+    error = np.array(found) - [math.log(foot(c)) for c in CONFIGURATIONS]
+    near = [abs(math.log(ask.wl / foot(ask.configuration))) < 0.25 for ask in asks]
+    return float(np.sqrt(np.mean(error**2))), float(np.mean(near))
+
+
+def test_who_knows_the_limit_samples_near_it_and_knows_the_crossings_better():
+    seeds = range(5)
+    known, unknown = (
+        np.median([aimed(sla, seed) for seed in seeds], axis=0) for sla in (FOOT, None)
+    )
+    assert known[0] < unknown[0]
+    assert known[1] > 1.3 * unknown[1]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.domain.campaign import SamplingPlan
+from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
 from workbench.models.scales import log_kpi
-from workbench.models.selection import capped_log_kpi
+from workbench.models.selection import capped_log_kpi, stated
 from workbench.sampling.base import Ask, Ending, Space
 from workbench.sampling.intervals import ends
 from workbench.sampling.track import UNUSABLE_LOADS
@@ -144,8 +146,23 @@ class Explorer:
         raise NotImplementedError
 
     def level(self, sample: Sample) -> float | None:
-        """Log KPI, at the ceiling in overload; None of an invalid sample."""
-        return capped_log_kpi(sample, self.space.kpi, self.ceiling) if sample.valid else None
+        """Log KPI, at the ceiling in overload; None of an invalid sample.
+
+        Raises
+        ------
+        DataError
+            If a valid sample states a KPI that is no number: nothing may be learned from it.
+        """
+        if not sample.valid:
+            return None
+        known = stated(sample, self.space.kpi)
+        if known is not None and not math.isfinite(known.value):
+            raise DataError(
+                f"{self.space.kpi} is {known.value}",
+                where=f"sample {sample.id}",
+                remedy="Measure that point again, or import the data set again without it",
+            )
+        return capped_log_kpi(sample, self.space.kpi, self.ceiling)
 
     def _chosen(self) -> Choice | None:
         if not self._is_current:

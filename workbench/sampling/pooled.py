@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -15,7 +16,7 @@ from workbench.domain.samples import Sample
 from workbench.models.base import Floats
 from workbench.models.pooled import Pooled
 from workbench.models.pooled.samples import Samples
-from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, log_sd
+from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, figure, log_kpi, log_sd
 from workbench.models.selection import stated
 from workbench.models.table import Column, columns_of, rows_of
 from workbench.sampling.base import Ending, Space
@@ -45,17 +46,38 @@ WEIGHED, WEIGHED_EACH = 1000, 20
 each configuration."""
 DRIFTS = 24
 """Loads at which the drift of the base is looked up for each configuration."""
+BAND = 24
+"""Loads at which the band of log KPI is looked up to find where it meets the limit, twice."""
+HALVINGS = 8
+"""Of a step between two of the loads looked at, which place a crossing of the limit in it."""
+BESIDE = 0.1
+"""Standard deviation in log wl by which points weighed lie beside a crossing: those at the
+crossing itself may have been visited."""
 _QUANTILES, _SHARE = np.polynomial.hermite_e.hermegauss(15)
 _SHARE = _SHARE / _SHARE.sum()
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Whether it is known as was asked for where a curve crosses the limit, and what is known."""
+
+    is_known: bool
+    at: float
+    """Log load at which it is expected, infinite beyond the range."""
+    note: str
 
 
 class PooledSampler(Explorer):
     """Lowers the variance of log KPI over all configurations and loads most per lab second.
 
+    With an SLA that limits the KPI sampled, the loads at which a configuration's curve may cross
+    the limit count, by how likely it does so there, as much as all loads of its range together.
+
     A configuration needs no more samples when its breakpoint is known to `accuracy`, a relative
-    half width, with `confidence`, or lies outside the range with that confidence: `options` of the
-    plan, 0.1 and 0.95 by default; an accuracy of 0 never ends one early. It does not end early
-    where the model without a law explains the KPI: then there is no breakpoint to know.
+    half width, with `confidence`, or lies outside the range with that confidence, and so does the
+    load at which it crosses the limit: `options` of the plan, 0.1 and 0.95 by default; an accuracy
+    of 0 never ends one early. It does not end early where the model without a law explains the
+    KPI: then there is no breakpoint to know.
 
     Raises
     ------
@@ -73,6 +95,13 @@ class PooledSampler(Explorer):
                 "sampler must be at least 0, and between 0 and 1"
             )
         self._known: dict[int, str] = {}
+        self._crossings: dict[int, Crossing] = {}
+        """What is known of the crossing of the limit, since the last fit or own sample."""
+        self._unseen: dict[int, float] = {}
+        """Loads at which is still to be seen that the limit is crossed where the model knows it."""
+        self._limit, self._unaimed = self._limit_of()
+        self._crosses = f"{space.kpi} crosses {space.sla.limit:g}" if space.sla else ""
+        self._sure = f"at {100 * self.confidence:g} % confidence"
         columns = columns_of(space.configurations)
         self._categorical = tuple(i for i, c in enumerate(columns) if c.names)
         self._rows = rows_of(
@@ -103,6 +132,18 @@ class PooledSampler(Explorer):
         inside = [float(f"{wl:.4g}") for wl in loads[1:-1]]
         return np.unique(np.clip([low, *inside, high], low, high))
 
+    def _limit_of(self) -> tuple[float | None, str]:
+        """Log of the limit that curves cross; None, and why, where there is none to aim at."""
+        sla, kpi = self.space.sla, self.space.kpi
+        if sla is None:
+            return None, ""
+        if sla.kpi != kpi:
+            return None, f"; the limit on {sla.kpi} was not aimed at: {kpi} is what is sampled"
+        limit = log_kpi(kpi, sla.limit)
+        if not log_kpi(kpi, 0.0) < limit < self.ceiling:
+            return None, f"; {kpi} is not told apart at the limit of {sla.limit:g}: not aimed at"
+        return limit, ""
+
     def observe(self, place: int, sample: Sample) -> None:
         """The first sample of a load."""
         self._last = place
@@ -124,8 +165,10 @@ class PooledSampler(Explorer):
             model = Pooled(self._categorical, self.ceiling, self.space.seed)
             self._model = model.fit_over(self._rows, samples)
             self._learned = len(samples)
+            self._crossings.clear()
             self._look_up()
         else:
+            self._crossings.pop(place, None)
             self._model.update(samples)
             self._weigh_down(place, sample.point.wl)
         self._note_known()
@@ -135,6 +178,11 @@ class PooledSampler(Explorer):
         count = len(self._y)
         if self._model is None or count % GUARD == GUARD - 1:
             return self._filling(open_)
+        if unseen := sorted(self._unseen.keys() & set(open_)):
+            place = self._last if self._last in unseen else unseen[0]
+            wl = self._unseen[place]
+            why = f"to see that {self._crosses} here, as the law has it"
+            return Choice(place, wl, wl, wl, why)
         found = [f for f in (self._telling(open_), self._weighing(open_)) if f is not None]
         return max(found, key=lambda f: f[0])[1] if found else self._filling(open_)
 
@@ -153,9 +201,12 @@ class PooledSampler(Explorer):
                 found = law.field.mean(law.capacity.places.of(there), there, coarse)
                 self._drift[row] = np.interp(self._loads_x, coarse, found)
         rng = np.random.default_rng((self._rng_seed, self._learned))
-        most = min(WEIGHED, WEIGHED_EACH * len(self._rows))
+        most = min(WEIGHED // (1 if self._limit is None else 2), WEIGHED_EACH * len(self._rows))
         place = rng.integers(len(self._rows), size=most)
         wl = np.array([rng.choice(self._grids[p]) for p in place])
+        self._share = len(self._rows) / len(place)
+        if self._limit is not None:
+            place, wl = self._with_crossings(place, wl, rng)
         x = np.log(wl)
         self._weighed, self._rest = (place, wl), self._model.doubts(place, x)
         flat, jitter = self._noise_of()
@@ -182,8 +233,7 @@ class PooledSampler(Explorer):
         factor = math.exp(NORMAL_95 * min(math.sqrt(max(self._rest[i, i], 0.0)), 9.0))
         why = f"beside the capacities' doubt the KPI is known to a factor of {factor:.3g} here"
         load = float(wl[i])
-        share = len(self._rows) / len(place)
-        return float(gain[i]) * share, Choice(int(place[i]), load, load, load, why)
+        return float(gain[i]) * self._share, Choice(int(place[i]), load, load, load, why)
 
     def _weigh_down(self, place: int, wl: float) -> None:
         """Take out of the covariance what a sample has taught, if it is of a point weighed."""
@@ -253,19 +303,12 @@ class PooledSampler(Explorer):
         law = self._model.law_
         mean, variance = law.capacity.posterior, law.capacity.variance
         sd = np.sqrt(variance)
-        nodes = mean[:, None] + sd[:, None] * _QUANTILES
-        x = self._loads_x
-        level = law.base.posterior[:, None] + law.family.slope * x + self._drift
+        nodes, level, values = self._possible()
         # Variance of log KPI that a doubtful capacity leaves, mean over the loads.
-        values = np.minimum(
-            law.kpi(
-                level[..., None],
-                (x[None, :, None] - nodes[:, None, :]) / np.exp(law.stretch)[:, None, None],
-            ),
-            self.ceiling,
-        )
         middle = values @ _SHARE
         worth = np.mean(np.square(values - middle[..., None]) @ _SHARE, axis=1)
+        if self._limit is not None:
+            worth = worth + self._doubt_at_crossings(nodes, values)
         # How much of it goes, everywhere, for each part of its own variance that one loses.
         shared = np.square(law.capacity.covariance) / np.outer(variance, variance)
         reach = shared @ worth
@@ -308,6 +351,70 @@ class PooledSampler(Explorer):
         low, high = below[-1] if below else wl, above[0] if above else wl
         return self._model.weight_ * gain, Choice(place, wl, low, high, why)
 
+    def _possible(self) -> tuple[Floats, Floats, Floats]:
+        """Capacities of the configurations at their nodes, (k, 15), the base line at the loads
+        looked at, (k, LOADS), and log KPI there for each of these capacities, (k, LOADS, 15)."""
+        assert self._model is not None
+        law = self._model.law_
+        sd = np.sqrt(law.capacity.variance)
+        nodes = law.capacity.posterior[:, None] + sd[:, None] * _QUANTILES
+        x = self._loads_x
+        level = law.base.posterior[:, None] + law.family.slope * x + self._drift
+        values = np.minimum(
+            law.kpi(
+                level[..., None],
+                (x[None, :, None] - nodes[:, None, :]) / np.exp(law.stretch)[:, None, None],
+            ),
+            self.ceiling,
+        )
+        return nodes, level, values
+
+    def _crossed(self, nodes: Floats, values: Floats) -> tuple[Floats, Floats, np.ndarray]:
+        """Log load at which the law first crosses the limit for each capacity, (k, 15), the base
+        line there, and whether that is in the configuration's range."""
+        assert self._model is not None
+        assert self._limit is not None
+        law, rows = self._model.law_, np.arange(len(nodes))[:, None]
+        over = values > self._limit
+        first = np.argmax(over, axis=1)
+        low, high = self._loads_x[np.maximum(first - 1, 0)], self._loads_x[first]
+        for _ in range(HALVINGS):
+            x = 0.5 * (low + high)
+            level = law.base.posterior[:, None] + law.family.slope * x + self._drift_of(rows, x)
+            above = law.kpi(level, (x - nodes) / np.exp(law.stretch)[:, None]) > self._limit
+            low, high = np.where(above, low, x), np.where(above, x, high)
+        begin, end = (np.log([[grid[i]] for grid in self._grids]) for i in (0, -1))
+        inside = over.any(axis=1) & (first > 0) & (begin <= x) & (x <= end)
+        return x, level, inside
+
+    def _doubt_at_crossings(self, nodes: Floats, values: Floats) -> Floats:
+        """Variance of log KPI that a doubtful capacity leaves where the limit is crossed, mean over
+        where that may be, (k,); as far as it is in the range."""
+        assert self._model is not None
+        law = self._model.law_
+        x, level, inside = self._crossed(nodes, values)
+        u = (x[:, :, None] - nodes[:, None, :]) / np.exp(law.stretch)[:, None, None]
+        seen = np.minimum(law.kpi(level[..., None], u), self.ceiling)
+        spread = np.square(seen - (seen @ _SHARE)[..., None]) @ _SHARE
+        return np.asarray(np.where(inside, spread, 0.0) @ _SHARE)
+
+    def _with_crossings(
+        self, place: np.ndarray, wl: Floats, rng: np.random.Generator
+    ) -> tuple[np.ndarray, Floats]:
+        """Points drawn over the range (m,), and as many drawn as the limit may be crossed there,
+        without those whose crossing is not in the range."""
+        nodes, _, values = self._possible()
+        x, _, inside = self._crossed(nodes, values)
+        own = rng.integers(len(x), size=len(place))
+        node = rng.choice(len(_SHARE), size=len(place), p=_SHARE)
+        beside = x[own, node] + BESIDE * rng.standard_normal(len(place))
+        there = inside[own, node]
+        near = []
+        for one, at in zip(own[there], beside[there], strict=True):
+            grid = self._grids[one]
+            near.append(grid[np.argmin(np.abs(np.log(grid) - at))])
+        return np.concatenate([place, own[there]]), np.concatenate([wl, near])
+
     def _noise_of(self) -> tuple[float, float]:
         """Standard deviation of log KPI where it is flat, and of the capacity a sample meets."""
         noise = np.array(self._noise)
@@ -321,24 +428,108 @@ class PooledSampler(Explorer):
         jitter = float(np.median(noise[used] / steep[used])) if used.sum() > 3 else 0.03
         return min(flat, 0.12), jitter
 
+    def _crossing(self, place: int) -> tuple[float, float, float]:
+        """Log loads between which a configuration first crosses the limit with the confidence, and
+        in the middle the one at which it is expected to; infinite beyond the surroundings of its
+        range.
+
+        They are where both ends of the band of log KPI rise above the limit: the truth crosses it
+        outside of them only where it is outside of the band.
+        """
+        assert self._model is not None
+        assert self._limit is not None
+        sigmas = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence)
+        # A crossing just beyond the range is as good to know as one in it.
+        beyond = 2.0 * math.log1p(max(self.accuracy, 0.01))
+        low, high = (math.log(self._grids[place][i]) for i in (0, -1))
+        x = np.linspace(low - beyond, high + beyond, BAND)
+        for _ in range(2):
+            mean, sd = self._model.own_moments(np.full(BAND, place), x)
+            z = (mean - self._limit) / sd
+            low, middle, high = (_rises(x, z, at) for at in (-sigmas, 0.0, sigmas))
+            x = np.linspace(*_around(x, low, high), BAND)
+        return low, middle, high
+
+    def _of_crossing(self, place: int) -> Crossing:
+        """What is known of the crossing of the limit."""
+        low, middle, high = self._crossing(place)
+        grid = self._grids[place]
+        if low > math.log(grid[-1]):
+            return Crossing(True, middle, f"; {self._crosses} above the range {self._sure}")
+        if high < math.log(grid[0]):
+            return Crossing(True, middle, f"; {self._crosses} below the range {self._sure}")
+        half = math.expm1(min(max(high - middle, middle - low), 20.0))
+        if half <= self.accuracy:
+            at = f"at {figure(math.exp(middle))}, known to {100 * half:.2g} %"
+            return Crossing(True, middle, f"; {self._crosses} {at} {self._sure}")
+        begin = figure(math.exp(low)) if math.isfinite(low) else "below the range"
+        end = figure(math.exp(high)) if math.isfinite(high) else "above the range"
+        where = f"somewhere from {begin} to {end} {self._sure}"
+        return Crossing(False, middle, f"; {self._crosses} {where}")
+
     def _note_known(self) -> None:
-        """Configurations whose breakpoint is known as well as was asked for; they stay so."""
-        model = self._model
+        """Configurations of which is known what was asked for; they stay so."""
+        found = self._breakpoints_known()
+        if self._limit is not None:
+            # Until the next fit little but its own samples moves a crossing: it is not looked up
+            # again. The others are not looked up as long as nothing depends on them.
+            for place, visits in enumerate(self.visits):
+                wanted = place in found or not self._is_open(visits)
+                if wanted and place not in self._known and place not in self._crossings:
+                    self._crossings[place] = self._of_crossing(place)
+        self._unseen = {}
+        for place in found.keys() - self._known.keys():
+            if self._limit is None:
+                self._known[place] = found[place]
+            elif self._crossings[place].is_known:
+                is_seen, load = self._seen(place, self._crossings[place].at)
+                if is_seen:
+                    self._known[place] = found[place] + self._crossings[place].note
+                elif load is not None:
+                    self._unseen[place] = load
+
+    def _seen(self, place: int, at: float) -> tuple[bool, float | None]:
+        """Whether own samples agree with the model where it has the crossing, and if not, the load
+        that is missing for it, where there is one.
+
+        The law says where to look, but not for sure what is there: how soft a knee is may be a
+        configuration's own. A crossing that no load can show is left to the law.
+        """
+        assert self._model is not None
+        grid, near = np.log(self._grids[place]), 0.5 * math.log1p(self.accuracy)
+        if not grid[0] <= at <= grid[-1]:
+            return True, None
+        x = np.array(self._x)
+        own = np.flatnonzero((np.array(self._places) == place) & (np.abs(x - at) <= near))
+        if len(own):
+            mean, _ = self._model.own_moments(np.full(len(own), place), x[own])
+            z = (np.array(self._y)[own] - mean) / np.array(self._noise)[own]
+            sigmas = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence)
+            if abs(z.sum()) <= sigmas * math.sqrt(len(own)):
+                return True, None
+        left = self._candidates(place)
+        left = left[np.abs(np.log(left) - at) <= near]
+        if not len(left):
+            return not len(own), None
+        return False, float(left[np.argmin(np.abs(np.log(left) - at))])
+
+    def _breakpoints_known(self) -> dict[int, str]:
+        """Configurations whose breakpoint is known as was asked for, and what is known of it."""
+        model, found = self._model, dict[int, str]()
         if self.accuracy <= 0.0 or model is None or model.weight_ < LAWFUL:
-            return
+            return found
         sigmas = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence) * model.widening_
         capacity = model.law_.capacity
         off = sigmas * np.sqrt(capacity.variance)
         half = np.expm1(off)
-        sure = f"at {100 * self.confidence:g} % confidence"
-        low, high = math.log(self._grids[0][0]), math.log(self._grids[0][-1])
+        low, high = (np.array([math.log(grid[i]) for grid in self._grids]) for i in (0, -1))
         for place in np.flatnonzero(half <= self.accuracy):
-            note = f"breakpoint known to {100 * half[place]:.2g} % {sure}"
-            self._known.setdefault(int(place), note)
+            found[int(place)] = f"breakpoint known to {100 * half[place]:.2g} % {self._sure}"
         for place in np.flatnonzero(capacity.posterior - off > high):
-            self._known.setdefault(int(place), f"breakpoint above the range {sure}")
+            found.setdefault(int(place), f"breakpoint above the range {self._sure}")
         for place in np.flatnonzero(capacity.posterior + off < low):
-            self._known.setdefault(int(place), f"breakpoint below the range {sure}")
+            found.setdefault(int(place), f"breakpoint below the range {self._sure}")
+        return found
 
     def _is_open(self, visits: Visits) -> bool:
         return self._place[visits.configuration] not in self._known and super()._is_open(visits)
@@ -353,7 +544,7 @@ class PooledSampler(Explorer):
             place = self._place[configuration]
             taken = self.visits[place].taken
             if place in self._known:
-                note = f"{self._known[place]}, {taken} samples of its own"
+                note = f"{self._known[place]}, {taken} samples of its own{self._unaimed}"
                 found[configuration] = Ending("converged", note)
             elif self._model is not None:
                 doubt = math.sqrt(self._model.law_.capacity.variance[place])
@@ -363,5 +554,23 @@ class PooledSampler(Explorer):
                 else:
                     factor = math.exp(min(NORMAL_95 * doubt, 20.0))
                     note += f"breakpoint known to a factor of {factor:.3g}"
+                note += self._crossings[place].note if place in self._crossings else self._unaimed
                 found[configuration] = Ending(ending.outcome, note)
         return found
+
+
+def _rises(x: Floats, z: Floats, at: float) -> float:
+    """Where z (n,) first rises above `at` along x (n,): -inf before it begins, inf if nowhere."""
+    first = int(np.argmax(z > at))
+    if not z[first] > at:
+        return math.inf
+    if first == 0:
+        return -math.inf
+    share = (at - z[first - 1]) / (z[first] - z[first - 1])
+    return float(x[first - 1] + share * (x[first] - x[first - 1]))
+
+
+def _around(x: Floats, low: float, high: float) -> tuple[float, float]:
+    """The two of x (n,), rising, next to `low` and `high` on their outer sides."""
+    begin, end = int(np.searchsorted(x, low)), int(np.searchsorted(x, high, side="right"))
+    return float(x[max(begin - 1, 0)]), float(x[min(end, len(x) - 1)])

@@ -273,16 +273,37 @@ class Pooled(ProfileEstimator):
         base[seen], doubt[seen] = law.base.posterior[number[seen]], law.base.variance[number[seen]]
         stretch = np.where(seen, law.stretch[number], 0.0)
         loose = np.where(seen, law.stretch_variance[number], law.tau**2)
-        x, c = rows[:, -1], number[back]
+        latent = capacity, variance, base, doubt, stretch, loose
+        return self._along(places, number[back], rows[:, -1], back, latent, spread)
+
+    def own_moments(self, place: np.ndarray, x: Floats) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of log KPI at loads x (m,) of own configurations `place`
+        (m,), each (m,)."""
+        law = self.law_
+        latent = (
+            law.capacity.posterior, law.capacity.variance, law.base.posterior, law.base.variance,
+            law.stretch, law.stretch_variance,
+        )  # fmt: skip
+        with one_thread():
+            return self._along(self.places_.of(place), place, x, place, latent)
+
+    def _along(
+        self, places: Places, c: np.ndarray, x: Floats, own: np.ndarray,
+        latent: tuple[Floats, ...], spread: bool = True,
+    ) -> tuple[Floats, Floats]:  # fmt: skip
+        """Moments at loads x (m,) of configurations `c` (m,), -1 where it has no samples; `latent`
+        are mean and variance of capacity, base and stretch, each (k,), `own` (m,) numbers there."""
+        law = self.law_
+        capacity, variance, base, doubt, stretch, loose = latent
         means, variances, ceiling = np.empty(len(x)), np.empty(len(x)), self.samples_.ceiling
         for begin in range(0, len(x), CHUNK):
             part = slice(begin, begin + CHUNK)
             where = Places(places.numbers[part], places.codes[part])
-            own = back[part]
+            mine = own[part]
             drift, wander = law.drift_at(where, c[part], x[part], spread)
             mean, variances[part], u = law.predict(
-                x[part], capacity[own], variance[own], base[own] + drift, doubt[own] + wander,
-                stretch[own], loose[own],
+                x[part], capacity[mine], variance[mine], base[mine] + drift, doubt[mine] + wander,
+                stretch[mine], loose[mine],
             )  # fmt: skip
             extra, more = self.residual_.at(where, c[part], np.clip(u, -4, 4), spread)
             free, slack = self.plain_.at(where, c[part], x[part], spread)
