@@ -130,7 +130,10 @@ def report(store: Store, workers: int, samplers: Sequence[str] = ()) -> str:
     ]
     peak = sum(sorted((t.peak_mib for t in found), reverse=True)[:workers]) / 1024.0
     names = ", ".join(t.model for t in slowest[:3])
-    asked = [[name, *(f"{v:.0f}" for v in ask_ms(name))] for name in samplers or judging.samplers()]
+    asked = [
+        [name, *(f"{v:.0f}" if v == v else "-" for v in ask_ms(name))]
+        for name in samplers or judging.samplers()
+    ]
     failed = "".join(f"\n\n`{t.model}` failed: {t.trouble}" for t in found if t.trouble)
     return "\n\n".join(
         [
@@ -142,6 +145,7 @@ def report(store: Store, workers: int, samplers: Sequence[str] = ()) -> str:
             f"{total:.0f} s, and the reading of the session.{failed}",
             tables.table(["sampler", "next ask at 1,000 samples, ms", "largest"], asked),
             f"From a sample told to the next ask, median of {ASKS} (target {TARGET_ASK_MS:g} ms); "
-            "the largest holds a refresh of hyperparameters where there is one.",
+            "the largest holds a refresh of hyperparameters where there is one. *-*: ended by "
+            "its own rule before.",
         ]
     )
