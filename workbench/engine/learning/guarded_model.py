@@ -1,6 +1,6 @@
 """A model under watch: what it does wrong is its own failure, not that of the sampler that asks it.
 
-Models that ship are not watched: there is none to take over from them.
+The one that takes over is not watched: there is none to take over from it.
 """
 
 from __future__ import annotations
