@@ -227,7 +227,7 @@ def aimed(sla, seed, most=30):
     if sla is None:
         judge = PooledSampler(replace(space(FOOT), seed=seed), plan)
         judge.tell([answer(ask) for ask in asks])
-    found = [judge._crossing(place)[1] for place in range(len(CONFIGURATIONS))]
+    found = [judge._crossing(place).at for place in range(len(CONFIGURATIONS))]
     error = np.array(found) - [math.log(foot(c)) for c in CONFIGURATIONS]
     near = [abs(math.log(ask.wl / foot(ask.configuration))) < 0.25 for ask in asks]
     return float(np.sqrt(np.mean(error**2))), float(np.mean(near))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -16,10 +15,11 @@ from workbench.domain.samples import Sample
 from workbench.models.base import Floats
 from workbench.models.pooled import Pooled
 from workbench.models.pooled.samples import Samples
-from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, figure, log_kpi, log_sd
+from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, log_sd
 from workbench.models.selection import stated
 from workbench.models.table import Column, columns_of, rows_of
 from workbench.sampling.base import Ending, Space
+from workbench.sampling.crossings import Crossing, Wanted, crossing_of, limit_of
 from workbench.sampling.exploring import Choice, Explorer, Visits
 from workbench.sampling.intervals import ends
 
@@ -46,8 +46,6 @@ WEIGHED, WEIGHED_EACH = 1000, 20
 each configuration."""
 DRIFTS = 24
 """Loads at which the drift of the base is looked up for each configuration."""
-BAND = 24
-"""Loads at which the band of log KPI is looked up to find where it meets the limit, twice."""
 HALVINGS = 8
 """Of a step between two of the loads looked at, which place a crossing of the limit in it."""
 BESIDE = 0.1
@@ -55,16 +53,6 @@ BESIDE = 0.1
 crossing itself may have been visited."""
 _QUANTILES, _SHARE = np.polynomial.hermite_e.hermegauss(15)
 _SHARE = _SHARE / _SHARE.sum()
-
-
-@dataclass(frozen=True)
-class Crossing:
-    """Whether it is known as was asked for where a curve crosses the limit, and what is known."""
-
-    is_known: bool
-    at: float
-    """Log load at which it is expected, infinite beyond the range."""
-    note: str
 
 
 class PooledSampler(Explorer):
@@ -99,7 +87,8 @@ class PooledSampler(Explorer):
         """What is known of the crossing of the limit, since the last fit or own sample."""
         self._unseen: dict[int, float] = {}
         """Loads at which is still to be seen that the limit is crossed where the model knows it."""
-        self._limit, self._unaimed = self._limit_of()
+        self._wanted = Wanted(self.accuracy, self.confidence)
+        self._limit, self._unaimed = limit_of(space, self.ceiling)
         self._crosses = f"{space.kpi} crosses {space.sla.limit:g}" if space.sla else ""
         self._sure = f"at {100 * self.confidence:g} % confidence"
         columns = columns_of(space.configurations)
@@ -131,18 +120,6 @@ class PooledSampler(Explorer):
             return np.unique(np.clip(np.round(loads), low, high))
         inside = [float(f"{wl:.4g}") for wl in loads[1:-1]]
         return np.unique(np.clip([low, *inside, high], low, high))
-
-    def _limit_of(self) -> tuple[float | None, str]:
-        """Log of the limit that curves cross; None, and why, where there is none to aim at."""
-        sla, kpi = self.space.sla, self.space.kpi
-        if sla is None:
-            return None, ""
-        if sla.kpi != kpi:
-            return None, f"; the limit on {sla.kpi} was not aimed at: {kpi} is what is sampled"
-        limit = log_kpi(kpi, sla.limit)
-        if not log_kpi(kpi, 0.0) < limit < self.ceiling:
-            return None, f"; {kpi} is not told apart at the limit of {sla.limit:g}: not aimed at"
-        return limit, ""
 
     def observe(self, place: int, sample: Sample) -> None:
         """The first sample of a load."""
@@ -428,45 +405,6 @@ class PooledSampler(Explorer):
         jitter = float(np.median(noise[used] / steep[used])) if used.sum() > 3 else 0.03
         return min(flat, 0.12), jitter
 
-    def _crossing(self, place: int) -> tuple[float, float, float]:
-        """Log loads between which a configuration first crosses the limit with the confidence, and
-        in the middle the one at which it is expected to; infinite beyond the surroundings of its
-        range.
-
-        They are where both ends of the band of log KPI rise above the limit: the truth crosses it
-        outside of them only where it is outside of the band.
-        """
-        assert self._model is not None
-        assert self._limit is not None
-        sigmas = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence)
-        # A crossing just beyond the range is as good to know as one in it.
-        beyond = 2.0 * math.log1p(max(self.accuracy, 0.01))
-        low, high = (math.log(self._grids[place][i]) for i in (0, -1))
-        x = np.linspace(low - beyond, high + beyond, BAND)
-        for _ in range(2):
-            mean, sd = self._model.own_moments(np.full(BAND, place), x)
-            z = (mean - self._limit) / sd
-            low, middle, high = (_rises(x, z, at) for at in (-sigmas, 0.0, sigmas))
-            x = np.linspace(*_around(x, low, high), BAND)
-        return low, middle, high
-
-    def _of_crossing(self, place: int) -> Crossing:
-        """What is known of the crossing of the limit."""
-        low, middle, high = self._crossing(place)
-        grid = self._grids[place]
-        if low > math.log(grid[-1]):
-            return Crossing(True, middle, f"; {self._crosses} above the range {self._sure}")
-        if high < math.log(grid[0]):
-            return Crossing(True, middle, f"; {self._crosses} below the range {self._sure}")
-        half = math.expm1(min(max(high - middle, middle - low), 20.0))
-        if half <= self.accuracy:
-            at = f"at {figure(math.exp(middle))}, known to {100 * half:.2g} %"
-            return Crossing(True, middle, f"; {self._crosses} {at} {self._sure}")
-        begin = figure(math.exp(low)) if math.isfinite(low) else "below the range"
-        end = figure(math.exp(high)) if math.isfinite(high) else "above the range"
-        where = f"somewhere from {begin} to {end} {self._sure}"
-        return Crossing(False, middle, f"; {self._crosses} {where}")
-
     def _note_known(self) -> None:
         """Configurations of which is known what was asked for; they stay so."""
         found = self._breakpoints_known()
@@ -476,7 +414,7 @@ class PooledSampler(Explorer):
             for place, visits in enumerate(self.visits):
                 wanted = place in found or not self._is_open(visits)
                 if wanted and place not in self._known and place not in self._crossings:
-                    self._crossings[place] = self._of_crossing(place)
+                    self._crossings[place] = self._crossing(place)
         self._unseen = {}
         for place in found.keys() - self._known.keys():
             if self._limit is None:
@@ -487,6 +425,14 @@ class PooledSampler(Explorer):
                     self._known[place] = found[place] + self._crossings[place].note
                 elif load is not None:
                     self._unseen[place] = load
+
+    def _crossing(self, place: int) -> Crossing:
+        """What is known of the crossing of the limit."""
+        assert self._model is not None
+        assert self._limit is not None
+        return crossing_of(
+            self._model, place, self._grids[place], self._limit, self._wanted, self._crosses
+        )
 
     def _seen(self, place: int, at: float) -> tuple[bool, float | None]:
         """Whether own samples agree with the model where it has the crossing, and if not, the load
@@ -557,20 +503,3 @@ class PooledSampler(Explorer):
                 note += self._crossings[place].note if place in self._crossings else self._unaimed
                 found[configuration] = Ending(ending.outcome, note)
         return found
-
-
-def _rises(x: Floats, z: Floats, at: float) -> float:
-    """Where z (n,) first rises above `at` along x (n,): -inf before it begins, inf if nowhere."""
-    first = int(np.argmax(z > at))
-    if not z[first] > at:
-        return math.inf
-    if first == 0:
-        return -math.inf
-    share = (at - z[first - 1]) / (z[first] - z[first - 1])
-    return float(x[first - 1] + share * (x[first] - x[first - 1]))
-
-
-def _around(x: Floats, low: float, high: float) -> tuple[float, float]:
-    """The two of x (n,), rising, next to `low` and `high` on their outer sides."""
-    begin, end = int(np.searchsorted(x, low)), int(np.searchsorted(x, high, side="right"))
-    return float(x[max(begin - 1, 0)]), float(x[min(end, len(x) - 1)])
