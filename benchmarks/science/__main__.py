@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from science import (
     adopting,
+    both_ways,
     comparing,
     coverage,
     judging,
@@ -28,7 +29,7 @@ from science.comparing import Plan
 from science.stored import Store
 from science.surfaces import BY_NAME, SURFACES
 
-PARTS = ("problems", "passes", "ranking", "paper", "searches", "coverage", "speed")
+PARTS = ("problems", "passes", "both-ways", "ranking", "paper", "searches", "coverage", "speed")
 PARTS_HELP = f"""of {", ".join(PARTS)}; all by default. `adopt` plays nothing but the beginnings of
 what is stored under older digests, and carries over what comes out the same"""
 QUICK_SAMPLERS = ("uniform", "heuristic", "pooled")
@@ -54,6 +55,8 @@ def main() -> None:
     parser.add_argument("--publish", action="store_true", help="write docs/science.md")
     given = parser.parse_args()
     names = [s.name for s in SURFACES] + list(recordings.names())
+    if not given.quick:
+        names += recordings.twins()
     names = given.problems.split(",") if given.problems else names
     if given.quick:
         quick(given, names)
@@ -70,7 +73,8 @@ def full(given: argparse.Namespace, names: Sequence[str]) -> None:
         start = time.perf_counter()
         text = work()
         print(f"\n### {title}\n\n{text}\n({time.perf_counter() - start:.0f} s)", flush=True)
-        if given.publish:
+        # What a recording says the other way round stands in one table of all of them.
+        if given.publish and name not in recordings.twins():
             report.publish({name: text})
 
     if "adopt" in parts:
@@ -83,6 +87,9 @@ def full(given: argparse.Namespace, names: Sequence[str]) -> None:
             section(plan.name, titled(plan.name), lambda plan=plan: compared(store, plan, given))
     if "passes" in parts:
         section("passes", "What two passes differ by", passes.report)
+    if "both-ways" in parts:
+        title = "Either pass as the training pass"
+        section("both-ways", title, lambda: both_ways.report(store, given.seeds))
     if "ranking" in parts:
         section("ranking", "Paper A's Table 3", lambda: ranking.report(store, given.workers))
     if "paper" in parts:
@@ -132,7 +139,7 @@ def racing(store: Store, workers: int, devices: int, grids: int) -> str:
 def compared(store: Store, plan: Plan, given: argparse.Namespace) -> str:
     found = comparing.measure(store, plan, given.workers)
     text = comparing.printed(found)
-    if given.publish:
+    if given.publish and plan.name not in recordings.twins():
         # What a recording has to tell fits in its table.
         figures = [] if plan.name in recordings.names() else report.figure_12(found)
         text = "\n\n".join([text, *figures, report.needs_boxes(found)])

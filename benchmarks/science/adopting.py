@@ -53,7 +53,8 @@ class Checked(msgspec.Struct, frozen=True):
 
 def report(store: Store, workers: int) -> str:
     """Carry over what comes out the same; how many files of which sampler and model did."""
-    names = [s.name for s in surfaces.SURFACES] + list(recordings.names())
+    names = [s.name for s in surfaces.SURFACES]
+    names += [*recordings.names(), *recordings.twins()]
     curves = [one for name in names for one in older_curves(store, name)]
     references = [one for name in names for one in older_references(store, name)]
     fitted = [one for one in references if one.problem not in surfaces.BY_NAME]

@@ -3,14 +3,15 @@
 A bundle `science-*` below sessions/recorded/ holds targets measured in two randomised passes:
 repetition 0 is the training pass, repetition 1 the test pass. Every target and KPI of it is a
 problem, `BUNDLE:TARGET:KPI`. There is one training pass only: seeds change what a sampler does,
-not what it is told.
+not what it is told. So that who comes first does not hang on the luck of one pass, each has a
+twin, `BUNDLE:TARGET:KPI:swapped`, whose training pass is the second and which the first judges.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -29,6 +30,8 @@ CEILINGS = {"throughput_rps": 1e9, "mean_ms": 20_000.0, "p95_ms": 20_000.0}
 """What is modelled, and its ceiling (the papers': 20 s; throughput has none)."""
 TRAINING, TEST = 0, 1
 """Repetitions."""
+SWAPPED = ":swapped"
+"""Ends the name of a problem whose passes change places."""
 CHANGE_S, DEPLOY_S = 0.5, 3.0
 """A quota changes in place; containers start anew (DESIGN.md, the lab)."""
 
@@ -153,8 +156,23 @@ def names() -> tuple[str, ...]:
     return tuple(name for bundle in bundles() for name in problems_of(bundle))
 
 
+def twins() -> tuple[str, ...]:
+    """Their names with the passes swapped."""
+    return tuple(f"{name}{SWAPPED}" for name in names())
+
+
 def by_name(name: str) -> Recorded:
-    return problems_of(name.partition(":")[0])[name]
+    known = problems_of(name.partition(":")[0])[name.removesuffix(SWAPPED)]
+    return swapped(known) if name.endswith(SWAPPED) else known
+
+
+def swapped(problem: Recorded) -> Recorded:
+    """The same recording taught by its second pass and judged by its first, over the
+    configurations that both have."""
+    first, second = (problem.passes[number] for number in (TRAINING, TEST))
+    both = [c for c in first if c in second]
+    passes = {TRAINING: {c: second[c] for c in both}, TEST: {c: first[c] for c in both}}
+    return replace(problem, name=f"{problem.name}{SWAPPED}", passes=passes)
 
 
 def digest_of(name: str) -> str:

@@ -59,6 +59,15 @@ def test_most_samples_lie_near_breakpoints_and_every_eighth_fills_the_space():
     assert all("fills" in ask.why for ask in asks[GUARD - 1 :: GUARD])
 
 
+@pytest.mark.parametrize(("configurations", "filled"), [(1, 6), (5, 10), (10, 16)])
+def test_two_samples_of_each_configuration_fill_the_space_before_the_law_is_followed(
+    configurations, filled
+):
+    chosen = replace(space(), configurations=CONFIGURATIONS[:configurations])
+    asks = play(PooledSampler(chosen, SamplingPlan(max_samples=40)), filled + 1)
+    assert ["fills" in ask.why for ask in asks] == [True] * filled + [filled % GUARD == GUARD - 1]
+
+
 def test_it_stops_at_the_accuracy_and_says_so():
     plan = SamplingPlan(max_samples=20, options={"accuracy": 0.1})
     sampler = PooledSampler(space(), plan)

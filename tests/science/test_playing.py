@@ -8,7 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from science import __main__ as running
-from science import adopting, comparing, judging, playing, plays, recordings, stored, svg, tables
+from science import (
+    adopting,
+    both_ways,
+    comparing,
+    judging,
+    playing,
+    plays,
+    recordings,
+    stored,
+    svg,
+    tables,
+)
 from science.comparing import Compared, Plan
 from science.judging import Score
 from science.playing import BUDGET, ITSELF, MET, Curve, Goals, Kept, followed
@@ -340,3 +351,40 @@ def test_figures_are_well_formed_and_hold_their_points() -> None:
         assert 0 <= float(one.get("cx", "-1")) <= svg.WIDTH
         assert 0 <= float(one.get("cy", "-1")) <= svg.HEIGHT
     ET.fromstring(svg.boxes("t", "y", {"a": [1.0, 2.0, 5.0], "b": [math.inf]}))
+
+
+def test_a_twin_is_taught_by_the_second_pass_and_judged_by_the_first(tmp_path: Path) -> None:
+    name = "science-closed:haproxy:mean_ms"
+    twin = f"{name}{recordings.SWAPPED}"
+    assert twin in recordings.twins()
+    assert twin not in recordings.names()
+    one, other = recordings.by_name(name), recordings.by_name(twin)
+    assert {s.point.repetition for s in other.drawn("train-0")} == {recordings.TEST}
+    assert {s.point.repetition for s in other.drawn("test")} == {recordings.TRAINING}
+    assert set(other.configurations) <= set(one.configurations)
+    store = Store(tmp_path, tmp_path)
+    here, there = (playing.reference_kept(store, n, "k-nearest") for n in (name, twin))
+    assert here.rmse != there.rmse
+    assert playing.reference_stored(store, name, "k-nearest") == here
+
+
+def test_both_ways_tell_the_ratio_of_each_and_count_what_is_over_the_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "science-closed:haproxy:mean_ms"
+    needed = {
+        name: {"uniform": 40.0, "pooled": 20.0, "sobol": 50.0},
+        f"{name}{recordings.SWAPPED}": {"uniform": 30.0, "pooled": math.inf, "sobol": 30.0},
+    }
+    monkeypatch.setattr(recordings, "names", lambda: (name,))
+    monkeypatch.setattr(
+        both_ways,
+        "medians",
+        lambda _store, one, _seeds: dict.fromkeys(both_ways.SHOWN, math.nan) | needed[one],
+    )
+    text = both_ways.report(Store(tmp_path, tmp_path), 5)
+    assert f"| {name} | 40 | 0.500 | - | - | 1.250 | 30 | never | - | - | 1.000 |" in text
+    assert "`pooled`: of 2 at which uniform sampling comes there it does on 1, with 0.50" in text
+    assert "`sobol`: of 2 at which uniform sampling comes there it does on 2, with 1.12" in text
+    assert text.count("or never, on 1.") == 2
+    assert "`heuristic`: not played." in text

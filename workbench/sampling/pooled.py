@@ -24,7 +24,11 @@ from workbench.sampling.exploring import Choice, Explorer, Visits
 from workbench.sampling.intervals import ends
 
 BEFORE_LAW = 6
-"""Space-filling samples before the law is asked."""
+"""Space-filling samples before the law is learned."""
+FILLED_EACH, FILLED = 2, 16
+"""Space-filling samples before it is followed: so many of each configuration, at most so many in
+all. What it has learned from fewer it is too sure of: it asks for the same loads of a few
+configurations while others wait."""
 GUARD = 8
 """Every so many asks one is space-filling, whatever the law says (METHOD.md 12, 8)."""
 ACCURACY, CONFIDENCE = 0.1, 0.95
@@ -82,6 +86,7 @@ class PooledSampler(Explorer):
                 f"accuracy {self.accuracy:g} and confidence {self.confidence:g} of the pooled "
                 "sampler must be at least 0, and between 0 and 1"
             )
+        self._filled = max(BEFORE_LAW, min(FILLED_EACH * len(space.configurations), FILLED))
         self._known: dict[int, str] = {}
         self._crossings: dict[int, Crossing] = {}
         """What is known of the crossing of the limit, since the last fit or own sample."""
@@ -148,12 +153,13 @@ class PooledSampler(Explorer):
             self._crossings.pop(place, None)
             self._model.update(samples)
             self._weigh_down(place, sample.point.wl)
-        self._note_known()
+        if len(samples) >= self._filled:
+            self._note_known()
 
     def choose(self, open_: Sequence[int]) -> Choice | None:
         """The sample that teaches most per lab second, or a space-filling one when it is due."""
         count = len(self._y)
-        if self._model is None or count % GUARD == GUARD - 1:
+        if self._model is None or count < self._filled or count % GUARD == GUARD - 1:
             return self._filling(open_)
         if unseen := sorted(self._unseen.keys() & set(open_)):
             place = self._last if self._last in unseen else unseen[0]
@@ -326,7 +332,7 @@ class PooledSampler(Explorer):
         below = [t for t in taken if t < wl]
         above = [t for t in taken if t > wl]
         low, high = below[-1] if below else wl, above[0] if above else wl
-        return self._model.weight_ * gain, Choice(place, wl, low, high, why)
+        return float(self._model.weights[place]) * gain, Choice(place, wl, low, high, why)
 
     def _possible(self) -> tuple[Floats, Floats, Floats]:
         """Capacities of the configurations at their nodes, (k, 15), the base line at the loads
@@ -462,18 +468,19 @@ class PooledSampler(Explorer):
     def _breakpoints_known(self) -> dict[int, str]:
         """Configurations whose breakpoint is known as was asked for, and what is known of it."""
         model, found = self._model, dict[int, str]()
-        if self.accuracy <= 0.0 or model is None or model.weight_ < LAWFUL:
+        if self.accuracy <= 0.0 or model is None:
             return found
-        sigmas = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence) * model.widening_
+        sigmas = NormalDist().inv_cdf(0.5 + 0.5 * self.confidence) * model.widenings
         capacity = model.law_.capacity
         off = sigmas * np.sqrt(capacity.variance)
         half = np.expm1(off)
         low, high = (np.array([math.log(grid[i]) for grid in self._grids]) for i in (0, -1))
-        for place in np.flatnonzero(half <= self.accuracy):
+        is_lawful = model.weights >= LAWFUL
+        for place in np.flatnonzero(is_lawful & (half <= self.accuracy)):
             found[int(place)] = f"breakpoint known to {100 * half[place]:.2g} % {self._sure}"
-        for place in np.flatnonzero(capacity.posterior - off > high):
+        for place in np.flatnonzero(is_lawful & (capacity.posterior - off > high)):
             found.setdefault(int(place), f"breakpoint above the range {self._sure}")
-        for place in np.flatnonzero(capacity.posterior + off < low):
+        for place in np.flatnonzero(is_lawful & (capacity.posterior + off < low)):
             found.setdefault(int(place), f"breakpoint below the range {self._sure}")
         return found
 
@@ -495,7 +502,7 @@ class PooledSampler(Explorer):
             elif self._model is not None:
                 doubt = math.sqrt(self._model.law_.capacity.variance[place])
                 note = f"{ending.note}; unresolved: "
-                if self._model.weight_ < LAWFUL:
+                if self._model.weights[place] < LAWFUL:
                     note += "the law explains too little of the KPI to tell a breakpoint"
                 else:
                     factor = math.exp(min(NORMAL_95 * doubt, 20.0))

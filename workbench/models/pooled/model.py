@@ -16,6 +16,7 @@ from workbench.models.pooled.law import Law, fitted
 from workbench.models.pooled.samples import Samples
 from workbench.models.pooled.surface import Places
 from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD
+from workbench.models.table import Ints
 
 FOLDS = 4
 EVENLY = 41
@@ -24,6 +25,8 @@ ACROSS = 0.3
 """Width of the kernel by which densities along u are told."""
 CHUNK = 1000
 """Points predicted at once, which bounds memory."""
+FEW = 20
+"""Held-out errors below which they are not told apart to widen intervals."""
 
 
 class Encoder:
@@ -73,13 +76,14 @@ class Pooled(ProfileEstimator):
 
     Attributes
     ----------
-    weight_ : float
-        Of the law, from 0 to 1; the rest is the process without a law.
+    weight_ : ndarray of shape (2,)
+        Of the law, from 0 to 1, at configurations without samples of their own and at those with
+        some; the rest is the process without a law.
     law_ : Law
-    widening_ : float
-        Factor on the standard deviation, from held-out errors.
+    widening_ : ndarray of shape (2,)
+        Factors on the standard deviation, from held-out errors, likewise.
     coefficients_ : ndarray
-        Weight, widening, misfit, shape, then capacity and base of each configuration.
+        Weights, widenings, misfit, shape, then capacity and base of each configuration.
     """
 
     def __init__(
@@ -157,22 +161,39 @@ class Pooled(ProfileEstimator):
             rest = rest * np.outer(share, share) + loose * np.outer(steep, steep)
             rest = rest + self.residual_.covariance(places, place, near)
             middle = whole + self.residual_.mean(places, place, near)
-            if self.weight_ < 1.0:
+            weight = self.weights[place]
+            if weight.min() < 1.0:
                 loose = self.plain_.covariance(places, place, x)
-                rest = self.weight_ * rest + (1.0 - self.weight_) * loose
+                of_law, of_plain = np.sqrt(weight), np.sqrt(1.0 - weight)
+                rest = np.outer(of_law, of_law) * rest + np.outer(of_plain, of_plain) * loose
                 free = self.plain_.mean(places, place, x) + self.level_
-                middle = self.weight_ * middle + (1.0 - self.weight_) * free
+                middle = weight * middle + (1.0 - weight) * free
         sd = np.sqrt(np.diag(rest) + variance + 0.1**2)
         below = ndtr((self.samples_.ceiling - middle) / sd)
         return np.asarray(rest * np.outer(below, below))
+
+    @property
+    def weights(self) -> Floats:
+        """Of the law at each own configuration, (k,)."""
+        return np.asarray(self.weight_[self._sampled])
+
+    @property
+    def widenings(self) -> Floats:
+        """Of the standard deviation at each own configuration, (k,)."""
+        return np.asarray(self.widening_[self._sampled])
+
+    @property
+    def _sampled(self) -> Ints:
+        """1 where an own configuration has samples, 0 where it has none, (k,)."""
+        return np.minimum(np.bincount(self.samples_.place, minlength=len(self.rows_)), 1)
 
     def _finish(self, points: np.ndarray) -> None:
         self._fit_fields()
         self._stack(points)
         self.coefficients_ = np.concatenate(
             [
-                [self.weight_, self.widening_, self.law_.misfit],
-                self.law_.theta, self.law_.capacity.posterior, self.law_.base.posterior,
+                self.weight_, self.widening_, [self.law_.misfit], self.law_.theta,
+                self.law_.capacity.posterior, self.law_.base.posterior,
             ]
         )  # fmt: skip
 
@@ -192,10 +213,14 @@ class Pooled(ProfileEstimator):
         )
 
     def _stack(self, points: np.ndarray) -> None:
-        """Weights by error on held-out configurations and points, all else frozen."""
+        """Weights and widenings by error on held-out points and configurations, all else frozen.
+
+        What is left of a configuration's own samples decides which of both an error speaks for:
+        where some are left the law knows the capacity, where none are it has to guess.
+        """
         s = self.samples_
         if len(np.unique(points)) < FOLDS:
-            self.weight_, self.widening_ = 0.5, 1.5
+            self.weight_, self.widening_ = np.full(2, 0.5), np.full(2, 1.5)
             return
         groups = [points]
         if len(self.rows_) >= FOLDS:
@@ -210,27 +235,35 @@ class Pooled(ProfileEstimator):
             dealt, drifts, rests, frees, strict=True
         ):
             mean, variance = np.empty(len(s)), np.empty(len(s))
+            is_own = np.empty(len(s), dtype=bool)
             for fold in range(FOLDS):
                 kept, out = folds != fold, np.flatnonzero(folds == fold)
                 law = _warm(self.law_, kept)
                 mean[out], variance[out], _ = law.moments(
                     s.place[out], s.x[out], drift[out], loose[out]
                 )
+                is_own[out] = np.isin(s.place[out], s.place[kept])
             held.append(
                 (
-                    np.minimum(mean[rows] + extra, s.ceiling), variance[rows] + doubt,
-                    np.minimum(free + self.level_, s.ceiling), slack, s.y[rows], s.noise[rows],
+                    s.y[rows] - np.minimum(mean[rows] + extra, s.ceiling), variance[rows] + doubt,
+                    s.y[rows] - np.minimum(free + self.level_, s.ceiling), slack,
+                    s.noise[rows], is_own[rows],
                 )
             )  # fmt: skip
-        law_mean, law_var, free_mean, free_var, y, noise = (
+        a, law_var, b, free_var, noise, is_own = (
             np.concatenate(h) for h in zip(*held, strict=True)
         )
-        a, b = y - law_mean, y - free_mean
-        even = np.tile(self._evenness()[rows], len(groups))
-        self.weight_ = law_weight(a, b, even / (noise**2 + 0.1**2))
-        error = np.abs(self.weight_ * a + (1.0 - self.weight_) * b)
-        sd = np.sqrt(self.weight_ * law_var + (1.0 - self.weight_) * free_var + noise**2)
-        self.widening_ = float(np.clip(np.quantile(error / sd, 0.95) / NORMAL_95, 1.0, 4.0))
+        trust = np.tile(self._evenness()[rows], len(groups)) / (noise**2 + 0.1**2)
+        which = is_own.astype(int)
+        self.weight_ = np.array(
+            [law_weight(a[which == i], b[which == i], trust[which == i]) for i in (0, 1)]
+        )
+        weight = self.weight_[which]
+        error = np.abs(weight * a + (1.0 - weight) * b)
+        z = error / np.sqrt(weight * law_var + (1.0 - weight) * free_var + noise**2)
+        parts = [z[which == i] if np.sum(which == i) >= FEW else z for i in (0, 1)]
+        wide = [float(np.quantile(part, 0.95)) / NORMAL_95 for part in parts]
+        self.widening_ = np.clip(wide, 1.0, 4.0)
 
     def _evenness(self) -> Floats:
         """Weights (n,) under which the samples count as if they lay evenly over all loads.
@@ -274,7 +307,8 @@ class Pooled(ProfileEstimator):
         stretch = np.where(seen, law.stretch[number], 0.0)
         loose = np.where(seen, law.stretch_variance[number], law.tau**2)
         latent = capacity, variance, base, doubt, stretch, loose
-        return self._along(places, number[back], rows[:, -1], back, latent, spread)
+        sampled = np.where(seen, self._sampled[number], 0)
+        return self._along(places, number[back], rows[:, -1], back, latent, sampled, spread)
 
     def own_moments(self, place: np.ndarray, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of log KPI at loads x (m,) of own configurations `place`
@@ -285,14 +319,15 @@ class Pooled(ProfileEstimator):
             law.stretch, law.stretch_variance,
         )  # fmt: skip
         with one_thread():
-            return self._along(self.places_.of(place), place, x, place, latent)
+            return self._along(self.places_.of(place), place, x, place, latent, self._sampled)
 
     def _along(
         self, places: Places, c: np.ndarray, x: Floats, own: np.ndarray,
-        latent: tuple[Floats, ...], spread: bool = True,
+        latent: tuple[Floats, ...], sampled: Ints, spread: bool = True,
     ) -> tuple[Floats, Floats]:  # fmt: skip
-        """Moments at loads x (m,) of configurations `c` (m,), -1 where it has no samples; `latent`
-        are mean and variance of capacity, base and stretch, each (k,), `own` (m,) numbers there."""
+        """Moments at loads x (m,) of configurations `c` (m,), -1 where it is none of the own ones;
+        `latent` are mean and variance of capacity, base and stretch, each (k,), `sampled` (k,) is 1
+        where there are samples, else 0, `own` (m,) are numbers there."""
         law = self.law_
         capacity, variance, base, doubt, stretch, loose = latent
         means, variances, ceiling = np.empty(len(x)), np.empty(len(x)), self.samples_.ceiling
@@ -307,11 +342,11 @@ class Pooled(ProfileEstimator):
             )  # fmt: skip
             extra, more = self.residual_.at(where, c[part], np.clip(u, -4, 4), spread)
             free, slack = self.plain_.at(where, c[part], x[part], spread)
-            means[part] = self.weight_ * np.minimum(mean + extra, ceiling) + (
-                1.0 - self.weight_
-            ) * np.minimum(free + self.level_, ceiling)
-            variances[part] = self.weight_ * (variances[part] + more) + (1.0 - self.weight_) * slack
-        return means, np.sqrt(variances) * self.widening_
+            weight = self.weight_[sampled[mine]]
+            means[part] = weight * np.minimum(mean + extra, ceiling)
+            means[part] += (1.0 - weight) * np.minimum(free + self.level_, ceiling)
+            variances[part] = weight * (variances[part] + more) + (1.0 - weight) * slack
+        return means, np.sqrt(variances) * self.widening_[sampled[own]]
 
     def predict(self, X: ArrayLike) -> Floats:
         """Mean log KPI at `X` (m, d), as shape (m,)."""
