@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from science import (
+    accuracy,
     adopting,
     both_ways,
     comparing,
@@ -29,7 +30,10 @@ from science.comparing import Plan
 from science.stored import Store
 from science.surfaces import BY_NAME, SURFACES
 
-PARTS = ("problems", "passes", "both-ways", "ranking", "paper", "searches", "coverage", "speed")
+PARTS = (
+    *("problems", "passes", "both-ways", "accuracy", "ranking", "paper"),
+    *("searches", "coverage", "speed"),
+)
 PARTS_HELP = f"""of {", ".join(PARTS)}; all by default. `adopt` plays nothing but the beginnings of
 what is stored under older digests, and carries over what comes out the same"""
 QUICK_SAMPLERS = ("uniform", "heuristic", "pooled")
@@ -90,6 +94,8 @@ def full(given: argparse.Namespace, names: Sequence[str]) -> None:
     if "both-ways" in parts:
         title = "Either pass as the training pass"
         section("both-ways", title, lambda: both_ways.report(store, given.seeds))
+    if "accuracy" in parts:
+        section("accuracy", "Stated accuracy", lambda: accuracy.report(given.workers))
     if "ranking" in parts:
         section("ranking", "Paper A's Table 3", lambda: ranking.report(store, given.workers))
     if "paper" in parts:
