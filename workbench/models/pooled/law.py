@@ -32,6 +32,8 @@ TELLS = 0.2
 """Share of the level, or of the steep piece, in a sample from which on it says something of it."""
 FAMILY_ROWS = 1500
 """Most samples among which families compete."""
+BEGINNING = 5
+"""Sweeps after which two beginnings are compared."""
 SHAPE_ROWS = 1500
 """Most samples that fit a shape's parameters."""
 _HERMITE, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
@@ -77,6 +79,14 @@ class Law:
         self._begin_base(rest)
         self.evidence = -np.inf
 
+    def with_one_base(self) -> Law:
+        """A law that is to be learned from the same samples, but begins with the same base for all
+        configurations: of one that was sampled beyond its capacity only, the flat end is none."""
+        other = Law(self.family, self.base.places, self.samples)
+        one = np.full(len(other.base.mean), other.base.level)
+        other.base.set_sites(one, np.full(len(one), 4.0))
+        return other
+
     def _begin_base(self, rest: Floats) -> None:
         """Sites of the base from the flat end of each configuration, as a first guess."""
         n = len(self.base.places)
@@ -97,7 +107,7 @@ class Law:
             self.tau = 0.1
             self.stretch_variance[:] = self.tau**2
         for turn in range(rounds):
-            self.sweep(3 if turn else 5)
+            self.sweep(3)
             if freely and self.family.beside:
                 self._learn_drift(anew=turn % 2 == 0)
             self._learn_shape()
@@ -417,11 +427,21 @@ def _simplex(theta: Floats, size: float) -> Floats:
     return np.vstack([theta, theta + size * np.eye(len(theta))])
 
 
+def _begun(family: Family, places: Places, samples: Samples) -> Law:
+    """The better of two beginnings: from a wrong one neither capacities nor shape find back, and
+    all that is not flat becomes misfit."""
+    law = Law(family, places, samples)
+    both = [law, law.with_one_base()]
+    for one in both:
+        one.sweep(BEGINNING)
+    return max(both, key=lambda one: one.evidence)
+
+
 def fitted(places: Places, samples: Samples) -> Law:
     """The family under which each configuration's samples are most likely given the others'."""
     rows = drawn(len(samples), FAMILY_ROWS)
     few = samples.of(rows)
-    laws = [Law(family, places, few).fit(3) for family in FAMILIES]
+    laws = [_begun(family, places, few).fit(3) for family in FAMILIES]
     best = max(laws, key=lambda law: law.evidence)
     if len(rows) < len(samples):
         best = best.over(samples)
