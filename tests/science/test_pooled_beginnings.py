@@ -25,8 +25,8 @@ def beyond_the_knee(seed):
 
 @pytest.mark.parametrize("seed", [0, 3, 4])
 def test_the_lowest_sample_of_a_configuration_need_not_be_its_base_line(seed):
-    """Begun from the lowest sample of each alone it errs by 1.3 to 2.0: steep pieces pass for base lines,
-    capacities for equal, and what is left for noise."""
+    """Begun from the lowest sample of each alone it errs by 1.3 to 2.0: steep pieces pass for base
+    lines, capacities for equal, and what is left for noise."""
     judged = judging.judge_of(SURFACE)
     table = judged.table(beyond_the_knee(seed), "train-0")
     score = judged.score(judging.factory("pooled")(), table)
