@@ -11,7 +11,7 @@ import math
 from dataclasses import replace
 from statistics import geometric_mean, median
 
-from science import comparing, recordings, tables
+from science import comparing, playing, recordings, tables
 from science.comparing import Plan
 from science.plays import UNIFORM
 from science.stored import Store
@@ -23,44 +23,70 @@ BOUND = 1.1
 
 
 def report(store: Store, seeds: int) -> str:
-    """A row for each recorded problem, from what is stored; then how the directions differ."""
+    """A row for each recorded problem, from what is stored; then how often a sampler is ahead."""
     rows, ratios = [], {sampler: list[float]() for sampler in SHOWN}
     for name, twin in zip(recordings.names(), recordings.twins(), strict=True):
+        both = [needed(store, one, seeds) for one in (name, twin)]
         cells = [name]
-        for one in (name, twin):
-            needed = medians(store, one, seeds)
-            base = needed[UNIFORM]
+        for own in both:
+            base = middle(own[UNIFORM], both, UNIFORM)
             cells.append(tables.number(base))
             for sampler in SHOWN:
-                cells.append(tables.ratio(needed[sampler], base))
-                ratios[sampler].append(needed[sampler] / base if math.isfinite(base) else math.nan)
-        rows.append(cells)
+                count = middle(own[sampler], both, sampler)
+                cells.append(tables.ratio(count, base))
+                ratios[sampler].append(count / base if math.isfinite(base) else math.nan)
+        seen = [str(len(common(both, sampler))) for sampler in (UNIFORM, *SHOWN)]
+        rows.append([*cells, "/".join(seen)])
     head = ["recording"]
     for way in ("first teaches", "second teaches"):
         head += [f"{way}: uniform", *(f"{sampler}, of uniform" for sampler in SHOWN)]
-    return "\n\n".join([tables.table(head, rows), *(summed(s, ratios[s]) for s in SHOWN)])
+    table = tables.table([*head, "seeds"], rows)
+    return "\n\n".join([table, *(summed(s, ratios[s]) for s in SHOWN)])
 
 
-def medians(store: Store, name: str, seeds: int) -> dict[str, float]:
-    """Samples to the reference by sampler, each with its own best model; NaN where not played."""
+def needed(store: Store, name: str, seeds: int) -> dict[str, dict[int, float]]:
+    """Samples to the reference by sampler and seed, each sampler with its own best model, as far as
+    it was played and the references are stored."""
     plan = replace(Plan.of(name, ",".join((UNIFORM, *SHOWN)), seeds=seeds), only_stored=True)
-    found = comparing.measure(store, plan, 1)
-    needed = {}
+    known = [m for m in plan.models if playing.reference_stored(store, name, m)]
+    if not known:
+        return {sampler: {} for sampler in plan.samplers}
+    found = comparing.measure(store, replace(plan, models=tuple(known)), 1)
+    counts = {}
     for sampler in plan.samplers:
-        counts = [n for n, _ in found.needs(sampler, found.best(sampler), found.reference[1])]
-        needed[sampler] = tables.quartiles(counts)[1]
-    return needed
+        best = found.best(sampler)
+        reached = found.needs(sampler, best, found.reference[1])
+        own = zip(found.curves[sampler, best], reached, strict=True)
+        counts[sampler] = {curve.seed: samples for curve, (samples, _) in own}
+    return counts
+
+
+def common(both: list[dict[str, dict[int, float]]], sampler: str) -> set[int]:
+    """Seeds of a sampler that were played both ways."""
+    return set.intersection(*(set(own[sampler]) for own in both))
+
+
+def middle(
+    counts: dict[int, float], both: list[dict[str, dict[int, float]]], sampler: str
+) -> float:
+    """Median over the seeds that were played both ways; NaN where there are none."""
+    return tables.quartiles([counts[seed] for seed in common(both, sampler)])[1]
 
 
 def summed(sampler: str, ratios: list[float]) -> str:
     """A sentence: how often and by how much a sampler is ahead of uniform sampling."""
     known = [r for r in ratios if not math.isnan(r)]
+    if not known:
+        return f"`{sampler}`: not played both ways."
     reached = [r for r in known if math.isfinite(r)]
-    if not reached:
-        return f"`{sampler}`: not played."
+    how = (
+        f", with {median(reached):.2f} times as many samples in the median, "
+        f"{geometric_mean(reached):.2f} times in the geometric mean"
+        if reached
+        else ""
+    )
     return (
         f"`{sampler}`: of {len(known)} at which uniform sampling comes there it does on "
-        f"{len(reached)}, with {median(reached):.2f} times as many samples in the median, "
-        f"{geometric_mean(reached):.2f} times in the geometric mean; with more than {BOUND} times "
-        f"as many, or never, on {sum(r > BOUND for r in known)}."
+        f"{len(reached) or 'none'}{how}; with more than {BOUND} times as many, or never, on "
+        f"{sum(r > BOUND for r in known)}."
     )

@@ -93,6 +93,44 @@ def test_where_the_law_has_to_guess_its_capacities_it_counts_for_less():
     assert np.sqrt(np.mean(error**2)) < 0.4
 
 
+def waves(configurations, each):
+    """No law: a sine over the load, at a height that a parameter tells."""
+    c = np.repeat(np.arange(float(configurations)), each)
+    x = np.random.default_rng(3).uniform(0.0, 6.0, len(c))
+    return np.column_stack([c, x]), np.sin(2.0 * x) + c / configurations
+
+
+@pytest.mark.parametrize(("configurations", "each"), [(3, 30), (40, 1)])
+def test_errors_of_one_kind_alone_tell_both_weights(configurations, each):
+    """Three configurations are too few to hold some out whole; of one sample nothing is left when
+    it is held out. What one kind does not tell the other does: it is not taken that the law
+    holds."""
+    X, y = waves(configurations, each)
+    model = Pooled().fit(X, y, np.full(len(y), 0.02))
+    assert model.weight_[0] == model.weight_[1] < 0.3
+    assert model.widening_[0] == model.widening_[1]
+
+
+def test_a_first_sample_makes_a_configuration_one_that_has_some():
+    X, y, _, _ = surface(0, most=480)
+    rows, place = np.unique(X[:, :2], axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    order = np.argsort(place == 5, kind="stable")  # those of one configuration last
+    before = int(np.sum(place != 5))
+    noise = np.full(len(y), 0.05)
+    whole = Samples(place[order], X[order, 2], y[order], noise, CEILING)
+    model = Pooled(ceiling=CEILING).fit_over(rows, whole.of(np.arange(len(y)) < before))
+    model.weight_, model.widening_ = np.array([0.25, 0.75]), np.array([2.0, 1.0])
+    assert model.weights[5] == 0.25
+    assert model.widenings[5] == 2.0
+    assert set(np.delete(model.weights, 5)) == {0.75}
+    at = np.arange(len(rows)), np.full(len(rows), 7.0)
+    assert np.linalg.eigvalsh(model.doubts(*at)).min() > -1e-9
+    model.update(whole.of(np.arange(len(y)) <= before))
+    assert model.weights[5] == 0.75
+    assert model.widenings[5] == 1.0
+
+
 def test_a_configuration_without_samples_is_predicted():
     X, y, test, truth = surface(1)
     gone = X[:, 0] == math.log(0.5)

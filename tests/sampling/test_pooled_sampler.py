@@ -60,12 +60,26 @@ def test_most_samples_lie_near_breakpoints_and_every_eighth_fills_the_space():
 
 
 @pytest.mark.parametrize(("configurations", "filled"), [(1, 6), (5, 10), (10, 16)])
-def test_two_samples_of_each_configuration_fill_the_space_before_the_law_is_followed(
+def test_twice_as_many_samples_as_configurations_fill_the_space_before_the_law_is_followed(
     configurations, filled
 ):
     chosen = replace(space(), configurations=CONFIGURATIONS[:configurations])
     asks = play(PooledSampler(chosen, SamplingPlan(max_samples=40)), filled + 1)
-    assert ["fills" in ask.why for ask in asks] == [True] * filled + [filled % GUARD == GUARD - 1]
+    assert ["fills" in ask.why for ask in asks] == [True] * filled + [False]
+
+
+def test_where_the_law_counts_for_little_its_breakpoints_end_nothing_and_draw_no_samples():
+    sampler = PooledSampler(space(), SamplingPlan(max_samples=40, options={"accuracy": 0.9}))
+    play(sampler, 17)
+    model, open_ = sampler._model, range(len(CONFIGURATIONS))
+    model.weight_ = np.array([0.0, 1.0])
+    known = sampler._breakpoints_known()
+    assert known
+    assert all(sampler.visits[place].taken for place in known)
+    gain, _ = sampler._telling(open_)
+    model.weight_ = np.array([0.0, 0.1])
+    assert sampler._breakpoints_known() == {}
+    assert sampler._telling(open_)[0] == pytest.approx(0.1 * gain)
 
 
 def test_it_stops_at_the_accuracy_and_says_so():

@@ -371,20 +371,40 @@ def test_a_twin_is_taught_by_the_second_pass_and_judged_by_the_first(tmp_path: P
 def test_both_ways_tell_the_ratio_of_each_and_count_what_is_over_the_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Only seeds that were played both ways are compared."""
     name = "science-closed:haproxy:mean_ms"
-    needed = {
-        name: {"uniform": 40.0, "pooled": 20.0, "sobol": 50.0},
-        f"{name}{recordings.SWAPPED}": {"uniform": 30.0, "pooled": math.inf, "sobol": 30.0},
+    never = math.inf
+    samples = {
+        name: {
+            "uniform": {0: 40.0},
+            "pooled": {0: 20.0, 1: 99.0},
+            "sobol": {0: 50.0},
+            "heuristic": {0: never},
+        },
+        f"{name}{recordings.SWAPPED}": {
+            "uniform": {0: 30.0, 1: 90.0},
+            "pooled": {0: never},
+            "sobol": {0: 30.0},
+            "heuristic": {0: never},
+        },
     }
     monkeypatch.setattr(recordings, "names", lambda: (name,))
-    monkeypatch.setattr(
-        both_ways,
-        "medians",
-        lambda _store, one, _seeds: dict.fromkeys(both_ways.SHOWN, math.nan) | needed[one],
-    )
+    nothing: dict[str, dict[int, float]] = {sampler: {} for sampler in both_ways.SHOWN}
+    monkeypatch.setattr(both_ways, "needed", lambda _store, one, _seeds: nothing | samples[one])
     text = both_ways.report(Store(tmp_path, tmp_path), 5)
-    assert f"| {name} | 40 | 0.500 | - | - | 1.250 | 30 | never | - | - | 1.000 |" in text
+    row = (
+        f"| {name} | 40 | 0.500 | never | - | 1.250 | 30 | never | never | - | 1.000 | 1/1/1/0/1 |"
+    )
+    assert row in text
     assert "`pooled`: of 2 at which uniform sampling comes there it does on 1, with 0.50" in text
     assert "`sobol`: of 2 at which uniform sampling comes there it does on 2, with 1.12" in text
-    assert text.count("or never, on 1.") == 2
-    assert "`heuristic`: not played." in text
+    assert "`heuristic`: of 2 at which uniform sampling comes there it does on none; with" in text
+    assert "or never, on 2." in text
+    assert "`heuristic-endless`: not played both ways." in text
+
+
+def test_both_ways_fit_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path, tmp_path)
+    counts = both_ways.needed(store, "science-closed:haproxy:mean_ms", 2)
+    assert counts == {sampler: {} for sampler in ("uniform", *both_ways.SHOWN)}
+    assert not list(tmp_path.rglob("*.jsonl"))

@@ -26,9 +26,9 @@ from workbench.sampling.intervals import ends
 BEFORE_LAW = 6
 """Space-filling samples before the law is learned."""
 FILLED_EACH, FILLED = 2, 16
-"""Space-filling samples before it is followed: so many of each configuration, at most so many in
-all. What it has learned from fewer it is too sure of: it asks for the same loads of a few
-configurations while others wait."""
+"""Space-filling samples before it is followed: twice as many as there are configurations, wherever
+they fall, at most so many. What it has learned from fewer it is too sure of: it asks for the same
+loads again and again."""
 GUARD = 8
 """Every so many asks one is space-filling, whatever the law says (METHOD.md 12, 8)."""
 ACCURACY, CONFIDENCE = 0.1, 0.95
@@ -143,7 +143,8 @@ class PooledSampler(Explorer):
         )  # fmt: skip
         if len(samples) < BEFORE_LAW:
             return
-        if self._model is None or len(samples) >= self._learned * REFRESH:
+        is_due = len(samples) >= max(self._learned * REFRESH, self._filled)
+        if self._model is None or len(samples) == self._filled or is_due:
             model = Pooled(self._categorical, self.ceiling, self.space.seed)
             self._model = model.fit_over(self._rows, samples)
             self._learned = len(samples)
@@ -294,7 +295,7 @@ class PooledSampler(Explorer):
             worth = worth + self._doubt_at_crossings(nodes, values)
         # How much of it goes, everywhere, for each part of its own variance that one loses.
         shared = np.square(law.capacity.covariance) / np.outer(variance, variance)
-        reach = shared @ worth
+        reach = shared @ (self._model.weights * worth)
         cost = np.full(len(mean), self.space.costs.sample_s + self.space.costs.change_s)
         if self._last >= 0:
             cost[self._last] -= self.space.costs.change_s
@@ -332,7 +333,7 @@ class PooledSampler(Explorer):
         below = [t for t in taken if t < wl]
         above = [t for t in taken if t > wl]
         low, high = below[-1] if below else wl, above[0] if above else wl
-        return float(self._model.weights[place]) * gain, Choice(place, wl, low, high, why)
+        return gain, Choice(place, wl, low, high, why)
 
     def _possible(self) -> tuple[Floats, Floats, Floats]:
         """Capacities of the configurations at their nodes, (k, 15), the base line at the loads

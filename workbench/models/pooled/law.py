@@ -32,8 +32,11 @@ TELLS = 0.2
 """Share of the level, or of the steep piece, in a sample from which on it says something of it."""
 FAMILY_ROWS = 1500
 """Most samples among which families compete."""
-BEGINNING = 5
-"""Sweeps after which two beginnings are compared."""
+BEGINNING, CLEARLY = 5, 0.1
+"""Sweeps after which two beginnings are compared, and the evidence by which the second has to be
+ahead."""
+BEGUN = 4.0
+"""Precision of a base line that is a first guess."""
 SHAPE_ROWS = 1500
 """Most samples that fit a shape's parameters."""
 _HERMITE, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
@@ -80,11 +83,11 @@ class Law:
         self.evidence = -np.inf
 
     def with_one_base(self) -> Law:
-        """A law that is to be learned from the same samples, but begins with the same base for all
-        configurations: of one that was sampled beyond its capacity only, the flat end is none."""
+        """A law that is to be learned from the same samples, but begins with the same base line for
+        all configurations, whatever their own lowest samples are."""
         other = Law(self.family, self.base.places, self.samples)
         one = np.full(len(other.base.mean), other.base.level)
-        other.base.set_sites(one, np.full(len(one), 4.0))
+        other.base.set_sites(one, np.where(other.base.precision > 0.0, BEGUN, 0.0))
         return other
 
     def _begin_base(self, rest: Floats) -> None:
@@ -97,7 +100,7 @@ class Law:
         count = np.bincount(self.samples.place[free], minlength=n)
         total = np.bincount(self.samples.place[free], rest[free], minlength=n)
         self.base.set_sites(
-            np.asarray(total / np.maximum(count, 1), dtype=float), np.where(count > 0, 4.0, 0.0)
+            np.asarray(total / np.maximum(count, 1), dtype=float), np.where(count > 0, BEGUN, 0.0)
         )
 
     def fit(self, rounds: int = 6, freely: bool = False) -> Law:
@@ -428,13 +431,14 @@ def _simplex(theta: Floats, size: float) -> Floats:
 
 
 def _begun(family: Family, places: Places, samples: Samples) -> Law:
-    """The better of two beginnings: from a wrong one neither capacities nor shape find back, and
-    all that is not flat becomes misfit."""
-    law = Law(family, places, samples)
-    both = [law, law.with_one_base()]
-    for one in both:
-        one.sweep(BEGINNING)
-    return max(both, key=lambda one: one.evidence)
+    """From the lowest samples of each configuration, or from one base line for all where that is
+    clearly likelier: where most were sampled beyond their capacities only, the former leads to
+    equal capacities, and all that is steep becomes misfit."""
+    own = Law(family, places, samples)
+    one = own.with_one_base()
+    for law in (own, one):
+        law.sweep(BEGINNING)
+    return one if one.evidence > own.evidence + CLEARLY else own
 
 
 def fitted(places: Places, samples: Samples) -> Law:

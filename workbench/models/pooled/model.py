@@ -26,7 +26,7 @@ ACROSS = 0.3
 CHUNK = 1000
 """Points predicted at once, which bounds memory."""
 FEW = 20
-"""Held-out errors below which they are not told apart to widen intervals."""
+"""Held-out errors of a kind below which those of both kinds tell its weight and widening."""
 
 
 class Encoder:
@@ -125,7 +125,8 @@ class Pooled(ProfileEstimator):
     def update(self, samples: Samples) -> Self:
         """Take new samples of the same configurations in; shape, amplitudes and weights stay.
 
-        The law follows; what it leaves, and the process without a law, wait for the next fit.
+        The law follows; what it leaves, and the process without a law, wait for the next fit. A
+        configuration that has its first sample is weighed from then on as one that has some.
         """
         with one_thread():
             known = len(self.samples_)
@@ -215,8 +216,8 @@ class Pooled(ProfileEstimator):
     def _stack(self, points: np.ndarray) -> None:
         """Weights and widenings by error on held-out points and configurations, all else frozen.
 
-        What is left of a configuration's own samples decides which of both an error speaks for:
-        where some are left the law knows the capacity, where none are it has to guess.
+        An error is of one of two kinds: some of the configuration's own samples were kept, so that
+        the law knows its capacity, or none were, and the law has to guess it.
         """
         s = self.samples_
         if len(np.unique(points)) < FOLDS:
@@ -254,15 +255,13 @@ class Pooled(ProfileEstimator):
             np.concatenate(h) for h in zip(*held, strict=True)
         )
         trust = np.tile(self._evenness()[rows], len(groups)) / (noise**2 + 0.1**2)
-        which = is_own.astype(int)
-        self.weight_ = np.array(
-            [law_weight(a[which == i], b[which == i], trust[which == i]) for i in (0, 1)]
-        )
-        weight = self.weight_[which]
+        kinds = [~is_own, is_own]
+        told = [kind if kind.sum() >= FEW else np.ones_like(kind) for kind in kinds]
+        self.weight_ = np.array([law_weight(a[kind], b[kind], trust[kind]) for kind in told])
+        weight = self.weight_[is_own.astype(int)]
         error = np.abs(weight * a + (1.0 - weight) * b)
         z = error / np.sqrt(weight * law_var + (1.0 - weight) * free_var + noise**2)
-        parts = [z[which == i] if np.sum(which == i) >= FEW else z for i in (0, 1)]
-        wide = [float(np.quantile(part, 0.95)) / NORMAL_95 for part in parts]
+        wide = [float(np.quantile(z[kind], 0.95)) / NORMAL_95 for kind in told]
         self.widening_ = np.clip(wide, 1.0, 4.0)
 
     def _evenness(self) -> Floats:
