@@ -25,6 +25,7 @@ from science import (
     recordings,
     report,
     speed,
+    visits,
 )
 from science.comparing import Plan
 from science.stored import Store
@@ -32,7 +33,7 @@ from science.surfaces import BY_NAME, SURFACES
 
 PARTS = (
     *("problems", "passes", "both-ways", "accuracy", "ranking", "paper"),
-    *("searches", "coverage", "speed"),
+    *("searches", "visits", "coverage", "speed"),
 )
 PARTS_HELP = f"""of {", ".join(PARTS)}; all by default. `adopt` plays nothing but the beginnings of
 what is stored under older digests, and carries over what comes out the same"""
@@ -103,6 +104,8 @@ def full(given: argparse.Namespace, names: Sequence[str]) -> None:
             section(f"paper-{name}", f"Paper B's figures on {name}", lambda n=name: paper(store, n))
     if "searches" in parts and find_spec("MLRsearch"):
         section("searches", "Breakpoint searches", lambda: racing(store, given.workers, 50, 20))
+    if "visits" in parts:
+        section("visits", "Breakpoint search in campaigns", lambda: visits.report(given.workers))
     if "coverage" in parts:
         section("coverage", "Intervals", lambda: coverage.report(store, given.workers))
     if "speed" in parts:

@@ -28,8 +28,8 @@ OPTIONS: dict[str, dict[str, str | float]] = {
     "latin-hypercube": {"design": "latin-hypercube"},
 }
 OWN = {
-    "adaptive", "bisection", "blocks", "gp-variance", "gradient", "heuristic", "pooled", "random",
-    "sobol", "uniform",
+    "adaptive", "bisection", "blocks", "breakpoint-search", "gp-variance", "gradient", "heuristic",
+    "pooled", "random", "sobol", "uniform",
 }  # fmt: skip
 
 

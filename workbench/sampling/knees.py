@@ -27,7 +27,8 @@ SWEEPS = 4
 """Moves of each after a redraw."""
 
 # Latent variables are normal (0, 1), except the place of the breakpoint.
-PLACE, NOISE, SOFTNESS, COLLAPSE, DRIFT, BACKLOG = range(6)
+PLACE, NOISE, SOFTNESS, COLLAPSE, DRIFT, BACKLOG, VISIT = range(7)
+"""The last one only where visits have a luck of their own."""
 NOISES = math.log(0.02), 1.2
 """Relative standard deviation of the capacity of one second: middle and sd of its log."""
 SOFTNESSES = math.log(0.015), 1.5
@@ -39,6 +40,9 @@ DRIFTS = 0.006 / 60.0
 """Drift of the log capacity per second (sd)."""
 BACKLOGS = math.log(0.007), 1.0
 """Seconds of work that may wait and are answered after the trial: middle and sd of the log."""
+VISITS = math.log(0.03), 0.8
+"""Luck of a whole trial, of sd as a log: what a lab's host and its windows of seconds scatter by,
+however long the trial (METHOD.md 6: 0.05 in windows of 2 to 3 s)."""
 KINSHIP = 0.4
 """Standard deviation, of 1 among all devices, by which those of one grid differ."""
 TAIL = 4.0
@@ -64,10 +68,13 @@ class Knees:
         Log of a guess and its standard deviation; a tenth of the belief stays spread.
     alike : Knees, optional
         Of a device of the same kind: noise, softness, collapse, drift and backlog are like its.
+    visits : bool
+        Whether a whole trial may meet a capacity that is moved by the luck of its visit, beside the
+        noise of its seconds. The breakpoint is that of a visit without luck.
 
     Attributes
     ----------
-    latent : Floats, shape (SIZE, 6)
+    latent : Floats, shape (SIZE, 6), or 7 with visits
     weight : Floats, shape (SIZE,), adds to 1
     """
 
@@ -78,15 +85,17 @@ class Knees:
         goal: float,
         prior: tuple[float, float] | None = None,
         alike: Knees | None = None,
+        visits: bool = False,
     ) -> None:
         self._low, self._high, self._goal, self._prior = low, high, goal, prior
-        self._character = np.zeros(5), np.ones(5)
+        count = VISIT + visits
+        self._character = np.zeros(count - 1), np.ones(count - 1)
         """Middle and sd of the latent variables but the place, before any trial."""
         if alike is not None:
             self._character = alike.character
         self._rng = np.random.default_rng(SIZE)
         self._trials: list[tuple[float, ...]] = []
-        latent = self._rng.standard_normal((SIZE, 6))
+        latent = self._rng.standard_normal((SIZE, count))
         spread = self._rng.uniform(low, high, SIZE)
         if prior is not None:
             near = np.clip(prior[0] + prior[1] * latent[:, PLACE], low, high)
@@ -145,7 +154,8 @@ class Knees:
         self, load: float, seconds: float, at_s: float, sent: float
     ) -> tuple[Floats, Floats]:
         """Share lost in a trial and its standard deviation, by every device: shapes (SIZE,)."""
-        mean, scale, *_ = _expected(self.latent, [(load, seconds, at_s, sent, 0.0)], self._goal)
+        trial = (load, seconds, at_s, sent, 0.0)
+        mean, scale, *_ = _expected(self.latent, [trial], self._goal)
         return mean[:, 0], scale[:, 0]
 
     # ------------------------------------------------------------------------------ the set
@@ -231,27 +241,40 @@ def _expected(
     noise = np.minimum(np.exp(NOISES[0] + NOISES[1] * latent[:, NOISE]), 0.5)[:, None]
     soft = np.minimum(np.exp(SOFTNESSES[0] + SOFTNESSES[1] * latent[:, SOFTNESS]), 0.8)[:, None]
     knee = np.hypot(noise, soft)
+    visit = _visit_sd(latent)
     power = np.minimum(1.0 + COLLAPSES * np.maximum(latent[:, COLLAPSE], 0.0)[:, None], 6.0)
     backlog = np.exp(BACKLOGS[0] + BACKLOGS[1] * np.minimum(latent[:, BACKLOG], 5.0))[:, None]
     place = latent[:, PLACE, None] + DRIFTS * latent[:, DRIFT, None] * at_s
     u = load - place + crossing(knee, power, goal)
-    z = np.maximum(u / knee, -8.0)
-    over, left = ndtr(z), _excess_left(z, knee, power)
+    wide = np.hypot(knee, visit)
+    z = np.maximum(u / wide, -8.0)
+    over, left = ndtr(z), _excess_left(z, wide, power)
     lost = np.clip(over - left, 0.0, 1.0)
-    # Variance of what a second loses: that of (z + normal)+ where all softness is noise, that of
-    # a slope where it is not.
+    # Variance of what a second or a visit loses: that of (z + normal)+ where all softness is noise,
+    # that of a slope where it is not.
     density = np.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi)
     most = np.maximum((1.0 + z**2) * over + z * density - (z * over + density) ** 2, 0.0)
     slope = power * left
     full = power * np.exp(-power * np.maximum(u, 0.0))
-    own = (noise / knee) ** 2
-    jitter = noise**2 * (slope**2 + own * full**2 * np.maximum(most - over**2, 0.0))
-    variance = (jitter + STRAY**2) / seconds + lost * (1.0 - lost) / np.maximum(sent, 1.0)
+    luck = noise**2 + visit**2
+    own = luck / wide**2
+    jitter = slope**2 + own * full**2 * np.maximum(most - over**2, 0.0)
+    variance = (noise**2 / seconds + visit**2) * jitter + STRAY**2 / seconds
+    variance = variance + lost * (1.0 - lost) / np.maximum(sent, 1.0)
     variance = variance + (MISFIT * (lost - goal)) ** 2
     hidden = backlog / seconds * over
-    calm = own * (1.0 - over) ** np.maximum(seconds, 1.0)
+    # Seconds of one visit share its luck: they count as fewer that are independent.
+    apart = 1.0 + np.maximum(seconds - 1.0, 0.0) * noise**2 / luck
+    calm = own * (1.0 - over) ** apart
     still = np.sqrt(STRAY**2 / seconds + 1.0 / np.maximum(sent, 1.0) ** 2)
     return np.maximum(lost - hidden, 0.0), np.sqrt(variance), calm, still
+
+
+def _visit_sd(latent: Floats) -> Floats:
+    """Of the log capacity from visit to visit, shape (devices, 1)."""
+    if latent.shape[1] <= VISIT:
+        return np.zeros((len(latent), 1))
+    return np.minimum(np.exp(VISITS[0] + VISITS[1] * latent[:, VISIT]), 0.3)[:, None]
 
 
 def _student(error: Floats, scale: Floats, tail: Floats) -> Floats:

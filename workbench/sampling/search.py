@@ -79,13 +79,16 @@ class BreakpointSearch:
         Share of loss that the breakpoint stands for.
     overhead_s : float
         What a trial costs beyond its own seconds.
-    shortest_s : float
-        Shortest trial.
+    shortest_s, longest_s : float
+        Shortest and longest trial.
     prior : (float, float), optional
         A neighbour's breakpoint, 1/s, and its relative standard deviation as a guess of this one.
         One tenth of the prior stays spread over the whole range.
     alike : BreakpointSearch, optional
         A neighbour's search: how noisy it was, how soft and so on is expected here too.
+    visits : bool
+        Whether trials scatter by more than their seconds tell, as those of a lab do whose host has
+        its luck with each of them: learned from how they differ.
     budget_s : float
         Trial seconds after which the search ends `unresolved`.
 
@@ -104,8 +107,10 @@ class BreakpointSearch:
         goal: float = 0.005,
         overhead_s: float = 0.0,
         shortest_s: float = 1.0,
+        longest_s: float = math.inf,
         prior: tuple[float, float] | None = None,
         alike: BreakpointSearch | None = None,
+        visits: bool = False,
         budget_s: float = 1200.0,
     ) -> None:
         if not (0.0 < low < high and width > 0.0 and 0.0 <= goal < 0.5 and shortest_s > 0.0):
@@ -116,9 +121,11 @@ class BreakpointSearch:
                 remedy="Give 0 < low < high, a width above 0, a goal from 0 to 0.5 and seconds",
             )
         self.low, self.high, self.width, self.goal = low, high, width, max(goal, LEAST_GOAL)
-        self.overhead_s, self.shortest_s, self.budget_s = overhead_s, shortest_s, budget_s
+        self.overhead_s, self.budget_s = overhead_s, budget_s
+        self.shortest_s, self.longest_s = shortest_s, longest_s
         self.prior = prior
         self.trials: list[Trial] = []
+        self._lowest = low
         self._reach = high
         """Largest load that the source has been seen to send, or the range's end."""
         self._knees: Knees = Knees(
@@ -127,6 +134,7 @@ class BreakpointSearch:
             self.goal,
             (math.log(prior[0]), prior[1]) if prior else None,
             alike._knees if alike else None,
+            visits,
         )
 
     def tell(self, load: float, seconds: float, sent: float, ok: float) -> None:
@@ -145,17 +153,24 @@ class BreakpointSearch:
         self.trials.append(Trial(load, seconds, sent, ok))
         self._knees.learn(math.log(load), seconds, at_s, sent, 1.0 - ok / sent)
 
+    def bound(self, low: float, high: float) -> None:
+        """From now on ask for loads between these only, 1/s, within the range: beyond is the
+        source's own limit, or nothing valid can be measured."""
+        self._reach = min(high, self.high)
+        self.low = min(max(low, self._lowest), self._reach)
+
     def ask(self) -> tuple[float, float] | None:
         """Load (1/s) and seconds of the next trial; None at the end. Asking changes nothing."""
         if self._outcome() is not None:
             return None
         if not self.trials:
             guess = self.prior[0] if self.prior else math.inf
-            return min(max(guess, self.low), self.high), self.shortest_s
+            return min(max(guess, self.low), self._reach), self.shortest_s
         places = self._knees.quantiles(QUANTILES, self._middle_s(self.shortest_s))
         loads = np.exp(np.append(places, places[len(places) // 2] + np.array(OVERLOADS)))
         loads = np.unique(np.clip(loads, self.low, self._reach))
-        seconds = np.unique(np.maximum(np.array(SHARES) * self.spent_s, self.shortest_s))
+        wanted = np.maximum(np.array(SHARES) * self.spent_s, self.shortest_s)
+        seconds = np.unique(np.minimum(wanted, max(self.longest_s, self.shortest_s)))
         gains = self._gains(loads, seconds)
         row, column = np.unravel_index(int(np.argmax(gains)), gains.shape)
         return float(loads[row]), float(seconds[column])
@@ -165,6 +180,12 @@ class BreakpointSearch:
         """The answer, None while there is more to ask."""
         outcome = self._outcome()
         return None if outcome is None else self._answer(outcome)
+
+    @property
+    def belief(self) -> tuple[float, float]:
+        """Where 95 % of the possible breakpoints lie by now, 1/s."""
+        low, high = self._knees.quantiles((0.025, 0.975), 0.5 * self.spent_s)
+        return math.exp(low), math.exp(high)
 
     @property
     def spent_s(self) -> float:
@@ -237,8 +258,7 @@ class BreakpointSearch:
         middle = float(self._knees.weight @ places)
         low, high = math.exp(middle - self._half), math.exp(middle + self._half)
         if outcome == "unresolved":
-            ends = self._knees.quantiles((0.025, 0.975), 0.5 * self.spent_s)
-            low, high = math.exp(ends[0]), math.exp(ends[1])
+            low, high = self.belief
         elif outcome in ("above range", "source limited"):
             low, high = self._reach, math.inf
         elif outcome == "below range":

@@ -117,7 +117,7 @@ def notice(width: int) -> str:
     """One line that nobody may miss, also where the line is short."""
     if len(text.SIMULATED_NOTICE) < width:
         return text.SIMULATED_NOTICE
-    return text.SIMULATED_NOTICE.replace(" (no Docker engine answered)", "")
+    return text.SIMULATED_NOTICE.replace(" (chosen, or no Docker engine)", "")
 
 
 def log_line(view: SessionView, line: LogLine) -> str:

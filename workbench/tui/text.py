@@ -11,7 +11,7 @@ from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import KPI_UNITS, Estimate
 
-SIMULATED_NOTICE = "simulated lab (no Docker engine answered): figures are not of your host"
+SIMULATED_NOTICE = "simulated lab (chosen, or no Docker engine): figures are not of your host"
 
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
