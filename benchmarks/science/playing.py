@@ -44,10 +44,11 @@ class Curve(msgspec.Struct, frozen=True):
 
     def tells(self, place: int, budget: int | None) -> bool:
         """Whether it holds the error at that budget: None is the one of that place, whatever it
-        is. A play that was over has fewer samples than its last budget."""
+        is. A play that was over has fewer samples than its last budget, also where the goals were
+        met there."""
         if place >= len(self.samples):
             return False
-        last = self.over and place == len(self.samples) - 1
+        last = self.end not in ("", BUDGET) and place == len(self.samples) - 1
         return budget in (None, self.samples[place]) or (last and self.samples[place] <= budget)
 
     def held(self, error: float, seen: int = 1) -> int | None:
@@ -187,9 +188,13 @@ class Fitting:
         return len(points), spent, scores
 
 
+NO_PROFILE = ("breakpoint-search",)
+"""Samplers that want something else: this one is judged by `science.visits`."""
+
+
 def samplers() -> tuple[str, ...]:
-    """All that are registered, and the variants of the plays."""
-    known = judging.samplers()
+    """All of profiles that are registered, and the variants of the plays."""
+    known = tuple(name for name in judging.samplers() if name not in NO_PROFILE)
     return (*known, *(name for name, registered in VARIANTS.items() if registered in known))
 
 

@@ -210,6 +210,16 @@ def test_a_curve_that_was_cut_because_another_model_met_the_goal_goes_on_without
     assert again == both
 
 
+def test_goals_met_with_the_last_sample_of_a_play_are_not_asked_for_again() -> None:
+    """Its last budget is not reached: the play was over, and the curve says that goals were met."""
+    met = curve(1.0, 0.1, 0.1, end=MET, last=40)
+    asked: list[tuple[int, str]] = []
+    wanted = [16, 32, 64, 128]
+    found = followed(0, ["one"], Goals(0.2, {}), wanted, {"one": met}, fits({"one": []}, asked))
+    assert found == {"one": met}
+    assert asked == []
+
+
 def test_a_curve_says_who_ended_it() -> None:
     errors = {"one": [1.0] * 4}
     spent = followed(0, ["one"], Goals(0.2, {}), STEPS, {}, fits(errors, []))["one"]
