@@ -67,7 +67,7 @@ async def test_the_profile_is_shown_at_every_size(size: tuple[int, int]) -> None
 async def test_80x24_shows_configurations_usage_breakpoints_and_events() -> None:
     async with opened(FakeClient()) as pilot:
         shown = screen_text(pilot.app)
-        assert "simulated lab (no Docker engine answered): figures are not of your host" in shown
+        assert "simulated lab (chosen, or no Docker engine): figures are not of your host" in shown
         assert "configurations 2/8" in shown
         assert "✓ haproxy 12.5 %             8/10  1 468 ±5%" in shown
         assert "›▶ tinyproxy 25 %             5/10  1" in shown
