@@ -132,8 +132,12 @@ def followed(
     """
     found = {model: Curve(seed, [], [], []) for model in models}
     wanted, end = goals.wanted(found), BUDGET
+
+    def ended(place: int) -> list[str]:
+        return [one.end for one in begun.values() if one.over and len(one.samples) == place]
+
     for place, budget in enumerate(steps):
-        over = [one.end for one in begun.values() if one.over and len(one.samples) == place]
+        over = ended(place)
         if not wanted or over:
             end = over[0] if over else end
             break
@@ -149,6 +153,11 @@ def followed(
             one.lab_s.append(known.lab_s[place] if known else more[1])
             one.scores.append(known.scores[place] if known else more[2][model])
         wanted = goals.wanted(found)
+    else:
+        if wanted and steps and found[wanted[0]].samples[-1] < (steps[-1] or 0):
+            # Over before the last budget was spent: who plays says why.
+            said = next(iter(ended(len(steps))), "") or further(len(steps), [])
+            end = said if isinstance(said, str) else end
     return {
         model: msgspec.structs.replace(one, end=end if model in wanted else MET)
         for model, one in found.items()
@@ -291,10 +300,11 @@ def _length(curve: Curve) -> tuple[int, bool]:
 
 
 def _with_end(given: Problem, sampler: str, kept: Kept) -> Curve:
-    """A curve that says how it ended. Lines that were stored before curves said so tell it by
-    their last budget: a play that was over is short of it, or has it twice."""
+    """A curve that says how it ended. Lines that were stored before curves said so (all of it
+    before 2026-11, the last budget until 2026-11-23) tell it by their last budget: a play that
+    was over is short of it, or has it twice."""
     curve = kept.curve
-    if curve.end or not curve.samples:
+    if curve.end not in ("", BUDGET) or not curve.samples:
         return curve
     last = curve.samples[-1]
     if sampler == UNIFORM:

@@ -5,6 +5,7 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from science import __main__ as running
@@ -22,7 +23,7 @@ from science import (
 )
 from science.comparing import Compared, Plan
 from science.judging import Score
-from science.playing import BUDGET, ITSELF, MET, Curve, Goals, Kept, followed
+from science.playing import BUDGET, ITSELF, MET, Curve, Fitted, Goals, Kept, followed
 from science.plays import Player
 from science.stored import Store
 from science.surfaces import BY_NAME, Surface
@@ -220,6 +221,22 @@ def test_goals_met_with_the_last_sample_of_a_play_are_not_asked_for_again() -> N
     assert asked == []
 
 
+def test_a_play_that_ends_between_the_last_two_budgets_ended_by_itself() -> None:
+    """Its last error may meet the goal, and counts: it is not taken for unplayed."""
+    plain = fits({"one": [1.0, 1.0, 1.0, 0.1]}, [])
+
+    def short(place: int, models: list[str]) -> Fitted | str:
+        more = ITSELF if place == len(STEPS) else plain(place, models)
+        return more if isinstance(more, str) or place < 3 else (STEPS[3] - 1, *more[1:])
+
+    ended = followed(0, ["one"], Goals(0.2, {}), STEPS, {}, short)["one"]
+    assert (ended.end, ended.samples[-1]) == (ITSELF, STEPS[3] - 1)
+    assert ended.reaches(0.2)[0] < STEPS[3]
+    asked: list[tuple[int, str]] = []
+    again = followed(0, ["one"], Goals(0.2, {}), STEPS, {"one": ended}, fits({"one": []}, asked))
+    assert (again, asked) == ({"one": ended}, [])
+
+
 def test_a_curve_says_who_ended_it() -> None:
     errors = {"one": [1.0] * 4}
     spent = followed(0, ["one"], Goals(0.2, {}), STEPS, {}, fits(errors, []))["one"]
@@ -242,6 +259,7 @@ def test_a_curve_says_who_ended_it() -> None:
         ([16, 24, 24], 96, ITSELF),
         ([16, 24, 36], 96, MET),
         ([16, 24, 36, 54, 81, 96], 96, BUDGET),
+        ([16, 24, 36, 54, 81, 90], 96, ITSELF),
     ],
 )
 def test_old_lines_tell_by_their_budgets_how_they_ended(
@@ -250,6 +268,10 @@ def test_old_lines_tell_by_their_budgets_how_they_ended(
     scores = [Score(1.0, 1.0, 1.0, 0.0)] * len(samples)
     old = Kept(0, most, Curve(0, samples, [float(n) for n in samples], scores))
     assert playing._with_end(small, "heuristic", old).end == end
+    if end == ITSELF:  # lines of between said so of this, too
+        curve = msgspec.structs.replace(old.curve, end=BUDGET)
+        spent = msgspec.structs.replace(old, curve=curve)
+        assert playing._with_end(small, "heuristic", spent).end == ITSELF
 
 
 def test_an_old_line_of_uniform_sampling_ends_with_its_last_grid(small: Surface) -> None:
