@@ -19,6 +19,7 @@ from science import (
     comparing,
     coverage,
     judging,
+    overview,
     passes,
     playing,
     ranking,
@@ -32,7 +33,7 @@ from science.stored import Store
 from science.surfaces import BY_NAME, SURFACES
 
 PARTS = (
-    *("problems", "passes", "both-ways", "accuracy", "ranking", "paper"),
+    *("problems", "overview", "passes", "both-ways", "accuracy", "ranking", "paper"),
     *("searches", "visits", "coverage", "speed"),
 )
 PARTS_HELP = f"""of {", ".join(PARTS)}; all by default. `adopt` plays nothing but the beginnings of
@@ -90,6 +91,8 @@ def full(given: argparse.Namespace, names: Sequence[str]) -> None:
         comparing.teach(store, plans, given.workers)
         for plan in plans:
             section(plan.name, titled(plan.name), lambda plan=plan: compared(store, plan, given))
+    if "overview" in parts:
+        section("overview", "All surfaces", lambda: overview.report(store, given.seeds))
     if "passes" in parts:
         section("passes", "What two passes differ by", passes.report)
     if "both-ways" in parts:

@@ -8,11 +8,9 @@ of the day on which the passes were recorded.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from statistics import geometric_mean, median
 
-from science import comparing, playing, recordings, tables
-from science.comparing import Plan
+from science import comparing, recordings, tables
 from science.plays import UNIFORM
 from science.stored import Store
 
@@ -26,7 +24,7 @@ def report(store: Store, seeds: int) -> str:
     """A row for each recorded problem, from what is stored; then how often a sampler is ahead."""
     rows, ratios = [], {sampler: list[float]() for sampler in SHOWN}
     for name, twin in zip(recordings.names(), recordings.twins(), strict=True):
-        both = [needed(store, one, seeds) for one in (name, twin)]
+        both = [comparing.stored(store, one, (UNIFORM, *SHOWN), seeds) for one in (name, twin)]
         cells = [name]
         for own in both:
             base = middle(own[UNIFORM], both, UNIFORM)
@@ -42,23 +40,6 @@ def report(store: Store, seeds: int) -> str:
         head += [f"{way}: uniform", *(f"{sampler}, of uniform" for sampler in SHOWN)]
     table = tables.table([*head, "seeds"], rows)
     return "\n\n".join([table, *(summed(s, ratios[s]) for s in SHOWN)])
-
-
-def needed(store: Store, name: str, seeds: int) -> dict[str, dict[int, float]]:
-    """Samples to the reference by sampler and seed, each sampler with its own best model, as far as
-    it was played and the references are stored."""
-    plan = replace(Plan.of(name, ",".join((UNIFORM, *SHOWN)), seeds=seeds), only_stored=True)
-    known = [m for m in plan.models if playing.reference_stored(store, name, m)]
-    if not known:
-        return {sampler: {} for sampler in plan.samplers}
-    found = comparing.measure(store, replace(plan, models=tuple(known)), 1)
-    counts = {}
-    for sampler in plan.samplers:
-        best = found.best(sampler)
-        reached = found.needs(sampler, best, found.reference[1])
-        own = zip(found.curves[sampler, best], reached, strict=True)
-        counts[sampler] = {curve.seed: samples for curve, (samples, _) in own}
-    return counts
 
 
 def common(both: list[dict[str, dict[int, float]]], sampler: str) -> set[int]:

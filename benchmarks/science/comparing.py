@@ -224,6 +224,25 @@ def compare(store: Store, plan: Plan, workers: int) -> str:
     return printed(measure(store, plan, workers))
 
 
+def stored(
+    store: Store, name: str, samplers: Sequence[str], seeds: int
+) -> dict[str, dict[int, float]]:
+    """Samples to the reference by sampler and seed, each sampler with its own best model, as far as
+    it was played and the references are stored. Plays and fits nothing."""
+    plan = replace(Plan.of(name, ",".join(samplers), seeds=seeds), only_stored=True)
+    known = [m for m in plan.models if playing.reference_stored(store, name, m)]
+    if not known:
+        return {sampler: {} for sampler in plan.samplers}
+    found = measure(store, replace(plan, models=tuple(known)), 1)
+    counts = {}
+    for sampler in plan.samplers:
+        best = found.best(sampler)
+        reached = found.needs(sampler, best, found.reference[1])
+        own = zip(found.curves[sampler, best], reached, strict=True)
+        counts[sampler] = {curve.seed: samples for curve, (samples, _) in own}
+    return counts
+
+
 def printed(found: Compared) -> str:
     """One row per sampler: with its own best model, then with each model of `SAME`."""
     name, error = found.reference

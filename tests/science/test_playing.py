@@ -14,6 +14,7 @@ from science import (
     both_ways,
     comparing,
     judging,
+    overview,
     playing,
     plays,
     recordings,
@@ -422,7 +423,7 @@ def test_both_ways_tell_the_ratio_of_each_and_count_what_is_over_the_bound(
     }
     monkeypatch.setattr(recordings, "names", lambda: (name,))
     nothing: dict[str, dict[int, float]] = {sampler: {} for sampler in both_ways.SHOWN}
-    monkeypatch.setattr(both_ways, "needed", lambda _store, one, _seeds: nothing | samples[one])
+    monkeypatch.setattr(comparing, "stored", lambda _store, one, *_: nothing | samples[one])
     text = both_ways.report(Store(tmp_path, tmp_path), 5)
     row = (
         f"| {name} | 40 | 0.500 | never | - | 1.250 | 30 | never | never | - | 1.000 | 1/1/1/0/1 |"
@@ -435,8 +436,32 @@ def test_both_ways_tell_the_ratio_of_each_and_count_what_is_over_the_bound(
     assert "`heuristic-endless`: not played both ways." in text
 
 
-def test_both_ways_fit_nothing(tmp_path: Path) -> None:
+def test_what_is_stored_is_told_without_a_fit(tmp_path: Path) -> None:
     store = Store(tmp_path, tmp_path)
-    counts = both_ways.needed(store, "science-closed:haproxy:mean_ms", 2)
-    assert counts == {sampler: {} for sampler in ("uniform", *both_ways.SHOWN)}
+    samplers = ("uniform", *both_ways.SHOWN)
+    counts = comparing.stored(store, "science-closed:haproxy:mean_ms", samplers, 2)
+    assert counts == {sampler: {} for sampler in samplers}
     assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_the_overview_says_where_a_target_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = {one: {0: 900.0} for one in ("heuristic", "heuristic-endless", "bisection-endless")}
+    told = {
+        "firewall-law": {"uniform": {0: 4000.0}, "pooled": {0: 190.0, 1: 200.0, 2: 800.0}},
+        "streaming-law": {"uniform": {0: 4000.0}, "pooled": {0: 201.0}},
+        "firewall-expiry": {"uniform": {0: 4000.0}, "pooled": {0: math.inf}},
+    }
+    nothing: dict[str, dict[int, float]] = {"uniform": {}, "pooled": {}, "sobol": {}}
+    monkeypatch.setattr(
+        comparing, "stored", lambda _store, one, *_: plain | nothing | told.get(one, {})
+    )
+    rows = overview.report(Store(tmp_path, tmp_path), 3).splitlines()
+    found = {row.split(" | ")[0].strip("|` "): row.split(" | ")[1:] for row in rows[2:]}
+    assert found["firewall-law"][1:4] == ["200 (190-800)", "0.050", "0.05"]
+    assert found["streaming-law"][2:4] == ["0.050", "0.05: missed"]
+    assert found["firewall-expiry"][1:4] == ["never", "never", "0.20: missed"]
+    assert found["streaming-steps"][1:4] == ["-", "-", "-"], "nothing was played"
+    assert found["firewall-law"][4:8] == ["900", "900", "900", "-"]
+    assert found["firewall-law"][8] == "1/3/1/1/1/0 |"
