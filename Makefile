@@ -6,15 +6,16 @@ BIN    := $(VENV)/bin
 SOURCES = $(shell find workbench templates sessions/recorded -type f -not -name '*.pyc') pyproject.toml
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo replay test lint unit docker-test accept bench bench-truth bench-science bench-chains lock lock-check screenshot clean help
+.PHONY: demo replay test lint unit docker-test accept bench bench-truth bench-science bench-chains release-check lock lock-check screenshot clean help
 
+# Exit code 1 is a finding, such as a configuration without a usable sample: told, and no error of make.
 demo: $(VENV)/.runtime  ## profile haproxy, tinyproxy and their chains; a new session each time
-	@$(BIN)/workbench run demo
+	@$(BIN)/workbench run demo || test $$? -eq 1
 
 replay: $(VENV)/.runtime  ## look around: a real campaign that ships with it, replayed; needs no Docker
 	@$(BIN)/workbench replay chain-real --speed 60
 
-test: lint unit docker-test  ## all that CI runs: lint, types, floors, tests against the built wheel
+test: lint unit docker-test  ## what CI runs, but for release-check and a bare host: lint, types, floors, tests against the built wheel
 
 lint: $(VENV)/.dev lock-check  ## format, lint, types, floors, lock files
 	$(BIN)/ruff format --check .
@@ -22,17 +23,19 @@ lint: $(VENV)/.dev lock-check  ## format, lint, types, floors, lock files
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
-# A file stays with one worker: its tests share an engine, and what one leaves there the next finds.
+# Tests are spread over both cores by work; those of a file that share an engine stay together
+# (tests/spreading.py). A file that costs over 30 s of CPU fails the run (tests/file_costs.py).
 unit: $(VENV)/.dev  ## all tests that need no Docker engine
-	cd tests && ../$(BIN)/pytest -q -n 2 --dist loadfile -m "not docker"
+	cd tests && ../$(BIN)/pytest -q -n 2 -m "not docker"
 
-docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker
+docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker or all
 	cd tests && ../$(BIN)/pytest -q -m docker || \
 		{ echo "A shared host may spoil a measurement: what failed above runs once more." && \
 		../$(BIN)/pytest -q -m docker --last-failed --last-failed-no-failures none; }
 
-accept: $(VENV)/.dev  ## the long acceptance runs
-	cd tests && ../$(BIN)/pytest -q --accept acceptance cli/test_crash.py docker/test_docker_whole_way.py
+accept: $(VENV)/.dev  ## the long acceptance runs, and whatever else has a full length
+	cd tests && ../$(BIN)/pytest -q --accept acceptance docker/test_docker_whole_way.py tui/test_tui_monkey.py \
+		$$(grep -rl full_length --include='test_*.py' . | grep -v '^./acceptance/' | sort)
 
 bench: $(VENV)/.dev  ## benchmarks with their targets; never a timed test
 	$(BIN)/python benchmarks/run.py
@@ -45,6 +48,9 @@ bench-science: $(VENV)/.dev  ## the tables of docs/science.md; QUICK=1 prints on
 
 bench-chains: $(VENV)/.dev  ## the tables of docs/chain-science.md; QUICK=1 plays one seed and writes nothing
 	cd benchmarks && ../$(BIN)/python -m chain_science $(if $(QUICK),--quick,--publish)
+
+release-check: $(VENV)/.dev-tools  ## build sdist and wheel, install each into empty environments
+	$(BIN)/python scripts/check_release.py
 
 lock: $(VENV)/.tools  ## lock files anew from pyproject.toml
 	$(BIN)/python scripts/lock.py write

@@ -24,7 +24,7 @@ from run import COMMAND, Sandbox
 from terminal import Terminal, cpu_s
 
 from workbench import paths
-from workbench.engine.runs.host_lock import FileLock, own
+from workbench.locks import FileLock, own
 
 SETTLING_S = 15.0
 """After the last screen has come up, and after the share has changed."""

@@ -6,10 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from workbench.tui.commands.action import Action
+from workbench.tui.commands.action import Action, key_name
 from workbench.tui.commands.actions import ACTIONS, PLACE_TITLES
 from workbench.tui.commands.catalogue import SCREENS
 from workbench.tui.commands.keymap import preset_actions
+from workbench.tui.commands.meanings import MEANINGS
 
 PAGE = Path(__file__).parents[1] / "docs" / "keys.md"
 
@@ -55,7 +56,17 @@ def page() -> str:
     titles = {screen.name: f"Screen {screen.title}" for screen in SCREENS}
     titles = {p: PLACE_TITLES[p] for p in ("anywhere", "session", "draft", "list")} | titles
     parts = [f"## {title}\n\n{table(place)}\n" for place, title in titles.items()]
-    return "\n".join((HEAD, *parts))
+    return "\n".join((HEAD, meanings(), *parts))
+
+
+def meanings() -> str:
+    """What each key of the plain preset means that several screens have."""
+    lines = ["## What a key means in the plain preset", ""]
+    lines += ["A key means one thing on all screens that have it. What throws away lab time or a"]
+    lines += ["decision asks first; all else that takes something away is brought back by `u`.", ""]
+    lines += ["| key | means |", "|---|---|"]
+    lines += [f"| `{key_name(key)}` | {words} |" for key, words in MEANINGS.items()]
+    return "\n".join((*lines, ""))
 
 
 def main() -> None:

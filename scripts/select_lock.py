@@ -28,6 +28,11 @@ def roots(selection: list[str]) -> set[str]:
     wanted = {
         "runtime": project["project"]["dependencies"],
         "build": project["build-system"]["requires"],
+        "extras": [
+            package
+            for extra in project["project"]["optional-dependencies"].values()
+            for package in extra
+        ],
     }
     return {
         normal(re.match(r"[A-Za-z0-9._-]+", requirement)[0])

@@ -1,18 +1,22 @@
-"""What all tests share: workspaces of their own, the real command, Docker or a named skip."""
+"""What all tests share: workspaces of their own, the command, what the host must have, costs."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import tempfile
+import gc
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import driving
+import host_needs
 import pytest
-from driving import COMMAND, REPOSITORY, Workbench
+from driving import REPOSITORY, Workbench, a_workbench
+from file_costs import FileCosts
+from forked_commands import fork_workers
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
+from spreading import ByRoom
 
 # Random examples have a seed too: what fails once fails each time. Constants that Hypothesis finds
 # in the modules that are loaded by then would make them depend on the tests that ran before.
@@ -27,23 +31,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.fixture
-def full_length(request: pytest.FixtureRequest) -> bool:
+def pytest_configure(config: pytest.Config) -> None:
+    accepting = bool(config.getoption("--accept"))
+    host_needs.required()  # a name that nobody knows is told before any test runs
+    config.pluginmanager.register(FileCosts(limited=not accepting))
+    driving.forked = not accepting
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByRoom | None:
+    return ByRoom(config, log) if config.getvalue("dist") == "load" else None
+
+
+def pytest_collection_finish() -> None:
+    # What is imported by now stays; searching it for garbage took a tenth of the run.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    if driving.forked and "workbench.engine.learning.pool" in sys.modules:
+        fork_workers()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # duckdb complains of what is never freed
+
+
+@pytest.fixture(scope="session")
+def full_length(pytestconfig: pytest.Config) -> bool:
     """True in `make accept`: every count of the issue, instead of a few."""
-    return bool(request.config.getoption("--accept"))
+    return bool(pytestconfig.getoption("--accept"))
 
 
 @pytest.fixture
 def workbench(tmp_path: Path) -> Iterator[Workbench]:
-    (tmp_path / "sessions").mkdir()
-    # A unix socket's path is short; pytest's folders are not.
-    runtime = Path(tempfile.mkdtemp(prefix="wb-"))
-    made = Workbench(tmp_path, runtime)
-    yield made
-    subprocess.run(
-        [COMMAND, "engine", "stop"], env=made.environment, capture_output=True, check=False
-    )
-    shutil.rmtree(runtime, ignore_errors=True)
+    with a_workbench(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
@@ -55,25 +75,24 @@ def served(workbench: Workbench) -> Iterator[Workbench]:
     engine.communicate(timeout=60)
 
 
+SMALL = REPOSITORY / "tests" / "data" / "small.yaml"
+
+
 @pytest.fixture
 def small_campaign(workbench: Workbench) -> Path:
     """Two configurations of haproxy, at most six samples each: seconds on the simulated lab."""
-    path = workbench.root / "small.yaml"
-    path.write_text((REPOSITORY / "tests" / "data" / "small.yaml").read_text(), encoding="utf-8")
+    path = workbench.root / SMALL.name
+    path.write_text(SMALL.read_text(encoding="utf-8"), encoding="utf-8")
     return path
 
 
-def docker_answers() -> bool:
-    try:
-        done = subprocess.run(["docker", "version"], capture_output=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+@pytest.fixture(scope="session")
+def small_session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file `one.duckdb` of that campaign, run to its end on the simulated lab; to be copied."""
+    with a_workbench(tmp_path_factory.mktemp("small")) as made:
+        made.run("run", str(SMALL), "--lab", "sim", "--session", "one", "--headless")
+        return made.root / "sessions" / "one.duckdb"
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    wanted = [item for item in items if item.get_closest_marker("docker")]
-    if not wanted or docker_answers() or os.environ.get("WORKBENCH_REQUIRE") == "docker":
-        return  # without an engine but with WORKBENCH_REQUIRE=docker they run, and fail
-    for item in wanted:
-        item.add_marker(pytest.mark.skip(reason="needs a Docker engine, and none answers"))
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    host_needs.demand(item)

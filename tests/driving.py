@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from forked_commands import forker
+
 COMMAND = Path(sys.executable).parent / "workbench"
 REPOSITORY = Path(__file__).parents[1]
 LONGEST_COMMAND_S = 300
+forked = True
+"""Whether commands are spared their imports; `make accept` runs them as they are installed."""
 
 
 @dataclass
@@ -38,15 +46,19 @@ class Workbench:
         }
 
     def run(self, *arguments: str, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [COMMAND, *arguments],
-            env=self.environment,
-            cwd=self.root,
-            capture_output=True,
-            text=True,
-            timeout=self.longest_s,
-            stdin=subprocess.DEVNULL,
-        )
+        argv = [COMMAND, *arguments]
+        if forked:
+            done = forker.run(argv, self.environment, self.root, self.longest_s)
+        else:
+            done = subprocess.run(
+                argv,
+                env=self.environment,
+                cwd=self.root,
+                capture_output=True,
+                text=True,
+                timeout=self.longest_s,
+                stdin=subprocess.DEVNULL,
+            )
         if expect is not None:
             assert done.returncode == expect, (
                 f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -76,6 +88,21 @@ class Workbench:
     def samples(self, session: str) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self.json("samples", session, "--format", "json")
         return rows
+
+
+@contextmanager
+def a_workbench(root: Path) -> Iterator[Workbench]:
+    """The command in a workspace there; an engine that is left in it is stopped."""
+    (root / "sessions").mkdir()
+    # A unix socket's path is short; pytest's folders are not.
+    runtime = Path(tempfile.mkdtemp(prefix="wb-"))
+    made = Workbench(root, runtime)
+    try:
+        yield made
+    finally:
+        if list(runtime.rglob("*.sock")):
+            made.run("engine", "stop", expect=None)
+        shutil.rmtree(runtime, ignore_errors=True)
 
 
 def run_and_kill(

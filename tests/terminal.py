@@ -20,7 +20,7 @@ VALUE_AT = 15
 
 def _place(label: str, line: str) -> int | None:
     """Where a form's line begins with that label, inside a dialog's frame or not."""
-    found = re.match(rf"[ │]*(?={re.escape(label)} )", line)
+    found = re.match(rf"[ │›]*(?={re.escape(label)} )", line)
     return found.end() if found else None
 
 

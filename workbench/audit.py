@@ -14,6 +14,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from workbench import files
+
 MOST_BYTES = 5_000_000
 KEPT = 4
 """Older files, `audit.log.1` the latest of them."""
@@ -39,7 +41,7 @@ class AuditLog:
             log.error("the audit log cannot be written: %s: %s", error, line.rstrip())
 
     def _append(self, line: bytes) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self.path.parent)
         while True:
             file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:

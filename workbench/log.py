@@ -14,6 +14,8 @@ from typing import Any
 
 import structlog
 
+from workbench import files
+
 LOG_BYTES = 5_000_000
 LOG_FILES = 3
 ROOT = "workbench"
@@ -27,16 +29,17 @@ _SHARED: tuple[structlog.types.Processor, ...] = (
 )
 
 
+class _OwnFile(RotatingFileHandler):
+    """Nobody else reads the log: it names people, sessions and paths."""
+
+    def _open(self) -> Any:
+        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=files.opener)
+
+
 def open_log(path: Path) -> Callable[[], None]:
     """Write the log to `path` from now on; returns what closes it again."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    structlog.configure(
-        processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=False,
-    )
-    handler = RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, delay=True)
+    files.make_folder(path.parent)
+    handler = _OwnFile(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, delay=True)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=list(_SHARED),
@@ -45,6 +48,21 @@ def open_log(path: Path) -> Callable[[], None]:
                 structlog.processors.JSONRenderer(default=str),
             ],
         )
+    )
+    return _log_to(handler)
+
+
+def without_log() -> Callable[[], None]:
+    """Write no log, and nothing to the terminal in its place; returns what ends that."""
+    return _log_to(logging.NullHandler())
+
+
+def _log_to(handler: logging.Handler) -> Callable[[], None]:
+    structlog.configure(
+        processors=[*_SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
     )
     root = logging.getLogger(ROOT)
     root.setLevel(logging.INFO)

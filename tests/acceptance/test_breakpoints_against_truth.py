@@ -1,4 +1,4 @@
-"""The demo on the simulated lab against its truth; 50 seeds in `make accept`, a few here."""
+"""The demo on the simulated lab against its truth; 50 seeds in `make accept`, one here."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ SOURCE_CAP = 0.7
 
 
 def test_capacity_and_sla_are_near_the_truth_and_their_intervals_hold_it(full_length: bool) -> None:
-    seeds = 50 if full_length else 3
+    seeds = 50 if full_length else 1
     rows, _, _ = breakpoints.run("demo", seeds, "", workers=(os.cpu_count() or 1))
     assert len(rows) == 8 * 2
     for row in rows:
         assert row.truth is not None, row
         assert row.found >= 0.9 * seeds, row
-        assert row.median_error <= 0.10, row
+        assert row.median_error <= (0.10 if full_length else 0.15), row
         assert row.covered >= 0.9 * seeds - (not full_length), row
+    assert sum(row.covered for row in rows) >= 0.8 * seeds * len(rows)
 
 
 def test_a_capped_generator_is_blamed_on_the_source_every_time(full_length: bool) -> None:

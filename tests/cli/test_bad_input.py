@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
-from driving import REPOSITORY, Workbench
+from driving import COMMAND, REPOSITORY, Workbench
 
 BROKEN = sorted((REPOSITORY / "tests" / "descriptors" / "broken").glob("*.yaml"))
 
@@ -41,7 +42,12 @@ def test_running_a_broken_campaign_is_wrong_use(workbench: Workbench, path: Path
         (["run", "demo", "--budget", "0s", "--headless"], "'0s' is no time at all"),
         (["run", "demo", "--budget", "9" * 400, "--headless"], "is not a duration"),
         (["canary", "x", "--budget", "999999999999"], "is more than a century"),
-        (["run", "demo", "--seed", "-1", "--headless"], "'--seed'"),
+        (["run", "demo", "--seed", "-1", "--headless"], "'--seed': -1 is not a seed"),
+        (["run", "demo", "--pace", "-1", "--headless"], "'--pace': -1 is not a pace"),
+        (["chains", "a > b", "--limit", "-1"], "'--limit': -1 is not a limit"),
+        (["show", "a" * 5000], "has 5000 letters, and no name or path has so many"),
+        (["samples", "a" * 300], "no session, bundle or recording 'aaa"),
+        (["run", "demo", "--lab", "sim", "--headless", "--session", "a" * 300], "cannot be the"),
         (["doctor", "--measure", "--lab", "sim", "--pairs", "999999"], "pairs take for ever"),
         (["canary", "x", "--share", "nan"], "nan is not a finite number"),
         (["recommend", "x", "--sla", "x", "--confidence", "inf"], "inf is not a finite number"),
@@ -128,6 +134,22 @@ def test_an_export_says_what_was_written(workbench: Workbench, tmp_path: Path) -
     for format, name in (("csv", "demo-real.csv"), ("bundle", "demo-real.bundle")):
         assert workbench.run(*exported, format).stdout == f"{tmp_path / name}\n"
         assert (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("command", ["samples demo-real --format csv", "ls --json", "--help"])
+def test_an_output_that_takes_nothing_is_said(workbench: Workbench, command: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [COMMAND, *command.split()],
+            env=workbench.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=workbench.longest_s,
+        )
+    assert done.returncode == 3
+    assert done.stderr.startswith("The output cannot be written: No space left on device.")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_log_that_is_a_folder(workbench: Workbench) -> None:

@@ -29,7 +29,7 @@ def test_what_cannot_be_done_is_a_sentence_with_an_exit_code(profiled: Workbench
         (("f", *CHAIN, "--guard", "mean<200"), "--guard: compares with '<'"),
         (("f", *CHAIN, "--guard", "p95<=100ms @ rate=9/s"), "names a load"),
         (("f", *CHAIN, "--budget", "soon"), "is not a duration"),
-        (("f", *CHAIN, "--steps", "999999999"), "must be from 0 to 1000"),
+        (("f", *CHAIN, "--steps", "999999999"), "a whole number from 0 to 1000"),
         (("demo-real", *CHAIN), "bundle"),
     ):
         failing = profiled.run("canary", *wrong, expect=2)

@@ -24,7 +24,7 @@ def test_a_policy_that_is_wrong_is_wrong_use(workbench: Workbench) -> None:
         (["haproxy > tinyproxi"], "policy:1:11: vnf: is 'tinyproxi', which no VNF is called"),
         (["haproxy >"], "policy:1:10: policy: the text ends"),
         (["haproxy & tinyproxy", "--limit", "1"], "policy:1:1: policy: makes more than 1 chain"),
-        (["haproxy", "--limit", "0"], "policy:1:1: limit: is 0, must be from 1 to 1000"),
+        (["haproxy", "--limit", "0"], "0 is not a limit. Give a whole number from 1"),
     ):
         done = workbench.run("chains", *arguments, expect=2)
         assert sentence in done.stderr

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 from driving import REPOSITORY, Workbench
-from recommending_session import CHAIN, SESSION, campaign, write_session
+from recommending_session import CHAIN, campaign, write_session
 
 FIELDS = {
     "id", "sla", "confidence", "met", "allocation", "replicas", "usage", "cost", "probability",
@@ -20,17 +21,26 @@ MANY = "p95<=1000ms @ concurrent=300, filesize=10kB"
 FUNCTIONS = REPOSITORY / "tests" / "engine" / "canary_functions.yaml"
 
 
-@pytest.fixture(autouse=True)
-def session(workbench: Workbench) -> None:
-    path = workbench.root / "sessions" / f"{SESSION}.duckdb"
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("written") / "session.duckdb"
     asyncio.run(write_session(path, campaign()))
+    return path
+
+
+@pytest.fixture
+def session(shared: Workbench, written: Path, request: pytest.FixtureRequest) -> str:
+    """A session of the test's own in the workspace of all, whose engine runs."""
+    name = request.node.name.removeprefix("test_")[:30]
+    shutil.copy(written, shared.root / "sessions" / f"{name}.duckdb")
+    return name
 
 
 def test_an_allocation_is_recommended_beside_greedy_scaling_and_exported(
-    workbench: Workbench,
+    shared: Workbench, session: str
 ) -> None:
-    asked = ("recommend", SESSION, "--chain", CHAIN, "--sla", MANY, "--compare", "greedy")
-    found = workbench.json(*asked, "--json")
+    asked = ("recommend", session, "--chain", CHAIN, "--sla", MANY, "--compare", "greedy")
+    found = shared.json(*asked, "--json")
     assert found.keys() == FIELDS | {"greedy"}
     assert (found["id"], found["sla"], found["met"]) == ("r1", MANY, True)
     assert found["allocation"] == {"haproxy.vcpu": 0.5, "tinyproxy.vcpu": 1.0}
@@ -51,14 +61,14 @@ def test_an_allocation_is_recommended_beside_greedy_scaling_and_exported(
     assert greedy["iterations"] == len(greedy["steps"]) > 4
     assert greedy["lab_iterations"] == 0
 
-    path = workbench.run("export", SESSION, "--recommendation", "r1", "--as", "compose").stdout
+    path = shared.run("export", session, "--recommendation", "r1", "--as", "compose").stdout
     services = yaml.safe_load(Path(path.strip()).read_text(encoding="utf-8"))["services"]
     assert services["tinyproxy"]["deploy"]["replicas"] == 4
     assert services["haproxy"]["labels"]["workbench.sla"] == MANY
-    failing = workbench.run("export", SESSION, "--recommendation", "r7", "--as", "json", expect=2)
+    failing = shared.run("export", session, "--recommendation", "r7", "--as", "json", expect=2)
     assert "no recommendation 'r7'" in failing.stderr
 
-    text = workbench.run("recommend", SESSION, "--chain", CHAIN, "--sla", SLA).stdout
+    text = shared.run("recommend", session, "--chain", CHAIN, "--sla", SLA).stdout
     assert max(map(len, text.splitlines())) < 80
     rows = {line.split("  ")[0]: line.split()[1:] for line in text.splitlines()}
     assert rows["haproxy"] == ["25%", "40%"]
@@ -67,19 +77,19 @@ def test_an_allocation_is_recommended_beside_greedy_scaling_and_exported(
 
 
 def test_what_nothing_meets_is_a_finding_and_says_what_comes_closest(
-    workbench: Workbench,
+    shared: Workbench, session: str
 ) -> None:
-    wanted = ("recommend", SESSION, "--chain", CHAIN, "--sla", "p95<=10ms @ concurrent=80")
-    failing = workbench.run(*wanted, expect=1)
+    wanted = ("recommend", session, "--chain", CHAIN, "--sla", "p95<=10ms @ concurrent=80")
+    failing = shared.run(*wanted, expect=1)
     assert "nothing meets" in failing.stdout
     assert "comes closest" in failing.stdout
     assert (
-        workbench.json("show", SESSION, "--json")["recommendations"][0]["recommendation"]["chosen"]
+        shared.json("show", session, "--json")["recommendations"][0]["recommendation"]["chosen"]
         is None
     )
 
 
-def test_what_cannot_be_asked_is_a_sentence(workbench: Workbench) -> None:
+def test_what_cannot_be_asked_is_a_sentence(shared: Workbench, session: str) -> None:
     for wrong, sentence in (
         (("--sla", "p95<1s", "--chain", CHAIN), "compares with '<'"),
         (("--sla", SLA), "nothing says which is meant"),
@@ -87,19 +97,17 @@ def test_what_cannot_be_asked_is_a_sentence(workbench: Workbench) -> None:
         (("--sla", SLA, "--chain", CHAIN, "--cost", "./none.yaml"), "none.yaml"),
         ((), "--sla"),
     ):
-        failing = workbench.run("recommend", SESSION, *wrong, expect=2)
+        failing = shared.run("recommend", session, *wrong, expect=2)
         assert sentence in failing.stderr
         assert "Traceback" not in failing.stderr
 
 
 def test_what_is_recommended_is_verified_on_the_lab_beside_greedy_scaling(
-    workbench: Workbench,
+    shared: Workbench,
 ) -> None:
-    workbench.run(
-        "run", str(FUNCTIONS), "--session", "f", "--lab", "sim", "--seed", "3", "--headless"
-    )
+    shared.run("run", str(FUNCTIONS), "--session", "f", "--lab", "sim", "--seed", "3", "--headless")
     asked = ("recommend", "f", "--chain", CHAIN, "--sla", "mean<=100ms @ rate=300/s", "--verify")
-    found = workbench.json(*asked, "--compare", "greedy", "--on-lab", "--budget", "5m", "--json")
+    found = shared.json(*asked, "--compare", "greedy", "--on-lab", "--budget", "5m", "--json")
     assert found.keys() == FIELDS | {"greedy", "verified"}
     verified = found["verified"]
     assert verified.keys() == {"sample_id", "kpis", "met", "lab_s", "note"}
@@ -109,22 +117,22 @@ def test_what_is_recommended_is_verified_on_the_lab_beside_greedy_scaling(
     assert found["lab_s"] >= verified["lab_s"] > 0.0
     assert found["greedy"]["lab_iterations"] == found["greedy"]["iterations"]
     assert found["greedy"]["lab_s"] > 0.0
-    text = workbench.run(*asked).stdout
+    text = shared.run(*asked).stdout
     assert "Measured there, it holds: mean_ms of" in text
     assert max(map(len, text.splitlines())) < 80
 
 
 def test_what_cannot_be_measured_is_a_sentence_and_the_recommendation_stays(
-    workbench: Workbench,
+    shared: Workbench, session: str
 ) -> None:
-    asked = ("recommend", SESSION, "--chain", CHAIN, "--sla", SLA)
-    failing = workbench.run(*asked, "--verify", expect=3)
+    asked = ("recommend", session, "--chain", CHAIN, "--sla", SLA)
+    failing = shared.run(*asked, "--verify", expect=3)
     assert "r1 is stored, and was not verified: the image of haproxy is" in failing.stderr
-    workbench.run("export", SESSION, "--recommendation", "r1", "--as", "json")
+    shared.run("export", session, "--recommendation", "r1", "--as", "json")
     for wrong, sentence in (
         (("--on-lab",), "Add --compare greedy"),
         (("--budget", "5m"), "nothing is measured"),
         (("--verify", "--budget", "soon"), "is not a duration"),
     ):
-        failing = workbench.run(*asked, *wrong, expect=2)
+        failing = shared.run(*asked, *wrong, expect=2)
         assert sentence in failing.stderr

@@ -26,7 +26,7 @@ def test_two_runs_started_in_the_same_instant_share_one_engine(
 ) -> None:
     runs = [workbench.start(*a_run(small_campaign, name, "--budget", "20s")) for name in ("a", "b")]
     for run in runs:
-        _, said = run.communicate(timeout=120)
+        _, said = run.communicate(timeout=workbench.longest_s)
         assert run.returncode == 0, said
         assert "never retrieved" not in said
     assert {line["name"] for line in workbench.json("ls", "--json")} >= {"a", "b"}
@@ -58,7 +58,7 @@ def test_an_engine_goes_on_for_the_campaigns_of_others_until_ctrl_c(
 def test_a_session_is_the_same_by_its_name_and_by_its_path(
     workbench: Workbench, small_campaign: Path
 ) -> None:
-    workbench.run(*a_run(small_campaign, "s", "--budget", "20s"))
+    workbench.run(*a_run(small_campaign, "s", "--budget", "60s"))
     events = workbench.events("resume", "sessions/s.duckdb", "--json")
     assert {event["session"] for event in events} == {"s"}
     assert events[-1]["outcome"] == "done"
@@ -68,7 +68,7 @@ def test_a_session_is_the_same_by_its_name_and_by_its_path(
 def test_a_session_of_elsewhere_is_read_and_not_resumed(
     workbench: Workbench, small_campaign: Path
 ) -> None:
-    workbench.run(*a_run(small_campaign, "s", "--budget", "20s"))
+    workbench.run(*a_run(small_campaign, "s", "--budget", "60s"))
     (workbench.root / "sessions" / "s.duckdb").rename(workbench.root / "mine.duckdb")
     assert workbench.samples("mine.duckdb")
     done = workbench.run("resume", "mine.duckdb", "--headless", expect=2)

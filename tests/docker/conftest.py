@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+import host_needs
 import pytest
 from docker_targets import OpenLab, campaign, templates
 
 from workbench.domain.campaign import Agent, Manager
+from workbench.domain.errors import LabError
 from workbench.domain.parameters import LoadModel
 from workbench.domain.topology import Target, VnfTemplate
 from workbench.labs.base import LabSettings
@@ -25,7 +27,11 @@ from workbench.paths import Workspace
 def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[VnfTemplate, ...]:
     """The shipped templates, their images built."""
     shipped = templates(Workspace(tmp_path_factory.mktemp("workspace")))
-    asyncio.run(build_images(shipped, listener=Listener(print, print)))
+    try:
+        asyncio.run(build_images(shipped, listener=Listener(print, print)))
+    except LabError as error:
+        host_needs.no_base_image(error)
+        raise
     return shipped
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -103,13 +104,39 @@ def prefer(session: str, *components: str) -> None:
     docker("update", "--cpu-shares", "262144", *(container(session, name) for name in components))
 
 
-async def until_valid(measured: Callable[[], Awaitable[Sample]]) -> Sample:
-    """The first valid sample of three: a host that is shared may spoil one."""
+SPOILT_BY_HOST = frozenset({"host_saturated", "unsteady"})
+"""Why a sample is not valid on a host that others use; it says nothing against the lab."""
+
+
+async def until_valid(
+    measured: Callable[[], Awaitable[Sample]], *, quiet: bool = False
+) -> tuple[Sample, float]:
+    """The first valid sample of three, and the noise that the host showed in them.
+
+    That is the log of the largest by the least throughput of the tries, which are of one point: an
+    A/A measurement, zero where the first was valid. Where the host spoils all three, the last
+    serves, unless the host should be quiet (`make accept`).
+    """
     samples: list[Sample] = []
     while len(samples) < 3 and not (samples and samples[-1].valid):
         samples.append(await measured())
-    assert samples[-1].valid, [sample.findings for sample in samples]
-    return samples[-1]
+    spoilt = not quiet and {sample.reason for sample in samples} <= SPOILT_BY_HOST
+    assert samples[-1].valid or spoilt, [sample.findings for sample in samples]
+    rates = [rate for sample in samples if (rate := _throughput(sample))]
+    return samples[-1], math.log(max(rates) / min(rates)) if rates else 0.0
+
+
+def _throughput(sample: Sample) -> float | None:
+    return sample.kpi("throughput_rps") or sample.kpi("throughput_pps")
+
+
+def noise_of(drive: Drive) -> float:
+    """Spread of the answers per second over the seconds of one drive, as a share of their mean."""
+    ended = drive.records.end_s[drive.records.succeeded]
+    seconds = np.arange(drive.begin_s + SETTLING_S, drive.stop_s, 1.0)
+    rates = np.histogram(ended, seconds)[0]
+    assert rates.any(), "no answer in a whole drive is no noise"
+    return float(np.std(rates) / np.mean(rates))
 
 
 def left_of(session: str) -> tuple[list[str], list[str]]:

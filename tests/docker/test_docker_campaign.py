@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from driving import REPOSITORY, Workbench, run_and_kill, sample_ids
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("known")]  # its images are built
 
 LABEL = "vnf-workbench.session"
 ATTEMPTS = 3

@@ -6,6 +6,7 @@ holds however slow it is.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -38,7 +39,10 @@ OPEN = LoadModel("open", connections=64)
 HAPROXY, TINYPROXY = target("haproxy"), target("tinyproxy")
 
 
-async def test_half_the_vcpu_is_half_the_capacity_in_interleaved_pairs(open_lab: OpenLab) -> None:
+async def test_half_the_vcpu_is_half_the_capacity_in_interleaved_pairs(
+    open_lab: OpenLab, full_length: bool
+) -> None:
+    """As far as one configuration differs from itself, the two may be from a half."""
     lab = await open_lab(CLOSED, HAPROXY)
     whole, half = configuration(haproxy=0.25), configuration(haproxy=0.125)
     await lab.deploy(HAPROXY, whole)
@@ -49,12 +53,14 @@ async def test_half_the_vcpu_is_half_the_capacity_in_interleaved_pairs(open_lab:
         assert drive.allotted_cores["haproxy"] == chosen.vcpu("haproxy")
         return judged(drive, at, CLOSED)
 
-    carried: dict[Configuration, float] = {whole: 1.0, half: 1.0}
+    carried: dict[Configuration, list[float]] = {whole: [], half: []}
     for chosen in (whole, half, half, whole):  # so that a steady drift cancels out
         await lab.allocate(chosen)
-        sample = await until_valid(partial(measured, chosen))
-        carried[chosen] *= sample.kpis["throughput_rps"].value ** 0.5
-    assert 0.4 <= carried[half] / carried[whole] <= 0.6, carried
+        sample, _ = await until_valid(partial(measured, chosen), quiet=full_length)
+        carried[chosen].append(math.log(sample.kpis["throughput_rps"].value))
+    noise = 0.0 if full_length else max(abs(a - b) for a, b in carried.values())
+    share = math.exp(np.mean(carried[half]) - np.mean(carried[whole]))
+    assert 0.4 * math.exp(-noise) <= share <= 0.6 * math.exp(noise), carried
 
 
 def judged(drive: Drive, at: OperatingPoint, load: LoadModel) -> Sample:
@@ -81,9 +87,9 @@ async def test_unsaturated_samples_are_valid_and_agree_with_the_sinks_own_count(
         return sample
 
     for clients in (4, 5, 6, 8, 10, 12):
-        sample = await until_valid(partial(measured, point(chain, chosen, clients)))
+        sample, noise = await until_valid(partial(measured, point(chain, chosen, clients)))
         little = rates[-1] * sample.kpis["mean_ms"].value / 1000 / clients
-        assert 0.9 <= little <= 1.1, clients
+        assert 0.9 - noise <= little <= 1.1 + noise, clients
 
 
 @pytest.mark.parametrize("measured", [HAPROXY, TINYPROXY], ids=lambda t: t.name)
@@ -221,8 +227,8 @@ async def test_instances_share_the_load_behind_their_balancer(
     async def measured() -> Sample:
         return judged(await lab.drive(at, 4.5, ignore), at, OPEN)
 
-    sample = await until_valid(measured)
-    assert sample.kpi("throughput_rps") == pytest.approx(200, rel=0.05)
+    sample, noise = await until_valid(measured)
+    assert sample.kpi("throughput_rps") == pytest.approx(200, rel=0.05 + noise)
     used = [sample.usage[vnf.name].cpu_cores for vnf in instances]
-    assert min(used) > 0.7 * max(used), "requests go round robin"
+    assert min(used) > 0.7 * math.exp(-noise) * max(used), "requests go round robin"
     assert all(container(session, vnf.name) for vnf in instances)

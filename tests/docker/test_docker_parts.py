@@ -8,7 +8,6 @@ import tarfile
 from dataclasses import replace
 from pathlib import Path
 
-import aiodocker
 import pytest
 
 from workbench.domain.campaign import Agent, Campaign, TargetPlan
@@ -26,19 +25,19 @@ from workbench.domain.topology import (
 from workbench.labs.docker import (
     allotments,
     apt_sources,
-    base_image,
+    building,
     images,
-    oha_binary,
     preflight,
     wiring,
 )
 from workbench.labs.docker.engine import agent_url
-from workbench.labs.docker.programs import Listener
 from workbench.labs.docker.strays import (
+    MAKING_LABEL,
     OWNER_LABEL,
     SESSION_LABEL,
     Owner,
     _started_ms,
+    is_left,
     is_stray,
 )
 from workbench.traffic.base import PathFacts
@@ -209,22 +208,32 @@ class TestAptSources:
             ("http://b.example/debian", ("bookworm", "bookworm-updates")),
             ("http://b.example/security", ("bookworm-security",)),
         ]
-        assert apt_sources.mirror(found, "bookworm") == "http://a.example/debian"
         assert apt_sources.render(apt_sources.debian_sources(found[2:], "bookworm")) == (
             "deb http://b.example/debian bookworm main\n"
             "deb http://b.example/debian bookworm-updates main\n"
             "deb http://b.example/security bookworm-security main\n"
         )
 
+    def test_keys_go_along_for_the_hosts_own_apt(self) -> None:
+        found = tuple(apt_sources.parse_one_line(self.ONE_LINE))
+        assert apt_sources.render(found[:1], trust=True) == (
+            "deb [signed-by=/k.gpg] http://a.example/debian bookworm main contrib\n"
+        )
+        stanza = "Types: deb\nURIs: http://b.example/\nSuites: bookworm\n"
+        trusted = tuple(apt_sources.parse_deb822(f"{stanza}Trusted: yes\n"))
+        assert apt_sources.render(trusted, trust=True).startswith("deb [trusted=yes] ")
+        inline = tuple(apt_sources.parse_deb822(f"{stanza}Signed-By:\n -----BEGIN\n"))
+        assert apt_sources.render(inline, trust=True).startswith("deb http://b.example/ ")
+
     def test_another_release_names_the_mirror_too(self) -> None:
         newer = (apt_sources.AptSource("https://m.example/debian/", ("trixie",), ("main",)),)
-        assert apt_sources.mirror(newer, "bookworm") == "https://m.example/debian/"
-        assert apt_sources.debian_sources(newer, "bookworm") == ()
+        assert apt_sources.render(apt_sources.debian_sources(newer, "bookworm")) == (
+            "deb https://m.example/debian/ bookworm main\n"
+        )
 
-    def test_a_host_that_is_not_debian_leaves_it_to_debootstrap(self, tmp_path: Path) -> None:
-        assert apt_sources.mirror(apt_sources.read_sources(tmp_path), "bookworm") is None
+    def test_a_host_that_is_not_debian(self) -> None:
         ubuntu = (apt_sources.AptSource("http://u.example/ubuntu", ("noble",), ("main",)),)
-        assert apt_sources.mirror(ubuntu, "bookworm") is None
+        assert apt_sources.debian_sources(ubuntu, "bookworm") == ()
 
 
 class TestImages:
@@ -235,12 +244,12 @@ class TestImages:
         (tmp_path / "conf" / "a").write_text("a")
         context = images.read_context(tmp_path)
         assert sorted(context) == ["Dockerfile", "conf/a"]
-        same = images.digest(context)
+        same = building.digest(context)
         (tmp_path / "vnf.yaml").write_text("kind: other\n")
-        assert images.digest(images.read_context(tmp_path)) == same
-        assert images.digest({**context, "conf/a": b"b"}) != same
-        assert images.digest({**context, "conf/b": b""}) != same
-        with tarfile.open(fileobj=io.BytesIO(images.pack(context).read())) as tar:
+        assert building.digest(images.read_context(tmp_path)) == same
+        assert building.digest({**context, "conf/a": b"b"}) != same
+        assert building.digest({**context, "conf/b": b""}) != same
+        with tarfile.open(fileobj=io.BytesIO(building.pack(context).read())) as tar:
             assert tar.getnames() == ["Dockerfile", "conf/a"]
             assert all(member.mode & 0o111 for member in tar.getmembers())
 
@@ -249,82 +258,11 @@ class TestImages:
             images.read_context(tmp_path)
 
     def test_proxies_of_the_host_go_along(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in images.PROXY_VARIABLES:
+        for name in building.PROXY_VARIABLES:
             monkeypatch.delenv(name, raising=False)
             monkeypatch.delenv(name.upper(), raising=False)
         monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
-        assert images.proxies() == {"https_proxy": "http://proxy.example:3128"}
-
-
-def steps_of(lines: list[str]) -> Listener:
-    """Hears our own sentences, and not what programs say."""
-    return Listener(lines.append, lambda line: None)
-
-
-class TestOhaBinary:
-    CARGO = """#!/bin/sh
-    if [ "$BROKEN" ]; then echo "error: no network"; exit 101; fi
-    while [ "$1" != --root ]; do shift; done
-    mkdir -p "$2/bin" && echo binary > "$2/bin/oha"
-    """
-
-    @pytest.fixture
-    def lines(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        """A host with a cargo of our own, and nothing built yet."""
-        cargo = tmp_path / "bin" / "cargo"
-        cargo.parent.mkdir()
-        cargo.write_text(self.CARGO)
-        cargo.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{cargo.parent}:/usr/bin:/bin")
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-        return []
-
-    async def test_cargo_builds_it_once(self, lines: list[str]) -> None:
-        built = await oha_binary.find_or_build(steps_of(lines))
-        assert built is not None
-        assert built.read_text() == "binary\n"
-        assert "building oha 1.16.0 with cargo" in lines[0]
-        lines.clear()
-        assert await oha_binary.find_or_build(steps_of(lines)) == built
-        assert lines == []
-
-    async def test_a_build_that_fails_leaves_hey(
-        self, lines: list[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("BROKEN", "1")
-        assert await oha_binary.find_or_build(steps_of(lines)) is None
-        assert "cargo could not build oha (error: no network); hey stands in" in lines[-1]
-        assert not oha_binary.cached().exists()
-
-    async def test_a_host_without_cargo(
-        self, lines: list[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("PATH", "/nowhere")
-        assert await oha_binary.find_or_build(steps_of(lines)) is None
-        assert "there is no cargo" in lines[-1]
-
-
-async def test_a_base_that_can_neither_be_pulled_nor_made(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Unreachable:
-        """An engine without the image, whose registries do not answer."""
-
-        class images:  # noqa: N801 - the name that aiodocker gives it
-            @staticmethod
-            async def inspect(name: str) -> None:
-                raise aiodocker.DockerError(404, "no such image")
-
-            @staticmethod
-            async def pull(name: str) -> None:
-                raise aiodocker.DockerError(500, "dial tcp: no such host")
-
-    monkeypatch.setenv("PATH", "/nowhere")
-    lines: list[str] = []
-    with pytest.raises(LabError, match="debootstrap is not installed") as caught:
-        await base_image.ensure_base(Unreachable(), steps_of(lines))  # type: ignore[arg-type]  # what it needs of one
-    assert "--lab sim" in str(caught.value)
-    assert lines[-1] == "no registry gave debian:bookworm-slim: dial tcp: no such host"
+        assert building.proxies() == {"https_proxy": "http://proxy.example:3128"}
 
 
 class TestStrays:
@@ -336,6 +274,11 @@ class TestStrays:
         assert not is_stray(ours, frozenset({"s"}))
         assert not is_stray({"com.example": "s"}, frozenset())
         assert is_stray({SESSION_LABEL: "s"}, frozenset()), "nobody says that it lives"
+
+    def test_what_is_made_goes_with_whoever_made_it(self) -> None:
+        here = Owner.this_process()
+        assert not is_left({MAKING_LABEL: str(here)}), "it is being made now"
+        assert is_left({MAKING_LABEL: str(replace(here, pid=2**22 + 1))})
 
     def test_a_process_that_lives_keeps_its_own(self) -> None:
         parent = os.getppid()

@@ -200,6 +200,7 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
     raise AssertionError("sshd ended")
 
 
+@pytest.mark.needs("sshd", "ssh", "ssh-keygen")
 async def test_a_sample_through_an_engine_over_ssh(
     open_lab: OpenLab, sshd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

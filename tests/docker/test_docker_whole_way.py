@@ -19,7 +19,7 @@ import yaml
 from docker_targets import left_of
 from driving import REPOSITORY, Workbench
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("known")]  # its images are built
 
 CHAIN = ("--chain", "tinyproxy-haproxy")
 TRAINED = "haproxy=25%, tinyproxy=50%"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
@@ -139,3 +141,33 @@ def test_an_error_of_a_class_of_one_side_crosses_as_its_base() -> None:
     back = codec.error_of(codec.failed(WorkerLost("it died")))
     assert type(back) is LabError
     assert back.exit_code == LabError.exit_code
+
+
+READ_BY_MANY = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from workbench.domain import codec
+from workbench.domain.errors import WorkbenchError
+
+sys.setswitchinterval(1e-6)
+start = threading.Barrier(8)
+
+def read(_):
+    start.wait()
+    for name, kind in codec._FACTS.items():
+        for asked in (lambda: codec.from_plain({}, kind), lambda: codec.fact_of(name, b"{}")):
+            try:
+                asked()
+            except WorkbenchError:
+                pass
+
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(read, range(8)))
+"""
+
+
+def test_threads_may_read_the_first_of_a_kind_at_the_same_time() -> None:
+    """In processes of their own: what goes wrong there ends them (four of six did)."""
+    for _ in range(4):
+        done = subprocess.run([sys.executable, "-c", READ_BY_MANY], check=False)
+        assert done.returncode == 0

@@ -86,5 +86,6 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FaultyLab]]:
         plugins, "_found", lambda group: registered if group == "labs" else found(group)
     )
     monkeypatch.setattr(FaultyLab, "failing", staticmethod(lambda attempted, configuration: None))
+    monkeypatch.setattr(FaultyLab, "busy_host", False)
     yield FaultyLab
     assert FaultyLab.open_labs == 0, "every lab that was opened is closed again"

@@ -26,6 +26,8 @@ class FaultyLab(SimulatedLab):
     has_bypass: ClassVar[bool] = True
     busy_bypasses: ClassVar[int] = 0
     """So many drives past the functions, from now on, meet a host that is busy all the time."""
+    busy_host: ClassVar[bool] = False
+    """Whether others keep the host busy while load is driven."""
     digest: ClassVar[str] = "sha256:1"
     open_labs: ClassVar[int] = 0
     reaped: ClassVar[list[frozenset[str]]] = []
@@ -43,7 +45,10 @@ class FaultyLab(SimulatedLab):
 
     async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
         self._fail("drive", point.configuration)
-        return await super().drive(point, seconds, on_usage)
+        driven = await super().drive(point, seconds, on_usage)
+        if not type(self).busy_host:
+            return driven
+        return replace(driven, counters=tuple(map(_of_a_busy_host, driven.counters)))
 
     async def drive_bypass(
         self, point: OperatingPoint, seconds: float, on_usage: OnUsage

@@ -109,8 +109,10 @@ def kinds(events: list[Event]) -> list[str]:
     return [type(event.fact).__name__ for event in events]
 
 
-async def start(client: Client, session: str, **options: float | int) -> RunAccepted:
-    request = RunCampaign(SMALL, session=session, lab="sim", **options)  # type: ignore[arg-type]
+async def start(
+    client: Client, session: str, lab: str = "sim", **options: float | int
+) -> RunAccepted:
+    request = RunCampaign(SMALL, session=session, lab=lab, **options)  # type: ignore[arg-type]
     reply = await client.ask(request)
     assert isinstance(reply, RunAccepted)
     return reply

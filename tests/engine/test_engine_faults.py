@@ -28,9 +28,9 @@ from workbench.domain.messages import (
     StopRun,
 )
 from workbench.domain.parameters import Configuration
-from workbench.engine.runs.host_lock import FileLock, Holder
 from workbench.engine.runs.visits import NO_BYPASS
 from workbench.link.socket import SocketClient
+from workbench.locks import FileLock, Holder
 from workbench.paths import measuring_lock
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("faulty")]

@@ -16,6 +16,15 @@ from workbench.engine.http import parse_address
 from workbench.link.local import LocalClient
 from workbench.paths import Workspace
 
+FOREIGN = (
+    {"Host": "rebound.example"},
+    {"Host": "127.0.0.1.rebound.example"},
+    {"Host": "localhost", "Origin": "http://elsewhere.example"},
+    {"Host": "192.0.2.1"},
+    {"Host": "localhost@rebound.example"},
+    {"Host": ""},
+)
+
 
 async def test_figures_of_a_run_are_there_while_it_runs(root: Path) -> None:
     engine = Engine(Workspace(root), http="127.0.0.1:0")
@@ -34,6 +43,13 @@ async def test_figures_of_a_run_are_there_while_it_runs(root: Path) -> None:
             assert status["progress"]["target"] == "tinyproxy"
             async with http.get(f"{base}/metrics") as answer:
                 text = await answer.text()
+            for page in ("status", "metrics"):
+                for headers in FOREIGN:
+                    async with http.get(f"{base}/{page}", headers=headers) as answer:
+                        assert answer.status == 403, headers
+                for name in ("localhost:9464", f"127.0.0.1:{base.rpartition(':')[2]}", "[::1]"):
+                    async with http.get(f"{base}/{page}", headers={"Host": name}) as answer:
+                        assert answer.status == 200, name
             async with http.get(
                 f"{base}/metrics", headers={"Accept": "application/openmetrics-text"}
             ) as answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import time
@@ -16,13 +17,14 @@ from workbench.domain.errors import DataError, EngineError, LabError, PluginErro
 from workbench.domain.lab import BypassPoint
 from workbench.domain.parameters import LoadModel, PrimaryWorkload
 from workbench.domain.samples import Estimate, Finding
+from workbench.engine.learning import pool as pool_module
 from workbench.engine.learning.pool import NICE, Pool
 from workbench.engine.runs import bypass, doctor
 from workbench.engine.runs.faults import Faults
-from workbench.engine.runs.host_lock import FileLock, Holder
 from workbench.engine.runs.planning import ladder, make_plan
 from workbench.engine.runs.progress import besides_s
 from workbench.labs.base import LabCosts
+from workbench.locks import FileLock, Holder
 from workbench.paths import Workspace
 
 CONFIGURATION = campaign().configurations(campaign().targets[0])[0]
@@ -68,6 +70,32 @@ async def test_the_worker_is_nice_keeps_errors_whole_and_is_replaced_when_it_die
         assert await pool.run(abs, -1) == 1
     finally:
         await pool.close()
+
+
+async def test_the_worker_does_not_go_on_with_what_nobody_waits_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(pool_module, "UNWANTED_S", 0.01)
+    pool = Pool()
+    begun = tmp_path / "begun"
+    try:
+        endless = [asyncio.create_task(pool.run(_endless, begun)) for _ in range(3)]
+        wanted = asyncio.create_task(pool.run(abs, -1))
+        while not begun.exists():  # noqa: ASYNC110 - another process, which tells by a file
+            await asyncio.sleep(0.01)
+        for task in endless:
+            task.cancel()
+        assert await wanted == 1, "who waits behind it is asked again"
+        assert begun.read_text() in ("begun", "begunbegun"), "what had not begun never does"
+    finally:
+        await pool.close()
+
+
+def _endless(begun: Path) -> None:
+    with begun.open("a") as file:
+        file.write("begun")
+    while True:
+        time.sleep(1)
 
 
 def _refuse() -> None:

@@ -105,7 +105,7 @@ async def test_killed_at_any_moment_it_loses_nothing_and_measures_nothing_twice(
 
 
 def _waits(change: Event | Tick) -> bool:
-    return isinstance(change, Progress) and change.phase == "paused"
+    return isinstance(change, Progress) and change.phase == "waiting"
 
 
 async def test_on_a_full_disk_a_run_waits_and_goes_on_when_there_is_room(

@@ -26,6 +26,7 @@ from engine_watching import (
     stored_samples,
 )
 
+from workbench.domain.campaign import WindowPlan
 from workbench.domain.errors import (
     EngineError,
     SessionError,
@@ -39,6 +40,7 @@ from workbench.domain.events import (
     Fact,
     ModelFitted,
     Noted,
+    PauseRequested,
     PointAsked,
     RunContinued,
     RunFinished,
@@ -176,6 +178,8 @@ async def test_pause_holds_between_samples_and_continue_goes_on(client: SocketCl
         watched = Watched(feed)
         await watched.fact(PointAsked)
         await client.ask(PauseRun("paused", by="ann"))
+        assert (await watched.fact(PauseRequested)).fact == PauseRequested("ann")
+        assert watched.view.state == "pausing", "while the sample is still measured"
         paused = await watched.fact(RunPaused)
         assert paused.fact == RunPaused("ann")
         assert watched.view.state == "paused"
@@ -188,6 +192,21 @@ async def test_pause_holds_between_samples_and_continue_goes_on(client: SocketCl
         assert (await watched.fact(RunContinued)).fact == RunContinued("bob")
         await watched.fact(SampleTaken)
         await client.ask(StopRun("paused", abort=True))
+        await watched.finish()
+
+
+async def test_a_pause_is_taken_back_before_it_begins(client: SocketClient) -> None:
+    await start(client, "pausing", pace=1.0)
+    async with client.follow("pausing") as feed:
+        watched = Watched(feed)
+        await watched.fact(PointAsked)
+        await client.ask(PauseRun("pausing", by="ann"))
+        await watched.fact(PauseRequested)
+        assert await state_of(client, "pausing") == "pausing", "who lists the sessions sees it"
+        await client.ask(ContinueRun("pausing", by="bob"))
+        assert (await watched.fact(RunContinued)).fact == RunContinued("bob")
+        assert watched.view.state == "running"
+        await client.ask(StopRun("pausing", abort=True))
         await watched.finish()
 
 
@@ -254,26 +273,36 @@ async def test_a_skipped_configuration_gets_no_more_samples_even_when_resumed(
 
 
 async def test_a_budget_of_lab_time_is_kept_and_resume_goes_on(client: SocketClient) -> None:
-    await start(client, "budget", budget_s=12.0)
+    await start(client, "budget", budget_s=60.0)
     async with client.follow("budget") as feed:
         watched = Watched(feed)
         finished = await watched.finish()
         assert finished.outcome == "budget"
         assert {c.state for c in watched.view.configurations} == {"budget"}
-        last = watched.view.lab_s / finished.samples
-        assert 12.0 <= finished.measured_s < 12.0 + 2 * last
-        await client.ask(ResumeSession("budget", budget_s=6.0))
+        assert 0 < finished.samples < 12
+        assert 30.0 <= finished.measured_s < 60.0 + WindowPlan().timeout_s
+        assert "spent of 60 s; the next sample would take about" in finished.note
+        await client.ask(ResumeSession("budget", budget_s=20.0))
         again = await watched.finish()
         assert (again.outcome, again.samples > finished.samples) == ("budget", True)
         await client.ask(ResumeSession("budget"))
         assert (await watched.finish()).outcome == "done"
 
 
+async def test_a_budget_that_reaches_for_no_sample_spends_nothing(client: SocketClient) -> None:
+    """It once took a deployment, a bypass and a sample before it looked."""
+    await start(client, "too-little", budget_s=5.0)
+    async with client.follow("too-little") as feed:
+        finished = await Watched(feed).finish()
+    assert (finished.outcome, finished.samples, finished.measured_s) == ("budget", 0, 0.0)
+    assert finished.note.startswith("0 s spent of 5 s; the next sample would take about ")
+
+
 async def test_a_session_deleted_while_its_engine_lives_gives_its_name_free(
     engine: Engine, client: SocketClient
 ) -> None:
     for _ in range(2):
-        await start(client, "deleted", budget_s=0.0)
+        await start(client, "deleted", budget_s=0.001)
         async with client.follow("deleted") as feed:
             await Watched(feed).finish()
         await asyncio.gather(*(t for t in asyncio.all_tasks() if t.get_name() == "session deleted"))

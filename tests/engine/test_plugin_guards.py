@@ -22,7 +22,7 @@ from workbench.engine.answers.plugin_guards import CheckedCost, CheckedRule
 from workbench.engine.learning.advice import Question, advise, space_of
 from workbench.engine.learning.advisor import Advisor
 from workbench.engine.learning.guarded import GuardedSampler
-from workbench.engine.learning.pool import WorkerLost
+from workbench.engine.learning.pool import Pool, WorkerLost
 from workbench.engine.learning.scoring import compared
 from workbench.engine.runs.costing import Costing
 from workbench.engine.runs.foretelling import stand_in
@@ -123,13 +123,15 @@ def test_a_rule_may_say_that_nothing_is_carried_in_time() -> None:
 
 
 async def test_a_model_that_ends_its_process_has_a_row_beside_the_others() -> None:
-    class Mortal:
+    class Mortal(Pool):
         async def run(self, work: Any, table: Any, method: str, *_: Any) -> Row:
             if method == "deadly":
                 raise WorkerLost("the worker process died twice over 'row_of'")
             return Row(table.target, table.kpi, method, None, "too few samples")
 
-    table = SimpleNamespace(target="haproxy", kpi="p95_ms")
+    table = SimpleNamespace(target="haproxy", kpi="p95_ms", columns=(), sample_ids=(), ceiling=None)
+    for name in ("X", "y", "noise", "points", "configurations"):
+        setattr(table, name, np.zeros(0))
     rows = await compared(Mortal(), table, ("deadly", "harmless"))  # type: ignore[arg-type]
     assert [(row.method, row.trouble) for row in rows] == [
         ("deadly", "the worker process died twice over 'row_of'."),

@@ -98,7 +98,7 @@ def rms_error(samples: list[Sample], predicted: list[float]) -> float:
     ("wanted", "sentence"),
     [
         ({"share": 1.5}, "must be above 0 and at most 1"),
-        ({"steps": -1}, "must be from 0 to 1000"),
+        ({"steps": -1}, "a whole number from 0 to 1000"),
         ({"budget_s": 0.5}, "does not reach for one step"),
         ({"sla": "mean<=200ms @ rate=60/s", "share": 0.5}, "lies below the lowest load"),
         ({"guards": ("mean>=3ms",)}, "its limit is <="),

@@ -89,3 +89,22 @@ async def test_a_session_without_samples_is_exported_too(tmp_path: Path) -> None
     assert opened.last_seq == 2
     await opened.close()
     await session.close()
+
+
+async def test_curves_are_the_figures_that_the_screens_draw(
+    source: ExportSource, tmp_path: Path
+) -> None:
+    (written,) = await export("curves")(source, tmp_path / "exports")
+    assert written == tmp_path / "exports" / "demo-1.curves.csv"
+    with written.open(newline="") as file:
+        names, *lines = csv.reader(file)
+    assert names == ["target", "configuration", "kpi", "model", "wl", "mean", "low", "high"]
+    drawn = [c for c in (await source.view()).configurations if c.curve is not None]
+    assert len(drawn) > 0
+    expected = [
+        [c.target, c.configuration.key, c.curve.kpi, c.curve.model, *map(str, figures)]
+        for c in drawn
+        if c.curve is not None
+        for figures in zip(c.curve.wl, c.curve.mean, c.curve.low, c.curve.high, strict=True)
+    ]
+    assert lines == expected

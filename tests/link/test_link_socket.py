@@ -31,9 +31,9 @@ from workbench.domain.messages import (
 from workbench.engine import server
 from workbench.engine.core import SCREENS_SHARE, Engine
 from workbench.engine.process import serve, serving
-from workbench.engine.runs.host_lock import FileLock, own
 from workbench.engine.server import Server
 from workbench.link.socket import SocketClient
+from workbench.locks import FileLock, own
 from workbench.paths import Workspace, measuring_lock
 
 
@@ -212,7 +212,7 @@ def test_lines_are_lines() -> None:
 async def test_while_somebody_measures_on_the_host_clients_share_what_is_left_for_drawing(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "SHARING_S", 0.01)
+    monkeypatch.setattr(server, "WATCH_S", 0.01)
     async with serving(workspace):
         ann = await SocketClient.connect(workspace.socket, "ann")
         bob = await SocketClient.connect(workspace.socket, "bob")

@@ -12,6 +12,8 @@ from workbench.models.scales import NORMAL_95
 OURS = "vnf-workbench"
 SURFACES = {"catalogue": 8, "curve-fit": 8, "neural-network": 8}
 """Six of all others: surfaces differ among each other more than rows of one do."""
+FEW = 2
+"""Outside of `make accept`; bounds are wider for it."""
 LEAST_OF_TRUTHS = 0.9
 """Of the band by itself: what 1,800 rows of six surfaces say of it scatters by 2 %, and where a
 model errs by far less than the noise its band is wider than it need be (`Conformal`)."""
@@ -45,7 +47,8 @@ def shares(name: str, surfaces: int) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("name", MATCHED)
-def test_intervals_cover_what_they_say_on_matched_data(name: str) -> None:
-    samples, truths = shares(name, SURFACES.get(name, 6))
-    assert 0.93 <= samples <= 0.97
-    assert truths >= LEAST_OF_TRUTHS
+def test_intervals_cover_what_they_say_on_matched_data(name: str, full_length: bool) -> None:
+    samples, truths = shares(name, SURFACES.get(name, 6) if full_length else FEW)
+    slack = 0.0 if full_length else 0.025
+    assert 0.93 - slack <= samples <= 0.97 + slack
+    assert truths >= LEAST_OF_TRUTHS - 2.0 * slack

@@ -21,14 +21,14 @@ CHECKED = [
     GaussianProcess(restarts=0),
     GaussianProcess(restarts=0, warp=False, kernel="a"),
     PolynomialLasso(2),
-    PolynomialLasso(3, l1_ratio=0.5),
+    PolynomialLasso(3, l1_ratio=0.5, penalties=20),
     SupportVectors(),
     NeuralNetwork(starts=1),
     NeuralNetwork(starts=1, layers=2, learning_rate=0.01),
     NearestNeighbours(),
     RandomForest(trees=20),
     GradientBoosting(trees=20),
-    Conformal(PolynomialLasso(1)),
+    Conformal(PolynomialLasso(1, penalties=20)),
     Conformal(NearestNeighbours()),
 ]
 """Cheapened where that changes nothing that is checked."""

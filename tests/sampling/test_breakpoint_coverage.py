@@ -1,7 +1,8 @@
 """Sampler and rules together: how far off they are, how often their intervals cover the truth.
 
 Monte Carlo on the synthetic function, seeded. The bounds are what a binomial with the stated 95 %
-leaves three standard deviations below (0.90 of 200), and METHOD.md's 10 % for the median.
+leaves three standard deviations below (0.90 of 200, 0.85 of 40), and METHOD.md's 10 % for the
+median. `make accept` takes 200 seeds.
 """
 
 import math
@@ -71,10 +72,11 @@ def scores(runs, **options):
         pytest.param({"noise": 0.06, "shared": 0.03, "decay": 0.3}, id="decay-in-overload"),
     ],
 )
-def test_ten_samples_on_two_decades_find_capacity_and_sla(noise):
-    for rule, (error, coverage) in scores(200, **noise).items():
+def test_ten_samples_on_two_decades_find_capacity_and_sla(noise, full_length):
+    runs, least = (200, 0.90) if full_length else (40, 0.85)
+    for rule, (error, coverage) in scores(runs, **noise).items():
         assert error <= 0.06, rule
-        assert coverage >= 0.90, rule
+        assert coverage >= least, rule
 
 
 def test_twice_the_noise_costs_accuracy_but_little_coverage():

@@ -272,7 +272,7 @@ def test_where_nothing_is_valid_it_ends_and_says_so(name: str, reason: str) -> N
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_another_seed_orders_otherwise_and_the_same_seed_alike(name: str) -> None:
-    space, plan = space_of(GRIDS[3]), SamplingPlan(name, 6)
+    space, plan = space_of(GRIDS[2]), SamplingPlan(name, 6)
     first, second = (run(made(name, space, plan), function) for _ in range(2))
     assert first == second
     if name in OWN:  # others may follow the data alone

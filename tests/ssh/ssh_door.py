@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import asyncssh
 from driving import Workbench
 from terminal import Terminal
 
@@ -24,10 +25,10 @@ def make_keys(folder: Path) -> Path:
     """Key pairs of ann and bob (operators), olga (observer) and eve; the authorized-keys file."""
     folder.mkdir(parents=True)
     for name in (*ROLES, "eve"):
-        subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", folder / name],
-            check=True,
-        )
+        key = asyncssh.generate_private_key("ssh-ed25519", comment=name)
+        key.write_private_key(folder / name)
+        (folder / name).chmod(0o600)
+        key.write_public_key(folder / f"{name}.pub")
     lines = [f"{role} {(folder / f'{name}.pub').read_text()}" for name, role in ROLES.items()]
     path = folder / "authorized_keys"
     path.write_text("".join(lines), encoding="utf-8")

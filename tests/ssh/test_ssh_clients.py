@@ -147,6 +147,7 @@ async def test_a_client_that_does_not_read_is_dropped_and_others_go_on(inside: O
             await slow.wait_closed()
 
 
+@pytest.mark.needs("ssh")
 async def test_a_frozen_client_is_dropped_by_keep_alive_or_for_its_slowness(
     inside: Opened,
 ) -> None:
@@ -161,6 +162,7 @@ async def test_a_frozen_client_is_dropped_by_keep_alive_or_for_its_slowness(
     await client.wait()
 
 
+@pytest.mark.needs("ssh")
 async def test_a_screen_that_does_not_want_to_end_is_killed(inside: Opened) -> None:
     door = await inside(STUBBORN, Limits())
     client = await door.start("-tt")
@@ -171,6 +173,7 @@ async def test_a_screen_that_does_not_want_to_end_is_killed(inside: Opened) -> N
     assert (await door.until_told("screen_ended", who="ann"))["code"] == -signal.SIGKILL
 
 
+@pytest.mark.needs("ssh")
 async def test_an_idle_connection_is_dropped(
     inside: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +184,7 @@ async def test_an_idle_connection_is_dropped(
     assert await idle.wait() != 0
 
 
+@pytest.mark.needs("ssh")
 async def test_too_many_connections_of_a_key_and_too_many_keys_are_dropped(
     inside: Opened,
 ) -> None:
@@ -203,6 +207,7 @@ async def test_too_many_connections_of_a_key_and_too_many_keys_are_dropped(
     await door.until_told("not_logged_in", why="too many keys were tried")
 
 
+@pytest.mark.needs("ssh")
 async def test_a_hostile_screen_of_an_observer_gets_nowhere(
     inside: Opened, workspace: Workspace
 ) -> None:

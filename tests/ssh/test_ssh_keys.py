@@ -86,6 +86,7 @@ def test_a_file_that_others_may_write_is_not_trusted(tmp_path: Path, public: str
         keys.load()
 
 
+@pytest.mark.needs("ssh-keygen")
 def test_the_host_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
     path = tmp_path / "state" / "key"
     first = host_key(path)

@@ -6,9 +6,12 @@ import json
 import signal
 from pathlib import Path
 
+import pytest
 from driving import Workbench
 from ssh_door import Door
 from terminal import Terminal
+
+pytestmark = pytest.mark.needs("ssh")
 
 
 def test_a_link_that_is_cut_twice_leaves_the_campaign_alone(

@@ -8,6 +8,7 @@ import stat
 import pytest
 from ssh_door import Door, until
 
+pytestmark = pytest.mark.needs("ssh", "sftp")
 HALF_OPEN = 500
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import signal
 
+import pytest
 import whole_way_keys as way
 from driving import Workbench
 from ssh_door import Door
 from terminal import Terminal
+
+pytestmark = pytest.mark.needs("ssh", "sftp")
 
 
 def test_the_whole_way_survives_a_link_that_is_cut_twice(door: Door, workbench: Workbench) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -120,47 +122,166 @@ def flip(path: Path, place: int) -> None:
     path.write_bytes(content)
 
 
-async def test_a_log_that_cannot_be_replayed_is_set_aside(tmp_path: Path) -> None:
+def without_copy(path: Path) -> None:
+    """As releases before 0.2 left it, or a full disk: the number alone."""
+    beside = path.with_name(f"{path.name}.acknowledged")
+    beside.write_bytes(beside.read_bytes()[:21])
+
+
+def cut_in_half(log: Path) -> None:
+    log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
+
+
+def flipped(log: Path) -> None:
+    flip(log, log.stat().st_size // 2)
+
+
+def short_of_a_tail(log: Path) -> None:
+    """DuckDB itself says nothing of it."""
+    log.write_bytes(log.read_bytes()[:-7])
+
+
+def garbage(log: Path) -> None:
+    log.write_bytes(b"garbage")
+
+
+def gone(log: Path) -> None:
+    log.unlink()
+
+
+HURT = (cut_in_half, flipped, short_of_a_tail, garbage, gone)
+
+
+@pytest.mark.parametrize("hurt", HURT)
+async def test_a_damaged_log_costs_nothing_since_there_is_a_second_copy(
+    tmp_path: Path, hurt: Callable[[Path], None]
+) -> None:
     path, log = tmp_path / "s.duckdb", tmp_path / "s.duckdb.wal"
     last = await killed(path)
-    flip(log, log.stat().st_size // 2)
-    damaged = log.read_bytes()
+    hurt(log)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    whole = [created(), *(fact for fact, _ in facts())]
+    taken = [measured for _, measured in facts() if measured is not None]
+
+    reader = await SessionFile.open(path, read_only=True)
+    assert re.search(rf"damaged; events \d+ to {last} come from the second", reader.warnings[0])
+    assert "no event is lost" in reader.warnings[0]
+    assert [event.fact for event in await reader.events()] == whole
+    assert list(await reader.measurements()) == taken
+    await reader.close()
+    assert {f.name: f.read_bytes() for f in tmp_path.iterdir()} == before, (
+        "a reader changes nothing"
+    )
+
     session = await SessionFile.open(path)
-    assert len(session.warnings) == 1
-    assert f"events 2 to {last} are lost" in session.warnings[0]
-    aside = next(tmp_path.glob("s.duckdb.wal.corrupt-*"))
-    assert aside.name in session.warnings[0]
-    assert aside.read_bytes() == damaged
-    assert [event.fact for event in await session.events()] == [created()]
-    assert (await session.append(RunPaused("me"), at=EPOCH)).seq == 2
+    assert "no event is lost" in session.warnings[0]
+    for aside in tmp_path.glob("s.duckdb.wal.corrupt-*"):
+        assert aside.name in session.warnings[0]
+        assert aside.read_bytes() == before[log.name]
+    assert [event.fact for event in await session.events()] == whole
+    assert list(await session.measurements()) == taken
+    assert (await session.append(RunPaused("me"), at=EPOCH)).seq == last + 1
+    await session.close()
+    session = await SessionFile.open(path)
+    assert (session.warnings, session.last_seq) == ((), last + 1)
+    await session.close()
+
+
+@pytest.mark.parametrize("hurt", HURT)
+async def test_what_no_copy_brings_back_is_said_by_readers_and_writers(
+    tmp_path: Path, hurt: Callable[[Path], None]
+) -> None:
+    path, log = tmp_path / "s.duckdb", tmp_path / "s.duckdb.wal"
+    last = await killed(path)
+    without_copy(path)
+    hurt(log)
+    files = set(tmp_path.iterdir())
+    reader = await SessionFile.open(path, read_only=True)
+    kept = reader.last_seq
+    assert kept < last
+    assert f"events {kept + 1} to {last} are lost" in reader.warnings[0]
+    await reader.close()
+    assert set(tmp_path.iterdir()) == files
+    session = await SessionFile.open(path)
+    assert f"events {kept + 1} to {last} are lost" in session.warnings[0]
+    assert (await session.append(RunPaused("me"), at=EPOCH)).seq == kept + 1
     await session.close()
     session = await SessionFile.open(path)
     assert session.warnings == ()
     await session.close()
 
 
-async def test_a_log_whose_tail_is_cut_off_is_noticed(tmp_path: Path) -> None:
-    """DuckDB itself says nothing of it."""
+async def test_a_second_kill_finds_the_copy_of_both_writers(tmp_path: Path) -> None:
     path, log = tmp_path / "s.duckdb", tmp_path / "s.duckdb.wal"
     last = await killed(path)
-    log.write_bytes(log.read_bytes()[:-7])
-    shutil.copytree(tmp_path, tmp_path / "again")
     session = await SessionFile.open(path)
-    assert f"events {last} to {last} are lost" in session.warnings[0]
-    assert session.last_seq == last - 1
-    assert len(list(tmp_path.glob("s.duckdb.wal.corrupt-*"))) == 1
+    await session.append(RunPaused("me"), at=EPOCH)
+    again = tmp_path / "again"
+    again.mkdir()
+    for suffix in ("", ".wal", ".acknowledged"):
+        shutil.copy(f"{path}{suffix}", again)
     await session.close()
-    reader = await SessionFile.open(tmp_path / "again" / "s.duckdb", read_only=True)
-    assert f"events {last} to {last} are lost" in reader.warnings[0]
-    await reader.close()
+    flipped(again / log.name)
+    session = await SessionFile.open(again / path.name)
+    assert "no event is lost" in session.damage[0]
+    assert session.last_seq == last + 1
+    await session.close()
 
 
-async def test_a_log_of_garbage_is_noticed(tmp_path: Path) -> None:
+async def test_the_copy_of_another_session_is_not_taken(tmp_path: Path) -> None:
+    path, other = tmp_path / "s.duckdb", tmp_path / "o.duckdb"
+    last = await killed(path)
+    session = await SessionFile.create(other, created(), at=EPOCH + 1)
+    await session.close()
+    beside = tmp_path / "s.duckdb.acknowledged"
+    beside.rename(tmp_path / "o.duckdb.acknowledged")
+    session = await SessionFile.open(other)
+    assert f"events 2 to {last} are lost" in session.warnings[0]
+    await session.close()
+
+
+async def test_a_copy_that_is_torn_is_taken_up_to_there(tmp_path: Path) -> None:
     path = tmp_path / "s.duckdb"
     last = await killed(path)
-    (tmp_path / "s.duckdb.wal").write_bytes(b"garbage")
-    session = await SessionFile.open(path)
-    assert f"events 2 to {last} are lost" in session.warnings[0]
+    gone(tmp_path / "s.duckdb.wal")
+    beside = tmp_path / "s.duckdb.acknowledged"
+    lines = beside.read_bytes().splitlines(keepends=True)
+    beside.write_bytes(b"".join(lines[:12]) + lines[12][:40])
+    session = await SessionFile.open(path, read_only=True)
+    assert "events 2 to 11 come from the second copy" in session.warnings[0]
+    assert f"events 12 to {last} are lost" in session.warnings[0]
+    await session.close()
+
+
+async def test_a_log_is_merged_before_it_is_three_times_the_session(tmp_path: Path) -> None:
+    path, log = tmp_path / "s.duckdb", tmp_path / "s.duckdb.wal"
+    beside = tmp_path / "s.duckdb.acknowledged"
+    session = await make_session(path)
+    merged, before = 0, 0
+    for _ in range(60):
+        await session.append(Noted("info", "x" * 40_000), at=EPOCH)
+        await session.samples(0, 1)  # the writer has done what follows a commit
+        longest = log.stat().st_size if log.exists() else 0
+        assert longest < 3 * path.stat().st_size
+        assert beside.stat().st_size < 3 * path.stat().st_size + 50_000
+        merged, before = merged + (longest < before), longest
+    assert merged >= 2
+    await session.close()
+
+
+async def test_a_log_that_somebody_removes_is_merged_at_once(tmp_path: Path) -> None:
+    path, log = tmp_path / "s.duckdb", tmp_path / "s.duckdb.wal"
+    session = await make_session(path)
+    last = session.last_seq
+    log.unlink()
+    await session.append(Noted("info", "more"), at=EPOCH)
+    await session.append(Noted("info", "and more"), at=EPOCH)  # behind what follows the first
+    for suffix in ("", ".wal"):
+        if (file := Path(f"{path}{suffix}")).exists():
+            shutil.copy(file, tmp_path / f"copy.duckdb{suffix}")
+    copy = await SessionFile.open(tmp_path / "copy.duckdb")
+    assert copy.last_seq >= last + 1
+    await copy.close()
     await session.close()
 
 

@@ -111,7 +111,7 @@ def test_a_measurement_comes_back_equal(database: Database, measurement: Measure
             cursor.execute(f"DELETE FROM {table}")
         rows = Rows({}, frozenset())
         rows.add(Event(7, 1.5, "s", fact), payload_of(fact), measurement)
-        write(cursor, rows)
+        write(cursor, rows.tables)
         assert reading.measurements(cursor, 0, 10) == (measurement,)
         assert reading.samples(cursor, 0, 10) == (measurement.sample,)
         assert reading.events(cursor, "s", 0, 10) == (Event(7, 1.5, "s", fact),)

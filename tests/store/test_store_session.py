@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from session_making import EPOCH, campaign, created, facts, make_session, measur
 from workbench.domain.errors import SessionBusy, SessionError, SessionTaken
 from workbench.domain.events import Noted, RunPaused, SampleTaken
 from workbench.domain.projection import SessionView
+from workbench.store.database import Database
 from workbench.store.session_file import SessionFile
 
 
@@ -201,3 +203,38 @@ async def test_nothing_is_left_where_a_session_cannot_be_created(tmp_path: Path)
     with pytest.raises(ValueError, match="inf"):
         await SessionFile.create(tmp_path / "s.duckdb", bad, at=EPOCH)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+async def test_a_reader_that_is_cancelled_is_done_before_the_file_is_closed(
+    tmp_path: Path,
+) -> None:
+    session = await make_session(tmp_path / "s.duckdb")
+    begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow(_: object) -> None:
+        begun.set()
+        go_on.wait(60)
+        ended.set()
+
+    reading = asyncio.create_task(session._read(slow))
+    await asyncio.to_thread(begun.wait, 60)
+    reading.cancel()
+    done, _ = await asyncio.wait([reading], timeout=0.05)
+    assert not done, "its thread has the file still"
+    go_on.set()
+    await asyncio.wait([reading])
+    assert reading.cancelled()
+    assert ended.is_set()
+    await session.close()
+
+
+def test_who_closes_waits_for_who_reads(tmp_path: Path) -> None:
+    database = Database(tmp_path / "s.duckdb", read_only=False)
+    closer = threading.Thread(target=database.close)
+    with database.reading() as cursor:
+        closer.start()
+        closer.join(0.05)
+        assert closer.is_alive()
+        assert cursor.execute("SELECT 1").fetchone() == (1,)
+    closer.join()
+    database.close()  # once more does nothing

@@ -33,6 +33,9 @@ def generator(name: str) -> Generator:
         ("wrk", CLOSED, "p95_ms", "wrk measures throughput alone"),
         ("locust", OPEN, "p95_ms", "which is not an open loop"),
         ("locust", CLOSED, "p95_ms", "would measure its own Python"),
+        ("steady", CLOSED, "p95_ms", "which is not a closed loop"),
+        ("steady", POISSON, "p95_ms", "not with poisson arrivals"),
+        ("steady", LoadModel("open", unit="packets"), "loss_pct", "sends requests, not packets"),
     ],
 )
 def test_loads_and_questions(name: str, model: LoadModel, kpi: str, sentence: str) -> None:
@@ -40,7 +43,14 @@ def test_loads_and_questions(name: str, model: LoadModel, kpi: str, sentence: st
 
 
 def test_what_each_can_offer() -> None:
-    fit = {"oha": OPEN, "hey": CLOSED, "h2load": CLOSED, "wrk": CLOSED, "locust": THINKING}
+    fit = {
+        "oha": OPEN,
+        "steady": OPEN,
+        "hey": CLOSED,
+        "h2load": CLOSED,
+        "wrk": CLOSED,
+        "locust": THINKING,
+    }
     for name, model in fit.items():
         assert generator(name).unable(model, ("throughput_rps",), 64) is None
         assert generator(name).unfit(PLAIN) is None
@@ -55,7 +65,7 @@ def test_locust_is_capped_where_its_own_cpu_would_spoil_the_sample() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["oha", "hey", "h2load", "wrk", "locust"])
+@pytest.mark.parametrize("name", ["oha", "steady", "hey", "h2load", "wrk", "locust"])
 def test_redirections(name: str) -> None:
     assert "the path redirects" in str(generator(name).unfit(replace(PLAIN, redirects=True)))
 
@@ -66,5 +76,5 @@ def test_redirections(name: str) -> None:
 )
 def test_paths_that_close(name: str, sentence: str) -> None:
     assert sentence in str(generator(name).unfit(replace(PLAIN, keep_alive=False)))
-    for other in ("oha", "hey", "locust"):
+    for other in ("oha", "steady", "hey", "locust"):
         assert generator(other).unfit(replace(PLAIN, keep_alive=False)) is None

@@ -417,9 +417,14 @@ def screen_text(app: App[Any]) -> str:
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
-def toasts(app: App[Any]) -> list[str]:
-    """What the user was told."""
-    return [note.message for note in app._notifications]
+def toasts(app: Any) -> list[str]:
+    """What the user was told, whole; also where its line is gone."""
+    return [message.text for message in app.messages]
+
+
+def flashed(app: Any) -> str:
+    """What stands in the line of keys in place of them; empty: they do."""
+    return "".join(words for words, _ in app.said).strip()
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], object], what: str = "") -> None:

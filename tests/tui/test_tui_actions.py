@@ -7,7 +7,7 @@ import sys
 from itertools import combinations
 
 import pytest
-from fake_link import FakeClient, opened, redrawn, screen_text, story, toasts, until
+from fake_link import FakeClient, flashed, opened, redrawn, screen_text, story, toasts, until
 
 from workbench.domain.events import RunPaused
 from workbench.tui.app import WorkbenchApp
@@ -102,7 +102,7 @@ async def test_a_screen_needs_an_open_session_and_says_so() -> None:
         await until(pilot, lambda: toasts(app), "the toast of the key")
         assert toasts(app) == ["Open a session first: ⏎ on its line."]
         assert "go.events" not in {action.id for action in app.screen.offered()}
-        app.clear_notifications()
+        app.messages.clear()
         await pilot.pause()
         column = screen_text(app).splitlines()[0].index("Live")
         await pilot.click("#tabs", offset=(column, 0))
@@ -158,3 +158,33 @@ async def test_names_of_keys_stay_in_their_column_of_the_help() -> None:
 
 def lines_column(lines: list[str], words: str) -> int:
     return next(line.index(words) for line in lines if words in line)
+
+
+@pytest.mark.parametrize(
+    ("screen", "key", "said"),
+    [
+        ("sessions", "d", "is being measured: stop its run first"),
+        ("sessions", "r", "there is nothing to go on with"),
+        ("live", "d", "No sample is under the cursor"),
+        ("live", "r", "There is nothing to go on with: the session is running"),
+        ("canary", "a", "No proposal waits for a decision"),
+        ("chain", "x", "No engine answers now"),  # the fake one keeps no drafts
+    ],
+)
+async def test_a_key_that_is_of_no_use_now_says_why(screen: str, key: str, said: str) -> None:
+    async with opened(FakeClient(), (160, 50)) as pilot:
+        await pilot.press(next(s.key for s in SCREENS if s.name == screen))
+        await until(pilot, lambda: screen == pilot.app.screen.NAME, "the screen")
+        await redrawn(pilot)
+        if screen == "sessions":
+            await until(pilot, lambda: pilot.app.screen.here is not None, "the list")
+        await pilot.press(key)
+        await until(pilot, lambda: said in flashed(pilot.app), said)
+
+
+async def test_first_and_last_configuration_on_live() -> None:
+    async with opened(FakeClient()) as pilot:
+        names = [c.key for c in pilot.app.opened.live.view.configurations]
+        for key, at in (("G", -1), ("g", 0), ("end", -1), ("home", 0)):
+            await pilot.press(key)
+            assert pilot.app.opened.choice.key == names[at]

@@ -29,9 +29,16 @@ from workbench.domain.errors import SessionError, UsageError
 from workbench.domain.events import Fact, Wheel
 from workbench.domain.messages import StopRun, Viewed
 from workbench.domain.projection import SessionView
-from workbench.domain.questions import DecideProposal, PlanCanary, RetrainChain, RollBackModel
+from workbench.domain.questions import (
+    CancelQuestions,
+    DecideProposal,
+    PlanCanary,
+    RetrainChain,
+    RollBackModel,
+)
 from workbench.domain.retraining import CanaryEnding
 from workbench.tui import typed
+from workbench.tui.screens.canary.canary import CanaryScreen
 from workbench.tui.screens.canary.canary_form import CanaryForm
 
 SIZES = [(80, 24), (160, 50)]
@@ -202,7 +209,7 @@ async def test_steps_come_one_by_one_with_expectation_figure_and_margin() -> Non
         assert "holds, 76 % left at 45/s" in text
         assert "a trip goes back to 45/s" in text
         assert "47.2 [45.8–48.7]" in text
-        assert "profiles off by a factor of 11.7, learned 0 % off" in text
+        assert "12 times slower than the profiles, as learned" in text
         assert [s.verdict for s in pilot.app.screen._steps] == [
             "kept", "kept", "measuring", "planned", "planned",
         ]  # fmt: skip
@@ -383,3 +390,17 @@ async def test_looks_where_there_is_little(
         await check(pilot, "canary-running", tmp_path)
     async with opened(CanaryClient(*whole()), size, screen="canary", theme=theme) as pilot:
         await check(pilot, "canary-proposal", tmp_path)
+
+
+async def test_escape_ends_a_retraining_that_measures_nothing() -> None:
+    client = CanaryClient()
+    async with opened(client, (100, 30), screen="canary") as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, CanaryScreen)
+        assert not screen.check_action("drop", ())
+        screen.doing = "tinyproxy-haproxy: retraining the model of p95_ms"
+        screen.draw()
+        await pilot.press("escape")
+        await until(pilot, lambda: client.requests(CancelQuestions), "the end of it")
+        assert client.requests(CancelQuestions) == [CancelQuestions(SESSION)]
+        assert screen.is_current

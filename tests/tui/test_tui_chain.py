@@ -254,10 +254,6 @@ async def test_a_killed_screen_loses_nothing(tmp_path: Path) -> None:
     async with drafting(tmp_path) as pilot:
         await pair(pilot)
     async with drafting(tmp_path) as pilot:
-        await until(pilot, lambda: "Press o to go on with campaign" in screen_text(pilot.app), "")
-        await pilot.press("o")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceScreen), "the drafts")
-        await pilot.press("enter")
         await until(pilot, lambda: pilot.app.draft.is_open, "the draft")
         assert target(pilot)["series"] == ["tinyproxy", "haproxy"]
 
@@ -277,6 +273,21 @@ class Faulty:
 
     async def close(self) -> None:
         """It is not ours."""
+
+
+async def test_the_last_draft_opens_again(tmp_path: Path) -> None:
+    async with drafting(tmp_path) as pilot:
+        await pilot.app.draft.start("first")
+        await pilot.app.draft.start("latest")
+        await pilot.press("q")
+    async with drafting(tmp_path) as pilot:
+        await until(pilot, lambda: pilot.app.draft.is_open, "the draft")
+        assert pilot.app.draft.name == "latest"
+        await pilot.press("D")  # whoever discards it does not meet the one before unasked
+        await until(pilot, lambda: not pilot.app.draft.is_open, "no draft")
+        await pilot.press("3", "2")
+        assert "No draft is open" in await settled(pilot)
+        assert "go on with first" in screen_text(pilot.app)
 
 
 async def test_what_was_built_while_the_engine_was_gone_is_sent_later(tmp_path: Path) -> None:
@@ -316,12 +327,8 @@ async def test_observers_and_those_over_ssh(tmp_path: Path) -> None:
         assert "draft.editor" not in offered
         assert "chain.add" in offered
     async with drafting(tmp_path, client=observer) as pilot:
-        await until(pilot, lambda: "Nothing is being written" in screen_text(pilot.app), "")
-        await pilot.press("a", "n")
-        await pilot.press("o")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceScreen), "the drafts")
-        await pilot.press("enter")
         await until(pilot, lambda: pilot.app.draft.is_open, "the draft")
+        await pilot.press("a", "n")
         offered = {action.id for action in pilot.app.screen.offered()}
         assert not offered & {"chain.add", "chain.remove", "draft.save", "draft.run"}
 

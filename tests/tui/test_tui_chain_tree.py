@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from workbench.domain.topology import Parallel, Series, Vnf
 from workbench.tui.screens.chain import chain_rows
 from workbench.tui.screens.chain.chain_drawing import drawing, window
 from workbench.tui.screens.chain.chain_tree import (
@@ -16,14 +17,17 @@ from workbench.tui.screens.chain.chain_tree import (
     added_behind,
     added_beside,
     at,
+    auto_name,
     composition,
     field_of,
     instances,
     leaves,
     moved,
     removed,
+    share_text,
     shared,
     tree_of,
+    way_through,
     with_tree,
 )
 
@@ -168,3 +172,21 @@ def test_lines_of_a_target_in_text_that_people_wrote() -> None:
     assert chain_rows.target_lines(text, 1) == (9, 10)
     assert chain_rows.target_lines(text, 2) == (0, 0)
     assert chain_rows.target_lines("targets: []\n", 0) == (0, 0)
+
+
+def test_a_split_is_called_a_split() -> None:
+    pair = (Leaf("haproxy"), Leaf("tinyproxy"))
+    assert auto_name(Group("series", pair)) == "haproxy-tinyproxy"
+    assert auto_name(Group("parallel", pair)) == "split-haproxy-tinyproxy"
+    behind = Group("series", (Leaf("lb"), Group("parallel", pair)))
+    assert auto_name(behind) == "lb-split-haproxy-tinyproxy"
+    a, b, lb = Vnf("a", "haproxy"), Vnf("b", "haproxy"), Vnf("lb", "haproxy")
+    split = Parallel((a, Series((b, Vnf("c", "nginx")))), (0.5, 0.5))
+    assert way_through(Series((lb, split))) == "lb → split (a | b → c)"
+    assert way_through(lb) == "lb"
+
+
+def test_shares_are_written_alike_however_they_were_typed() -> None:
+    assert [share_text(s) for s in ("30%", "70 %", " 50 % ", "lots")] == [
+        "30 %", "70 %", "50 %", "lots",
+    ]  # fmt: skip

@@ -147,7 +147,7 @@ async def test_enter_goes_to_the_sample_of_a_line() -> None:
         assert "haproxy 12.5 % · p95" in shown
         assert "┝●┥" in shown
         await pilot.press("z")
-        assert "sample 4 of 8 wl 440" in await redrawn(pilot)
+        assert "sample 3 of 8 wl 440" in await redrawn(pilot)
         await pilot.press("F")
         assert "tinyproxy 25 % · p95" in await redrawn(pilot)
 

@@ -2,71 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from campaign_keys import choose, screen_of, shares, write
 from fake_link import opened, redrawn, screen_text, toasts, until
 from pricing_link import PricingClient, campaigning, priced
 from snapshots import check
-from textual.pilot import Pilot
 
 from workbench.descriptors.drafts import beginning
 from workbench.domain.drafts import DiscardDraft
-from workbench.domain.errors import UsageError
 from workbench.domain.events import SessionCreated
 from workbench.domain.messages import RunCampaign
 from workbench.domain.sessions import DescriptorText
 from workbench.tui.screens.campaign.grid import GridScreen
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.live.live import LiveScreen
-
-
-def screen_of(pilot: Pilot[Any]) -> GridScreen:
-    screen = pilot.app.screen
-    assert isinstance(screen, GridScreen)
-    return screen
-
-
-async def write(pilot: Pilot[Any], field: str, text: str) -> None:
-    """Type a line anew, and let the engine see it."""
-    screen = screen_of(pilot)
-    assert screen.form is not None
-    assert screen.form.field(field).display, field
-    screen.form.edit(field)
-    await pilot.press("end", "ctrl+u", *(_KEYS.get(c, c) for c in text), "enter")
-    await priced(pilot)
-
-
-async def choose(pilot: Pilot[Any], field: str, value: str) -> None:
-    """Go through a choice by its keys until it says so."""
-    screen = screen_of(pilot)
-    assert screen.form is not None
-    screen.form.edit(field)
-    await pilot.pause()
-    for _ in range(30):
-        if screen.form.field(field).value == value:
-            break
-        await pilot.press("right")
-        await pilot.pause()
-    assert screen.form.field(field).value == value
-    await priced(pilot)
-
-
-_KEYS = {
-    " ": "space", "%": "percent_sign", ",": "comma", ".": "full_stop", "/": "slash",
-    "<": "less_than_sign", "=": "equals_sign", "@": "at",
-}  # fmt: skip
-
-
-def shares(pilot: Pilot[Any]) -> list[list[Any]]:
-    """The values of every resource parameter, target by target."""
-    return [
-        parameter["values"]
-        for target in pilot.app.draft.targets
-        for parameter in target.get("resource_parameters", [])
-    ]
 
 
 async def test_without_a_draft_it_says_which_key_starts_one(tmp_path: Path) -> None:
@@ -76,24 +29,6 @@ async def test_without_a_draft_it_says_which_key_starts_one(tmp_path: Path) -> N
         await pilot.press("enter")
         assert screen_of(pilot).form is None
         await check(pilot, "grid-empty", tmp_path)
-
-
-async def test_a_line_is_typed_and_its_cost_follows(tmp_path: Path) -> None:
-    client = PricingClient(tmp_path)
-    async with campaigning(client) as pilot:
-        assert "8 configurations" in screen_text(pilot.app)
-        await pilot.press("enter", "down", "end", "comma", "5", "0", "percent_sign", "enter")
-        await priced(pilot)
-        assert shares(pilot)[0] == ["12.5%", "25%", "50%"]
-        text = screen_text(pilot.app)
-        assert "9 configurations" in text
-        assert "▸ blocks            90" in text, "the chosen sampler is marked"
-        assert "uniform        ≤2700" in text
-        assert screen_of(pilot).focused is not None, "enter goes on to the next line"
-        await pilot.press("escape", "u")
-        await priced(pilot)
-        assert shares(pilot)[0] == ["12.5%", "25%"]
-        assert "8 configurations" in screen_text(pilot.app)
 
 
 async def test_what_is_typed_counts_without_enter_once_typing_stops(tmp_path: Path) -> None:
@@ -106,6 +41,38 @@ async def test_what_is_typed_counts_without_enter_once_typing_stops(tmp_path: Pa
             pilot, lambda: pilot.app.draft.at("sampling", "max_samples") == 100, "it is written"
         )
         assert screen.form.field("max_samples").entry.has_focus, "nothing was taken away"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50)])
+async def test_cursor_default_and_unit_are_seen_before_anything_is_typed(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    async with campaigning(PricingClient(tmp_path), size) as pilot:
+        form = screen_of(pilot).form
+        assert form is not None
+        text = await redrawn(pilot)
+        assert "›target " in text, "the cursor"
+        assert re.search(r"haproxy +12.5%, 25% +vCPU", text), "what the share is of"
+        assert re.search(r"budget +\(none; e.g. 8h\) +lab time", text), "an empty line in brackets"
+        assert re.search(r"repetitions +.* per load", text)
+        await pilot.press("down", "j")
+        assert form.here.label == "load"
+        text = await redrawn(pilot)
+        assert "›load " in text
+        assert "›target " not in text
+        assert not form.editing, "the cursor takes no keys"
+        await pilot.press("enter")
+        assert form.field("load").entry.has_focus, "enter writes where the cursor is"
+        await pilot.press("down", "escape")
+        assert form.here.name == "range", "it stays where it was left"
+        await pilot.press(*["up"] * 9)
+        assert form.here.name == "target"
+        shown = "".join(str(widget.render()) for widget in form.query(".more"))
+        assert shown.startswith("m shows ")
+        await pilot.press("m")
+        await redrawn(pilot)
+        shown = "".join(str(widget.render()) for widget in form.query(".more"))
+        assert shown.startswith("m hides ")
 
 
 async def test_keys_belong_to_the_line_that_is_typed(tmp_path: Path) -> None:
@@ -140,62 +107,6 @@ async def test_mistakes_that_no_line_shows_stand_beside_them(tmp_path: Path) -> 
         await priced(pilot)
         await redrawn(pilot)
         assert "! agent: is not known here" in screen_text(pilot.app)
-
-
-async def test_costs_that_are_late_are_not_shown_for_what_has_changed(tmp_path: Path) -> None:
-    client = PricingClient(tmp_path)
-    async with campaigning(client) as pilot:
-        screen = screen_of(pilot)
-        client.holds.clear()
-        for samples in ("20", "30"):
-            assert screen.form is not None
-            before = len(client.plans())
-            screen.form.edit("max_samples")
-            await pilot.press("end", "backspace", "backspace", *samples, "enter")
-            await until(pilot, lambda n=before: len(client.plans()) > n, "its cost is asked for")
-        await redrawn(pilot)
-        assert "computing…" in screen_text(pilot.app)
-        await check(pilot, "grid-busy", tmp_path)
-        client.holds.set()
-        await priced(pilot)
-        text = screen_text(pilot.app)
-        assert "≤ 240 samples" in text
-        assert "computing…" not in text
-
-
-async def test_a_mistake_that_is_taken_back_has_its_cost_again(tmp_path: Path) -> None:
-    client = PricingClient(tmp_path)
-    async with campaigning(client) as pilot:
-        client.holds.clear()
-        before = len(client.plans())
-        pilot.app.draft.put(20, "sampling", "max_samples", what="Twenty")
-        await until(pilot, lambda: len(client.plans()) > before, "its cost is asked for")
-        pilot.app.draft.put("many", "sampling", "max_samples", what="Many")
-        await priced(pilot)
-        client.holds.set()
-        await pilot.press("u")
-        await priced(pilot)
-        assert "≤ 160 samples" in screen_text(pilot.app)
-
-
-async def test_what_the_host_cannot_give_is_said_and_may_be_left_out(tmp_path: Path) -> None:
-    client = PricingClient(tmp_path)
-    async with campaigning(client) as pilot:
-        await write(pilot, "line-0", "25%, 300%")
-        assert "! its functions need up to 4" in screen_text(pilot.app)
-        assert not client.plans()[-1].fit
-        await choose(pilot, "too_large", "leave it out")
-        assert client.plans()[-1].fit
-        await choose(pilot, "lab", "sim")
-        assert "its functions need" not in screen_text(pilot.app)
-
-
-async def test_a_budget_that_does_not_last_is_said(tmp_path: Path) -> None:
-    client = PricingClient(tmp_path)
-    async with campaigning(client) as pilot:
-        await write(pilot, "budget", "4 min")
-        assert "! the budget of 4:00 pays for" in screen_text(pilot.app)
-        assert client.plans()[-1].budget_s == 240.0
 
 
 async def test_every_target_is_set_at_once(tmp_path: Path) -> None:
@@ -257,16 +168,6 @@ async def test_flavors_are_written_and_named_in_the_lines_of_functions(tmp_path:
         assert screen.form.field("flavors").value == "small=25% 64MiB, big=1 128MiB"
 
 
-async def test_a_sampler_is_chosen_by_a_click_on_its_cost(tmp_path: Path) -> None:
-    async with campaigning(PricingClient(tmp_path)) as pilot:
-        lines = screen_text(pilot.app).splitlines()
-        row = next(i for i, line in enumerate(lines) if "heuristic" in line)
-        await pilot.click(offset=(lines[row].index("heuristic"), row))
-        await priced(pilot)
-        assert pilot.app.draft.at("sampling", "method") == "heuristic"
-        assert "▸ heuristic" in screen_text(pilot.app)
-
-
 async def test_it_runs_after_a_question_and_goes_to_live(tmp_path: Path) -> None:
     client = PricingClient(tmp_path)
     async with campaigning(client) as pilot:
@@ -297,13 +198,6 @@ async def test_a_seed_that_is_no_number_is_refused_at_its_line(tmp_path: Path) -
         assert screen.form is not None
         assert "whole number" in screen.form.field("seed").mistake
         assert "run_draft" not in {a.method for a in screen.offered()}
-
-
-async def test_a_plan_that_fails_is_a_sentence(tmp_path: Path) -> None:
-    client = PricingClient(tmp_path)
-    client.plan_fails = UsageError("no recording is called x", remedy="Choose another lab")
-    async with campaigning(client) as pilot:
-        assert "! no recording is called x." in screen_text(pilot.app)
 
 
 async def test_a_draft_that_is_gone_leaves_the_empty_state(tmp_path: Path) -> None:
@@ -387,7 +281,7 @@ async def test_the_campaign_of_a_session_becomes_a_draft(tmp_path: Path) -> None
 
 async def test_a_long_line_shows_its_beginning_until_it_is_typed_into(tmp_path: Path) -> None:
     def line(shown: str) -> str:
-        return next(row for row in shown.splitlines() if row.strip().startswith("SLA"))
+        return next(row for row in shown.splitlines() if row.strip(" ›").startswith("SLA"))
 
     async with campaigning(PricingClient(tmp_path)) as pilot:
         await write(pilot, "sla", "p95<=200ms @ rate=300/s, and so on to the very end")

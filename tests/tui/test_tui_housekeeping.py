@@ -86,7 +86,8 @@ async def test_a_refused_name_is_a_sentence_and_nothing_to_take_back() -> None:
         await pilot.press("m")
         client.refuses = SessionTaken("there is a session 'x' already")
         await pilot.press("end", "x", "enter")
-        await told(pilot, "there is a session 'x' already.")
+        said = "! there is a session 'x' already"
+        await until(pilot, lambda: said in screen_text(pilot.app), "the refusal in the dialog")
         assert not pilot.app.undos
 
 

@@ -9,16 +9,30 @@ import signal
 import subprocess
 import termios
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from driving import COMMAND, Workbench
+from driving import COMMAND, Workbench, a_workbench
 from terminal import PATIENCE_S, Terminal
 
 
 def run_arguments(campaign: str | Path, pace: str = "20") -> list[str]:
     return ["run", str(campaign), "--lab", "sim", "--seed", "7", "--session", "s", "--pace", pace]
+
+
+REPLAY = ("replay", "chain-real", "--speed", "60")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    """A workspace whose engine runs, for screens that are about nothing but their terminal."""
+    with a_workbench(tmp_path_factory.mktemp("shared")) as made:
+        engine = made.start("engine", "serve")
+        yield made
+        made.run("engine", "stop", expect=None)
+        engine.communicate(timeout=60)
 
 
 def without_toasts(text: str) -> bool:
@@ -115,24 +129,22 @@ def test_without_colours_nothing_is_missing(
 
 
 @pytest.mark.parametrize("size", [(80, 24), (20, 5)])
-def test_a_vanished_terminal_ends_the_screen(
-    workbench: Workbench, small_campaign: Path, size: tuple[int, int]
-) -> None:
+def test_a_vanished_terminal_ends_the_screen(shared: Workbench, size: tuple[int, int]) -> None:
     columns, rows = size
-    screen = Terminal(workbench, *run_arguments(small_campaign), columns=columns, rows=rows)
-    screen.until("RUNNING" if rows == 24 else "60")
+    screen = Terminal(shared, *REPLAY, columns=columns, rows=rows)
+    screen.until("REPLAY" if rows == 24 else "60")
     pid = screen.process.pid
     os.close(screen.process.child_fd)  # as when an SSH connection is cut
     status = os.waitpid(pid, 0)[1]
     assert os.WIFEXITED(status) or os.WIFSIGNALED(status)
 
 
-def in_a_bare_pty(workbench: Workbench, campaign: Path) -> tuple[subprocess.Popen[bytes], int, int]:
+def in_a_bare_pty(workbench: Workbench) -> tuple[subprocess.Popen[bytes], int, int]:
     """A screen in a pty that is not its controlling terminal, with our end and its own."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
     process = subprocess.Popen(
-        [COMMAND, *run_arguments(campaign, pace="2")],
+        [COMMAND, *REPLAY],
         env=workbench.environment | {"TERM": "xterm-256color"},
         stdin=theirs,
         stdout=theirs,
@@ -142,23 +154,21 @@ def in_a_bare_pty(workbench: Workbench, campaign: Path) -> tuple[subprocess.Pope
     return process, ours, theirs
 
 
-def test_a_screen_that_gets_no_signal_ends_too(workbench: Workbench, small_campaign: Path) -> None:
+def test_a_screen_that_gets_no_signal_ends_too(shared: Workbench) -> None:
     """Such a pty sends no SIGHUP; nor can it be written to."""
-    process, ours, theirs = in_a_bare_pty(workbench, small_campaign)
+    process, ours, theirs = in_a_bare_pty(shared)
     os.close(theirs)
     assert os.read(ours, 1000)
     os.close(ours)
     assert process.wait(timeout=PATIENCE_S) is not None
 
 
-def test_a_signal_ends_a_screen_whose_terminal_nobody_reads(
-    workbench: Workbench, small_campaign: Path
-) -> None:
-    process, ours, theirs = in_a_bare_pty(workbench, small_campaign)
+def test_a_signal_ends_a_screen_whose_terminal_nobody_reads(shared: Workbench) -> None:
+    process, ours, theirs = in_a_bare_pty(shared)
     filling = os.open(os.ttyname(theirs), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
     try:
         seen, patience = b"", time.monotonic() + PATIENCE_S
-        while b"RUNNING" not in seen:
+        while b"REPLAY" not in seen:
             readable, _, _ = select.select([ours], [], [], patience - time.monotonic())
             assert readable, seen[-1000:]
             seen += os.read(ours, 1 << 16)

@@ -13,6 +13,7 @@ from fake_link import FakeClient, opened, screen_text, toasts
 
 from workbench.tui.commands.actions import ACTIONS
 from workbench.tui.commands.keymap import Keymap, keymap_of, load, meet, preset_actions
+from workbench.tui.commands.meanings import MEANINGS, SHARED
 from workbench.tui.places import Files
 
 
@@ -128,3 +129,32 @@ def test_the_page_of_keys_is_current() -> None:
     script = REPOSITORY / "scripts" / "keys_page.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+async def test_a_page_key_in_a_palette_that_finds_nothing_is_no_error() -> None:
+    async with opened(FakeClient()) as pilot:
+        await pilot.press("ctrl+p", *"qqqq", "pageup", "pagedown", "escape", "escape")
+        assert pilot.app.is_running
+
+
+def test_a_key_of_the_plain_preset_means_one_thing_on_all_screens() -> None:
+    having: dict[str, set[str]] = {}
+    for action in preset_actions("plain"):
+        for key in action.keys:
+            having.setdefault(key, set()).add(action.id)
+    shared = {key: ids for key, ids in having.items() if len(ids) > 1}
+    assert shared == {key: set(ids) for key, ids in SHARED.items()}
+    assert set(MEANINGS) == set(SHARED), "what they have in common is said"
+
+
+@pytest.mark.parametrize("id", ["run.stop", "run.abort", "run.skip", "canary.stop", "canary.abort",
+                                "canary.reject", "models.roll_back", "sample.reject"])  # fmt: skip
+def test_what_throws_away_lab_time_or_a_decision_asks(id: str) -> None:
+    action = next(action for action in ACTIONS if action.id == id)
+    assert "asks" in action.help
+
+
+@pytest.mark.parametrize("id", ["session.delete", "draft.discard", "chain.remove", "chain.drop"])
+def test_what_else_takes_something_away_is_undone(id: str) -> None:
+    action = next(action for action in ACTIONS if action.id == id)
+    assert "undo" in action.help

@@ -11,19 +11,21 @@ from fake_link import (
     campaign,
     configurations,
     fitted,
+    flashed,
     opened,
     progress_tick,
     redrawn,
     sample,
     screen_text,
     story,
+    toasts,
     until,
     usage_tick,
 )
 from textual.pilot import Pilot
 
 from workbench.domain.errors import EngineError, SessionError, SessionUnknown
-from workbench.domain.events import Noted, RunFinished, SampleTaken
+from workbench.domain.events import Noted, PauseRequested, RunFinished, SampleTaken
 from workbench.domain.messages import (
     ContinueRun,
     PauseRun,
@@ -33,8 +35,11 @@ from workbench.domain.messages import (
     StopRun,
 )
 from workbench.domain.parameters import OperatingPoint
-from workbench.tui import present
+from workbench.domain.profiles import Breakpoint
+from workbench.domain.timeline import TimeLine, TimeMark
+from workbench.tui import present, watch
 from workbench.tui.app import WorkbenchApp
+from workbench.tui.replaying.timeline_rows import marks_row
 from workbench.tui.screens.dialogs import ConfirmScreen, HelpScreen, MessageScreen
 from workbench.tui.screens.live import live_rows
 from workbench.tui.screens.live.live import LiveScreen
@@ -160,7 +165,7 @@ async def test_zoom_shows_one_panel_after_the_other() -> None:
     async with opened(FakeClient()) as pilot:
         await pilot.press("z")
         shown = await redrawn(pilot)
-        assert "configurations" not in shown
+        assert "─ configurations" not in shown
         assert "last sample wl 760" in shown
         await pilot.press("z")
         shown = await redrawn(pilot)
@@ -176,6 +181,19 @@ async def test_zoom_shows_one_panel_after_the_other() -> None:
 
 
 # ------------------------------------------------------------------------------ what keys send
+
+
+async def test_a_pause_that_is_to_come_is_shown_until_the_sample_ends() -> None:
+    client = FakeClient()
+    async with opened(client) as pilot:
+        client.tell(PauseRequested("bob"))  # by somebody else: a second screen learns of it, too
+        await until(pilot, lambda: "PAUSING" in screen_text(pilot.app), "pausing")
+        assert "pausing after this sample" in screen_text(pilot.app)
+        await pilot.press("1")
+        await until(pilot, lambda: "night" in screen_text(pilot.app), "the list")
+        await pilot.press("4", "p")
+        await until(pilot, lambda: "RUNNING" in screen_text(pilot.app), "taken back")
+        assert client.commands() == [ContinueRun(SESSION)]
 
 
 async def test_pause_and_continue() -> None:
@@ -250,9 +268,8 @@ async def test_a_refused_command_is_a_sentence() -> None:
     async with opened(client) as pilot:
         client.refuses = EngineError("another run holds the lab", remedy="Wait for it")
         await pilot.press("p")
-        await until(pilot, lambda: len(pilot.app._notifications), "the toast")
-        notes = [note.message for note in pilot.app._notifications]
-        assert notes == ["another run holds the lab. Wait for it."]
+        await until(pilot, lambda: toasts(pilot.app), "the toast")
+        assert toasts(pilot.app) == ["another run holds the lab. Wait for it."]
 
 
 async def test_freeze_holds_the_drawing_while_measuring_goes_on() -> None:
@@ -440,6 +457,32 @@ async def test_what_a_run_waits_for_is_told_until_it_begins() -> None:
         assert "starting" not in screen_text(app)
 
 
+async def test_a_recording_is_shown_while_the_lab_is_made_ready_and_gives_way_to_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch, "PREVIEW_AFTER_S", 0.0)
+    monkeypatch.setattr(watch, "PREVIEW_SPEED", 1000.0)
+    client = FakeClient()
+    client.lab_opens.clear()
+    client.status = replace(client.status, preparing="demo: image 2 of 5: tinyproxy")
+
+    async def connect() -> FakeClient:
+        return client
+
+    app = WorkbenchApp(connect, command=RunCampaign("demo"))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: "wl=760" in screen_text(app), "the recording")
+        shown = screen_text(app)
+        assert "PREVIEW: the recording chain-real, while the lab is made ready" in shown
+        assert " preview  starting demo: image 2 of 5: tinyproxy" in shown
+        await pilot.press("p", "s")
+        assert client.commands() == [RunCampaign("demo")], "there is nothing to be paused yet"
+        client.lab_opens.set()
+        await until(pilot, lambda: "RUNNING" in screen_text(app), "the run")
+        assert "PREVIEW" not in screen_text(app)
+        assert app.opened.session == SESSION
+
+
 async def test_a_terminal_that_is_too_small_says_so_and_grows_again() -> None:
     client = FakeClient()
     async with opened(client, (20, 5)) as pilot:
@@ -495,3 +538,54 @@ async def test_a_modal_question_does_not_stop_the_folding() -> None:
         await until(pilot, lambda: screen.opened.live.view.samples_taken == 22, "folded")
         await pilot.press("n")
         assert "22/80" in await redrawn(pilot)
+
+
+async def test_zooming_says_where_one_is_and_what_comes_next() -> None:
+    async with opened(FakeClient(story(finished=True))) as pilot:
+        said = []
+        for _ in range(5):
+            await pilot.press("z")
+            await redrawn(pilot)
+            said.append(flashed(pilot.app))
+        assert said == [
+            "plot alone (1 of 4); z: configurations alone",
+            "configurations alone (2 of 4); z: usage alone",
+            "usage alone (3 of 4); z: log alone",
+            "log alone (4 of 4); z: all panels",
+            "all panels; z: plot alone",
+        ]
+
+
+async def test_usage_names_its_configuration_and_decodes_its_marks() -> None:
+    client = FakeClient(story(finished=True))
+    async with opened(client) as pilot:
+        shown = await redrawn(pilot)
+        assert " cpu at wl 830 · 50+25 %" in shown
+        assert " T37%" in shown
+    async with opened(client, (160, 50)) as pilot:
+        shown = await redrawn(pilot)
+        assert " cpu at wl 830 · tinyproxy-haproxy 50+25 %" in shown
+
+
+def test_letters_of_the_time_line_are_said_as_far_as_there_is_room() -> None:
+    kinds = ("modelled", "canary", "accepted", "recommended", "verified", "begun")
+    marks = tuple(TimeMark(seq, float(seq), kind, "") for seq, kind in enumerate(kinds, 1))  # type: ignore[arg-type]
+    line = TimeLine(0.0, 9.0, 9, 9, marks)
+    whole = "".join(words for words, _ in marks_row(line, 100))
+    assert whole.split() == ("A accepted V verified R recommended C canary M modelled".split())
+    assert "".join(words for words, _ in marks_row(line, 25)) == "A accepted  V verified  "
+    assert marks_row(None, 100) == ()
+
+
+@pytest.mark.parametrize(("wl", "half"), [(815.0, 2209.0), (1250.0, 3388.0), (468.0, 23.0)])
+def test_a_breakpoint_keeps_the_gap_before_its_width(wl: float, half: float) -> None:
+    view = FakeClient().view()
+    item = view.configurations[0]
+    rule = live_rows.headline_rule(view)
+    found = Breakpoint(
+        item.target, item.configuration, rule, "p95_ms", "found", wl, wl - half, wl + half
+    )
+    item.breakpoints = (found,)
+    text = live_rows._headline(view, item, False)
+    assert " ±" in text
+    assert len(text) <= 10

@@ -26,7 +26,13 @@ from textual.pilot import Pilot
 from workbench.domain.errors import DataError
 from workbench.domain.events import ProposalDecided, TargetModelled
 from workbench.domain.messages import Reply, Request
-from workbench.domain.questions import ExplainModel, ModelsScored, RollBackModel, ScoreModels
+from workbench.domain.questions import (
+    CancelQuestions,
+    ExplainModel,
+    ModelsScored,
+    RollBackModel,
+    ScoreModels,
+)
 from workbench.domain.retraining import Decision
 from workbench.tui.widgets import waiting
 
@@ -186,6 +192,18 @@ async def scoring(pilot: Pilot[Any], *keys: str) -> None:
     await until(pilot, lambda: "all targets" in screen_text(pilot.app), "which target")
     await pilot.press(*keys, "enter")
     await until(pilot, lambda: "3 of 9 methods" in screen_text(pilot.app), "how far it is")
+
+
+async def test_escape_ends_the_scoring_and_then_leaves_the_screen() -> None:
+    client = ScoringClient()
+    async with opened(client, (100, 30), screen="models") as pilot:
+        await scoring(pilot, "j")
+        await pilot.press("escape")
+        await until(pilot, lambda: "3 of 9 methods" not in screen_text(pilot.app), "no wait")
+        assert CancelQuestions(SESSION) in client.asked
+        assert pilot.app.screen.NAME == "models"
+        await pilot.press("escape")
+        assert pilot.app.screen.NAME == "sessions"
 
 
 async def test_a_target_is_scored_by_a_key_and_its_model_is_shown() -> None:

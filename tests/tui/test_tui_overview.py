@@ -10,6 +10,7 @@ from fake_link import FakeClient, opened, redrawn, screen_text, story, until
 
 from workbench.domain.events import CampaignPlanned
 from workbench.domain.parameters import Configuration
+from workbench.domain.profiles import BREAKPOINT_RULES
 from workbench.domain.samples import Estimate
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.figure import draw
@@ -171,3 +172,15 @@ def test_plots_side_by_side_have_one_scale() -> None:
     drawn = [draw(figure, 60, 16, GLYPHS["braille"]).cells[:14] for figure in made]
     axes = {tuple("".join(sign for sign, _ in row[:4]) for row in rows) for rows in drawn}
     assert len(axes) == 1, "the same figures at the same heights"
+
+
+def test_a_plot_among_others_names_its_breakpoint() -> None:
+    seen = shown()
+    titles = [title for _, title in multiples(seen, Choice(), 4)]
+    found = [c for c in seen.view.configurations if any(b.wl for b in c.breakpoints)]
+    assert found
+    named = [title for title in titles if "[" in title]
+    assert named, titles
+    assert all(title.split(" · ")[2].split()[0] in BREAKPOINT_RULES for title in named)
+    planned = multiples(Shown(FakeClient(story()[:3]).view()), Choice(), 4)
+    assert all(title.endswith("planned") for _, title in planned), "else how far it is"

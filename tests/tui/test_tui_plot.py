@@ -234,3 +234,25 @@ def test_the_key_names_marks_and_curves_the_most_important_first() -> None:
     key = list(several().key(GLYPHS["braille"]))
     assert key == ["● chain", "◆ before", "⠤⠤⠤⠤ predicted", "⠤⠤ ⠤ measured", "⠤ ⠤  alone"]
     assert list(FULL.key(GLYPHS["braille"])) == [], "a profile has the plot's own"
+
+
+@pytest.mark.parametrize("height", [5, 6, 7, 9, 12, 20])
+@pytest.mark.parametrize(("value", "holds"), [(49.0, True), (97.0, True), (103.0, False)])
+def test_what_holds_stands_below_the_limit_and_what_does_not_above(
+    height: int, value: float, holds: bool
+) -> None:
+    marks = tuple(Mark(x, value, 0.8 * value, 1.02 * value, True) for x in (100.0, 150.0, 200.0))
+    before = Fit((100.0, 200.0), (0.5, 20.0), (), ())
+    made = Figure((100, 200), marks, before, limit=Limit(100.0, "guard p95 ≤ 100 ms"))
+    rows = text(made, height=height)
+    limit = next(i for i, row in enumerate(rows) if "╌╌" in row)
+    at = next(i for i, row in enumerate(rows) if "●" in row)
+    assert (at > limit) is holds
+    assert at != limit
+    assert rows[limit].startswith("100┤"), "its very value is on the axis"
+
+
+@given(low=st.floats(1e-3, 1e5), factor=st.floats(1.3, 1e6), most=st.integers(1, 12))
+@settings(max_examples=200, derandomize=True)
+def test_a_log_axis_has_two_ticks_at_least(low: float, factor: float, most: int) -> None:
+    assert len(Axis(low, low * factor, log=True).ticks(most)) >= 2

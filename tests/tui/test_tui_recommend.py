@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_link import opened, redrawn, screen_text, toasts, until
+from fake_link import SESSION, opened, redrawn, screen_text, toasts, until
 from recommending_link import (
     RECORDED,
     RecommendingClient,
+    choice,
     greedy,
     held,
     unmet,
@@ -18,6 +19,7 @@ from recommending_link import (
 )
 from snapshots import check
 from textual.pilot import Pilot
+from textual.widgets import OptionList
 
 from workbench.domain.errors import (
     ConfidenceRefused,
@@ -28,7 +30,7 @@ from workbench.domain.errors import (
 )
 from workbench.domain.events import RecommendationVerified
 from workbench.domain.messages import ExportRecommendation, GetStatus, StopRun
-from workbench.domain.questions import Recommend, VerifyRecommendation
+from workbench.domain.questions import CancelQuestions, Recommend, VerifyRecommendation
 
 SIZES = [(80, 24), (160, 50)]
 ALL = [*((size, "dark") for size in SIZES), ((60, 18), "dark"), ((80, 24), "mono")]
@@ -195,6 +197,7 @@ async def test_an_answer_need_not_be_waited_for() -> None:
         assert not pilot.app.screen.editing, "keys are the screen's while it waits"
         await pilot.press("escape")
         await until(pilot, lambda: "recommending" not in screen_text(pilot.app), "not busy")
+        assert CancelQuestions(SESSION) in client.asked, "nor is it computed any further"
         assert pilot.app.screen.NAME == "recommend"
         await pilot.press("escape")
         assert pilot.app.screen.NAME == "sessions"
@@ -318,7 +321,12 @@ async def test_an_export_is_looked_at_before_it_is_written() -> None:
         await pilot.press("x", "j", "j")
         await until(pilot, lambda: "# r1.helm of r1" in screen_text(pilot.app), "the preview")
         shown = screen_text(pilot.app)
-        assert "requests and limits as Helm values" in shown
+        assert "Kubernetes: requests and limits as Helm values" in shown
+        listed = [option.prompt for option in pilot.app.screen.query_one(OptionList).options]
+        assert [p for p in listed if "Kubernetes" in str(p)] == [
+            "helm\n Kubernetes",
+            "kustomize\n Kubernetes",
+        ]
         assert "/home/ann/exports/r1.helm" in shown
         await pilot.press("space")
         await until(pilot, lambda: "line: 20" in screen_text(pilot.app), "the next page")
@@ -424,3 +432,13 @@ async def test_looks_of_other_states(
         await check(pilot, "recommend-export", tmp_path)
         await pilot.press("escape", "v")
         await check(pilot, "recommend-verify", tmp_path)
+
+
+async def test_greedys_answer_loses_its_tick_where_the_lab_refuted_it() -> None:
+    refuted = held("r1", chosen=choice((0.5, 0.25), 0.97, 120.0), verified=verified(met=False))
+    for past, sign in (((refuted,), "✗"), ((), "✓")):
+        client = RecommendingClient(*past, held("r2", greedy=greedy()))
+        async with recommending(client) as pilot:
+            shown = await redrawn(pilot)
+            assert f"{sign} greedy    50+25 %" in shown
+            assert ("does not hold: the lab showed" in shown) is bool(past)

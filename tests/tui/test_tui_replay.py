@@ -6,12 +6,14 @@ import asyncio
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_link import (
     SESSION,
     START,
     FakeClient,
+    flashed,
     opened,
     redrawn,
     screen_text,
@@ -21,7 +23,6 @@ from fake_link import (
 )
 from snapshots import check
 from textual.pilot import Pilot
-from textual.widgets._toast import Toast
 
 from workbench.domain.errors import UsageError
 from workbench.domain.events import RunPaused, SampleTaken
@@ -34,6 +35,7 @@ from workbench.tui.replaying import replay as replay_module
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.replaying.seeking import place_of
 from workbench.tui.replaying.timeline_rows import timeline
+from workbench.tui.screens.dialogs import NameScreen
 from workbench.tui.screens.live.live import LiveScreen
 
 SLOW = 0.1
@@ -176,10 +178,15 @@ async def test_places_are_written_in_many_ways(written: str, count: int) -> None
 async def test_a_place_that_is_none_is_a_sentence() -> None:
     async with opened(FakeClient(story(finished=True)), replay_speed=SLOW) as pilot:
         await pilot.press("ctrl+g", *"nonsense", "enter")
-        await until(pilot, lambda: toasts(pilot.app), "the toast")
-        assert "no place in this session" in toasts(pilot.app)[-1]
-        await pilot.press("ctrl+g", *"999", "enter")
-        await until(pilot, lambda: "samples 1 to 64" in str(toasts(pilot.app)), "the toast")
+        await until(pilot, lambda: "no place in this session" in said(pilot), "the sentence")
+        await pilot.press("ctrl+u", *"999", "enter")  # the dialog is there still
+        await until(pilot, lambda: "samples 1 to 64" in said(pilot), "the other one")
+        await pilot.press("ctrl+u", *"12", "enter")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, NameScreen), "it goes there")
+
+
+def said(pilot: Pilot[Any]) -> str:
+    return " ".join(screen_text(pilot.app).split())
 
 
 async def test_what_a_mark_says_hides_neither_the_time_line_nor_the_next_dialog(
@@ -192,21 +199,17 @@ async def test_what_a_mark_says_hides_neither_the_time_line_nor_the_next_dialog(
         return client
 
     app = app_module.WorkbenchApp(connect, session=SESSION, replay_speed=SLOW, theme="dark")
-    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+    async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, LiveScreen) and app.opened.connected)
         await until(pilot, lambda: replay_of(pilot).line, "the time line")
-        await pilot.press("right_square_bracket")
-        await until(pilot, lambda: toasts(app), "the toast")
-        await pilot.press("right_square_bracket")
-        assert len(toasts(app)) == 1
+        before = (await redrawn(pilot)).splitlines()
         app.say_shortly("tinyproxy: model 1 of p95_ms, cpu and all the others")
-        await until(pilot, lambda: len(app.screen.query(Toast)) == 1, "drawn")
-        await redrawn(pilot)
-        region = app.screen.query_one(Toast).region
-        assert region.height == 1
-        assert region.bottom <= app.screen.query_one("#progress").region.y
-        await pilot.press("ctrl+g")
-        await until(pilot, lambda: not toasts(app), "a dialog without toasts")
+        after = (await redrawn(pilot)).splitlines()
+        assert after[-1].startswith(" tinyproxy: model 1 of p95_ms")
+        assert after[:-1] == before[:-1]
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: "tinyproxy: model 1" not in flashed(app), "the next one")
+        assert not toasts(app), "the time line has it"
 
 
 async def test_marks_are_on_the_line_and_brackets_go_to_them() -> None:
@@ -215,7 +218,7 @@ async def test_marks_are_on_the_line_and_brackets_go_to_them() -> None:
     paused_at = client.events[-1].seq
     async with opened(client, replay_speed=SLOW) as pilot:
         await pilot.press("right_square_bracket")  # begun
-        await until(pilot, lambda: "began" in str(toasts(pilot.app)) or toasts(pilot.app), "said")
+        await until(pilot, lambda: "began" in str(flashed(pilot.app)) or flashed(pilot.app), "said")
         await until(pilot, lambda: replay_of(pilot).seq == 3, "the begin of the run")
         await pilot.press("right_square_bracket")
         await until(pilot, lambda: replay_of(pilot).seq == paused_at, "the pause")

@@ -28,6 +28,7 @@ from workbench.domain.curation import (
     SampleDecided,
     SampleDetail,
 )
+from workbench.domain.errors import UsageError
 from workbench.domain.events import RunFinished, SampleTaken
 from workbench.domain.messages import Done, Reply, Request, ResumeSession, Viewed, ViewSession
 from workbench.domain.samples import LatencyHistogram, Window
@@ -76,7 +77,7 @@ async def on_sample(pilot: Pilot[object], client: FakeClient) -> str:
 async def test_the_cursor_goes_over_the_samples_in_the_order_of_loads() -> None:
     async with opened(CuratingClient()) as pilot:
         await pilot.press("left")
-        assert "sample 5 of 5 wl 760" in await redrawn(pilot)
+        assert "sample 4 of 5 wl 760" in await redrawn(pilot)
         await pilot.press("left")
         assert "wl 440" in await redrawn(pilot)
         await pilot.press("left", "left", "left", "left")
@@ -158,8 +159,31 @@ async def test_one_more_repetition_and_one_more_point() -> None:
             RequestPoint(SESSION, name, configuration, wl, pace=20.0) for wl in (760.0, 555.0)
         ]
         await pilot.press("O", *"x", "enter")
-        await until(pilot, lambda: "is no number" in str(toasts(pilot.app)), "said")
+        await until(pilot, lambda: "! 'x' is no number" in screen_text(pilot.app), "said")
+        assert isinstance(pilot.app.screen, NameScreen), "the dialog stays"
         assert len(client.commands()) == 2
+        await pilot.press("backspace", *"700", "enter")
+        await until(pilot, lambda: len(client.commands()) == 3, "the corrected one")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, NameScreen), "then it closes")
+
+
+async def test_what_the_engine_refuses_keeps_the_dialog_open() -> None:
+    client = CuratingClient()
+    async with opened(client) as pilot:
+        ask = client.ask
+
+        async def refuse(request: Request) -> Reply:
+            if isinstance(request, RequestPoint):
+                raise UsageError("1 is below the range", remedy="Ask from 10 on")
+            return await ask(request)
+
+        client.ask = refuse  # type: ignore[method-assign]
+        await pilot.press("O", "1", "enter")
+        await until(pilot, lambda: "! 1 is below the range" in screen_text(pilot.app), "said")
+        assert isinstance(pilot.app.screen, NameScreen)
+        client.ask = ask  # type: ignore[method-assign]
+        await pilot.press("0", "0", "enter")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, NameScreen), "it closes")
 
 
 async def test_the_budget_of_a_run_is_extended() -> None:
@@ -245,3 +269,10 @@ def test_closer_stays_within_the_whole(log: bool) -> None:
     for _ in range(20):
         span = closer(span, whole, 500.0, 2.0, log)
     assert span is None
+
+
+async def test_a_sample_is_numbered_as_the_cursor_goes() -> None:
+    """The first one taken is often that of the highest load."""
+    async with opened(CuratingClient()) as pilot:
+        await pilot.press("home", *("right",) * 9)
+        assert "sample 8 of 8 wl 1.6k" in await redrawn(pilot)

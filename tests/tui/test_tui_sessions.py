@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ from textual.pilot import Pilot
 
 from workbench.domain.errors import EngineError
 from workbench.domain.messages import CampaignChoice, PlanCampaign, ResumeSession, RunCampaign
+from workbench.domain.sessions import SessionSummary
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.screens.live.live import LiveScreen
 from workbench.tui.screens.sessions.launch import LaunchScreen
@@ -69,7 +71,8 @@ async def test_only_what_was_interrupted_can_be_resumed() -> None:
         await pilot.press("r")
         assert isinstance(pilot.app.screen, SessionsScreen)
         await pilot.press("down")
-        assert "r Resume" in await redrawn(pilot)
+        await redrawn(pilot)
+        assert "session.resume" in {action.id for action in pilot.app.screen.offered()}
         await pilot.press("r")
         await until(pilot, client.commands, "the command")
         assert client.commands() == [ResumeSession("night", pace=20.0)]
@@ -172,3 +175,39 @@ async def test_20x5_says_too_small() -> None:
         await pilot.press("n", "escape", "slash", "escape")
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: "night" in screen_text(pilot.app), "the list")
+
+
+def recordings() -> tuple[SessionSummary, ...]:
+    names = ("science-open", "chain-real", "demo-real")
+    made = (replace(FakeClient().listed[0], name=n, kind="bundle", state="finished") for n in names)
+    return tuple(replace(s, changed_at=s.changed_at - k) for k, s in enumerate(made))
+
+
+async def test_the_first_run_says_where_to_start() -> None:
+    client = FakeClient()
+    client.listed[:] = recordings()
+    async with picker(client, until_shown="Start here") as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, SessionsScreen)
+        assert screen.here is not None
+        assert screen.here.name == "chain-real"
+        shown = screen_text(pilot.app)
+        assert "Start here: chain-real – haproxy, tinyproxy and both" in shown
+        assert "R replays it, ⏎ opens it." in shown
+        for name, word in (("chain-real", "start here"), ("science-open", "open loop"),
+                           ("demo-real", "the demo")):  # fmt: skip
+            assert re.search(rf"^{name} +{word} ", shown, re.MULTILINE), name
+        await pilot.press("up")
+        await until(pilot, lambda: "requests at a fixed rate" in screen_text(pilot.app), "another")
+        assert "Start here" not in screen_text(pilot.app)
+
+
+async def test_whoever_has_measured_is_told_nothing() -> None:
+    client = FakeClient()
+    client.listed.extend(recordings())
+    async with picker(client) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, SessionsScreen)
+        assert screen.here is not None
+        assert screen.here.name == SESSION
+        assert "Start here" not in screen_text(pilot.app)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,7 @@ class Page:
     workbench: Workbench
     address: str
     process: subprocess.Popen[str] = field(repr=False)
+    token: str = ""
 
     @asynccontextmanager
     async def opened(self, **headers: str) -> AsyncIterator[Browser]:
@@ -103,16 +104,22 @@ async def until_gone(pid: int) -> None:
     await until(lambda: not command_of(pid))
 
 
-@pytest.fixture
-def page(workbench: Workbench) -> Iterator[Page]:
-    process = workbench.start("web", "--port", "0")
+@contextmanager
+def shown(workbench: Workbench, *options: str) -> Iterator[Page]:
+    process = workbench.start("web", "--port", "0", *options)
     assert process.stderr is not None
     line = process.stderr.readline()
-    found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+    found = re.search(r"http://\S+:(\d+)/(?:\?token=([\w-]+))?", line)
     assert found, line + process.stderr.read()
-    yield Page(workbench, found[0], process)
+    yield Page(workbench, f"http://127.0.0.1:{found[1]}/", process, found[2] or "")
     process.terminate()
     process.communicate(timeout=PATIENCE_S)
+
+
+@pytest.fixture
+def page(workbench: Workbench) -> Iterator[Page]:
+    with shown(workbench) as page:
+        yield page
 
 
 async def test_a_browser_sees_a_screen_and_drives_it_by_keys(page: Page) -> None:
@@ -171,6 +178,68 @@ async def test_pages_of_other_sites_open_nothing(page: Page) -> None:
         await browser.until("Quit")
 
 
+async def test_under_a_listed_name_and_by_address_and_under_no_other(workbench: Workbench) -> None:
+    everywhere = ("--host", "0.0.0.0", "--insist", "--name", "Lab.example")
+    with shown(workbench, *everywhere) as page:
+        port = page.address.rstrip("/").rpartition(":")[2]
+        async with aiohttp.ClientSession() as session:
+            for host, status in (
+                ("lab.example", 200),
+                (f"lab.example:{port}", 200),
+                ("LAB.EXAMPLE.", 200),
+                (f"127.0.0.1:{port}", 200),
+                ("rebound.example", 403),
+                ("lab.example.rebound.example", 403),
+                ("192.0.2.7", 403),
+                ("0.0.0.0", 403),
+            ):
+                async with session.get(page.address, headers={"Host": host}) as answer:
+                    assert answer.status == status, host
+        for headers in (
+            {"Host": "rebound.example", "Origin": "http://rebound.example"},
+            {"Host": "lab.example", "Origin": "http://rebound.example"},
+        ):
+            with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+                async with page.opened(**headers):
+                    pass
+        async with page.opened(Host="lab.example", Origin="http://lab.example") as browser:
+            await browser.until("Quit")
+
+
+async def test_who_commands_needs_the_token_that_was_shown(workbench: Workbench) -> None:
+    with shown(workbench, "--operator") as page:
+        assert len(page.token) > 40
+        async with aiohttp.ClientSession() as session:
+            for address in ("", "?token=", "?token=x", f"?token={page.token[:-1]}"):
+                async with session.get(page.address + address) as answer:
+                    assert answer.status == 403
+                    assert page.token not in await answer.text()
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+            async with page.opened():
+                pass
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+            async with page.opened(Cookie="workbench-token=x"):
+                pass
+        assert page.told("screen_begun") == []
+        jar = aiohttp.CookieJar(unsafe=True)  # a browser keeps an address' cookies, too
+        async with aiohttp.ClientSession(cookie_jar=jar) as session:
+            async with session.get(f"{page.address}?token={page.token}") as answer:
+                assert answer.status == 200
+                assert not answer.url.query
+                cookie = answer.history[0].headers["Set-Cookie"]
+                assert "HttpOnly" in cookie and "SameSite=Strict" in cookie  # noqa: PT018
+            async with session.ws_connect(f"{page.address}ws?width=80&height=24") as socket:
+                await Browser(socket).until("Quit")
+        assert page.told("screen_begun")[0]["role"] == "operator"
+        assert page.token not in (workbench.root / ".workbench" / "audit.log").read_text()
+
+
+def test_a_listed_name_is_a_name(workbench: Workbench) -> None:
+    for name in ("http://lab.example", "lab example", "lab.example:80", ""):
+        done = workbench.run("web", "--name", name, expect=2)
+        assert "is not a name" in done.stderr
+
+
 async def test_nonsense_ends_the_screen_that_it_was_said_to_and_no_other(page: Page) -> None:
     async with page.opened() as good:
         await good.until("Quit")
@@ -202,7 +271,7 @@ async def test_the_page_ends_and_takes_its_screens_with_it(page: Page, how: sign
 
 def test_it_stays_on_this_host_unless_told_otherwise(workbench: Workbench) -> None:
     done = workbench.run("web", "--host", "0.0.0.0", expect=2)
-    assert "no log-in" in done.stderr
+    assert "no encryption" in done.stderr
     assert "--insist" in done.stderr
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.models.forecast import Forecast, Points, ProfileForecaster
+from workbench.models.base import Floats
+from workbench.models.forecast import Forecast, ProfileForecaster
 
 _SAME = 1e-6
 """Logs that differ by less are the same figure."""
@@ -29,15 +30,15 @@ class CheckedForecaster(ProfileForecaster):
     What no samples surround is told as `ProfileForecaster` does.
     """
 
-    def forecast(self, points: Points) -> Forecast:
-        said = super().forecast(points)
+    def _anew(self, X: Floats) -> Forecast:
+        said = super()._anew(X)
         low, high = said.low, said.high
         y = self.table.y
         strange = ~said.extrapolates & ((high < y.min() - _SAME) | (low > y.max() + _SAME))
         doubtful = strange | (~said.extrapolates & (high - low < _SAME))
         if not doubtful.any():
             return said
-        rows = self.table.rows(points)[doubtful]
+        rows = X[doubtful]
         around = self._hull.predict(rows)
         least, most = self._hull.predict_band(rows)
         apart = np.abs(said.mean[doubtful] - around) > _SAME

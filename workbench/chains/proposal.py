@@ -20,6 +20,7 @@ from workbench.chains.composition import ChainForecaster, TwoTerms
 from workbench.chains.correction import CPU_OF, SHARED_SD, CorrectedForecaster
 from workbench.chains.forms import Terms
 from workbench.chains.trend import trained
+from workbench.domain import departures
 from workbench.domain.counts import counted
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWorkload
@@ -269,18 +270,15 @@ def _worth(
     # The root mean square is steadier in few samples, the median where one of them is wild.
     typical = min(float(np.sqrt(np.mean(np.square(was)))), NORMAL_MEDIAN * float(np.median(was)))
     if gain:
-        return True, (
-            f"The median error on {len(was)} held-out samples falls from {_share(was)} "
-            f"to {_share(now)}."
-        )
+        return True, departures.worth(len(was), _median(was), _median(now))
     if typical <= WITHIN * noise:
         return False, (
-            f"The model in force is off by {math.expm1(typical):.0%}, already within the noise "
+            f"The model in force is {departures.off(typical)}, already within the noise "
             f"({math.expm1(noise):.0%} between samples): nothing can be gained."
         )
     return False, (
-        f"The samples do not show a better model: the median error on {len(was)} held-out samples "
-        f"is {_share(was)} before and {_share(now)} after. More loads may."
+        "The samples do not show a better model. "
+        f"{departures.worth(len(was), _median(was), _median(now))} More loads may."
     )
 
 
@@ -318,8 +316,8 @@ def _with_capacity(evidence: str, statement: str, gain: bool, contradicted: bool
     return f"{evidence} Response times cannot show it at loads where nothing queues."
 
 
-def _share(errors: Floats) -> str:
-    return f"{math.expm1(min(float(np.median(errors)), 20.0)):.0%}"
+def _median(errors: Floats) -> float:
+    return float(np.median(errors))
 
 
 def _coefficients(model: Forecaster) -> tuple[float, ...]:

@@ -6,9 +6,13 @@ Data goes to standard output, talk to standard error; exit codes are 0 (done), 1
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 
 DEBUG_OPTION = "--debug"
+_REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Of a write to the output: no file is named."""
 
 
 def main() -> None:
@@ -32,10 +36,16 @@ def main() -> None:
         if isinstance(end.__context__, BrokenPipeError):
             # The reader of our output went away (`workbench samples x | head`): no finding.
             raise SystemExit(0) from None
+        if refused := _refused_output():
+            say(refused)
+            raise SystemExit(LAB_FAILURE) from None
         raise
     except Exception as error:  # what nobody expected is logged whole, and said in one sentence
         if debug:
             raise
+        if isinstance(error, OSError) and error.errno in _REFUSED and error.filename is None:
+            say(_refused_output() or _sentence(error))
+            raise SystemExit(LAB_FAILURE) from None
         from workbench.cli.context import log_unexpected
 
         path = log_unexpected(error)
@@ -44,3 +54,20 @@ def main() -> None:
             "run again with --debug to see it here."
         )
         raise SystemExit(LAB_FAILURE) from None  # it is no finding, as `compare` would mean it
+
+
+def _refused_output() -> str:
+    """Why standard output takes no more, as on a full disk; empty where it does."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return ""
+    except OSError as error:
+        # What it still holds must not be tried once more as Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _sentence(error)
+    return ""
+
+
+def _sentence(error: OSError) -> str:
+    return f"The output cannot be written: {error.strerror}. Make room there, or write elsewhere."

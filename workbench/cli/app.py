@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from workbench import __version__
 from workbench.cli import (
     canary,
     chains,
@@ -31,14 +30,15 @@ app = typer.Typer(
     rich_markup_mode=None,  # importing rich would triple the time to the first line of help
     pretty_exceptions_enable=False,
     no_args_is_help=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"workbench {__version__}")
+        from workbench.cli.version import version
+
+        typer.echo(f"workbench {version()}")
         raise typer.Exit
 
 

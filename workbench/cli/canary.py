@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.cli.completion import chains, sessions
 from workbench.cli.context import finite
+from workbench.domain import departures
 from workbench.domain.counts import counted
 
 if TYPE_CHECKING:
@@ -25,10 +27,15 @@ def register(app: typer.Typer) -> None:
 
 
 def canary(
-    session: Annotated[str, typer.Argument(help="A session whose functions are profiled.")],
+    session: Annotated[
+        str, typer.Argument(help="A session whose functions are profiled.", autocompletion=sessions)
+    ],
     chain: Annotated[
         str | None,
-        typer.Option(help="A target of the campaign, or a chain's descriptor; default: the only."),
+        typer.Option(
+            help="A target of the campaign, or a chain's descriptor; default: the only.",
+            autocompletion=chains,
+        ),
     ] = None,
     kpi: Annotated[
         str | None, typer.Option(help="What is retrained; default: the SLA's, or the campaign's.")
@@ -238,7 +245,9 @@ def _proposal(proposal: Proposal) -> Iterator[str]:
             for name, scores in (("before", proposal.before), ("after", proposal.after))
         ],
     )
-    yield from textwrap.wrap(proposal.statement, MOST_COLUMNS, break_on_hyphens=False)
+    yield from textwrap.wrap(
+        departures.statement_of(proposal), MOST_COLUMNS, break_on_hyphens=False
+    )
     yield from map(_change, proposal.changes[:UNSEEN_CHANGES])
     for reach in proposal.reach:
         yield f"extrapolates above {reach.wl:.4g} at {reach.configuration.key}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from workbench.cli.chain_words import allocation, figure, interval, model, percent, wrapped
 from workbench.cli.tables import table
+from workbench.domain import departures
 
 if TYPE_CHECKING:
     from workbench.domain.questions import ChainCompared
@@ -20,6 +21,7 @@ def compared(reply: ChainCompared) -> str:
         *wrapped(
             f"{found.chain}: {found.samples} samples of {found.kpi} against {_said_by(found)}"
         ),
+        *wrapped(f"It is {departures.sentence(departures.of_chain(found))}."),
         "",
         *_deviations(found),
         "",
@@ -48,16 +50,15 @@ def _deviations(found: ChainComparison) -> list[str]:
     rows = [
         [
             str(number),
-            outlier.verdict,
             f"{len(outlier.loads)} of {outlier.points}",
             figure(outlier.wl),
             _seen(outlier),
             interval(outlier.predicted),
-            f"{'> ' if outlier.bounded else ''}{figure(outlier.ratio)}x",
+            departures.of_outlier(found.kpi, outlier),
         ]
         for number, outlier in enumerate(found.outliers, 1)
     ]
-    headings = ["", "chain is", "loads", "most at", "measured", "predicted", "ratio"]
+    headings = ["", "loads", "most at", "measured", "predicted", "there it is"]
     return [
         *wrapped(f"The chain is not as predicted, {beyond}:"),
         "",
@@ -70,7 +71,7 @@ def _deviations(found: ChainComparison) -> list[str]:
 def _seen(outlier: Outlier) -> str:
     """What was measured; of overload nobody knows more than how high it was when last seen."""
     if outlier.bounded:
-        return f"at least {figure(outlier.measured.low)}"
+        return f"≥ {figure(outlier.measured.low)}"
     return interval(outlier.measured)
 
 
@@ -104,14 +105,14 @@ def _configurations(found: ChainComparison) -> list[str]:
         [
             str(number),
             str(row.samples),
+            departures.of_configuration(found.kpi, row),
             f"{row.mape:.1%}",
             f"{row.log_error:.3f}",
-            f"{figure(row.ratio)}x",
             percent(row.baseline_mape),
         ]
         for number, row in enumerate(found.configurations, 1)
     ]
-    headings = ["", "samples", "MAPE", "|log error|", "measured/predicted", "MAPE directly"]
+    headings = ["", "samples", "than predicted", "MAPE", "|log error|", "MAPE directly"]
     legend = (f"{n}: {allocation(r.configuration)}" for n, r in enumerate(found.configurations, 1))
     return [
         "By configuration, the worst first:",

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.cli.completion import NameArgument, chains
+
 if TYPE_CHECKING:
     from workbench.domain.questions import ChainPredicted
 
@@ -18,7 +20,11 @@ COMPARED = (
 
 
 ChainOption = Annotated[
-    str, typer.Option(help="A target of the campaign, or the name of a chain's descriptor.")
+    str,
+    typer.Option(
+        help="A target of the campaign, or the name of a chain's descriptor.",
+        autocompletion=chains,
+    ),
 ]
 KpiOption = Annotated[str | None, typer.Option(help="Default: the campaign's.")]
 RuleOption = Annotated[
@@ -37,7 +43,7 @@ def register(app: typer.Typer) -> None:
 
 
 def predict(
-    session: Annotated[str, typer.Argument(help="A session, a recording, or a bundle's folder.")],
+    session: NameArgument,
     chain: ChainOption,
     at: Annotated[str, typer.Option(help='Load and workload: "rate=300/s, filesize=10kB".')],
     kpi: KpiOption = None,

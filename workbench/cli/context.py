@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from workbench.domain.messages import EngineStatus, Reply, Request
+    from workbench.domain.questions import Question
     from workbench.engine.core import Engine
     from workbench.link.client import Client
     from workbench.paths import Workspace
@@ -28,6 +29,8 @@ START_TIMEOUT_S = 15.0
 
 POLL_S = 0.5
 """How often a terminal is told what a question has come to."""
+CANCEL_S = 1.0
+"""How long an engine may take to hear that nobody waits any more."""
 
 
 @dataclass
@@ -101,10 +104,16 @@ def session_name(given: str) -> str:
 
     A path is made absolute, since the engine stands in another folder.
     """
+    from workbench.domain.limits import check_name
+
+    check_name("session", given)
     own = current_workspace().sessions.resolve()
     path = Path(given).expanduser()
-    is_path = path.is_file() or (path / "manifest.json").is_file()
-    if "/" not in given and ((own / f"{given}.duckdb").exists() or not is_path):
+    try:
+        is_path = path.is_file() or (path / "manifest.json").is_file()
+        if "/" not in given and ((own / f"{given}.duckdb").exists() or not is_path):
+            return given
+    except (OSError, ValueError):  # such as a name that is too long for a file
         return given
     path = path.resolve()
     return path.stem if path.parent == own and path.suffix == ".duckdb" else str(path)
@@ -209,7 +218,7 @@ def any_client() -> AbstractAsyncContextManager[Client]:
 async def _engine_here() -> AsyncIterator[Engine]:
     from workbench.engine.core import Engine
 
-    engine = Engine(current_workspace())
+    engine = Engine(current_workspace(), may_look=True)
     await engine.start()
     try:
         yield engine
@@ -264,11 +273,12 @@ async def started_client(http: str | None = None) -> Client:
 
 def start_engine(workspace: Workspace, http: str | None = None) -> subprocess.Popen[bytes]:
     """Start the engine's process, detached: it outlives this one and every screen."""
+    from workbench import files
     from workbench.domain.errors import SessionError
 
     try:
-        workspace.state.mkdir(parents=True, exist_ok=True)
-        errors = (workspace.state / "engine.err").open("wb")
+        files.make_folder(workspace.state)
+        errors = open(workspace.state / "engine.err", "wb", opener=files.opener)  # noqa: SIM115
     except OSError as error:
         raise SessionError(
             f"the workspace cannot be written: {error.strerror}",
@@ -305,28 +315,56 @@ def ask(request: Request) -> Reply:
     return execute(asked())
 
 
-def ask_patiently(request: Request) -> Reply:
-    """The same for questions that take seconds: a terminal shows what is computed."""
+def ask_patiently(request: Question) -> Reply:
+    """The same for questions that take seconds: a terminal shows what is computed, for how long
+    already and about how long still. Ctrl-C ends the computing, too, wherever the engine runs."""
 
     async def asked() -> Reply:
         async with any_client() as client:
-            if not sys.stderr.isatty():
-                return await client.ask(request)
-            line = _Line()
             try:
-                async with telling(client, lambda s: s.preparing or s.scoring, line.show):
-                    return await client.ask(request)
-            finally:
-                line.show("")
+                return await _asked_aloud(client, request)
+            except asyncio.CancelledError:
+                await _cancel(client, request)
+                raise
 
     return execute(asked())
 
 
+async def _asked_aloud(client: Client, request: Question) -> Reply:
+    if not sys.stderr.isatty():
+        return await client.ask(request)
+    line = Line()
+    try:
+        async with telling(client, _waited_for, line.show):
+            return await client.ask(request)
+    finally:
+        line.show("")
+
+
+def _waited_for(status: EngineStatus) -> str:
+    if status.preparing or not status.scoring:
+        return status.preparing
+    return f"{status.scoring_s:.0f} s: {status.computing}"
+
+
+async def _cancel(client: Client, request: Question) -> None:
+    """Have an engine that runs on compute no further."""
+    from workbench.domain.questions import CancelQuestions, session_of
+
+    with suppress(Exception):  # who leaves hears of nothing any more
+        await asyncio.wait_for(client.ask(CancelQuestions(session_of(request))), CANCEL_S)
+
+
 @asynccontextmanager
 async def telling(
-    client: Client, what: Callable[[EngineStatus], str], tell: Callable[[str], None]
+    client: Client,
+    what: Callable[[EngineStatus], str],
+    tell: Callable[[str], None],
+    *,
+    again: bool = False,
 ) -> AsyncIterator[None]:
-    """While the body waits for an answer, `tell` whatever the engine says of it, once each."""
+    """While the body waits for an answer, `tell` whatever the engine says of it, once each; or,
+    `again` and again, also where that is what it said before."""
     from workbench.domain.messages import EngineStatus, GetStatus
 
     async def follow() -> None:
@@ -334,7 +372,7 @@ async def telling(
         while True:
             status = await client.ask(GetStatus())
             assert isinstance(status, EngineStatus)
-            if what(status) != said:
+            if again or what(status) != said:
                 said = what(status)
                 tell(said)
             await asyncio.sleep(POLL_S)
@@ -347,7 +385,7 @@ async def telling(
         await asyncio.gather(following, return_exceptions=True)  # the body hears of a lost link
 
 
-class _Line:
+class Line:
     """One line on the terminal that is written over."""
 
     def __init__(self) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli.run import BudgetOption, FitOption, LabOption, SeedOption
+from workbench.cli.completion import CampaignArgument
+from workbench.cli.run import BudgetOption, FitOption, LabOption, SeedOption, within
 
 
 def register(app: typer.Typer) -> None:
@@ -69,7 +70,9 @@ def chains(
     free: Annotated[
         str, typer.Option(help="VNFs that may stand anywhere, or not: squid,nginx.")
     ] = "",
-    limit: Annotated[int, typer.Option(help="Refuse a policy that makes more chains.")] = 200,
+    limit: Annotated[
+        int, typer.Option(callback=within("limit"), help="Refuse a policy that makes more chains.")
+    ] = 200,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """Print every chain that obeys a policy.
@@ -93,7 +96,7 @@ def chains(
 
 
 def plan(
-    campaign: Annotated[str, typer.Argument(help="A campaign's name or file.")] = "demo",
+    campaign: CampaignArgument = "demo",
     lab: LabOption = None,
     seed: SeedOption = 1,
     budget: BudgetOption = None,

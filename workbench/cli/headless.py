@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from workbench.cli.context import (
+    Line,
     client_of,
     current_workspace,
     harmless,
@@ -21,6 +23,7 @@ from workbench.cli.context import (
     telling,
 )
 from workbench.domain.codec import event_to_plain
+from workbench.domain.durations import duration
 from workbench.domain.errors import FINDING, INTERRUPTED, LAB_FAILURE, EngineError, WorkbenchError
 from workbench.domain.events import Event, Progress, RunFinished, RunStarted, SampleTaken, Tick
 from workbench.domain.lab import HOST_NOISE, HostMeasured, MeasureHost
@@ -52,8 +55,12 @@ async def run_headless(
         if http is not None:
             say(f"/status and /metrics are at http://{await http_door(client)}")
         before = await _last_seq(client, command)
-        async with telling(client, lambda status: status.preparing, _say_what):
-            accepted = await client.ask(command)
+        opening = Opening()
+        try:
+            async with telling(client, lambda s: s.preparing, opening.tell, again=True):
+                accepted = await client.ask(command)
+        finally:
+            opening.close()
         assert isinstance(accepted, RunAccepted)
         if accepted.queued_behind:
             say(f"queued: {accepted.queued_behind} is measuring on this host")
@@ -212,13 +219,53 @@ class _JsonLines:
         """Nothing is held back."""
 
 
-class _Lines:
-    """One line per sample, what else the event log says, and what a run waits for."""
+class Opening:
+    """What a run waits for while its lab is made ready: never silent for long.
 
-    def __init__(self) -> None:
-        self._waits_for = ""
+    On a terminal one line, with the time that it takes so far; else a line for what is new, and now
+    and then one that it goes on.
+    """
+
+    NEWS_S, STILL_S = 2.0, 10.0
+    """Seconds between lines where no terminal is: for what is new, for what is not."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = self._told_at = clock()
+        self._told = ""
+        self._line = Line() if sys.stderr.isatty() else None
+
+    def tell(self, text: str) -> None:
+        if not text:
+            return
+        now = self._clock()
+        if self._line is not None:
+            self._line.show(f"{duration(now - self._began)}  {text}")
+            return
+        since = self.STILL_S if text == self._told else self.NEWS_S
+        if not self._told or now - self._told_at >= since:
+            self._told, self._told_at = text, now
+            say(f"{text} ({duration(now - self._began)} so far)")
+
+    def close(self) -> None:
+        if self._line is not None:
+            self._line.show("")
+
+
+class _Lines:
+    """One line per sample, what else the event log says, what a run waits for and, after a silence,
+    how far it is."""
+
+    NEWS_S, SILENCE_S = 2.0, 10.0
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._said_at = clock()
+        self._waits = False
+        """Whether it was said that the run waits."""
 
     def event(self, event: Event, view: SessionView) -> None:
+        self._said_at = self._clock()
         if view.log and view.log[-1].seq == event.seq:
             line = view.log[-1]
             taken = f"[{view.samples_taken}] " if isinstance(event.fact, SampleTaken) else ""
@@ -226,18 +273,44 @@ class _Lines:
             put(f"{taken}{prefix}{line.text}")
 
     def tick(self, tick: Tick) -> None:
-        if isinstance(tick, Progress):
-            waits_for = tick.note if tick.phase == "paused" else ""
-            if waits_for and waits_for != self._waits_for:
-                put(f"warning: {waits_for}")
-            self._waits_for = waits_for
+        if not isinstance(tick, Progress):
+            return
+        silent_s = self._clock() - self._said_at
+        waits = tick.phase == "waiting"
+        if waits and not self._waits and silent_s >= self.NEWS_S:
+            self._waits, self._said_at = True, self._clock()
+            put(f"warning: {tick.note}")
+        elif silent_s >= self.SILENCE_S:
+            self._said_at = self._clock()
+            put(how_far(tick))
+        self._waits = self._waits and waits
 
     def close(self) -> None:
         """Nothing is held back."""
 
 
+def how_far(tick: Progress, phase: str = "") -> str:
+    """Phase, sample of how many, time so far and to go, by the clock and of the lab.
+
+    `phase` stands in place of that of the tick.
+    """
+    point = f" {tick.target}" if tick.target else ""
+    point += f" at {tick.wl:g}" if tick.target and tick.wl is not None else ""
+    parts = [f"{phase or tick.phase}{point}"]
+    if tick.samples_planned:
+        parts.append(f"{tick.samples} of {tick.samples_planned} samples")
+    parts.append(f"{duration(tick.wall_s)} so far")
+    if tick.eta_s is not None:
+        lab = f"{duration(tick.eta_s)} of lab time"
+        about = "" if tick.eta_wall_s is None else f"about {duration(tick.eta_wall_s)}, "
+        parts.append(f"{about}{lab} to go")
+    if tick.note:
+        parts.append(tick.note)
+    return ", ".join(parts)
+
+
 class _ProgressBar:
-    """A Rich bar with an ETA in lab time, and the event log above it."""
+    """A Rich bar with how far it is, by the clock and of the lab, and the event log above it."""
 
     def __init__(self, session: str) -> None:
         from rich.console import Console
@@ -251,11 +324,13 @@ class _ProgressBar:
             console=Console(stderr=True),
         )
         self._task = self._bar.add_task(session, total=None, eta="")
+        self._pausing = False
         self._bar.start()
 
     def event(self, event: Event, view: SessionView) -> None:
         from rich.text import Text
 
+        self._pausing = view.state == "pausing"
         if isinstance(event.fact, RunStarted) and view.plan:
             self._bar.update(self._task, total=view.plan.samples)
         if isinstance(event.fact, SampleTaken):
@@ -267,14 +342,8 @@ class _ProgressBar:
 
     def tick(self, tick: Tick) -> None:
         if isinstance(tick, Progress):
-            eta = (
-                "" if tick.eta_s is None else f"{tick.phase}, at most {_minutes(tick.eta_s)} to go"
-            ) + (f" ({tick.note})" if tick.note else "")
-            self._bar.update(self._task, eta=harmless(eta))
+            phase = "pausing after this sample" if self._pausing else ""
+            self._bar.update(self._task, eta=harmless(how_far(tick, phase)))
 
     def close(self) -> None:
         self._bar.stop()
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workbench.cli.run import LARGEST_SEED
+from workbench.cli.run import within
 
 if TYPE_CHECKING:
     from workbench.domain.lab import Check, HostMeasured
@@ -41,7 +41,7 @@ def doctor(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=LARGEST_SEED, help="With --measure: of the simulated lab."),
+        typer.Option(callback=within("seed"), help="With --measure: of the simulated lab."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -136,7 +136,7 @@ def reap(json: JsonOption = False) -> None:
 
 
 def build_images() -> None:
-    """Build the images of all VNF templates, source and sink included.
+    """Build the images of all VNF templates, source and sink included, and oha.
 
     Example: workbench images build
     """
@@ -173,6 +173,8 @@ def engine_status(json: JsonOption = False) -> None:
     put(f"measuring: {measuring}; queued: {', '.join(status.queued) or 'nothing'}")
     if status.preparing:
         put(f"starting {status.preparing}")
+    if status.idle_work:
+        put(f"for later sessions: {status.idle_work}")
     put(f"clients: {status.clients}; loop lag p99 {status.loop_lag_p99_ms:.1f} ms")
     if status.http:
         put(f"http://{status.http}/status and /metrics")
@@ -213,7 +215,7 @@ async def _stop() -> bool:
     from workbench.cli.context import current_workspace, live_client
     from workbench.domain.errors import EngineError
     from workbench.domain.messages import StopEngine
-    from workbench.engine.runs.host_lock import FileLock
+    from workbench.locks import FileLock
 
     workspace = current_workspace()
     try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.cli.completion import NameArgument
 from workbench.domain.counts import counted
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def register(app: typer.Typer) -> None:
 
 
 def models(
-    name: Annotated[str, typer.Argument(help="A session, a recording, or a bundle's folder.")],
+    name: NameArgument,
     target: Annotated[str | None, typer.Option(help="One target only.")] = None,
     kpi: Annotated[str | None, typer.Option(help="Default: the campaign's.")] = None,
     by: Annotated[By, typer.Option(help="What is held out in a fold.")] = By.POINT,

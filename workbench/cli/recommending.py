@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from workbench.cli.completion import NameArgument, chains
 from workbench.cli.context import finite
 
 if TYPE_CHECKING:
@@ -38,13 +39,14 @@ def register(app: typer.Typer) -> None:
 
 
 def recommend(
-    name: Annotated[str, typer.Argument(help="A session, a recording, or a bundle's folder.")],
+    name: NameArgument,
     sla: Annotated[
         list[str],
         typer.Option(help="As p95<=200ms @ rate=300/s, filesize=10kB; can be repeated."),
     ],
     chain: Annotated[
-        str | None, typer.Option(help="Default: the only chain, or the only target.")
+        str | None,
+        typer.Option(help="Default: the only chain, or the only target.", autocompletion=chains),
     ] = None,
     confidence: Annotated[
         float, typer.Option(callback=finite, help="With which the limits are to hold.")

@@ -4,19 +4,37 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from workbench.cli.completion import CampaignArgument, sessions
 
 if TYPE_CHECKING:
     from workbench.domain.messages import ResumeSession, RunCampaign
 
 DEMO_PACE = 20.0
 """Lab seconds per second of a simulated campaign that somebody watches."""
-CENTURY_S = 100 * 365.25 * 86400
-LARGEST_SEED = 2**63 - 1
-"""No larger number crosses the link."""
+
+
+def within(field: str) -> Callable[[float | None], float | None]:
+    """What the engine asks of that field of a request, for an option of a command."""
+
+    def check(value: float | None) -> float | None:
+        from workbench.domain import limits
+        from workbench.domain.errors import UsageError
+
+        if value is not None:
+            try:
+                limits.check(field, value)
+            except UsageError as error:
+                raise typer.BadParameter(f"{error.what}. {error.remedy}.") from None
+        return value
+
+    return check
+
 
 SessionOption = Annotated[
     str | None, typer.Option("--session", help="Its name; default: the campaign and a counter.")
@@ -26,7 +44,7 @@ LabOption = Annotated[
     typer.Option(help="docker, sim or recorded:NAME; default: docker where an engine answers."),
 ]
 SeedOption = Annotated[
-    int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of every random choice.")
+    int, typer.Option(callback=within("seed"), help="Seed of every random choice.")
 ]
 BudgetOption = Annotated[
     str | None, typer.Option(help="Lab time after which no sample is begun: 30m, 2h, 90s.")
@@ -48,7 +66,7 @@ HttpOption = Annotated[
 PaceOption = Annotated[
     float | None,
     typer.Option(
-        min=0.01,
+        callback=within("pace"),
         help="Simulated lab: lab seconds per second; default: 20 on a screen, else no limit.",
     ),
 ]
@@ -60,7 +78,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    campaign: Annotated[str, typer.Argument(help="A campaign's name or file.")] = "demo",
+    campaign: CampaignArgument = "demo",
     session: SessionOption = None,
     lab: LabOption = None,
     seed: SeedOption = 1,
@@ -96,7 +114,9 @@ def run(
 
 
 def resume(
-    session: Annotated[str, typer.Argument(help="An interrupted or stopped session.")],
+    session: Annotated[
+        str, typer.Argument(help="An interrupted or stopped session.", autocompletion=sessions)
+    ],
     budget: BudgetOption = None,
     headless: HeadlessOption = False,
     json: JsonOption = False,
@@ -137,6 +157,7 @@ def seconds(text: str | None, option: str = "--budget") -> float | None:
     """`90`, `90s`, `30m`, `2h`, `1d` as seconds."""
     if text is None:
         return None
+    from workbench.domain import limits
     from workbench.domain.errors import UsageError
 
     match = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,12})?)\s*(s|m|min|h|d)?\s*", text)
@@ -148,12 +169,10 @@ def seconds(text: str | None, option: str = "--budget") -> float | None:
         )
     factor = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}[match[2] or "s"]
     found = float(match[1]) * factor
-    if not 0.0 < found < CENTURY_S:
-        raise UsageError(
-            f"{text!r} is {'no time at all' if not found else 'more than a century'}",
-            where=option,
-            remedy="Write it like 90s, 30m or 2h, or leave it out",
-        )
+    try:
+        limits.check("budget_s", found)
+    except UsageError as error:
+        raise UsageError(f"{text!r} {error.what}", where=option, remedy=error.remedy) from None
     return found
 
 

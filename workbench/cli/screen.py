@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from workbench.tui.places import Files
 
 
+DUMB = ("dumb", "unknown")
+"""Terminals without a cursor that could be moved."""
+
+
 def open_screen(
     *,
     session: str | None = None,
@@ -28,6 +32,8 @@ def open_screen(
     """
     import os
     import sys
+    import traceback
+    from contextlib import suppress
 
     from workbench.domain.errors import UsageError
 
@@ -36,10 +42,23 @@ def open_screen(
             raise UsageError(
                 "the screen needs a terminal", remedy="Use `workbench run --headless` without one"
             )
+        if os.environ.get("TERM") in DUMB:
+            raise UsageError(
+                f"this terminal can show no screen (TERM={os.environ['TERM']})",
+                remedy="Use `workbench run --headless`, or set TERM to what it is, such as xterm",
+            )
         for variable in ("COLUMNS", "LINES"):
             os.environ.pop(variable, None)  # the terminal knows its size, and tells when it changes
-    from workbench.cli.context import is_guest, started_client
+    from workbench.cli.context import is_guest, log_unexpected, say, settings, started_client
     from workbench.tui.app import WorkbenchApp
+    from workbench.tui.leaving import farewell
+
+    failures: list[Exception] = []
+
+    def log(error: Exception) -> str:
+        failures.append(error)
+        path = log_unexpected(error)
+        return "the log of the host's workspace" if is_guest() else str(path)
 
     app = WorkbenchApp(
         lambda: started_client(http),
@@ -47,10 +66,28 @@ def open_screen(
         command=command,
         replay_speed=replay_speed,
         files=files_of_guest() if is_guest() else files_of_user(),
+        log=log,
     )
     app.run()
+    if settings.debug:
+        for error in failures:
+            traceback.print_exception(error)
+    if app.boundary.fatal is not None:
+        raise app.boundary.fatal
+    if said := farewell(app.going_on, _workspace_option(), guest=is_guest()):
+        with suppress(OSError):  # the terminal may be what went away
+            say(said)
     if app.return_code:
         raise typer.Exit(app.return_code)
+
+
+def _workspace_option() -> str:
+    """Names the workspace of the screens where `workbench` alone would mean another one."""
+    import shlex
+
+    from workbench.cli.context import settings
+
+    return f"--workspace {shlex.quote(str(settings.workspace))}" if settings.workspace else ""
 
 
 def export_picture(

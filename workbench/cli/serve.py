@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -71,10 +72,31 @@ async def _serve(server: SshServer, keys: KeyRing, host: str, port: int) -> None
         say(f"listening at {host}:{listening}, host key {server.fingerprint}")
         say(f"{roles.count('operator')} operators, {roles.count('observer')} observers; "
             f"audit log {server.workspace.audit}")  # fmt: skip
+        for line in _how_to_log_in(host, listening, keys.path):
+            say(line)
         await _interrupted()
     finally:
         await server.close()
         close_log()
+
+
+def _how_to_log_in(host: str, port: int, keys: Path) -> list[str]:
+    """What to type, from where it works, and how a key becomes an operator's."""
+    from workbench.own_names import EVERYWHERE, is_loopback
+
+    name = socket.gethostname()
+    there = name if host in EVERYWHERE else host
+    where = " (on this host)" if is_loopback(host) else ""
+    return [
+        f"to see the screens: ssh -p {port} {there}{where}",
+        *(
+            [f"from elsewhere, with an account here: ssh -J {name} -p {port} {host}"]
+            if where
+            else []
+        ),
+        f"to become operator: write `operator ` before your public key in {keys}; "
+        "it holds from the next log-in",
+    ]
 
 
 def web(
@@ -86,8 +108,14 @@ def web(
     insist: Annotated[
         bool, typer.Option("--insist", help="Let others than this host reach it.")
     ] = False,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="Name by which browsers may ask for it, beside --host; may be repeated."),
+    ] = None,
 ) -> None:
     """Show the screens in browsers of this host; without a log-in, so that they only watch.
+
+    With --operator the page commands, and opens only by the token in the address that is shown.
 
     Needs the extra `web`: pip install 'vnf-workbench[web]'.
 
@@ -95,9 +123,10 @@ def web(
     """
     from workbench.cli.context import current_workspace, execute
     from workbench.domain.errors import UsageError
+    from workbench.own_names import HOST, is_loopback
 
     try:
-        from workbench.serve.web import WebServer, is_loopback
+        from workbench.serve.web import WebServer
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "textual_serve":
             raise
@@ -107,11 +136,16 @@ def web(
         ) from None
     if not (is_loopback(host) or insist):
         raise UsageError(
-            "the page has no log-in and no encryption: whoever reaches that address gets in",
+            "the page has no encryption, and no log-in for who watches: whoever reaches it gets in",
             where=f"--host {host}",
             remedy=f"Leave it out and come by `ssh -L {port}:127.0.0.1:{port} HOST`, take "
             "`workbench serve`, or say --insist",
         )
+    for given in name or ():
+        if not HOST.fullmatch(given) or given.partition(":")[2].isdecimal():
+            raise UsageError(
+                f"{given!r} is not a name", where="--name", remedy="Write it like lab.example"
+            )
     server = WebServer(
         current_workspace(),
         "operator" if operator else "observer",
@@ -119,6 +153,7 @@ def web(
         _engine_up,
         host,
         port,
+        name or (),
     )
     execute(_show(server))
 
@@ -126,12 +161,19 @@ def web(
 async def _show(server: WebServer) -> None:
     from workbench.cli.context import say
     from workbench.log import open_log
+    from workbench.own_names import EVERYWHERE
 
     close_log = open_log(server.workspace.log)
     try:
         listening = await server.open()
         host = f"[{server.host}]" if ":" in server.host else server.host
-        say(f"open http://{host}:{listening}/; whoever does is {server.role} here")
+        if server.host in EVERYWHERE:
+            host = next(iter(server.listed), socket.gethostname())
+        token = f"?token={server.token}" if server.token else ""
+        say(f"open http://{host}:{listening}/{token}; whoever does is {server.role} here")
+        if server.listed:
+            say(f"asked for as {', '.join(server.listed)} or by an address of this host; "
+                "any other name is refused (--name lists one more)")  # fmt: skip
         await _interrupted()
     finally:
         await server.close()

@@ -18,13 +18,18 @@ from workbench.cli.chains import (
     RuleOption,
     compare_with_profiles,
 )
+from workbench.cli.completion import (
+    NameArgument,
+    chains,
+    sessions,
+    sessions_and_recordings,
+)
 from workbench.cli.session_words import comparison, explain, samples_table
-from workbench.cli.tables import table
+from workbench.cli.tables import fitting, table, terminal_columns
 
 if TYPE_CHECKING:
     from workbench.domain.samples import Sample
 
-NameArgument = Annotated[str, typer.Argument(help="A session, a recording, or a bundle's folder.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 
 
@@ -44,6 +49,7 @@ def register(app: typer.Typer) -> None:
     app.command("compare")(compare)
     app.command("export")(export)
     app.command("import")(import_bundle)
+    app.command("rescue")(rescue)
     app.command("replay")(replay)
     app.command("attach")(attach)
     app.command("logs")(logs)
@@ -60,6 +66,9 @@ def list_sessions(json: JsonOption = False) -> None:
 
     reply = ask(ListSessions())
     assert isinstance(reply, SessionList)
+    for s in reply.sessions:
+        for warning in s.warnings:
+            say(f"warning: {s.name}: {warning}")
     if json:
         put_json(to_plain(reply.sessions))
         return
@@ -78,7 +87,8 @@ def list_sessions(json: JsonOption = False) -> None:
         ]
         for s in reply.sessions
     ]
-    put(table(["session", "state", "lab", "campaign", "targets", "samples", "changed"], rows))
+    headings = ["session", "state", "lab", "campaign", "targets", "samples", "changed"]
+    put(table(*fitting(headings, rows, terminal_columns(), ("targets", "campaign", "lab"))))
 
 
 def show(
@@ -129,14 +139,21 @@ def show(
 def compare(
     first: NameArgument,
     second: Annotated[
-        str | None, typer.Argument(help="Another session; none of them with --chain.")
+        str | None,
+        typer.Argument(
+            help="Another session; none of them with --chain.",
+            autocompletion=sessions_and_recordings,
+        ),
     ] = None,
     json: JsonOption = False,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 1 where a difference is visible.")
     ] = False,
     chain: Annotated[
-        str | None, typer.Option(help="Compare this chain with its functions' profiles.")
+        str | None,
+        typer.Option(
+            help="Compare this chain with its functions' profiles.", autocompletion=chains
+        ),
     ] = None,
     kpi: KpiOption = None,
     rule: RuleOption = "",
@@ -218,6 +235,8 @@ def samples(
             ExportSession(session_name(name), format.value, str(output.expanduser().absolute()))
         )
         assert isinstance(reply, Exported)
+        for warning in reply.warnings:
+            say(f"warning: {warning}")
         say(f"wrote {reply.path}")
         return
     taken = execute(_all_samples(session_name(name)))
@@ -246,12 +265,15 @@ async def _all_samples(name: str) -> list[Sample]:
 
 
 async def _pages(client: Any, name: str) -> AsyncIterator[Sample]:
+    from workbench.cli.context import say
     from workbench.domain.messages import ListSamples, SamplePage
 
     offset = 0
     while True:
         page = await client.ask(ListSamples(name, offset=offset))
         assert isinstance(page, SamplePage)
+        for warning in page.warnings if offset == 0 else ():
+            say(f"warning: {warning}")
         for sample in page.samples:
             yield sample
         offset += len(page.samples)
@@ -265,8 +287,9 @@ def export(
         str,
         typer.Option(
             "--as",
-            help="csv, parquet, bundle; of a recommendation json, csv, md, html, kustomize, helm, "
-            "compose, tosca; or a plugin's format.",
+            help="csv, parquet (samples), curves (CSV of the fitted curves), bundle; of a "
+            "recommendation json, csv, md, html, kustomize or helm (Kubernetes), compose, tosca; "
+            "or a plugin's format.",
         ),
     ],
     recommendation: Annotated[
@@ -279,8 +302,10 @@ def export(
     """Write a session, or a recommendation of it, in a format for others.
 
     Example: workbench export demo-1 --as bundle
+
+    Example: workbench export demo-1 --as curves
     """
-    from workbench.cli.context import ask, put, session_name
+    from workbench.cli.context import ask, put, say, session_name
     from workbench.domain.messages import Exported, ExportRecommendation, ExportSession
 
     if recommendation is None:
@@ -293,6 +318,8 @@ def export(
         else ExportRecommendation(session, recommendation, as_, destination)
     )
     assert isinstance(reply, Exported)
+    for warning in reply.warnings:
+        say(f"warning: {warning}")
     put(reply.path)
 
 
@@ -328,6 +355,28 @@ def import_bundle(
     put(reply.session)
 
 
+def rescue(
+    name: Annotated[str, typer.Argument(help="A session that is being measured.")],
+    to: Annotated[
+        Path | None, typer.Option(help="Folder; default: where it lay.", file_okay=False)
+    ] = None,
+) -> None:
+    """Write a session again whose file was replaced or removed while it is measured.
+
+    Its run waits meanwhile and holds everything in memory; it goes on with the file that is
+    written.
+
+    Example: workbench rescue demo-1 --to /tmp
+    """
+    from workbench.cli.context import ask, put
+    from workbench.domain.housekeeping import RescueSession
+    from workbench.domain.messages import RunAccepted
+
+    reply = ask(RescueSession(name, str(to.expanduser().absolute()) if to else None))
+    assert isinstance(reply, RunAccepted)
+    put(reply.session)
+
+
 def replay(
     name: NameArgument,
     speed: Annotated[float, typer.Option(min=0.1, max=1000, help="Times real time.")] = 10.0,
@@ -343,7 +392,9 @@ def replay(
 
 
 def attach(
-    name: Annotated[str | None, typer.Argument(help="A session to open.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A session to open.", autocompletion=sessions)
+    ] = None,
 ) -> None:
     """Open the screens of the engine that runs in this workspace; none is started.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from pydantic_core import ErrorDetails
 
 from workbench.descriptors.document import Document, FieldPath, Section
 from workbench.descriptors.units import shown
+from workbench.domain.naming import nearest
 
 if TYPE_CHECKING:
     from workbench.descriptors.library import Library
@@ -134,8 +134,8 @@ def validated(model: type[AnyDescriptor], reading: Reading) -> AnyDescriptor | N
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """A clause that proposes the nearest names and lists all of them."""
     names = sorted(known)
-    near = difflib.get_close_matches(given, names, n=1)
-    return (f"did you mean {near[0]}? " if near else "") + f"allowed: {', '.join(names) or 'none'}"
+    near = nearest(given, names)
+    return (f"did you mean {near}? " if near else "") + f"allowed: {', '.join(names) or 'none'}"
 
 
 def _unknown_key(key: str, known: list[str]) -> str:

@@ -127,10 +127,22 @@ class Campaign:
     """Method of each target's model; `auto`: the best by cross-validation."""
 
     def template(self, name: str) -> VnfTemplate:
-        return next(t for t in self.templates if t.name == name)
+        """Raises `KeyError` where there is none of that name."""
+        found = next((t for t in self.templates if t.name == name), None)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def find_target(self, target: str) -> TargetPlan | None:
+        """None where this campaign has no such target: it may have been another's."""
+        return next((p for p in self.targets if p.target.name == target), None)
 
     def target_plan(self, target: str) -> TargetPlan:
-        return next(p for p in self.targets if p.target.name == target)
+        """Raises `KeyError` where there is none of that name."""
+        found = self.find_target(target)
+        if found is None:
+            raise KeyError(target)
+        return found
 
     def configurations(self, plan: TargetPlan) -> tuple[Configuration, ...]:
         return tuple(grid(plan.resources, self.workload, plan.combine))

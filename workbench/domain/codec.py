@@ -8,6 +8,7 @@ Numbers that JSON cannot say (NaN, infinity) are refused rather than turned into
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_args
 
@@ -34,6 +35,9 @@ _MESSAGES: Mapping[str, type[Any]] = {
 _UNREADABLE = (msgspec.DecodeError, RecursionError)
 """What a decoder raises for text of any kind; the latter where brackets are nested too deep."""
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+_building = threading.Lock()
+"""msgspec looks into a class when it first meets it, and keeps what it found with the class before
+that is complete: two threads that do so at the same time end the process."""
 
 
 class _Head(msgspec.Struct):
@@ -69,6 +73,7 @@ def to_plain(value: Any) -> Any:
 
 def from_plain(value: Any, kind: type[T]) -> T:
     """The inverse of `to_plain`. Raises `WorkbenchError` naming the field that does not fit."""
+    _decoder_of(kind)
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -142,12 +147,18 @@ def loads(line: bytes | str) -> Any:
         raise WorkbenchError(f"not JSON: {error}") from None
 
 
-def _decoded(text: bytes | str, kind: type[T]) -> T:
+def _decoder_of(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    """The decoder of a class, which msgspec has looked into from then on."""
     decoder = _decoders.get(kind)
     if decoder is None:
-        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+        with _building:
+            decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    return decoder
+
+
+def _decoded(text: bytes | str, kind: type[T]) -> T:
     try:
-        decoded: T = decoder.decode(text)
+        decoded: T = _decoder_of(kind).decode(text)
     except _UNREADABLE as error:
         raise WorkbenchError(f"not a {kind.__name__}: {error}") from None
     return decoded

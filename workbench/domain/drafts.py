@@ -114,6 +114,7 @@ class DraftShown:
     text : YAML, unless somebody wrote something else; then `document` is None.
     revision : changes with the text.
     campaign : None where there are mistakes.
+    beyond_host : why the engine's host cannot give what the campaign asks for; empty: it can.
     """
 
     name: str
@@ -122,6 +123,7 @@ class DraftShown:
     document: Mapping[str, Any] | None
     campaign: Campaign | None
     mistakes: tuple[Mistake, ...] = ()
+    beyond_host: str = ""
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,10 @@ class SessionBusy(SessionError):
     """A session is open in another process."""
 
 
+class SessionDisplaced(SessionError):
+    """A session's file was replaced or removed while it was written; what it held is in memory."""
+
+
 class SessionUnknown(SessionError):
     """No session, bundle or recording goes by that name."""
 
@@ -227,6 +231,7 @@ BY_NAME: dict[str, type[WorkbenchError]] = {
         SessionError,
         SessionTaken,
         SessionBusy,
+        SessionDisplaced,
         SessionUnknown,
         EngineError,
         WorkspaceHeld,

@@ -125,6 +125,13 @@ class ConfigurationFinished:
 
 
 @dataclass(frozen=True)
+class PauseRequested:
+    """The run pauses after the sample that is being measured; `RunContinued` takes it back."""
+
+    by: str
+
+
+@dataclass(frozen=True)
 class RunPaused:
     by: str
 
@@ -339,6 +346,7 @@ Fact = (
     | SampleTaken
     | ModelFitted
     | ConfigurationFinished
+    | PauseRequested
     | RunPaused
     | RunContinued
     | StopRequested
@@ -386,8 +394,16 @@ class UsageTick:
 class Progress:
     session: str
     phase: Literal[
-        "queued", "deploying", "allocating", "warming_up", "measuring", "fitting", "paused"
+        "queued",
+        "deploying",
+        "allocating",
+        "warming_up",
+        "measuring",
+        "fitting",
+        "paused",
+        "waiting",
     ]
+    """`paused` by a user; `waiting` for what `note` says, such as a busy host or a full disk."""
     target: str
     configuration: Configuration | None
     wl: float | None
@@ -398,6 +414,11 @@ class Progress:
     eta_s: float | None
     """Lab seconds to go, at most."""
     note: str = ""
+    wall_s: float = 0.0
+    """By the clock, since this run's turn came."""
+    eta_wall_s: float | None = None
+    """What `eta_s` is by the clock: longer on a host that is measured, since fitting takes time;
+    simulated as fast as the host computes. None until something was measured."""
 
 
 @dataclass(frozen=True)

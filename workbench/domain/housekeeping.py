@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+RESCUE = "workbench rescue"
+"""The command for `RescueSession`, as a run says it that waits for one."""
+
 
 @dataclass(frozen=True)
 class RenameSession:
@@ -43,10 +46,23 @@ class RestoreSession:
 
 
 @dataclass(frozen=True)
+class RescueSession:
+    """Write a session again whose file was replaced or removed while it was measured; its run goes
+    on with what is written. Reply: `RunAccepted`.
+    """
+
+    session: str
+    folder: str | None = None
+    """Absolute path; None: where it lay."""
+
+
+@dataclass(frozen=True)
 class Trashed:
     session: str
     ticket: str
     """What `RestoreSession` is given; it stays good until somebody empties the trash by hand."""
 
 
-HousekeepingCommand = RenameSession | DuplicateSession | DeleteSession | RestoreSession
+HousekeepingCommand = (
+    RenameSession | DuplicateSession | DeleteSession | RestoreSession | RescueSession
+)

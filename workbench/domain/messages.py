@@ -12,6 +12,7 @@ from typing import Literal
 
 from workbench.domain.curation import CurationCommand, GetSample, SampleDetail
 from workbench.domain.drafts import DraftCommand, DraftQuery, DraftReply
+from workbench.domain.durations import duration
 from workbench.domain.errors import Mistake
 from workbench.domain.events import Event
 from workbench.domain.handing_on import HandingQuery, Previewed, RecommendOptions
@@ -22,6 +23,7 @@ from workbench.domain.profiles import Difference
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import (
     CanaryPlanned,
+    CancelQuestions,
     ChainCharted,
     ChainCompared,
     ChainPredicted,
@@ -308,6 +310,7 @@ Query = (
     | Recommend
     | PlanCanary
     | ExplainModel
+    | CancelQuestions
     | ExportRecommendation
     | HandingQuery
     | DraftQuery
@@ -356,6 +359,19 @@ class EngineStatus:
     preparing: str = ""
     """What a run waits for that is being started, as `SESSION: WHAT`, such as an image that is
     built; empty where none is."""
+    idle_work: str = ""
+    """What is made for later sessions while nothing is measured, such as oha; empty where nothing
+    is."""
+    scoring_s: float = 0.0
+    scoring_eta_s: float = 0.0
+    """Since when it is computed, and about how long still; 0 where nobody knows."""
+
+    @property
+    def computing(self) -> str:
+        """What is computed for a question, and about how long it still takes, after a second."""
+        if not self.scoring or self.scoring_s < 1.0 or self.scoring_eta_s < 0.5:
+            return self.scoring
+        return f"{self.scoring}, about {duration(self.scoring_eta_s)} to go"
 
 
 @dataclass(frozen=True)
@@ -385,6 +401,8 @@ class SamplePage:
     samples: tuple[Sample, ...]
     offset: int
     total: int
+    warnings: tuple[str, ...] = ()
+    """What is damaged or lost of the session's file, as sentences."""
 
 
 @dataclass(frozen=True)
@@ -408,6 +426,8 @@ class ChainsGenerated:
 class Exported:
     path: str
     files: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """What is damaged or lost of the session's file, as sentences."""
 
 
 @dataclass(frozen=True)

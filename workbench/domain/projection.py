@@ -47,6 +47,7 @@ from workbench.domain.events import (
     ModelProposed,
     ModelRolledBack,
     Noted,
+    PauseRequested,
     PointAsked,
     ProposalDecided,
     RecommendationIssued,
@@ -247,6 +248,9 @@ class SessionView:
                 text = f"{view.key} {finished.outcome} after {counted(finished.samples, 'sample')}"
                 text += because(finished.note)
                 level = "warning" if finished.outcome == "unusable" else "info"
+            case PauseRequested(by=by):
+                self.state = "pausing" if self.state == "running" else self.state
+                text = f"pause after this sample requested{by_whom(by)}"
             case RunPaused(by=by):
                 # Trials leave the state as the campaign's end made it.
                 self.state = self.state if self.under_trial else "paused"

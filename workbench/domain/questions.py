@@ -249,6 +249,16 @@ class RollBackModel:
     by: str = ""
 
 
+@dataclass(frozen=True)
+class CancelQuestions:
+    """End what is computed for the questions that came over this link about a session; each is
+    answered that it was cancelled. What is measured for one goes on, `StopRun` ends that. Reply:
+    `Done`.
+    """
+
+    session: str
+
+
 Question = (
     ScoreModels
     | PredictChain
@@ -262,6 +272,11 @@ Question = (
     | ExplainModel
     | RollBackModel
 )
+
+
+def session_of(question: Question) -> str:
+    return question.canary.session if isinstance(question, PlanCanary) else question.session
+
 
 # --------------------------------------------------------------------------- replies
 

@@ -8,9 +8,13 @@ from typing import Literal
 from workbench.domain.parameters import Configuration
 
 SessionState = Literal[
-    "planned", "running", "paused", "interrupted", "finished", "stopped", "failed"
+    "planned", "running", "pausing", "paused", "interrupted", "finished", "stopped", "failed"
 ]
-"""`interrupted`: its engine died; `workbench resume NAME` goes on where it stood."""
+"""`pausing`: it pauses once the sample that is being measured is there. `interrupted`: its engine
+died; `workbench resume NAME` goes on where it stood."""
+
+UNDER_WAY: tuple[SessionState, ...] = ("running", "pausing", "paused")
+"""States of a run that has begun and has not ended."""
 
 Outcome = Literal["done", "stopped", "aborted", "budget", "failed"]
 """How a run ended."""
@@ -40,6 +44,8 @@ class SessionSummary:
     size_bytes: int
     path: str
     kind: Literal["session", "bundle"] = "session"
+    warnings: tuple[str, ...] = ()
+    """What is damaged or lost of its file, as sentences."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from workbench.audit import AuditLog
 from workbench.domain import codec, messages
 from workbench.domain.errors import NotAllowed
 from workbench.domain.lab import ReapStrays
+from workbench.domain.limits import check_request
 from workbench.domain.messages import Hello, Reply, Request
 from workbench.engine.wheels import Wheels
 
@@ -44,7 +45,7 @@ class Admission:
         self._audit = audit
 
     def admit(self, request: Request, who: Hello) -> Request:
-        """The request as it may be carried out. Raises `NotAllowed` with a sentence."""
+        """The request as it may be carried out. Raises `NotAllowed` or `UsageError`."""
         if who.role != "operator" and isinstance(request, CHANGES):
             raise NotAllowed(
                 "observers may watch, not command",
@@ -53,6 +54,7 @@ class Admission:
             )
         if is_remote(who):
             request = self._confined(request, who)
+        check_request(request)
         if isinstance(request, messages.Command):
             self.wheels.steer(request, who)
         return request

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from workbench import __version__
+from workbench import __version__, files
 from workbench.audit import AuditLog
 from workbench.domain import codec, messages
 from workbench.domain.drafts import DraftCommand, DraftQuery
@@ -23,21 +23,22 @@ from workbench.domain.events import Wheel
 from workbench.domain.housekeeping import HousekeepingCommand
 from workbench.domain.lab import Reaped, ReapStrays
 from workbench.domain.messages import Hello, Reply, Request
-from workbench.domain.questions import Question
+from workbench.domain.questions import CancelQuestions, Question
 from workbench.engine.admission import Admission
 from workbench.engine.answers import queries
 from workbench.engine.answers.asking import Asking
 from workbench.engine.drafts import Drafts
 from workbench.engine.lag import LagMonitor
 from workbench.engine.learning.pool import Pool
-from workbench.engine.runs.host_lock import FileLock, own
+from workbench.engine.runs.idle_work import IdleWork
 from workbench.engine.runs.queue import Queue, Steering
 from workbench.engine.runs.strays import reap_strays
 from workbench.engine.sessions import housekeeping
 from workbench.engine.sessions.channel import Following
 from workbench.engine.sessions.library import Library
 from workbench.engine.wheels import Wheels
-from workbench.log import logger, open_log
+from workbench.locks import FileLock, own
+from workbench.log import logger, open_log, without_log
 from workbench.paths import Workspace, measuring_lock
 
 if TYPE_CHECKING:
@@ -66,8 +67,13 @@ class Engine:
     stopping : set when somebody asked the engine to end; who runs it looks at that.
     """
 
-    def __init__(self, workspace: Workspace, *, http: str | None = None) -> None:
+    def __init__(
+        self, workspace: Workspace, *, http: str | None = None, may_look: bool = False
+    ) -> None:
+        """`may_look`: where the workspace cannot be written, it answers what only reads."""
         self.workspace = workspace
+        self._may_look = may_look
+        self._unwritable: SessionError | None = None
         self.stopping = asyncio.Event()
         self.clients = 0
         """Connections to the socket."""
@@ -82,8 +88,15 @@ class Engine:
         self.admission = Admission(
             Wheels(self._is_unfinished, self._show_wheel), AuditLog(workspace.audit)
         )
-        self.queue = Queue(self.library, self._pool, self.host_lock, self.admission.wheels.begun)
-        self._asking = Asking(self.library, self.queue.trials)
+        self.idle_work = IdleWork(self._nothing_measured)
+        self.queue = Queue(
+            self.library,
+            self._pool,
+            self.host_lock,
+            self.admission.wheels.begun,
+            self.idle_work.after,
+        )
+        self._asking = Asking(self.library, self.queue.trials, lambda: not self._nothing_measured())
         self._started_at = 0.0
         self._background: set[asyncio.Task[None]] = set()
         self._close_log: Callable[[], None] | None = None
@@ -92,8 +105,20 @@ class Engine:
 
     async def start(self) -> None:
         """Take the workspace. Raises `WorkspaceHeld` naming who holds it, if somebody does."""
-        await self._take_workspace()
-        self._close_log = open_log(self.workspace.log)
+        try:
+            await self._take_workspace()
+            self._close_log = open_log(self.workspace.log)
+            await asyncio.to_thread(self._sweep)
+        except OSError as error:
+            self._lock.free()
+            self._unwritable = SessionError(
+                f"the workspace cannot be written: {error.strerror}",
+                where=str(self.workspace.root),
+                remedy="Choose another one with --workspace DIR",
+            )
+            if not self._may_look:
+                raise self._unwritable from None
+            self._close_log = without_log()
         self._started_at = time.time()
         self.lag.start()
         try:
@@ -106,25 +131,25 @@ class Engine:
             raise
         log.info("engine started", pid=os.getpid(), workspace=str(self.workspace.root))
 
+    def _sweep(self) -> None:
+        """Remove what processes left half written that were killed."""
+        own = self.workspace
+        for folder in (own.sessions, own.exports, own.trash, own.drafts, own.state):
+            for path in files.sweep(folder):
+                log.info("half written by a process that is gone: removed", path=str(path))
+
     async def _take_workspace(self) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        try:
-            self.workspace.sessions.mkdir(parents=True, exist_ok=True)
-            while not self._lock.take(own(self.workspace.root)):
-                if time.monotonic() > deadline:
-                    holder = self._lock.holder()
-                    raise WorkspaceHeld(
-                        f"the workspace is held by process {holder.pid if holder else 'unknown'}",
-                        where=str(self.workspace.root),
-                        remedy="Wait for it, or end it with `workbench engine stop`",
-                    )
-                await asyncio.sleep(0.05)
-        except OSError as error:
-            raise SessionError(
-                f"the workspace cannot be written: {error.strerror}",
-                where=str(self.workspace.root),
-                remedy="Choose another one with --workspace DIR",
-            ) from None
+        files.make_folder(self.workspace.sessions)
+        while not self._lock.take(own(self.workspace.root)):
+            if time.monotonic() > deadline:
+                holder = self._lock.holder()
+                raise WorkspaceHeld(
+                    f"the workspace is held by process {holder.pid if holder else 'unknown'}",
+                    where=str(self.workspace.root),
+                    remedy="Wait for it, or end it with `workbench engine stop`",
+                )
+            await asyncio.sleep(0.05)
 
     async def interrupt_runs(self) -> None:
         """End all runs where they stand, their labs torn down; their feeds end. No new ones."""
@@ -134,6 +159,7 @@ class Engine:
     async def close(self) -> None:
         """Interrupt what runs, close what is open, give the workspace back. Idempotent."""
         await self.interrupt_runs()
+        await self.idle_work.stop()
         if self._background:
             # A reaper that is interrupted leaves half of what it came for.
             _, slow = await asyncio.wait(self._background, timeout=BACKGROUND_S)
@@ -152,6 +178,10 @@ class Engine:
         if self._close_log is not None:
             self._close_log()
             self._close_log = None
+
+    def _nothing_measured(self) -> bool:
+        """On this host, in any workspace; nor is a lab made ready for that."""
+        return self.host_lock.holder() is None and not self.queue.preparing
 
     def _is_unfinished(self, session: str) -> bool:
         return session in self.queue.unfinished
@@ -180,11 +210,11 @@ class Engine:
                 await asyncio.wait_for(self.stopping.wait(), LEFT_TICK_S)
 
     async def until_idle(self, linger_s: float) -> None:
-        """Return when asked to stop, or after `linger_s` without campaign and client."""
+        """Return when asked to stop, or after `linger_s` without campaign, client and idle work."""
         loop = asyncio.get_running_loop()
         idle_since = loop.time()
         while not self.stopping.is_set():
-            if self.queue.busy or self.clients:
+            if self.queue.busy or self.clients or self.idle_work.doing:
                 idle_since = loop.time()
             elif loop.time() - idle_since >= linger_s:
                 log.info("nobody needs the engine", linger_s=linger_s)
@@ -235,8 +265,12 @@ class Engine:
             )
 
     async def _answer(self, request: Request, who: Hello) -> Reply:
+        if self._unwritable is not None and isinstance(request, messages.Command):
+            raise self._unwritable
         if isinstance(request, HousekeepingCommand):
             return await housekeeping.answer(self.library, request)
+        if isinstance(request, CancelQuestions):
+            return self._asking.cancel(request, who)
         if isinstance(request, Question):
             return await self._asking.answer(request, who)
         if isinstance(request, DraftCommand | DraftQuery):
@@ -274,6 +308,7 @@ class Engine:
         return SCREENS_SHARE / max(1, self.clients)
 
     def status(self) -> messages.EngineStatus:
+        computing = self._asking.latest
         return messages.EngineStatus(
             version=__version__,
             workspace=str(self.workspace.root),
@@ -286,8 +321,11 @@ class Engine:
             http=self._http.address if self._http else "",
             loop_lag_p99_ms=self.lag.p99_ms,
             host_measuring=self.queue.host_measuring,
-            scoring=self._asking.doing,
+            scoring=computing.doing if computing else "",
+            scoring_s=computing.remaining.elapsed_s if computing else 0.0,
+            scoring_eta_s=computing.remaining.eta_s if computing else 0.0,
             preparing=self.queue.preparing,
+            idle_work=self.idle_work.doing,
         )
 
     @asynccontextmanager

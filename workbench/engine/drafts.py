@@ -6,11 +6,16 @@ import asyncio
 import hashlib
 import os
 from contextlib import suppress
+from dataclasses import replace
+from math import prod
 from pathlib import Path
 
+from workbench import files
 from workbench.descriptors import drafts
+from workbench.descriptors.capacity import check_fits_host
 from workbench.descriptors.library import FOLDERS
 from workbench.domain import drafts as asked
+from workbench.domain.campaign import Campaign
 from workbench.domain.drafts import DraftShown
 from workbench.domain.errors import (
     DescriptorError,
@@ -21,8 +26,11 @@ from workbench.domain.errors import (
 )
 from workbench.domain.messages import Done, Hello, Reply
 from workbench.engine.admission import is_remote
+from workbench.engine.runs.opening import cores_here
 from workbench.paths import Workspace
 
+MOST_CELLS = 5000
+"""Configurations that are gone through each time a draft changes."""
 OF_THE_HOST = ("agents", "initialization")
 """Parts of a campaign that reach beyond the lab: which engine is spoken to, what is run."""
 
@@ -133,7 +141,20 @@ class Drafts:
 def shown(name: str, text: str, workspace: Workspace) -> DraftShown:
     """A draft's text, read and checked."""
     document, campaign, mistakes = drafts.checked(name, text, workspace)
-    return DraftShown(name, text, revision(text), document, campaign, mistakes)
+    beyond = _beyond_host(campaign) if campaign is not None else ""
+    return DraftShown(name, text, revision(text), document, campaign, mistakes, beyond)
+
+
+def _beyond_host(campaign: Campaign) -> str:
+    """Why this host cannot give it, where that is looked up at once: a plan says it in any case."""
+    cells = sum(prod(len(p.values) for p in plan.resources) for plan in campaign.targets)
+    if cells > MOST_CELLS:
+        return ""
+    try:
+        check_fits_host(replace(campaign, workload=()), cores_here())
+    except UsageError as error:
+        return error.what
+    return ""
 
 
 def revision(text: str) -> str:
@@ -168,10 +189,10 @@ def _confine(before: str, after: str, who: Hello) -> None:
 
 def _write(path: Path, text: str) -> None:
     """Whole or not at all, and only for this user's eyes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    files.make_folder(path.parent)
+    partial = files.partial(path)
     try:
-        with partial.open("w", encoding="utf-8") as stream:
+        with open(partial, "w", encoding="utf-8", opener=files.opener) as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())

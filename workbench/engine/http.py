@@ -15,12 +15,11 @@ from prometheus_client.registry import Collector
 from workbench.domain import codec
 from workbench.domain.errors import EngineError, UsageError
 from workbench.domain.events import Progress, UsageTick
+from workbench.own_names import OwnNames, is_loopback
 
 if TYPE_CHECKING:
     from workbench.engine.core import Engine
     from workbench.engine.sessions.channel import Channel
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class HttpDoor:
@@ -37,7 +36,7 @@ class HttpDoor:
     async def open(cls, engine: Engine, address: str) -> HttpDoor:
         """Listen at `127.0.0.1:PORT`; port 0 is any free one. Raises for any but loopback."""
         host, port = parse_address(address)
-        app = web.Application()
+        app = web.Application(middlewares=[OwnNames().only])
         app.router.add_get("/status", _status_of(engine))
         app.router.add_get("/metrics", server_stats)
         runner = web.AppRunner(app, access_log=None)
@@ -66,7 +65,7 @@ def parse_address(address: str) -> tuple[str, int]:
         raise UsageError(
             f"{address!r} is not an address", where="--http", remedy="Write it like 127.0.0.1:9464"
         )
-    if host not in LOOPBACK:
+    if not is_loopback(host):
         raise UsageError(
             f"{host or 'every interface'} is not loopback, and /metrics has no password",
             where="--http",

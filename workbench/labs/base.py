@@ -8,7 +8,7 @@ decided above it (`measuring`, `engine`), so that every lab is judged by the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from workbench.domain.campaign import Campaign
@@ -44,6 +44,9 @@ class LabSettings:
     own_cpu_s: Callable[[], float] | None = None
     """CPU seconds that the workbench's own processes burned so far. A lab that shares the host
     with them reads it with its counters, as component `measuring.usage.OWN`."""
+    images: Mapping[str, str] = field(default_factory=dict)
+    """Images that the session was begun with, by template: it goes on with those that are still
+    there, also where newer ones could be made."""
     say: Callable[[str], None] = _unheard
     """Told what `open` is about where that takes minutes, a line at a time; must return at once."""
 
@@ -147,7 +150,8 @@ class RecallingLab(Lab, Protocol):
 
 
 class LabDoctor(Protocol):
-    """A lab's own lines of `workbench doctor`, and its strays. Static on the lab class."""
+    """What a lab does without being open: lines of `workbench doctor`, strays, what it makes for
+    later. Static on the lab class; `prepare` may be left out."""
 
     @staticmethod
     async def examine() -> tuple[Check, ...]: ...
@@ -155,4 +159,13 @@ class LabDoctor(Protocol):
     @staticmethod
     async def reap(alive: frozenset[str]) -> tuple[str, ...]:
         """Remove what carries the label of a session not in `alive`; the names of what went."""
+        ...
+
+    @staticmethod
+    async def prepare(say: Callable[[str], None]) -> None:
+        """Make what later sessions can use and takes minutes, such as a generator that is built.
+
+        Asked while nothing is measured on this host, and cancelled as soon as something is; begun
+        anew then. `say` is told how far it is. Returns at once where nothing is left to make.
+        """
         ...

@@ -25,6 +25,8 @@ Points = Sequence[tuple[Configuration, float]]
 """Configurations and their loads, in the unit of the primary workload."""
 RISING = ("_ms", "_pct")
 """Endings of KPIs that rise with the load beyond what was profiled."""
+MOST_KEPT = 100_000
+"""Operating points whose forecasts are kept at most, of each model: 5 MB."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,9 @@ class ProfileForecaster:
     what the model says at the nearest place that samples do surround, and above the loads that
     were profiled no response time and no loss is forecast below that.
 
+    What was asked before is told again: who holds out one load after the other, or looks along
+    the loads of an allocation, comes back to most points.
+
     Parameters
     ----------
     table : Table
@@ -100,12 +105,29 @@ class ProfileForecaster:
         self.table = table
         self.model = model
         self._hull = LogInterpolation(categorical=table.categorical).fit(table.X, table.y)
+        self._told: dict[bytes, Forecast] = {}
+        self._kept = 0
+        """Operating points in `_told`."""
 
     def forecast(self, points: Points) -> Forecast:
         X = self.table.rows(points)
         if not len(X):
             nothing = np.empty(0)
             return Forecast(nothing, nothing, nothing, np.empty(0, dtype=bool))
+        key = X.tobytes()
+        told = self._told.get(key)
+        if told is None:
+            if self._kept + len(X) > MOST_KEPT:
+                self._told.clear()
+                self._kept = 0
+            told = self._told[key] = self._anew(X)
+            self._kept += len(X)
+            for figures in (told.mean, told.low, told.high, told.extrapolates):
+                figures.setflags(write=False)  # who changed them would change later answers
+        return told
+
+    def _anew(self, X: Floats) -> Forecast:
+        """At rows `X` of the table's columns."""
         mean, low, high = self._said(X)
         outside = self._hull.extrapolates(X)
         if outside.any():

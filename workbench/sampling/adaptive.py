@@ -26,6 +26,8 @@ from workbench.sampling.factors import Coordinates
 from workbench.sampling.intervals import ends, middle_of, rounded
 
 PACKAGE = "adaptive"
+LACKING = f"needs the package {PACKAGE!r}, which is not installed"
+INSTALL = "Install it with `pip install 'vnf-workbench[adaptive]'`"
 LEARNERS = {
     "1d": ("learner1D", "Learner1D"),
     "2d": ("learner2D", "Learner2D"),
@@ -60,6 +62,11 @@ class AdaptiveSampler(Explorer):
     PluginError
         If the package is not installed.
     """
+
+    @staticmethod
+    def lacking() -> tuple[str, str] | None:
+        """What this installation has not, and what to do; `workbench doctor` asks."""
+        return (LACKING, INSTALL) if importlib.util.find_spec(PACKAGE) is None else None
 
     def __init__(self, space: Space, plan: SamplingPlan) -> None:
         kind = str(plan.options.get("learner", "1d"))
@@ -204,11 +211,7 @@ def load_learner(module: str, name: str, where: str) -> Any:
     """
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.submodule_search_locations is None:
-        raise PluginError(
-            f"the sampler {PACKAGE!r} needs the package {PACKAGE!r}, which is not installed",
-            where=where,
-            remedy="Install it with `pip install 'vnf-workbench[adaptive]'`",
-        )
+        raise PluginError(f"{PACKAGE!r} {LACKING}", where=where, remedy=INSTALL)
     if PACKAGE in sys.modules:  # somebody did already
         return getattr(importlib.import_module(f"{PACKAGE}.learner.{module}"), name)
     bare = ModuleType(PACKAGE)

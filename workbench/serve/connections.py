@@ -44,6 +44,11 @@ class Connection(asyncssh.SSHServer):
         self._reads.set()
         self._why = ""
 
+    @property
+    def dropped(self) -> bool:
+        """Whether it was hung up on; it is gone a little later."""
+        return bool(self._why)
+
     # ------------------------------------------------------------------ log-in
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
@@ -63,10 +68,11 @@ class Connection(asyncssh.SSHServer):
             self.note("logged_out", why=why, seconds=round(time.monotonic() - self.since, 1))
         else:
             self._server.turned_away(
+                self.dropped,
+                self._attempts,
                 address=self.address,
                 username=self._username,
                 key=self._unknown,
-                attempts=self._attempts,
                 why=why,
             )
         self._server.gone(self)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import asyncssh
 
+from workbench import files
 from workbench.domain.errors import UsageError
 
 
@@ -33,9 +34,9 @@ def host_key(path: Path) -> asyncssh.SSHKey:
 
 
 def _make(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    files.make_folder(path.parent)
     key = asyncssh.generate_private_key("ssh-ed25519", comment="vnf-workbench")
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = files.partial(path)
     file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(file, "wb") as out:
         out.write(key.export_private_key())

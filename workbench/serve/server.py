@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -16,9 +15,11 @@ from workbench.audit import AuditLog
 from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.log import logger
 from workbench.paths import Workspace
+from workbench.serve import descriptors
 from workbench.serve.children import Child, environment
 from workbench.serve.commands import arguments
 from workbench.serve.connections import Connection
+from workbench.serve.descriptors import Knocks
 from workbench.serve.files import ExportFiles
 from workbench.serve.host_key import host_key
 from workbench.serve.keys import Grant, KeyRing
@@ -27,19 +28,11 @@ from workbench.serve.links import Links
 
 WATCH_S = 5.0
 """How often idle connections and keys that were taken away are looked for."""
-KNOCKS_TOLD = 60
-"""Lines of the audit log a minute about those who did not get in; the rest is counted."""
+KEYS_TOLD, KNOCKS_TOLD = 60, 1
+"""Lines of the audit log a minute about those who did not get in with a key, and about those who
+never showed one: those who left, and those who were hung up on. The rest is counted."""
 
 log = logger("serve")
-
-
-@dataclass
-class _Knocks:
-    """Who did not get in, this minute."""
-
-    since: float = 0.0
-    told: int = 0
-    untold: int = 0
 
 
 class SshServer:
@@ -67,7 +60,8 @@ class SshServer:
         self._links = Links(workspace.socket, engine_up)
         self._connections: list[Connection] = []
         self._children: set[asyncio.Task[None]] = set()
-        self._knocks = _Knocks()
+        self._keys_tried = Knocks(KEYS_TOLD)
+        self._left, self._hung_up_on = Knocks(KNOCKS_TOLD), Knocks(KNOCKS_TOLD)
         self._acceptor: asyncssh.SSHAcceptor | None = None
         self._watching: asyncio.Task[None] | None = None
         self.fingerprint = ""
@@ -81,6 +75,8 @@ class SshServer:
         key = host_key(self.workspace.host_key)
         self.fingerprint = key.get_fingerprint()
         limits = self.limits
+        descriptors.raise_limit()
+        asyncio.get_running_loop().set_exception_handler(descriptors.SeldomTold())
         try:
             self._acceptor = await asyncssh.listen(
                 host,
@@ -158,33 +154,37 @@ class SshServer:
         return self._keys.grant(key)
 
     def knocked(self, connection: Connection) -> None:
-        """Somebody has connected; of those who only do that, the oldest has to go."""
+        """Somebody has connected; of those who only do that, the oldest has to go.
+
+        Who was told to go does not count: in a burst more come before they are gone.
+        """
         self._connections.append(connection)
-        half_open = [c for c in self._connections if c.grant is None]
+        half_open = [c for c in self._connections if c.grant is None and not c.dropped]
         if len(half_open) > self.limits.half_open:
             half_open[0].drop("too many connections without a log-in")
+        elif len(half_open) > 1 and descriptors.are_short():
+            half_open[0].drop("no file descriptors are left for it")
 
     def gone(self, connection: Connection) -> None:
         """A connection has ended."""
         with suppress(ValueError):
             self._connections.remove(connection)
 
-    def turned_away(self, **facts: str | int) -> None:
+    def turned_away(self, hung_up_on: bool, attempts: int, **facts: str) -> None:
         """Somebody did not get in; a flood of them is counted, not told."""
-        knocks, now = self._knocks, time.monotonic()
-        if now - knocks.since > 60.0:
-            self._tell_untold()
-            knocks.since, knocks.told = now, 0
-        if knocks.told < KNOCKS_TOLD:
-            knocks.told += 1
-            self.audit.write("not_logged_in", **facts)
-        else:
-            knocks.untold += 1
+        knocks = self._hung_up_on if hung_up_on else self._left
+        if attempts:
+            knocks = self._keys_tried
+        tell, before = knocks.count()
+        if before:
+            self.audit.write("not_logged_in", more=before)
+        if tell:
+            self.audit.write("not_logged_in", attempts=attempts, **facts)
 
     def _tell_untold(self) -> None:
-        if self._knocks.untold:
-            self.audit.write("not_logged_in", more=self._knocks.untold)
-            self._knocks.untold = 0
+        untold = sum(k.rest() for k in (self._keys_tried, self._left, self._hung_up_on))
+        if untold:
+            self.audit.write("not_logged_in", more=untold)
 
     def full_for(self, connection: Connection) -> str:
         """Why there is no room for it; empty if there is."""
@@ -238,6 +238,11 @@ class SshServer:
                 raise
         elif process.term_type is None:
             raise UsageError("the screen needs a terminal", remedy="Log in by `ssh -t`")
+        if descriptors.are_short():
+            raise UsageError(
+                "the server has no file descriptors left for another screen or command",
+                remedy="Try again when somebody has left, or start it with a higher `ulimit -n`",
+            )
         connection.open_channel()
         drains = (process.stdout.drain, process.stderr.drain)
         child = Child(process, lambda: connection.flowing(*drains), connection.touch)

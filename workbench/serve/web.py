@@ -1,14 +1,14 @@
 """The screens in a browser: the page is textual-serve's, each connection gets a screen process.
 
-There is no log-in: whoever reaches the page gets its screens, in one role for all. So it listens
-on this host alone unless told otherwise, and takes nobody whom another site's page sends.
+Observers need no log-in: whoever reaches the page watches. So it listens on this host alone unless
+told otherwise, and takes nobody whom another site's page sends. Where the page commands, it opens
+for those alone who have the token that is shown to who started it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import re
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
@@ -20,6 +20,7 @@ from workbench.audit import AuditLog
 from workbench.domain.errors import UsageError
 from workbench.domain.messages import PROTOCOL_VERSION, Hello, Role
 from workbench.log import logger
+from workbench.own_names import EVERYWHERE, OwnNames, is_loopback
 from workbench.paths import Workspace
 from workbench.serve.browser import BrowserScreen
 from workbench.serve.links import Links
@@ -31,8 +32,7 @@ LONGEST_MESSAGE = 1 << 16
 HEARTBEAT_S = 15.0
 END_S = 4.0
 """For the screens to end when the server does; then their connections are cut."""
-OWN_NAME = re.compile(r"(127\.\d+\.\d+\.\d+|localhost|\[::1\])(:\d+)?")
-"""How a browser calls a page of this host. Under any other name it is some site's trick."""
+COOKIE = "workbench-token"
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'"
@@ -43,14 +43,6 @@ out would wait for it), and no other page may show it in a frame."""
 log = logger("web")
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this host reaches that address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 class WebServer(Server):
     """One page; each browser that opens it gets a screen of its own.
 
@@ -59,6 +51,12 @@ class WebServer(Server):
     role : of everybody who comes.
     command : argument vector of `workbench`; alone it opens the screen.
     engine_up : sees to it that an engine serves the workspace's socket.
+    names : by which it may be asked for, beside this host's own.
+
+    Attributes
+    ----------
+    listed : names that it answers to, beside loopback's and the address that one comes in at.
+    token : what opens the page where it commands; empty for observers.
     """
 
     def __init__(
@@ -69,12 +67,17 @@ class WebServer(Server):
         engine_up: Callable[[], Awaitable[None]],
         host: str,
         port: int,
+        names: Sequence[str] = (),
     ) -> None:
         # It would give its command to a shell; ours is an argument vector for `BrowserScreen`.
         super().__init__("", host=host, port=port, title="workbench")
         self.audit = AuditLog(workspace.audit)
         self.workspace = workspace
         self.role: Role = role
+        self.token = secrets.token_urlsafe() if role == "operator" else ""
+        public = (name for name in (host, *names) if name not in EVERYWHERE)
+        self.listed = tuple(name for name in public if not is_loopback(name))
+        self._names = OwnNames(self.listed, self._tell_refused)
         self._argv = tuple(command)
         self._links = Links(workspace.socket, engine_up)
         self._screens: set[web.WebSocketResponse] = set()
@@ -85,7 +88,7 @@ class WebServer(Server):
     async def open(self) -> int:
         """Listen; returns the port. Raises `UsageError` if the address cannot be used."""
         app = await self._make_app()
-        app.middlewares.append(self._only_from_here)
+        app.middlewares.extend((self._names.only, self._only_with_token))
         app.on_response_prepare.append(_say_policy)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=END_S)
         await self._runner.setup()
@@ -118,21 +121,32 @@ class WebServer(Server):
 
     # ------------------------------------------------------------------ who comes
 
+    def _tell_refused(self, request: web.Request) -> None:
+        said = {name: request.headers.get(name.title(), "") for name in ("host", "origin")}
+        self.audit.write("page_refused", door="web", address=request.remote or "", **said)
+
     @web.middleware
-    async def _only_from_here(
+    async def _only_with_token(
         self,
         request: web.Request,
         handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
     ) -> web.StreamResponse:
-        """Refuse what another site's page sends: a browser would open a socket to us for it."""
-        origin = request.headers.get("Origin")
-        foreign = origin is not None and origin.partition("://")[2] != request.host
-        renamed = is_loopback(self.host) and not OWN_NAME.fullmatch(request.host)
-        if foreign or renamed:
-            facts = {"host": request.host, "origin": origin or "", "address": request.remote or ""}
-            self.audit.write("page_refused", door="web", **facts)
-            raise web.HTTPForbidden(text="Open this page by its own address.\n")
+        """Where the page commands: a token in its address, which becomes a cookie."""
+        if not self.token or request.path.startswith("/static/"):
+            return await handler(request)
+        if self._is_token(request.query.get("token")):
+            opened = web.HTTPSeeOther("/")  # and the token is in nobody's history
+            opened.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict")
+            raise opened
+        if not self._is_token(request.cookies.get(COOKIE)):
+            self._tell_refused(request)
+            raise web.HTTPForbidden(
+                text="Open the address with the token that it was shown with.\n"
+            )
         return await handler(request)
+
+    def _is_token(self, said: str | None) -> bool:
+        return secrets.compare_digest((said or "").encode(errors="replace"), self.token.encode())
 
     async def handle_index(self, request: web.Request) -> web.StreamResponse:
         """The page, with the address by which this browser came, a tunnel's for instance."""
@@ -168,3 +182,4 @@ class WebServer(Server):
 async def _say_policy(_: web.Request, response: web.StreamResponse) -> None:
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Referrer-Policy"] = "same-origin"

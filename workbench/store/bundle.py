@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -20,13 +19,20 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from workbench import __version__
+from workbench import __version__, files
 from workbench.domain import codec
 from workbench.domain.errors import SessionError, WorkbenchError
 from workbench.domain.sessions import SessionSummary
 from workbench.store import reading, schema
 from workbench.store.database import Cursor, Database, new_file, quoted, sentence
 from workbench.store.rows import COLUMNS
+from workbench.store.strangers import (
+    LONGEST_MANIFEST,
+    damaged,
+    refuse_bombs,
+    refuse_irregular,
+    refuse_nonsense,
+)
 
 if TYPE_CHECKING:
     from workbench.store.session_file import SessionFile
@@ -47,6 +53,8 @@ def name_of(path: Path) -> str:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a bundle. Raises `SessionError` if the folder is none."""
     where = str(folder / MANIFEST)
+    if (folder / MANIFEST).exists():
+        refuse_irregular(folder / MANIFEST, LONGEST_MANIFEST)
     try:
         manifest = codec.loads((folder / MANIFEST).read_bytes())
     except FileNotFoundError:
@@ -84,7 +92,8 @@ def write_bundle(cursor: Cursor, folder: Path, summary: SessionSummary) -> tuple
         raise SessionError(
             "exists and is not a bundle", where=str(folder), remedy="Choose another destination"
         )
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}")
+    partial = files.partial(folder)
+    files.sweep(folder.parent, folder.name)
     try:
         partial.mkdir(parents=True)
         cursor.execute("BEGIN")  # one snapshot for all tables, whatever is appended meanwhile
@@ -120,7 +129,9 @@ def _manifest(cursor: Cursor, summary: SessionSummary) -> dict[str, object]:
         "app_version": __version__,
         "duckdb_version": duckdb.__version__,
         "session": summary.name,
-        "summary": codec.to_plain(replace(summary, path="", size_bytes=0, kind="bundle")),
+        "summary": codec.to_plain(
+            replace(summary, path="", size_bytes=0, kind="bundle", warnings=())
+        ),
         "tables": counts,
         "units": {f"{table}.{column}": comment for table, column, comment in units},
     }
@@ -157,20 +168,16 @@ def load_bundle(
     _check_digests(manifest.get("sha256"), folder)
     with into.reading() as cursor:
         try:
+            refuse_bombs(cursor, folder)
             schema.fill(cursor, version, lambda table: _parquet(folder, table), steps)
             _check_counts(cursor, tables, folder)
+            refuse_nonsense(cursor, folder)
         except duckdb.Error as error:
             # What follows is our own statement, or the whole value that it stumbled over.
             text = re.split(r" LINE \d+: | Input: ", " ".join(str(error).split()))[0]
-            raise _damaged(folder, text) from error
+            raise damaged(folder, text) from error
         except UnicodeDecodeError as error:  # that value, where it is no text
-            raise _damaged(folder, "it holds bytes that are no text") from error
-
-
-def _damaged(folder: Path, how: str) -> SessionError:
-    return SessionError(
-        f"is a damaged bundle: {how}", where=str(folder), remedy="Copy or export it again"
-    )
+            raise damaged(folder, "it holds bytes that are no text") from error
 
 
 def _check_digests(digests: object, folder: Path) -> None:
@@ -178,14 +185,14 @@ def _check_digests(digests: object, folder: Path) -> None:
     if not isinstance(digests, dict):
         return
     for table in sorted(COLUMNS.keys() & digests.keys()):
+        file = folder / f"{table}.parquet"
+        refuse_irregular(file)
         try:
-            is_same = _digest(folder / f"{table}.parquet") == digests[table]
-        except FileNotFoundError:
-            raise _damaged(folder, f"{table}.parquet is missing") from None
+            is_same = _digest(file) == digests[table]
         except OSError as error:
             raise sentence(error, folder) from None
         if not is_same:
-            raise _damaged(folder, f"{table}.parquet is not what was written")
+            raise damaged(folder, f"{table}.parquet is not what was written")
 
 
 def _parquet(folder: Path, table: str) -> str:
@@ -196,7 +203,7 @@ def _check_counts(cursor: Cursor, tables: Mapping[str, int], folder: Path) -> No
     for table in COLUMNS.keys() & tables.keys():
         count = int(reading.one(cursor, f"SELECT count(*) FROM {table}")[0])  # noqa: S608 - own names
         if count != tables[table]:
-            raise _damaged(folder, f"{table} has {count} rows instead of {tables[table]}")
+            raise damaged(folder, f"{table} has {count} rows instead of {tables[table]}")
 
 
 async def import_bundle(folder: Path, path: Path) -> SessionFile:
@@ -206,10 +213,11 @@ async def import_bundle(folder: Path, path: Path) -> SessionFile:
     """
     from workbench.store.session_file import SessionFile
 
-    await asyncio.to_thread(_import, folder, path)
+    await asyncio.to_thread(make_session, folder, path)
     return await SessionFile.open(path)
 
 
-def _import(folder: Path, path: Path) -> None:
+def make_session(folder: Path, path: Path) -> None:
+    """What `import_bundle` does, for a thread; the file is left closed."""
     with new_file(path) as database:
         load_bundle(folder, database)

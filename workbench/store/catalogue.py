@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,9 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from workbench import files
 from workbench.domain import codec
 from workbench.domain.errors import SessionBusy, SessionUnknown, UsageError, WorkbenchError
-from workbench.domain.sessions import SessionSummary
+from workbench.domain.naming import nearest
+from workbench.domain.sessions import UNDER_WAY, SessionSummary
 from workbench.paths import Workspace
 
 SUFFIX = ".duckdb"
@@ -36,7 +37,7 @@ def check_name(name: str) -> None:
     """Raise `UsageError` unless a session may be called so: ASCII, no path, nothing hidden."""
     if _NAME.fullmatch(name) is None or ".." in name or name.endswith((SUFFIX, ".bundle", ".")):
         raise UsageError(
-            f"{name!a} cannot be the name of a session",
+            f"{_short(name)!a} cannot be the name of a session",
             remedy=f"Use up to {LONGEST_NAME} letters, digits, '-', '_' and '.', "
             "beginning with a letter or digit",
         )
@@ -71,19 +72,36 @@ def resolve(workspace: Workspace, name: str, recordings: Path) -> Path:
             workspace.sessions / f"{name}.bundle",
             recordings / name,
         ):
-            if path.is_file() or _is_bundle(path):
+            if is_there(path):
                 return path
-    path = Path(name).expanduser()
-    if path.is_file() or _is_bundle(path):
+    path = Path(name)
+    with suppress(RuntimeError):  # nobody is called so
+        path = path.expanduser()
+    if is_there(path):
         return path.resolve()
     known = [path.stem for path in _entries(workspace)]
     known += [path.name for path in _bundles(recordings)]
+    near = nearest(name, known)
     shown = ", ".join(sorted(set(known))[:20]) or "none yet"
     raise SessionUnknown(
-        f"there is no session, bundle or recording {name!a}",
+        f"there is no session, bundle or recording {_short(name)!a}",
         where=str(workspace.sessions),
-        remedy=f"Choose one of: {shown}" + (" ... (workbench ls)" if len(known) > 20 else ""),
+        remedy=(f"Did you mean {near}? " if near else "")
+        + f"Choose one of: {shown}"
+        + (" ... (workbench ls)" if len(known) > 20 else ""),
     )
+
+
+def is_there(path: Path) -> bool:
+    """Whether a session or bundle lies there; False for what cannot be a path at all."""
+    try:
+        return path.is_file() or _is_bundle(path)
+    except (OSError, ValueError):
+        return False
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
 
 
 def list_sessions(workspace: Workspace, recordings: Path) -> tuple[SessionSummary, ...]:
@@ -114,6 +132,7 @@ def list_sessions(workspace: Workspace, recordings: Path) -> tuple[SessionSummar
 def record(workspace: Workspace, summary: SessionSummary) -> None:
     """Remember a session as its engine knows it, at the begin and the end of a run."""
     path = Path(summary.path)
+    summary = replace(summary, warnings=())  # its engine has mended what it found
     with _guard:
         lines = _load(workspace)
         lines[path.name] = {"signature": _signature(path), "summary": codec.to_plain(summary)}
@@ -155,7 +174,7 @@ def _sizes_and_times(parts: tuple[Path, ...]) -> Iterator[int]:
 
 def _may_have_ended(line: _Line) -> bool:
     """Whether a run was going on: its engine may have died since without touching the file."""
-    return line["summary"]["state"] in ("running", "paused")
+    return line["summary"]["state"] in UNDER_WAY
 
 
 def _summary(path: Path, line: _Line | None) -> SessionSummary:
@@ -215,15 +234,14 @@ def _load(workspace: Workspace) -> dict[str, _Line]:
 
 def _save(workspace: Workspace, lines: dict[str, _Line]) -> None:
     """Replace the catalogue whole. A workspace that cannot be written is listed without one."""
-    with (
-        suppress(OSError),
-        tempfile.NamedTemporaryFile(dir=workspace.sessions, prefix=CATALOGUE, delete=False) as file,
-    ):
+    path = workspace.sessions / CATALOGUE
+    partial = files.partial(path, str(threading.get_ident()))
+    with suppress(OSError):
         try:
-            file.write(json.dumps({"sessions": lines}).encode())
-            file.flush()
-            os.fsync(file.fileno())
-            Path(file.name).replace(workspace.sessions / CATALOGUE)
-        except OSError:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+            with open(partial, "wb", opener=files.opener) as file:
+                file.write(json.dumps({"sessions": lines}).encode())
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
 
-from workbench.domain.errors import SessionBusy, SessionError, SessionTaken
+from workbench import files
+from workbench.domain.errors import SessionBusy, SessionDisplaced, SessionError, SessionTaken
+from workbench.domain.housekeeping import RESCUE
 
 Cursor = duckdb.DuckDBPyConnection
 
@@ -34,6 +38,8 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": False,
 }
 
+READING_S = 30.0
+"""How long who closes waits for those who read."""
 _written_here: set[Path] = set()
 """Files that this process has open for writing."""
 _opening = threading.Lock()
@@ -47,6 +53,8 @@ class Database:
     shown : the path that sentences name.
     live : this process has the file open for writing, through this object or another.
     set_aside : where the write-ahead log went, if it could not be replayed.
+    bare : a copy of the file without its log, where a reader found a log that cannot be replayed:
+        who only reads renames nothing, and DuckDB takes a log that lies there, by any link.
     """
 
     def __init__(self, path: Path | None, *, read_only: bool, shown: Path | None = None) -> None:
@@ -54,7 +62,11 @@ class Database:
         self.shown = shown or path
         self.read_only = read_only
         self.set_aside: Path | None = None
+        self.bare: Path | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._place: tuple[int, int] | None = None
         self._lock = threading.Lock()
+        self._readers, self._unread = 0, threading.Condition(self._lock)
         if self.path is None:
             # Without a file to spill beside, DuckDB would litter the current folder.
             self.live = False
@@ -72,6 +84,26 @@ class Database:
             if not read_only:
                 _written_here.add(self.path)
                 self.live = True
+                self._place = place_of(self.path)
+
+    @property
+    def displaced(self) -> bool:
+        """Another file, or none, lies where the one lay that is being written.
+
+        What was stored can still be read, for as long as it stays open.
+        """
+        return self._place is not None and place_of(self.path) != self._place
+
+    def refuse_displaced(self) -> None:
+        """Raise `SessionDisplaced` if it is."""
+        if self.displaced:
+            assert self.path is not None
+            raise SessionDisplaced(
+                "was replaced or removed while it was written",
+                where=str(self.path),
+                remedy=f"Write it again with `{RESCUE} {self.path.stem}`, "
+                "elsewhere with --to FOLDER",
+            )
 
     def _connect(self, path: Path, read_only: bool) -> Cursor:
         try:
@@ -79,6 +111,8 @@ class Database:
         except duckdb.Error as error:
             if "replaying WAL" not in str(error):
                 raise sentence(error, self.shown) from error
+            if read_only:
+                return self._connect_bare(path, error)
             log = write_ahead_log(path)
             aside = log.with_name(f"{log.name}.corrupt-{time.strftime('%Y%m%dT%H%M%S')}")
             try:
@@ -93,6 +127,24 @@ class Database:
             self.set_aside = aside
             return connection
 
+    def _connect_bare(self, path: Path, error: duckdb.Error) -> Cursor:
+        """Read the file without its log."""
+        try:
+            self._folder = tempfile.TemporaryDirectory(prefix="workbench-")
+            bare = Path(self._folder.name) / path.name
+            shutil.copyfile(path, bare)
+            connection = duckdb.connect(bare, read_only=True, config=SETTINGS)
+        except (duckdb.Error, OSError):
+            self._remove_copy()  # the log was not to blame, or there is no room for a copy
+            raise sentence(error, self.shown) from error
+        self.bare = bare
+        return connection
+
+    def _remove_copy(self) -> None:
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.cleanup()
+
     def cursor(self) -> Cursor:
         """A connection for one thread; the caller closes it."""
         with self._lock:
@@ -102,6 +154,8 @@ class Database:
     def reading(self) -> Iterator[Cursor]:
         """A cursor for the calling thread; DuckDB's errors become sentences."""
         cursor = None
+        with self._lock:
+            self._readers += 1
         try:
             cursor = self.cursor()
             yield cursor
@@ -110,11 +164,23 @@ class Database:
         finally:
             if cursor is not None:
                 cursor.close()
+            with self._unread:
+                self._readers -= 1
+                self._unread.notify_all()
 
     def close(self) -> None:
-        """Close; DuckDB merges the write-ahead log into the file. Idempotent."""
-        with self._lock:
+        """Close; DuckDB merges the write-ahead log into the file. Idempotent.
+
+        Whoever reads is waited for: whose answer nobody awaits any more still has a thread that
+        reads, and DuckDB closes nothing that is read.
+        """
+        with self._unread:
+            self._unread.wait_for(lambda: not self._readers, READING_S)
+            if self.displaced:  # DuckDB would remove the log of the file that lies there now
+                with suppress(duckdb.Error):  # it is closed already
+                    self._root.execute("PRAGMA disable_checkpoint_on_shutdown")
             self._root.close()
+            self._remove_copy()
             if not self.read_only and self.path is not None:
                 _written_here.discard(self.path)
 
@@ -126,10 +192,11 @@ def new_file(path: Path) -> Iterator[Database]:
     Raises `SessionTaken` if there is such a file.
     """
     refuse_taken(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial = files.partial(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        files.make_folder(path.parent)
         database = Database(partial, read_only=False, shown=path)
+        partial.chmod(files.FILE)  # and its log gets the same mode
     except (duckdb.Error, OSError) as error:
         raise sentence(error, path) from error
     try:
@@ -162,6 +229,15 @@ def _sync(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def place_of(path: Path | None) -> tuple[int, int] | None:
+    """Device and inode of what lies there; None where nothing does."""
+    try:
+        found = path.stat() if path else None
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if found else None
 
 
 def write_ahead_log(path: Path) -> Path:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import duckdb
 
+from workbench import files
 from workbench.domain.samples import Sample
 from workbench.domain.tables import flat_columns_and_rows
 from workbench.store.database import SETTINGS, quoted, sentence
@@ -18,9 +18,10 @@ from workbench.store.database import SETTINGS, quoted, sentence
 def write(samples: Sequence[Sample], path: Path, format: Literal["csv", "parquet"]) -> None:
     """Write one row per sample; the file appears whole or not at all."""
     columns, rows = flat_columns_and_rows(samples)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial = files.partial(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        files.sweep(path.parent, path.name)
         if format == "csv":
             _write_csv(columns, rows, partial)
         else:

@@ -116,6 +116,12 @@ def sample_counts(cursor: Cursor) -> tuple[int, int]:
     return int(taken), int(invalid)
 
 
+def _size(path: Path) -> int:
+    """Bytes of a session file, or of a bundle's; 0 where it was removed while it is open."""
+    files = list(path.iterdir()) if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.exists())
+
+
 def summary(cursor: Cursor, name: str, path: Path, *, live: bool) -> SessionSummary:
     """A session as one line; `live` tells whether a run may still be going on."""
     created, changed = one(
@@ -135,7 +141,7 @@ def summary(cursor: Cursor, name: str, path: Path, *, live: bool) -> SessionSumm
         invalid=invalid,
         created_at=float(created),
         changed_at=float(changed),
-        size_bytes=sum(f.stat().st_size for f in path.iterdir()) if bundle else path.stat().st_size,
+        size_bytes=_size(path),
         path=str(path),
         kind="bundle" if bundle else "session",
     )
@@ -146,8 +152,8 @@ def _state(cursor: Cursor, live: bool) -> SessionState:
     # Trials pause, too, and that says nothing of the campaign.
     rows = cursor.execute(
         "SELECT seq, type, happened_at, payload FROM events WHERE type IN ('RunStarted',"
-        " 'RunPaused', 'RunContinued', 'RunFinished', 'TrialsStarted', 'TrialsFinished')"
-        " ORDER BY seq"
+        " 'PauseRequested', 'RunPaused', 'RunContinued', 'RunFinished',"
+        " 'TrialsStarted', 'TrialsFinished') ORDER BY seq"
     ).fetchall()
     if not rows:
         return "planned"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from workbench import files
 from workbench.domain.curation import SampleDetail
 from workbench.domain.errors import SessionError
 from workbench.domain.events import Event, Fact, SessionCreated
@@ -18,7 +21,8 @@ from workbench.domain.projection import SessionView
 from workbench.domain.samples import Measurement, Sample
 from workbench.domain.sessions import DescriptorText, SessionSummary
 from workbench.domain.timeline import FindMoment, Moment, TimeLine
-from workbench.store import bundle, flat, reading, schema, standing
+from workbench.store import acknowledged, bundle, flat, reading, schema, standing
+from workbench.store.acknowledged import Commit, Head
 from workbench.store.database import (
     Cursor,
     Database,
@@ -29,7 +33,7 @@ from workbench.store.database import (
 )
 from workbench.store.past import Past
 from workbench.store.rows import Rows, payload_of
-from workbench.store.writer import Acknowledged, Append, Checkpoint, Writer, write
+from workbench.store.writer import Append, Checkpoint, Writer, write
 
 T = TypeVar("T")
 
@@ -41,14 +45,17 @@ class SessionFile:
     ----------
     path : the file, or the folder of a bundle.
     name : of the session, from the path.
-    warnings : what happened while it was opened: migrated, a write-ahead log set aside, events
-        that are missing.
+    damage : a write-ahead log that could not be replayed, events that are missing; as sentences.
+    warnings : the damage, and that it was migrated.
     """
 
-    def __init__(self, path: Path, database: Database, warnings: Sequence[str]) -> None:
+    def __init__(
+        self, path: Path, database: Database, damage: Sequence[str], migrated: Sequence[str] = ()
+    ) -> None:
         self.path = path
         self.name = bundle.name_of(path)
-        self.warnings = tuple(warnings)
+        self.damage = tuple(damage)
+        self.warnings = (*damage, *migrated)
         self._database = database
         self._writer: Writer | None = None
         self._past = Past()
@@ -56,7 +63,8 @@ class SessionFile:
             self._last_seq, _ = reading.last_seq(cursor)
             if not database.read_only:
                 held = reading.configurations(cursor), set(reading.sample_ids(cursor))
-                self._writer = Writer(database, self.name, self._last_seq, *held)
+                head = _head(cursor)
+                self._writer = Writer(database, self.name, self._last_seq, head, *held)
 
     @classmethod
     async def create(cls, path: Path, created: SessionCreated, *, at: float) -> SessionFile:
@@ -84,6 +92,28 @@ class SessionFile:
     def broken(self) -> bool:
         """A write failed, or it was closed: only opening it anew helps."""
         return self._writer is None or self._writer.broken
+
+    @property
+    def displaced(self) -> bool:
+        """It was written here, and another file, or none, lies in its place now."""
+        return self._database.displaced
+
+    def refuse_displaced(self) -> None:
+        """Raise `SessionDisplaced` if it is."""
+        self._database.refuse_displaced()
+
+    async def write_again(self, path: Path) -> None:
+        """Write everything that it holds as the session file `path`; of a displaced one, too.
+
+        Raises `SessionError` if something lies there, or it cannot be written.
+        """
+        between = files.partial(path, "bundle")
+        try:
+            await asyncio.to_thread(_refuse_taken, path)
+            await self.write_tables(between)
+            await asyncio.to_thread(bundle.make_session, between, path)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, between, ignore_errors=True)
 
     async def append(
         self, fact: Fact, *, at: float, measurement: Measurement | None = None
@@ -154,7 +184,8 @@ class SessionFile:
     def summarise(self) -> SessionSummary:
         """What `summary` does, for a thread."""
         with self._database.reading() as cursor:
-            return reading.summary(cursor, self.name, self.path, live=self._database.live)
+            found = reading.summary(cursor, self.name, self.path, live=self._database.live)
+        return replace(found, warnings=self.damage)
 
     async def write_tables(self, folder: Path) -> tuple[Path, ...]:
         """Write the session as a bundle; the folder appears whole or not at all."""
@@ -192,6 +223,8 @@ class SessionFile:
             writer.stop()
             self._last_seq = writer.last_seq
         self._database.close()
+        if writer is not None:
+            writer.forget()
 
     def _writing(self) -> Writer:
         if self._writer is None:
@@ -203,7 +236,24 @@ class SessionFile:
             with self._database.reading() as cursor:
                 return work(cursor)
 
-        return await asyncio.to_thread(run)
+        # Who is cancelled waits for the thread: a file that is read cannot be closed.
+        reading = asyncio.ensure_future(asyncio.to_thread(run))
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            await asyncio.wait([reading])
+            if not reading.cancelled():
+                reading.exception()  # nobody else asks for it
+            raise
+
+
+def _refuse_taken(path: Path) -> None:
+    if path.exists():
+        raise SessionError(
+            "is taken: another file lies there",
+            where=str(path),
+            remedy="Move that one away, or choose another folder (--to FOLDER)",
+        )
 
 
 def _create(path: Path, created: SessionCreated, at: float) -> SessionFile:
@@ -214,7 +264,7 @@ def _create(path: Path, created: SessionCreated, at: float) -> SessionFile:
         schema.migrate(cursor, 0, schema.newest(steps), steps)
         rows = Rows({}, frozenset())
         rows.add(event, payload, None)
-        write(cursor, rows)
+        write(cursor, rows.tables)
     return open_session(path)
 
 
@@ -241,60 +291,79 @@ def _open_bundle(path: Path, steps: Sequence[schema.Migration]) -> SessionFile:
 
 
 def _open_file(path: Path, read_only: bool, steps: Sequence[schema.Migration]) -> SessionFile:
-    acknowledged = Acknowledged.read(path)
+    told = acknowledged.number(path)  # before the file: whoever writes it writes the number last
     database = Database(path, read_only=read_only)
     try:
         with database.reading() as cursor:
             version = schema.version_of(cursor, str(path), steps)
-            warnings = _missing(cursor, database, acknowledged)
-        if version < schema.newest(steps):
-            migrate = _migrated_copy if read_only else _migrated_in_place
-            database, warning = migrate(database, path, version, steps)
-            warnings.append(warning)
-        return SessionFile(path, database, warnings)
+            last, count = reading.last_seq(cursor)
+            head = _head(cursor)
+        old = version < schema.newest(steps)
+        missing = acknowledged.read(path).after(last, head) if told > last and not old else ()
+        damage = _bring_back(database, last, told, missing)
+        if count != last:
+            damage.insert(0, f"{last - count} of {last} events are missing from {path.name}")
+        migrated = (_migrated(path, version, read_only, steps),) if old else ()
+        if old and not read_only:
+            database = _migrated_in_place(database, path, version, steps)
+        elif old or (missing and read_only):
+            database = _copied(database, path, version, missing, steps)
+        return SessionFile(path, database, damage, migrated)
     except BaseException:
         database.close()
         raise
 
 
-def _missing(cursor: Cursor, database: Database, acknowledged: int) -> list[str]:
-    """Sentences about what the file should hold and does not."""
+def _head(cursor: Cursor) -> Head:
+    """The session by its first event, which no other has, and the schema of its rows."""
+    first = cursor.execute("SELECT happened_at, payload FROM events WHERE seq = 1").fetchone()
+    (version,) = reading.one(cursor, "SELECT max(version) FROM schema_migrations")
+    return Head(hashlib.sha256(repr(first).encode()).hexdigest(), int(version))
+
+
+def _bring_back(database: Database, last: int, told: int, missing: Sequence[Commit]) -> list[str]:
+    """Store the commits that a damaged write-ahead log has lost, where the file is written.
+
+    Returns sentences about what the log had lost, and what stays lost.
+    """
     assert database.path is not None
-    last, count = reading.last_seq(cursor)
-    warnings = []
-    if count != last:
-        warnings.append(f"{last - count} of {last} events are missing from {database.path.name}")
     log, aside = write_ahead_log(database.path), database.set_aside
-    if acknowledged > last and aside is None and not database.read_only and log.exists():
+    damaged = told > last or aside is not None or database.bare is not None
+    if not damaged:
+        return []
+    if told > last and aside is None and not database.read_only and log.exists():
         # DuckDB replayed a part and would cut off the rest with the next commit.
         aside = log.with_name(f"{log.name}.corrupt-{time.strftime('%Y%m%dT%H%M%S')}")
         with suppress(OSError):  # the copy serves a post-mortem; the session opens without it
             shutil.copy2(log, aside)
-    if aside is not None or acknowledged > last:
-        lost = (
-            f"events {last + 1} to {acknowledged} are lost"
-            if acknowledged > last
-            else f"what was stored after event {last} is lost"
-            if database.set_aside and not acknowledged
-            else "no event is lost"
-        )
-        warnings.append(
-            f"the write-ahead log of {database.path.name} was damaged; {lost}"
-            + (f"; it lies in {aside.name}" if aside else "")
-        )
-    return warnings
+    if missing and not database.read_only:
+        with database.reading() as cursor:
+            for commit in missing:
+                write(cursor, commit.tables)
+    back = missing[-1].last if missing else last
+    said = [f"the write-ahead log of {database.path.name} is damaged"]
+    if back > last:
+        said.append(f"events {last + 1} to {back} come from the second copy")
+    if told > back:
+        said.append(f"events {back + 1} to {told} are lost")
+    elif not told:
+        said.append(f"what was stored after event {last} is lost")
+    else:
+        said.append("no event is lost")
+    if aside is not None:
+        said.append(f"it lies in {aside.name}")
+    return ["; ".join(said)]
 
 
 def _migrated_in_place(
     database: Database, path: Path, version: int, steps: Sequence[schema.Migration]
-) -> tuple[Database, str]:
+) -> Database:
     """Migrate a file after copying it, closed and whole."""
     database.close()
-    backup = path.with_name(f"{path.name}.schema-{version}")
     try:
-        shutil.copy2(path, backup)
+        shutil.copy2(path, _backup(path, version))
     except OSError as error:
-        raise sentence(error, backup) from error
+        raise sentence(error, _backup(path, version)) from error
     database = Database(path, read_only=False)
     try:
         with database.reading() as cursor:
@@ -302,20 +371,42 @@ def _migrated_in_place(
     except BaseException:
         database.close()
         raise
-    return database, (
-        f"migrated from schema {version} to {schema.newest(steps)}; "
-        f"the file as it was is {backup.name}"
+    return database
+
+
+def _backup(path: Path, version: int) -> Path:
+    return path.with_name(f"{path.name}.schema-{version}")
+
+
+def _migrated(path: Path, version: int, read_only: bool, steps: Sequence[schema.Migration]) -> str:
+    newest = schema.newest(steps)
+    if read_only:
+        return f"read as schema {version}, shown as schema {newest}"
+    return (
+        f"migrated from schema {version} to {newest}; "
+        f"the file as it was is {_backup(path, version).name}"
     )
 
 
-def _migrated_copy(
-    database: Database, path: Path, version: int, steps: Sequence[schema.Migration]
-) -> tuple[Database, str]:
-    """Read an old file into memory and migrate it there; the file is left alone."""
-    database.close()
-    copy = Database(None, read_only=True)
-    with copy.reading() as cursor:
-        cursor.execute(f"ATTACH {quoted(path)} AS old (READ_ONLY)")
-        schema.fill(cursor, version, lambda table: f"SELECT * FROM old.{table}", steps)  # noqa: S608 - own names
-        cursor.execute("DETACH old")
-    return copy, f"read as schema {version}, shown as schema {schema.newest(steps)}"
+def _copied(
+    database: Database,
+    path: Path,
+    version: int,
+    missing: Sequence[Commit],
+    steps: Sequence[schema.Migration],
+) -> Database:
+    """Read a file into memory, with the commits that its log has lost, and migrate it there."""
+    copy = Database(None, read_only=True, shown=path)
+    try:
+        with copy.reading() as cursor:
+            cursor.execute(f"ATTACH {quoted(database.bare or path)} AS old (READ_ONLY)")
+            schema.fill(cursor, version, "SELECT * FROM old.{}".format, steps)
+            cursor.execute("DETACH old")
+            for commit in missing:
+                write(cursor, commit.tables)
+    except BaseException:
+        copy.close()
+        raise
+    finally:
+        database.close()
+    return copy

@@ -7,21 +7,26 @@ a burst costs one commit instead of many.
 
 from __future__ import annotations
 
-import os
 import queue
+import stat
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 
 from workbench.domain.errors import SessionError
 from workbench.domain.events import Event, Fact
 from workbench.domain.samples import Measurement
-from workbench.store.database import Cursor, Database, sentence
-from workbench.store.rows import COLUMNS, Rows
+from workbench.store.acknowledged import Acknowledged, Head, read
+from workbench.store.database import Cursor, Database, sentence, write_ahead_log
+from workbench.store.rows import COLUMNS, Row, Rows
 
+LONGEST_LOG = 2
+"""Times the session file. A log that is longer costs more room than what it protects, and all who
+open the session after a kill wait for it to be replayed."""
 LARGEST_COMMIT = 500
 """Events; keeps one commit under 20 ms or so when thousands are queued."""
 
@@ -54,39 +59,6 @@ Job = Append | Checkpoint | None
 """None ends the thread."""
 
 
-class Acknowledged:
-    """The number of the last event that anyone was told is stored, in a file beside the session.
-
-    DuckDB drops the damaged tail of a write-ahead log without a word; this number tells that
-    events are missing then. It is written after each commit, removed by a clean close, and never
-    synced: it may be behind after a power cut, never ahead.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = acknowledged_path(path)
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-
-    def write(self, seq: int) -> None:
-        os.pwrite(self._file, b"%020d\n" % seq, 0)
-
-    def close(self, *, remove: bool) -> None:
-        os.close(self._file)
-        if remove:
-            self.path.unlink(missing_ok=True)
-
-    @staticmethod
-    def read(path: Path) -> int:
-        """The number; 0 where the session was closed cleanly or is a bundle."""
-        try:
-            return int(acknowledged_path(path).read_text())
-        except (FileNotFoundError, ValueError):
-            return 0
-
-
-def acknowledged_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}.acknowledged")
-
-
 class Writer:
     """Owns the writing cursor of one session file.
 
@@ -98,6 +70,7 @@ class Writer:
         database: Database,
         name: str,
         last_seq: int,
+        head: Head,
         configurations: dict[str, int],
         samples: set[str],
     ) -> None:
@@ -108,8 +81,13 @@ class Writer:
         self._configurations, self._samples = configurations, samples
         self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self._failure: SessionError | None = None
-        self._acknowledged = Acknowledged(database.path)
-        self._acknowledged.write(last_seq)
+        self._log = write_ahead_log(database.path)
+        self._log_bytes = 0
+        self._acknowledged = Acknowledged(database.path, head)
+        if self._log.exists():
+            self._acknowledged.go_on(last_seq, read(database.path))
+        else:
+            self._acknowledged.restart(last_seq)
         self._thread = threading.Thread(target=self._work, name=f"store {name}", daemon=True)
         self._thread.start()
 
@@ -128,7 +106,11 @@ class Writer:
         """Finish what is queued, then end the thread. Blocks."""
         self._jobs.put(None)
         self._thread.join()
-        self._acknowledged.close(remove=self._failure is None)
+
+    def forget(self) -> None:
+        """The database is closed: what was acknowledged is in the file, unless a log is left."""
+        clean = self._failure is None and not self._database.displaced and not self._log.exists()
+        self._acknowledged.close(remove=clean)
 
     def _work(self) -> None:
         cursor = self._database.cursor()
@@ -159,6 +141,8 @@ class Writer:
             return
         for job, event in stored:
             job.done.set_result(event)
+        if stored:
+            self._keep_log_short(cursor)
 
     def _store(self, cursor: Cursor, jobs: list[Append]) -> list[tuple[Append, Event]]:
         if self._failure is not None:
@@ -174,9 +158,11 @@ class Writer:
                 continue
             stored.append((job, event))
         if stored:
-            write(cursor, rows)
+            self._database.refuse_displaced()
+            write(cursor, rows.tables)
+            self._database.refuse_displaced()  # while it was written
+            self._acknowledged.add(self.last_seq + 1, self.last_seq + len(stored), rows.tables)
             self.last_seq += len(stored)
-            self._acknowledged.write(self.last_seq)
             self._configurations |= rows.new_configurations
             self._samples |= rows.new_samples
         return stored
@@ -185,18 +171,42 @@ class Writer:
         if not job.done.set_running_or_notify_cancel():
             return
         try:
-            cursor.execute("CHECKPOINT")
-        except duckdb.Error as error:
+            self._merge(cursor)
+        except (duckdb.Error, SessionError) as error:
             job.done.set_exception(sentence(error, self._database.path))
         else:
             job.done.set_result(None)
 
+    def _merge(self, cursor: Cursor) -> None:
+        """Put what is in the log into the file; there it needs no second copy."""
+        if self._failure is not None:
+            raise self._failure
+        self._database.refuse_displaced()  # DuckDB would remove another file's log
+        cursor.execute("CHECKPOINT")
+        self._acknowledged.restart(self.last_seq)
+        self._log_bytes = 0
 
-def write(cursor: Cursor, rows: Rows) -> None:
+    def _keep_log_short(self, cursor: Cursor) -> None:
+        """After a commit: merge a log that is much longer than the file, that somebody removed, or
+        that DuckDB has merged already; a new one may be read by those who may read the file."""
+        assert self._database.path is not None
+        before, self._log_bytes = self._log_bytes, 0
+        with suppress(OSError):
+            file, log = self._database.path.stat(), self._log.stat()
+            self._log_bytes = log.st_size
+            if stat.S_IMODE(log.st_mode) != stat.S_IMODE(file.st_mode):
+                self._log.chmod(stat.S_IMODE(file.st_mode))
+            if before <= self._log_bytes <= LONGEST_LOG * file.st_size:
+                return
+        with suppress(duckdb.Error, SessionError):  # the next commit tells what is wrong
+            self._merge(cursor)
+
+
+def write(cursor: Cursor, tables: Mapping[str, list[Row]]) -> None:
     """Put rows into their tables in one transaction."""
     cursor.execute("BEGIN")
     try:
-        for table, values in rows.tables.items():
+        for table, values in tables.items():
             if values:
                 with cursor.appender(table, columns=list(COLUMNS[table])) as appender:
                     appender.append_rows(values)

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from textual.app import App
 from textual.events import Event, Key, Paste
 from textual.screen import Screen
+from textual.timer import Timer
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.messages import (
@@ -30,6 +31,7 @@ from workbench.domain.messages import (
 )
 from workbench.domain.sessions import SessionSummary
 from workbench.link.client import Client
+from workbench.tui.boundary import BoundedApp, Log
 from workbench.tui.commands import keymap
 from workbench.tui.commands.actions import in_places
 from workbench.tui.commands.catalogue import SCREENS, entry
@@ -37,7 +39,9 @@ from workbench.tui.connection import Connection
 from workbench.tui.draft import Draft
 from workbench.tui.garbage import EVERY_S, search_garbage, seldom_search_garbage
 from workbench.tui.keyboard import Keyboard
+from workbench.tui.leaving import under_way
 from workbench.tui.memory import Memory
+from workbench.tui.messages import LOOKS, SECONDS, Level, Message, Messages
 from workbench.tui.pace import LEAST_S, Pace
 from workbench.tui.places import Files, places_text
 from workbench.tui.plots import picture
@@ -45,8 +49,9 @@ from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.screens.base import WorkbenchScreen, bind
 from workbench.tui.screens.dialogs import HelpScreen, MessageScreen
+from workbench.tui.screens.failed import FailedScreen
 from workbench.tui.screens.jump import JumpScreen
-from workbench.tui.screens.palette import ActionProvider
+from workbench.tui.screens.palette import ActionProvider, Palette
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
 from workbench.tui.text import plain, plain_lines
@@ -55,24 +60,26 @@ from workbench.tui.tour import STEPS, Tour
 from workbench.tui.undo import Undo, Undos
 from workbench.tui.vanishing import leave_surely, watch_terminal
 from workbench.tui.watch import Watch
+from workbench.tui.widgets.keys import KeyLine
+from workbench.tui.widgets.rows import Row
 from workbench.tui.widgets.tabs import Tab
 from workbench.tui.wording import WordedClient
 from workbench.tui.work import begin
 
-Level = Literal["information", "warning", "error"]
 SHORT_S = 2.0
-"""How long a toast lies there that repeats what the screen shows."""
+"""How long a line stands there that repeats what the screen shows."""
 LONGEST_COPY = 100_000
 """Bytes; terminals ignore longer OSC 52 sequences without a word."""
 
 
-class WorkbenchApp(App[None]):
+class WorkbenchApp(BoundedApp):
     """Paints first, connects meanwhile; closing it leaves the run as it is.
 
     `connect` yields a client and is called again for `reconnect`. `command` is sent once it is
     there and its session opened; `session` is opened as it is, or replayed at `replay_speed`.
-    `screen` is the one shown first. `files` says where settings and pictures are, and what other
-    workspaces there are; without it nothing is read or written.
+    `screen` is the one shown first. `log` keeps the trace of what nobody expected and says where;
+    without it such an error ends the application. `files` says where settings and pictures are,
+    and what other workspaces there are; without it nothing is read or written.
     """
 
     TITLE = "workbench"
@@ -90,16 +97,22 @@ class WorkbenchApp(App[None]):
         screen: str = "",
         theme: str = "",
         files: Files | None = None,
+        log: Log | None = None,
     ) -> None:
         # Textual turns colours to greys for NO_COLOR, and to none at all where ANSI is native.
         environment = dict(os.environ)  # Textual takes NO_COLOR out of the real one
         if not environment.get("NO_COLOR"):
             os.environ.pop("NO_COLOR", None)  # Textual takes an empty one for a wish
-        super().__init__(ansi_color=True if environment.get("NO_COLOR") else None)
+        super().__init__(log, ansi_color=True if environment.get("NO_COLOR") else None)
         self.files = files or Files()
         self.memory = Memory(self.files.memory)
         self.keymap = keymap.load(self.files.keys)
         self.undos = Undos()
+        self.messages = Messages()
+        """What was said, also where its line is gone."""
+        self.said: Row = ()
+        """What stands in the line of keys for some seconds."""
+        self._unsaying: Timer | None = None
         self.tour = Tour()
         self.opened = Watch()
         self.pace = Pace(lambda: self._connection.share)
@@ -184,6 +197,7 @@ class WorkbenchApp(App[None]):
         """Leave this workspace's engine as it is, and meet that of another one."""
         self.close_session()
         self.draft.close()
+        self.draft.fresh = True
         self.files.choose_workspace(folder)
         self.reconnect()
         self.screen_stack[0].post_message(SessionsScreen.Elsewhere())
@@ -191,21 +205,28 @@ class WorkbenchApp(App[None]):
     # ------------------------------------------------------------------------- words
 
     def say_shortly(self, message: str) -> None:
-        """One line in place of all toasts, gone soon: where keys go fast and much is to be read."""
-        self.clear_notifications()
-        room = min(60, self.size.width // 2) - 4  # a toast's width, without border and padding
-        text = plain(message)
-        line = text if len(text) <= room else f"{text[: room - 1]}…"
-        self.notify(line, timeout=SHORT_S, markup=False)
-        self.redraw()
+        """Gone soon and kept nowhere: where keys go fast, and the screen shows it anyway."""
+        self._flash(Message(plain(message), "information", time.time()), SHORT_S)
 
     def say(self, message: str, level: Level = "information", *, undo: Undo | None = None) -> None:
-        """A toast: what happened, and the key that takes it back."""
-        text = plain_lines(message)
+        """What happened, in one line over that of the keys, and the key that takes it back."""
         if undo is not None:
             self.undos.add(undo)
-            text += f" {self.key('app.undo')} takes it back."
-        self.notify(text, severity=level, markup=False)
+            message += f" {self.key('app.undo')} takes it back."
+        self._flash(self.messages.add(message, level, time.time()), SECONDS[level])
+
+    def _flash(self, message: Message, seconds: float) -> None:
+        """One line, in place of the one before."""
+        line = message.line(self.size.width - 2, self.key("app.messages"))
+        self._show_said(((f" {line}", LOOKS[message.level]),))
+        if self._unsaying is not None:
+            self._unsaying.stop()
+        self._unsaying = self.set_timer(seconds, partial(self._show_said, ()))
+
+    def _show_said(self, said: Row) -> None:
+        self.said = said
+        if (screen := self.full_screen) is not None and screen.ready:
+            screen.query_one(KeyLine).say(said)
         self.redraw()
 
     def key(self, id: str) -> str:
@@ -217,7 +238,7 @@ class WorkbenchApp(App[None]):
         if not self.screen_stack:
             return  # it is ending, and what was under way hears of that last
         if isinstance(self.screen, WorkbenchScreen) and self.screen.ready:
-            self.screen.draw()
+            self.boundary.guard(self.screen, self.screen.draw)
 
     # ------------------------------------------------------------------------- screens
 
@@ -266,7 +287,10 @@ class WorkbenchApp(App[None]):
                 self.say(f"Open a session first: {self.key('session.open')} on its line.")
             return
         if name == SessionsScreen.NAME:
-            self._show_sessions()
+            if len(self.screen_stack) > 1:
+                self._show_sessions()
+            elif isinstance(self.screen, FailedScreen):
+                self.switch_screen(SessionsScreen())
             return
         if name not in self._kept:
             self._kept[name] = entry(name).make()
@@ -281,6 +305,11 @@ class WorkbenchApp(App[None]):
         """Whether there is a session that screens could show."""
         return bool(self.opened.session or self.opened.command)
 
+    @property
+    def going_on(self) -> tuple[tuple[str, str], ...]:
+        """Name and state of the runs that go on without these screens, as far as is known."""
+        return under_way(self.opened, self.known_sessions)
+
     def can_go(self, name: str) -> bool:
         here = self._here()
         return name != here and (self.is_open or not entry(name).of_session)
@@ -292,6 +321,7 @@ class WorkbenchApp(App[None]):
                 screen.name,
                 self.key(f"go.{screen.name}"),
                 screen.title,
+                screen.short,
                 screen.name == here,
                 self.is_open or not screen.of_session,
             )
@@ -340,12 +370,21 @@ class WorkbenchApp(App[None]):
             self._draw_news()
 
     def _draw_news(self) -> None:
-        if isinstance(self.screen, SessionScreen):
-            self.screen.draw_news()
+        if self.screen_stack and isinstance(self.screen, SessionScreen):
+            self.boundary.guard(self.screen, self.screen.draw_news)
+
+    def forget_screen(self, screen: WorkbenchScreen) -> bool:
+        """It is made anew when it is asked for next; whether it was kept."""
+        kept = self._kept.get(screen.NAME) is screen
+        if kept:
+            del self._kept[screen.NAME]
+            self.uninstall_screen(screen.NAME)
+        return kept
 
     def _show_sessions(self) -> None:
         while len(self.screen_stack) > 1:
             self.pop_screen()
+        self.boundary.look_below()
 
     # ------------------------------------------------------------------------- actions
 
@@ -355,6 +394,7 @@ class WorkbenchApp(App[None]):
             # A key of a screen that has no session yet says so; `can_go` says what is offered.
             "go": lambda: str(parameters[0]) != self._here(),
             "undo": lambda: bool(self.undos),
+            "messages": lambda: bool(self.messages),
             "copy": lambda: screen is not None and bool(screen.copied()[1]),
             "picture": lambda: self.files.pictures is not None,
             "plot_picture": lambda: self.files.pictures is not None and bool(self._plot()),
@@ -378,7 +418,7 @@ class WorkbenchApp(App[None]):
 
     def action_palette(self) -> None:
         if isinstance(self.screen, WorkbenchScreen):
-            self.action_command_palette()
+            self.push_screen(Palette(id="--command-palette"))
 
     @property
     def theme_name(self) -> str:
@@ -393,7 +433,8 @@ class WorkbenchApp(App[None]):
     def use_theme(self, name: str) -> None:
         self.theme = THEMES[name].name
         self.memory.theme = name
-        self.say(f"Theme {name}.")
+        without = ", without its colours: NO_COLOR is set" if self.no_color else ""
+        self.say(f"Theme {name}{without}.")
 
     def watch_theme(self, theme: str) -> None:
         self.set_class(self.no_color or theme == THEMES["mono"].name, "-mono")
@@ -452,6 +493,9 @@ class WorkbenchApp(App[None]):
     def action_jump(self) -> None:
         if isinstance(self.screen, WorkbenchScreen):
             self.push_screen(JumpScreen(list(self.screen.jump_targets())), _carry_out)
+
+    def action_messages(self) -> None:
+        self.push_screen(MessageScreen("Messages", self.messages.listed))
 
     def action_places(self) -> None:
         async def show() -> None:

@@ -67,6 +67,8 @@ class Draft:
         self.readable = True
         self.campaign: Campaign | None = None
         self.mistakes: tuple[Mistake, ...] = ()
+        self.beyond_host = ""
+        """Why the engine's host cannot give it; of the latest state that the engine has seen."""
         self.target = 0
         self.terms = RunTerms()
         """On what it is to be run; no part of the draft."""
@@ -78,6 +80,8 @@ class Draft:
         """Why the engine does not answer, as a sentence."""
         self.remote = False
         """Whether we came over SSH, and so have no editor."""
+        self.fresh = True
+        """Whether none was opened or closed yet: then the last one is gone on with."""
         self._revision = ""
         self._waiting: ChangeDraft | None = None
         self._sending = False
@@ -156,6 +160,7 @@ class Draft:
         self._tell()
 
     async def _opened(self, request: StartDraft | ReadDraft) -> None:
+        self.fresh = False
         await self._send_latest()  # of the draft that is left
         shown = await self._ask(request)
         palette = await self._ask(GetPalette())
@@ -190,7 +195,8 @@ class Draft:
         """Forget the draft; its file stays."""
         self.name, self.document, self.text, self._revision = "", {}, "", ""
         self.readable, self.campaign, self.mistakes, self.target = True, None, (), 0
-        self.settled, self._waiting, self.lost = True, None, ""
+        self.settled, self._waiting, self.lost, self.fresh = True, None, "", False
+        self.beyond_host = ""
         self._tell()
 
     # ------------------------------------------------------------------------- changing
@@ -318,6 +324,7 @@ class Draft:
     def _take(self, shown: DraftShown) -> None:
         self.name, self.text, self._revision = shown.name, shown.text, shown.revision
         self.campaign, self.mistakes = shown.campaign, shown.mistakes
+        self.beyond_host = shown.beyond_host
         self.settled = self._waiting is None
         self.readable = shown.document is not None
         if self.settled and shown.document is not None:

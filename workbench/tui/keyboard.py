@@ -65,6 +65,10 @@ class Keyboard:
                     await self._idle.wait()
                     await asyncio.sleep(left)
 
+    async def dealt_with(self) -> None:
+        """Until everything that was typed has been."""
+        await self._idle.wait()
+
     @property
     def quiet_s(self) -> float:
         """Seconds since the last key was dealt with; 0 while one is."""

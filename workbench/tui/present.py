@@ -31,6 +31,7 @@ PHASES = {
     "measuring": "measuring",
     "fitting": "fitting",
     "paused": "paused",
+    "waiting": "waiting",
 }
 
 
@@ -96,10 +97,18 @@ def name_of(view: SessionView, configuration: ConfigurationView) -> str:
 
 def header(shown: Shown, frozen: bool, replay: str, width: int) -> Row:
     view = shown.view
-    looks: dict[str, Look] = {"running": "badge", "paused": "alert", "failed": "alert"}
+    looks: dict[str, Look] = {
+        "running": "badge",
+        "pausing": "alert",
+        "paused": "alert",
+        "waiting": "alert",
+        "failed": "alert",
+    }
+    tick = shown.progress if view.state == "running" else None
+    state = "waiting" if tick and tick.phase == "waiting" else view.state
     spans: list[Span] = [
         (f" {text.plain(view.session)} ", "strong"),
-        (f" {view.state.upper()} ", looks.get(view.state, "strong")),
+        (f" {state.upper()} ", looks.get(state, "strong")),
     ]
     if replay:
         badge = f" {replay} "
@@ -193,6 +202,8 @@ def _phase(shown: Shown) -> str:
         )
     if view.state == "paused":
         return "paused"
+    if view.state == "pausing":
+        return f"pausing after this sample: {_doing(tick)}" if tick else "pausing after this sample"
     if view.state not in ("running", "planned"):
         return view.state
     if tick is None:

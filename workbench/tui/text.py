@@ -102,9 +102,10 @@ def shares(configuration: Configuration, vnfs: tuple[str, ...]) -> str:
 
 def configuration_name(campaign: Campaign | None, target: str, configuration: Configuration) -> str:
     """`tinyproxy-haproxy 25+50 %`, and those workload values that vary in the campaign."""
-    if campaign is None:
+    plan = campaign.find_target(target) if campaign is not None else None
+    if campaign is None or plan is None:
         return plain(f"{target} {configuration.key}")
-    vnfs = tuple(v.name for v in campaign.target_plan(target).target.vnfs)
+    vnfs = tuple(v.name for v in plan.target.vnfs)
     varying = {p.key for p in campaign.workload if len(p.values) > 1}
     workload = [
         f"{key}={value if isinstance(value, str) else number(value)}"
@@ -126,7 +127,8 @@ def breakpoint_text(found: Breakpoint) -> str:
 
 def primary(view: SessionView, target: str) -> tuple[str, str]:
     """Name and unit of a target's `wl`."""
-    if view.campaign is None:
+    plan = view.campaign.find_target(target) if view.campaign is not None else None
+    if plan is None:
         return "wl", ""
-    workload = view.campaign.target_plan(target).primary
+    workload = plan.primary
     return plain(workload.name), plain(workload.unit)

@@ -21,7 +21,7 @@ _EVERYWHERE = (
 STEPS: Mapping[str, tuple[str, ...]] = {
     "sessions": (
         "This lists sessions: what was measured here. {session.new} starts a campaign from a "
-        "template; a recording can be opened without any lab.",
+        "template; a recording can be looked at without any lab.",
         "{session.open} opens a session on the screen Live: samples, fit, breakpoints. "
         "{view.freeze} holds the drawing, {go.back} comes back here.",
         *_EVERYWHERE,

@@ -8,12 +8,15 @@ sample picked on one screen is the one that the next screen shows.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Literal
 
+from workbench.domain.durations import duration
 from workbench.domain.errors import EngineError, SessionError, WorkbenchError
 from workbench.domain.events import Event, Progress, Tick, UsageTick, Wheel
+from workbench.domain.housekeeping import RESCUE
 from workbench.domain.messages import (
     EngineStatus,
     GetStatus,
@@ -23,6 +26,7 @@ from workbench.domain.messages import (
     RunCampaign,
 )
 from workbench.domain.projection import SessionView
+from workbench.domain.recordings import FIRST
 from workbench.link.client import Client
 from workbench.link.pieces import Pieces
 from workbench.tui.present import Choice, Shown
@@ -41,6 +45,12 @@ WATCHED_PACE = 20.0
 
 POLL_S = 0.5
 """How often the engine is asked what a run waits for that is being started."""
+
+PREVIEW = FIRST
+"""A recording that ships: both functions and their chains on real containers."""
+PREVIEW_SPEED = 64.0
+PREVIEW_AFTER_S = 3.0
+"""Labs that are ready by then need no preview."""
 
 
 class Watch:
@@ -69,6 +79,8 @@ class Watch:
         """Why it could not be opened at all."""
         self.preparing = ""
         """What the run waits for that we start, such as an image that is built."""
+        self.previewing = ""
+        """The recording that is shown in place of a session whose lab is still made ready."""
         self.queued_behind = ""
         self.wheel = Wheel(session, "")
         """Who drives the run, and who asks to."""
@@ -95,6 +107,12 @@ class Watch:
     def drives(self) -> bool:
         """Whether the wheel is ours."""
         return self.wheel.driver != "" and self.wheel.driver == self.person
+
+    @property
+    def displaced(self) -> bool:
+        """Whether the run waits because its session's file was replaced or removed."""
+        progress = self.live.progress
+        return progress is not None and progress.phase == "waiting" and RESCUE in progress.note
 
     @property
     def moving(self) -> bool:
@@ -156,24 +174,50 @@ class Watch:
             self._lose(f"{type(error).__name__}: {error}", "engine")
 
     async def _start(self, client: Client, command: RunCampaign | ResumeSession) -> None:
-        telling = asyncio.create_task(self._tell_preparing(client))
+        meanwhile = [
+            asyncio.create_task(self._tell_preparing(client)),
+            asyncio.create_task(self._preview(client)),
+        ]
         try:
             reply = await client.ask(command)
         finally:
-            telling.cancel()
+            for task in meanwhile:
+                task.cancel()
+            await asyncio.gather(*meanwhile, return_exceptions=True)
             self.preparing = ""
+            self._end_preview(command)
         if isinstance(reply, RunAccepted):
             self.command, self.session = None, reply.session
             self.queued_behind = reply.queued_behind
 
     async def _tell_preparing(self, client: Client) -> None:
+        begin = time.monotonic()
         with suppress(WorkbenchError):  # who asks for the run hears of it, too
             while True:
                 status = await client.ask(GetStatus())
-                if isinstance(status, EngineStatus) and status.preparing != self.preparing:
-                    self.preparing = status.preparing
+                if isinstance(status, EngineStatus) and status.preparing:
+                    passed = duration(time.monotonic() - begin)
+                    self.preparing = f"{status.preparing} ({passed} so far)"
                     self.touch()
                 await asyncio.sleep(POLL_S)
+
+    async def _preview(self, client: Client) -> None:
+        """Show a recording that ships, where the lab is not ready at once."""
+        await asyncio.sleep(PREVIEW_AFTER_S)
+        replay = Replay(PREVIEW_SPEED)
+        with suppress(WorkbenchError):  # without it there is nothing to look at, and no harm done
+            async for change in replay.changes(client, PREVIEW):
+                if isinstance(change, SessionView):
+                    self.live, self.previewing = Shown(change), PREVIEW
+                else:
+                    self.live.view.apply(change)
+                self.touch()
+
+    def _end_preview(self, command: RunCampaign | ResumeSession) -> None:
+        if self.previewing:
+            self.previewing, self.frozen, self.choice = "", None, Choice()
+            self.live = Shown(SessionView(self.session or _named(command)))
+            self.touch()
 
     def _begin(self, shown: Shown) -> None:
         self.live, self.connected, self.lost, self.loss = shown, True, "", ""

@@ -5,10 +5,16 @@ They take seconds to minutes; a campaign's sampler must not wait behind them.
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from workbench.domain.messages import Hello, Reply
+from workbench.domain.errors import Stopped
+from workbench.domain.messages import Done, Hello, Reply
 from workbench.domain.questions import (
+    CancelQuestions,
     ChartChain,
     CompareChain,
     DecideProposal,
@@ -21,8 +27,10 @@ from workbench.domain.questions import (
     RollBackModel,
     ScoreModels,
     VerifyRecommendation,
+    session_of,
 )
 from workbench.engine.learning.pool import Pool
+from workbench.engine.learning.remaining import Remaining, counted_for
 from workbench.engine.sessions.library import Library
 
 if TYPE_CHECKING:
@@ -30,36 +38,111 @@ if TYPE_CHECKING:
     from workbench.engine.learning.scoring import Say
 
 
+ENDS_WITH = {
+    PredictChain: "predicted",
+    CompareChain: "compared_with",
+    ChartChain: "charted_by",
+    Recommend: "judge",
+    RetrainChain: "proposed",
+}
+"""The last and longest piece of work of a question, as the worker knows it."""
+
+
+@dataclass
+class Answering:
+    """A question that is being answered.
+
+    Attributes
+    ----------
+    doing : what is computed for it, as a sentence.
+    task : answers it; None before it has begun.
+    cancelled : whether somebody asked for its end.
+    """
+
+    request: Question
+    who: Hello
+    remaining: Remaining
+    doing: str = ""
+    task: asyncio.Task[Reply] | None = None
+    cancelled: bool = False
+
+    @property
+    def measures(self) -> bool:
+        """On the lab, whose end is `StopRun`'s."""
+        match self.request:
+            case Recommend(verify=verify, on_lab=on_lab):
+                return verify or on_lab
+            case RetrainChain(steps=steps):
+                return steps > 0
+            case VerifyRecommendation():
+                return True
+        return False
+
+
 class Asking:
     """Answers; rooms of science are imported with the first question that needs them.
+
+    Parameters
+    ----------
+    disturbs : whether more than one worker would disturb who measures on this host.
 
     Attributes
     ----------
     pool : the worker of questions.
     """
 
-    def __init__(self, library: Library, trials: Trials) -> None:
-        self.pool = Pool()
-        self._doing: dict[object, str] = {}
-        """Of every question that is being answered."""
+    def __init__(
+        self, library: Library, trials: Trials, disturbs: Callable[[], bool] = lambda: True
+    ) -> None:
+        cores = len(os.sched_getaffinity(0))
+        self.pool = Pool(lambda: cores > 1 and not disturbs())
+        self._answering: list[Answering] = []
+        self._took: dict[str, float] = {}
+        """Seconds by kind of work; see `Remaining`."""
         self._library, self._trials = library, trials
 
     @property
-    def doing(self) -> str:
-        """What is being computed, of the latest question; empty where nobody asked."""
-        return next(reversed(self._doing.values()), "")
+    def latest(self) -> Answering | None:
+        """The question that was asked last, of those that something is computed for."""
+        return next((one for one in reversed(self._answering) if one.doing), None)
 
     async def answer(self, request: Question, who: Hello) -> Reply:
-        """The reply; nothing is stored for an observer. Raises `WorkbenchError`."""
-        question = object()
+        """The reply; nothing is stored for an observer.
+
+        Raises `WorkbenchError`: `Stopped` where who asked has cancelled it.
+        """
+        one = Answering(request, who, Remaining(self._took))
+        if (last := ENDS_WITH.get(type(request))) is not None:
+            one.remaining.at_least(last)
 
         def say(text: str) -> None:
-            self._doing[question] = text
+            one.doing = text
 
+        self._answering.append(one)
         try:
-            return await self._answer(request, who, say)
+            with counted_for(one.remaining):
+                one.task = asyncio.ensure_future(self._answer(request, who, say))
+            return await one.task
+        except asyncio.CancelledError:
+            if not one.cancelled:
+                raise
+            raise Stopped("the question was cancelled", where=session_of(request)) from None
         finally:
-            self._doing.pop(question, None)
+            self._answering.remove(one)
+
+    def cancel(self, request: CancelQuestions, who: Hello) -> Done:
+        """End what is computed for the questions that came over the same link about a session.
+
+        What is measured for one goes on: that is a turn at the lab, which `StopRun` ends.
+        """
+        count = 0
+        for one in self._answering:
+            ours = one.who is who and session_of(one.request) == request.session
+            if ours and not one.measures and one.task is not None:
+                one.cancelled = True
+                one.task.cancel()
+                count += 1
+        return Done("" if count else "nothing is computed for you that could be cancelled")
 
     async def close(self) -> None:
         await self.pool.close()

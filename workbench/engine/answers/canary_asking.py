@@ -12,6 +12,7 @@ from workbench.descriptors.allocation_text import parse_allocation
 from workbench.descriptors.sla_text import kpi_name, parse_sla
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.errors import DataError, OutsideProfile, SessionError, UsageError
+from workbench.domain.limits import check
 from workbench.domain.parameters import (
     Configuration,
     Parameter,
@@ -30,9 +31,6 @@ from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import patiently
 from workbench.engine.runs.starting import ENDED
 from workbench.engine.sessions.library import Library
-
-MOST_STEPS = 1000
-"""Loads of one canary, all of which are planned before the first."""
 
 
 async def plan_canary(library: Library, pool: Pool, request: PlanCanary) -> CanaryPlanned:
@@ -91,12 +89,7 @@ def wanted_of(view: SessionView, request: RetrainChain) -> Wanted:
             where="--share",
             remedy="Give one, such as 0.5",
         )
-    if not 0 <= request.steps <= MOST_STEPS:
-        raise UsageError(
-            f"is {request.steps}, must be from 0 to {MOST_STEPS}",
-            where="--steps",
-            remedy="Give the number of loads to measure, such as 10",
-        )
+    check("steps", request.steps, "--steps")
     _must_be_a_method(request.method)
     _must_align(request.align)
     notes: list[str] = []

@@ -17,7 +17,8 @@ from workbench.domain.topology import Target
 from workbench.engine.learning.modelling import model_of
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.refitting import StoredModel, fitted, load
-from workbench.engine.learning.scoring import Material, Say, table_for
+from workbench.engine.learning.remaining import expect
+from workbench.engine.learning.scoring import Material, Say, short_list, table_for, together
 from workbench.engine.sessions.library import Library
 from workbench.paths import Workspace
 
@@ -191,13 +192,18 @@ async def profiles_of(
         If a target's samples teach no model of one of `kpis`.
     """
     own = {s.id: s for target in targets for s in given.of(target.name)}
-    models: list[StoredModel] = []
-    for target in targets:
-        for kpi in kpis:
-            say(f"{target.name}: model of {kpi}")
-            found = await model_of(library, pool, given.session, target.name, kpi, store=store)
-            # The same samples by the same objects: a pipe carries each of them once.
-            models.append(replace(found, samples=tuple(own.get(s.id, s) for s in found.samples)))
+    wanted = [(target, kpi) for target in targets for kpi in kpis]
+    lacking = [target for target, kpi in wanted if given.view.model(target.name, kpi) is None]
+    expect("row_of", sum(len(short_list(given.campaign, t.name)) for t in lacking))
+    expect("fit_to_all", len(lacking))
+
+    async def model(target: Target, kpi: str) -> StoredModel:
+        say(f"{target.name}: model of {kpi}")
+        found = await model_of(library, pool, given.session, target.name, kpi, store=store)
+        # The same samples by the same objects: a pipe carries each of them once.
+        return replace(found, samples=tuple(own.get(s.id, s) for s in found.samples))
+
+    models = await together(model(target, kpi) for target, kpi in wanted)
     left = tuple(kpi for kpi in besides if kpi not in kpis)
     return Profiles(given.campaign, tuple(targets), tuple(own.values()), tuple(models), left)
 

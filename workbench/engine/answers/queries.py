@@ -63,7 +63,7 @@ async def answer(library: Library, request: Request) -> Reply:
             async with library.borrow(session, folded=False) as channel:
                 samples = await channel.file.samples(max(0, offset), _page(limit))
                 total, _ = await channel.file.sample_counts()
-                return messages.SamplePage(samples, offset, total)
+                return messages.SamplePage(samples, offset, total, channel.file.damage)
         case messages.ListEvents(session=session, after=after, limit=limit, kinds=kinds):
             async with library.borrow(session, folded=False) as channel:
                 events = await channel.file.events(max(0, after), _page(limit), kinds)
@@ -127,6 +127,7 @@ async def _export(library: Library, request: messages.ExportSession) -> Reply:
     async with library.borrow(request.session) as channel:
         try:
             files = tuple(map(str, await export(channel.file, destination)))
+            warnings = channel.file.damage
         except (WorkbenchError, asyncio.CancelledError):
             raise
         except OSError as error:
@@ -140,7 +141,7 @@ async def _export(library: Library, request: messages.ExportSession) -> Reply:
                 f"{request.format!r} cannot be written: {type(error).__name__}: {error}",
                 where="workbench.exports",
             ) from error
-    return messages.Exported(files[0] if files else str(destination), files)
+    return messages.Exported(files[0] if files else str(destination), files, warnings)
 
 
 def _page(limit: int) -> int:

@@ -1,6 +1,7 @@
 """One worker process for CPU-heavy science: spawned, nice 19, replaceable at any time.
 
-It keeps what it can rebuild and nothing else, so a worker that dies costs one repeated call.
+It keeps what it can rebuild and nothing else, so a worker that dies costs one repeated call. Beside
+it a second one may compute what needs nothing that the first keeps (`Pool.lane`).
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from multiprocessing.connection import wait
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from workbench.domain.errors import EngineError, PluginError
 from workbench.engine.learning.advice import Advice, Question, advise, warm
@@ -29,6 +30,15 @@ T = TypeVar("T")
 
 NICE = 19
 """The functions under test come first."""
+MOST_KNOWN = 1000
+"""Answers that are kept."""
+
+START_METHOD = "spawn"
+"""How a worker comes to be; the engine has threads, so it is never forked from it."""
+
+UNWANTED_S = 5.0
+"""How long the worker may go on with what nobody waits for any more, before it is replaced: a new
+one takes some seconds to be as far."""
 
 log = logger("engine.pool")
 
@@ -37,12 +47,34 @@ class WorkerLost(EngineError):
     """The worker process died over a call, and its successor over the same call, too."""
 
 
-class Pool:
-    """The worker process, started with the first call."""
+def _never() -> bool:
+    return False
 
-    def __init__(self) -> None:
+
+class Pool:
+    """The worker process, started with the first call.
+
+    Parameters
+    ----------
+    may_spread : whether a second process may compute just now, too.
+
+    Attributes
+    ----------
+    known : what was computed before, by a digest of all that it rests on. Whoever asks for it fills
+        it (`scoring.compared`), and `remember` bounds it.
+    """
+
+    def __init__(self, may_spread: Callable[[], bool] = _never) -> None:
+        self.known: dict[str, Any] = {}
+        self._may_spread = may_spread
+        self._second: Pool | None = None
+        self._lanes, self._first_lane = asyncio.Semaphore(2), asyncio.Lock()
+        self._calls: list[Future[Any]] = []
+        """Of the worker that is, in their order; the first is what it does."""
         self._executor: ProcessPoolExecutor | None = None
         self._warming: asyncio.Future[None] | None = None
+        self._ended: ProcessPoolExecutor | None = None
+        """Whose worker was ended over a call that nobody waited for."""
         self.losses = 0
         """How often a worker died and was replaced."""
         self._worker_cpu_s: dict[int, float] = {}
@@ -54,15 +86,45 @@ class Pool:
             self._warming = asyncio.ensure_future(self.run(warm))
             self._warming.add_done_callback(_look_at)
 
+    def remember(self, key: str, value: Any) -> None:
+        self.known[key] = value
+        while len(self.known) > MOST_KNOWN:
+            del self.known[next(iter(self.known))]
+
+    @asynccontextmanager
+    async def lane(self) -> AsyncIterator[Pool]:
+        """A worker for work that rests on nothing that one keeps; the body is alone in its lane.
+
+        The second is started where the first is taken, if there may be one.
+        """
+        async with self._lanes:
+            if not (self._first_lane.locked() and self._may_spread()):
+                async with self._first_lane:
+                    yield self
+                return
+            if self._second is None:
+                self._second = Pool()
+            yield self._second
+
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`work` in the worker. A worker that dies is replaced and asked again, once."""
         loop = asyncio.get_running_loop()
-        for attempt in (1, 2):
+        attempt = 0
+        while attempt < 2:
             executor = self._worker()
+            future: Future[T] | None = None
             try:
                 future = executor.submit(_called, partial(work, *args, **kwargs))
+                self._calls = [call for call in self._calls if not call.done()] + [future]
                 return await asyncio.wrap_future(future, loop=loop)
+            except asyncio.CancelledError:
+                if future is not None and future.running():
+                    loop.call_later(UNWANTED_S, self._end_unwanted, future)
+                raise
             except BrokenProcessPool:
+                if executor is self._ended:  # over what another had asked
+                    continue
+                attempt += 1
                 log.warning("worker died", work=work.__name__, attempt=attempt)
                 self._discard(executor)
         raise WorkerLost(
@@ -80,6 +142,16 @@ class Pool:
             raise EngineError("the worker process does not take a question in full")
         return advice
 
+    def _end_unwanted(self, future: Future[Any]) -> None:
+        """Replace a worker that is still busy with what nobody waits for."""
+        self._calls = [call for call in self._calls if not call.done()]
+        if self._calls[:1] == [future]:
+            log.info("the worker is replaced: nobody waits for what it does")
+            self._ended = self._executor
+            self.kill()
+        elif future in self._calls:  # it is handed to the worker, and not begun
+            asyncio.get_running_loop().call_later(UNWANTED_S, self._end_unwanted, future)
+
     def kill(self) -> None:
         """End a worker that does not answer; the next call gets another."""
         executor = self._executor
@@ -90,6 +162,8 @@ class Pool:
 
     async def close(self) -> None:
         """End the worker; what it was doing is of no use any more."""
+        if self._second is not None:
+            await self._second.close()
         executor, self._executor = self._executor, None
         if executor is None:
             return
@@ -116,13 +190,13 @@ class Pool:
         if self._executor is None:
             self._executor = ProcessPoolExecutor(
                 max_workers=1,
-                mp_context=multiprocessing.get_context("spawn"),
+                mp_context=multiprocessing.get_context(START_METHOD),
                 initializer=_begin,
             )
         return self._executor
 
     def _discard(self, executor: ProcessPoolExecutor) -> None:
-        executor.shutdown(wait=False, cancel_futures=True)
+        executor.shutdown(wait=False)  # calls that wait end with the worker, and are made again
         if self._executor is executor:  # not yet replaced by another call that saw it die
             self._executor = None
             self.losses += 1

@@ -41,9 +41,9 @@ MOST_COEFFICIENTS = 10_000
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
-KEPT_FITS = 64
-"""Fits that the worker keeps for the next question: a chain asks for four to ten, of some tenths of
-a second each."""
+KEPT_FITS = 128
+"""Fits that the worker keeps for the next question, one that was made for all samples twice: a
+chain asks for four to ten, of some tenths of a second each."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,11 @@ def fit_to_all(table: Table, method: str, samples: Sequence[Sample]) -> Fit:
 
     Raises `WorkbenchError` if it cannot be fitted, or says nonsense.
     """
-    begin = time.process_time()
-    model, _ = _fitted_anew(table, method, {})
-    return _fit_of(model, table, method, time.process_time() - begin, samples)
+    made = _fitted(table, method, {})
+    fit = _fit_of(made.model, table, method, made.cpu_s, samples)
+    # Who loads the stored model asks for these settings by name: it is the same fit.
+    _keep(digest(table, method, fit.parameters), made)
+    return fit
 
 
 def formulas_in(
@@ -113,7 +115,7 @@ def formulas_in(
                 getattr(plugins.load("models", method)(), "estimator", None), "describe"
             ):
                 continue
-            formulas = formulas_of(_fitted(table, method, {})[0], table, samples)
+            formulas = formulas_of(_fitted(table, method, {}).model, table, samples)
         except WorkbenchError as error:
             trouble = str(error)
         found.append(MethodFormulas(table.target, table.kpi, method, formulas, trouble))
@@ -161,9 +163,7 @@ def _stated(error: float | None) -> float | None:
 
 def fitted(table: Table, method: str) -> ProfileForecaster:
     """A method fitted to a whole table, ready to be asked. Raises `WorkbenchError` as above."""
-    from workbench.chains.checked import CheckedForecaster
-
-    return CheckedForecaster(table, _fitted(table, method, {})[0])
+    return _fitted(table, method, {}).forecaster(table)
 
 
 def load(stored: StoredModel) -> Loaded:
@@ -174,7 +174,6 @@ def load(stored: StoredModel) -> Loaded:
     WorkbenchError
         If its samples make no table any more, or if the method is gone or cannot be fitted.
     """
-    from workbench.chains.checked import CheckedForecaster
     from workbench.models.table import table_of
 
     model = stored.model
@@ -185,45 +184,63 @@ def load(stored: StoredModel) -> Loaded:
         kpi_max=model.kpi_max,
         primary=stored.campaign.target_plan(model.target).primary,
     )
-    fitted, gone = _fitted(table, model.method, model.parameters)
-    fit = _fit_of(fitted, table, model.method, 0.0, stored.samples)
-    return Loaded(CheckedForecaster(table, fitted), _difference(model, table, fit, gone))
+    made = _fitted(table, model.method, model.parameters)
+    fit = _fit_of(made.model, table, model.method, 0.0, stored.samples)
+    return Loaded(made.forecaster(table), _difference(model, table, fit, made.gone))
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Kept:
     factory: Any
     model: Any
     gone: list[str]
+    """Settings that the method does not know."""
+    cpu_s: float
+    _forecaster: ProfileForecaster | None = None
+
+    def forecaster(self, table: Table) -> ProfileForecaster:
+        """One for all questions: it knows again what it was asked before."""
+        from workbench.chains.checked import CheckedForecaster
+
+        if self._forecaster is None:
+            self._forecaster = CheckedForecaster(table, self.model)
+        return self._forecaster
 
 
 _kept_fits: dict[str, _Kept] = {}
-"""Of this process, by `_digest`, the latest used last; nobody changes a model that is fitted."""
+"""Of this process, by `digest`, the latest used last; nobody changes a model that is fitted."""
 
 
-def _fitted(table: Table, method: str, settings: Mapping[str, Setting]) -> tuple[Any, list[str]]:
-    """The method made with the settings and fitted; the settings that it does not know.
+def _fitted(table: Table, method: str, settings: Mapping[str, Setting]) -> _Kept:
+    """The method made with the settings and fitted.
 
     The same fit to the same table is not made twice.
     """
     factory = plugins.load("models", method)
-    key = _digest(table, method, settings)
-    kept = _kept_fits.pop(key, None)
+    key = digest(table, method, settings)
+    kept = _kept_fits.get(key)
     if kept is None or kept.factory is not factory:
-        kept = _Kept(factory, *_fitted_anew(table, method, settings))
+        begin = time.process_time()
+        model, gone = _fitted_anew(table, method, settings)
+        kept = _Kept(factory, model, gone, time.process_time() - begin)
+    _keep(key, kept)
+    return kept
+
+
+def _keep(key: str, kept: _Kept) -> None:
+    _kept_fits.pop(key, None)
     _kept_fits[key] = kept
     while len(_kept_fits) > KEPT_FITS:
         del _kept_fits[next(iter(_kept_fits))]
-    return kept.model, kept.gone
 
 
-def _digest(table: Table, method: str, settings: Mapping[str, Setting]) -> str:
-    """Of all that a fit depends on."""
+def digest(table: Table, method: str, settings: Mapping[str, Setting]) -> str:
+    """Of all that a fit, or a score of one, depends on."""
     plain = (table.target, table.kpi, table.columns, table.sample_ids, table.ceiling)
-    digest = hashlib.sha256(repr((method, sorted(settings.items()), plain)).encode())
+    found = hashlib.sha256(repr((method, sorted(settings.items()), plain)).encode())
     for array in (table.X, table.y, table.noise, table.points, table.configurations):
-        digest.update(array.tobytes())
-    return digest.hexdigest()
+        found.update(array.tobytes())
+    return found.hexdigest()
 
 
 def _fitted_anew(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from workbench import plugins
 from workbench.descriptors.sla_text import kpi_name
@@ -16,7 +16,10 @@ from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluen
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import KPI_UNITS, Sample
 from workbench.engine.learning.pool import Pool, WorkerLost
+from workbench.engine.learning.refitting import digest
+from workbench.engine.learning.remaining import doing, expect, skip
 from workbench.engine.sessions.library import Library
+from workbench.engine.sessions.recording import to_the_end
 
 if TYPE_CHECKING:  # their imports take time, and most questions are about something else
     from workbench.models.crossvalidation import Row
@@ -95,11 +98,7 @@ async def material(library: Library, session: str, kpi: str | None) -> Material:
 
     Raises `SessionError`, or `UsageError` for a name that is no KPI.
     """
-    async with library.borrow(session) as channel:
-        view = channel.snapshot()
-        samples: list[Sample] = []
-        while page := await channel.file.samples(len(samples), PAGE):
-            samples.extend(page)
+    view, samples = await to_the_end(_everything(library, session))
     campaign = view.campaign
     if campaign is None:
         raise SessionError("does not hold its campaign", where=session)
@@ -108,6 +107,15 @@ async def material(library: Library, session: str, kpi: str | None) -> Material:
     except ValueError as error:
         raise UsageError(str(error), where="kpi") from None
     return Material(session, view, campaign, name, tuple(samples))
+
+
+async def _everything(library: Library, session: str) -> tuple[SessionView, list[Sample]]:
+    async with library.borrow(session) as channel:
+        view = channel.snapshot()
+        samples: list[Sample] = []
+        while page := await channel.file.samples(len(samples), PAGE):
+            samples.extend(page)
+        return view, samples
 
 
 def all_methods(wanted: Sequence[str]) -> tuple[str, ...]:
@@ -140,16 +148,31 @@ async def compared(
     most: int | None = None,
     say: Say = lambda _: None,
 ) -> list[Row]:
-    """One row for each method, the best marked. A call of the worker each: others come between."""
+    """One row for each method, the best marked. A call of a worker each: others come between.
+
+    What was scored before on the same samples is known; what failed is tried again.
+    """
     from workbench.models.crossvalidation import Row, best_of
 
-    rows = []
-    for number, method in enumerate(methods, start=1):
-        say(f"{table.target}, {table.kpi}: {method} ({number} of {len(methods)})")
-        try:
-            rows.append(await patiently(pool, row_of, table, method, by, most))
-        except (PluginError, WorkerLost) as error:
-            rows.append(Row(table.target, table.kpi, method, None, str(error)))
+    expect("row_of", len(methods))
+
+    async def row(number: int, method: str) -> Row:
+        key = digest(table, method, {"by": by, "most": most or 0})
+        known = pool.known.get(key)
+        if isinstance(known, Row):
+            skip("row_of")
+            return known
+        async with pool.lane() as lane:
+            say(f"{table.target}, {table.kpi}: {method} ({number} of {len(methods)})")
+            try:
+                found = await patiently(lane, row_of, table, method, by, most)
+            except (PluginError, WorkerLost) as error:
+                found = Row(table.target, table.kpi, method, None, str(error))
+        if found.scores is not None:
+            pool.remember(key, found)
+        return found
+
+    rows = await together(row(number, name) for number, name in enumerate(methods, start=1))
     best = best_of(rows)
     return [replace(row, best=row.method == best) for row in rows]
 
@@ -157,10 +180,22 @@ async def compared(
 async def patiently(pool: Pool, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`work` in the worker; one that hangs is ended. Raises `PluginError` then."""
     try:
-        return await asyncio.wait_for(pool.run(work, *args, **kwargs), PATIENCE_S)
+        with doing(work.__name__):
+            return await asyncio.wait_for(pool.run(work, *args, **kwargs), PATIENCE_S)
     except TimeoutError:
         pool.kill()
         raise PluginError(f"has not answered for {PATIENCE_S:g} s") from None
+
+
+async def together(all_of_them: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What each comes to, in their order. The first that fails ends the others, and is raised."""
+    tasks = [asyncio.ensure_future(one) for one in all_of_them]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def scores_of(rows: Sequence[Row], samples: int) -> tuple[ModelScore, ...]:

@@ -17,6 +17,8 @@ class Control:
         self.paused_by: str | None = None
         """Who paused it; None while it may run."""
         self.continued_by = ""
+        self.holds = False
+        """It has paused, and not only been asked to."""
         self.stop = False
         self.abort = False
         self.interrupted = False

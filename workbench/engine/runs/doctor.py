@@ -13,8 +13,8 @@ from workbench import plugins
 from workbench.domain.errors import LabError, WorkbenchError
 from workbench.domain.lab import Check, HostNoise
 from workbench.engine.runs import noises
-from workbench.engine.runs.host_lock import FileLock
 from workbench.engine.runs.opening import SIMULATED
+from workbench.locks import FileLock
 from workbench.log import logger
 from workbench.paths import Workspace, measuring_lock, shipped
 
@@ -26,7 +26,6 @@ GOOD_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_p
 """Clock sources that user space reads without a system call."""
 OLD_NOISE_S = 30 * 86400.0
 """Kernels and engines are updated about once a month."""
-TOOLS = {"debootstrap": "makes the base image where no registry answers: apt install debootstrap"}
 
 log = logger("engine.doctor")
 
@@ -42,11 +41,16 @@ async def examine(workspace: Workspace) -> tuple[Check, ...]:
         _disk(workspace.root),
         _conntrack(),
         _clock(),
-        *_tools(),
     ]
     for group in plugins.GROUPS:
         parts, broken = await asyncio.to_thread(plugins.load_all, group)
-        checks.append(_plugins(group, tuple(parts), len(broken)))
+        lacking = {name: words for name, part in parts.items() if (words := _lacking(part))}
+        there = tuple(name for name in parts if name not in lacking)
+        checks.append(_plugins(group, there, len(broken)))
+        checks += [
+            Check(f"{group.removesuffix('s')} {name}", "warning", words, remedy)
+            for name, (words, remedy) in lacking.items()
+        ]
         checks += [Check(f"plugin {e.where}", "missing", e.what, e.remedy or "") for e in broken]
         if group == "labs":
             for name, lab in parts.items():
@@ -176,16 +180,13 @@ def _clock() -> Check:
     return Check("clock", "ok", source)
 
 
-def _tools() -> list[Check]:
-    checks = []
-    for tool, purpose in TOOLS.items():
-        found = shutil.which(tool)
-        checks.append(
-            Check(f"tool {tool}", "ok", found)
-            if found
-            else Check(f"tool {tool}", "warning", "not found", f"{tool} {purpose}")
-        )
-    return checks
+def _lacking(part: Any) -> tuple[str, str] | None:
+    """What a plugin says that it needs and this installation has not, and what to do."""
+    try:
+        said: tuple[str, str] | None = part.lacking() if hasattr(part, "lacking") else None
+    except plugins.FAILURES as error:
+        return f"{type(error).__name__}: {error}", "See `workbench logs`"
+    return said
 
 
 def _plugins(group: str, names: tuple[str, ...], broken: int) -> Check:

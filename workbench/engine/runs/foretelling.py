@@ -28,7 +28,7 @@ from workbench.engine.runs.planning import bypasses_s, make_plan
 from workbench.labs.base import LabCosts
 from workbench.sampling.base import Ask, Space
 
-PLAY_S = 5.0
+PLAY_S = 2.0
 """Seconds that one sampler is played for ..."""
 PATIENCE = 3.0
 """... and how many times as long where the first play of a target has not ended by then: without

@@ -38,12 +38,12 @@ from workbench.domain.samples import Sample, Usage
 from workbench.domain.topology import Target, Vnf
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs import noises
-from workbench.engine.runs.host_lock import FileLock, own
 from workbench.engine.runs.measurement import Bench
 from workbench.engine.runs.opening import SIMULATED, choose_lab, made_lab
 from workbench.engine.runs.strays import reap_lab
 from workbench.engine.sessions.library import Library
 from workbench.labs.base import DrivingLab, LabSettings
+from workbench.locks import FileLock, own
 from workbench.log import logger
 from workbench.measuring.floor import METHOD_FLOOR
 

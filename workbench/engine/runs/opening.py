@@ -13,8 +13,11 @@ from workbench.domain.lab import Check, HostFacts, HostNoise
 from workbench.engine.runs import noises
 from workbench.engine.sessions.library import Library
 from workbench.labs.base import Lab, LabSettings
+from workbench.paths import SHIPPED_TEMPLATE
 
-SIMULATED = ("sim", "recorded")
+SIMULATION = "sim"
+"""The lab that stands in where nobody named one and the real one cannot be made ready."""
+SIMULATED = (SIMULATION, "recorded")
 """Labs that load no host: they need neither its cores nor its measuring lock."""
 
 
@@ -46,12 +49,29 @@ async def choose_lab(wanted: str | None) -> tuple[str, str]:
         docker = await asyncio.to_thread(plugins.load, "labs", "docker")
         checks: tuple[Check, ...] = await docker.examine()
     except WorkbenchError as error:
-        return "sim", f"{error.what}: the simulated lab is used instead"
+        return SIMULATION, why_simulated(error.what, error.remedy)
     engine = next((check for check in checks if "engine" in check.name), None)
-    if engine is not None and engine.state != "missing":
+    if engine is None:
+        return SIMULATION, why_simulated("no Docker engine answers", "")
+    if engine.state != "missing":
         return "docker", ""
-    found = engine.found if engine else "no Docker engine answers"
-    return "sim", f"{found}: the simulated lab is used instead"
+    return SIMULATION, why_simulated(engine.found, engine.remedy)
+
+
+def why_simulated(what: str, remedy: str | None) -> str:
+    """Why nobody's choice was the simulated lab, and how to get the real one: a sentence."""
+    said = f"{what.rstrip('.')}: the simulated lab is used instead"
+    return f"{said}. For the real one: {remedy}" if remedy else said
+
+
+def is_users_own(error: LabError, campaign: Campaign) -> bool:
+    """Whether a template of the user's own does not build: a mistake to be told, not a host that
+    lacks something, for which the simulated lab may stand in."""
+    return any(
+        error.where == f"template {template.name}"
+        and not template.build.startswith(SHIPPED_TEMPLATE)
+        for template in campaign.templates
+    )
 
 
 async def made_lab(lab: str, campaign: Campaign, settings: LabSettings) -> Lab:

@@ -1,11 +1,11 @@
-"""Recording that outlasts a full disk: a run waits until its session can be written again."""
+"""Recording that outlasts a full disk or a removed file: a run waits until it can write again."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-from workbench.domain.errors import SessionError, WorkbenchError
+from workbench.domain.errors import SessionDisplaced, SessionError, WorkbenchError
 from workbench.domain.events import Event, Fact, Noted, Tick
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Measurement
@@ -68,7 +68,7 @@ class PatientPublisher:
     ) -> Event:
         begin, trouble = time.monotonic(), error
         while not self._control.ending:
-            self._on_wait(f"the session {trouble.what}; the run waits, and nothing is lost")
+            self._on_wait(_waits(trouble))
             await self._control.rung(RETRY_S)
             try:
                 stored = await self.mend()
@@ -82,3 +82,9 @@ class PatientPublisher:
             await self.record(Noted("warning", waited))
             return event
         raise trouble
+
+
+def _waits(trouble: SessionError) -> str:
+    said = f"the session {trouble.what}; the run waits, and nothing is lost"
+    # Nobody puts a file back of his own accord, as a disk is made room on.
+    return f"{said}. {trouble.remedy}" if isinstance(trouble, SessionDisplaced) else said

@@ -23,6 +23,7 @@ from workbench.engine.learning.advisor import Advisor
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.control import Control, Place
 from workbench.engine.runs.measurement import Bench
+from workbench.engine.runs.planning import bypasses_s
 from workbench.engine.runs.progress import ProgressReport
 from workbench.engine.runs.visits import Ending, Visits
 from workbench.engine.sessions.channel import Publisher
@@ -60,6 +61,8 @@ class Profiler:
         bench: Bench,
         control: Control,
         progress: ProgressReport,
+        *,
+        on_host: bool = False,
     ) -> None:
         self._visits = Visits(
             out,
@@ -70,7 +73,9 @@ class Profiler:
             spent_s=order.spent_s,
             budget_s=order.budget_s,
             extendable=True,
+            on_host=on_host,
         )
+        self.begin = self._visits.begin
         self.faults = self._visits.faults
         self._note = self._visits.note
         self._order = order
@@ -112,7 +117,7 @@ class Profiler:
         )
         advice = await self._advise(advisor, self._fitted_perhaps(target))
         while (ask := self._requested(target) or advice.ask) is not None:
-            ending = await self._visits.hold()
+            ending = await self._visits.hold(self._foreseen_s(plan, ask, advice))
             if ending is not None:
                 return ending
             advisor.skip(self._control.skipped(target))
@@ -238,6 +243,16 @@ class Profiler:
         for fault in self.faults.sample_taken((point.target, point.configuration)):
             await self._end(fault.place, "unusable", fault.note)
         return sample
+
+    def _foreseen_s(self, plan: TargetPlan, ask: Ask, advice: Advice) -> float:
+        """What the next sample is to take, with the deployment and bypass that it may need."""
+        costs = self._bench.lab.costs
+        seconds = costs.drive_overhead_s + advice.first_s  # also about that of a requested point
+        if (self._bench.target, self._bench.block) != (plan.target.name, ask.block):
+            seconds += costs.deploy_s
+            if not self._out.view.bypasses:
+                seconds += bypasses_s(self._campaign, self._out.view.lab, costs)
+        return seconds
 
     async def _first_s(self, advisor: Advisor, point: OperatingPoint) -> float:
         """Seconds of the first drive at a point that the sampler did not ask for."""

@@ -26,7 +26,6 @@ from workbench.domain.messages import (
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs import curating
 from workbench.engine.runs.costing import Costing
-from workbench.engine.runs.host_lock import FileLock, own
 from workbench.engine.runs.host_measuring import HostMeasuring
 from workbench.engine.runs.profiling import Order
 from workbench.engine.runs.run import Run
@@ -35,6 +34,7 @@ from workbench.engine.runs.trials import Trials, TrialsRequest
 from workbench.engine.runs.turn import Turn
 from workbench.engine.sessions.channel import Channel
 from workbench.engine.sessions.library import Library
+from workbench.locks import FileLock, own
 
 Steering = (
     RunCampaign
@@ -59,14 +59,20 @@ class Queue:
     """
 
     def __init__(
-        self, library: Library, pool: Pool, host_lock: FileLock, begun: Callable[[str], None]
+        self,
+        library: Library,
+        pool: Pool,
+        host_lock: FileLock,
+        begun: Callable[[str], None],
+        left: Callable[[str], None],
     ) -> None:
-        """`begun` is told the session of every turn that is taken on."""
+        """`begun` is told the session of every turn that is taken on, `left` the lab of every one
+        that is over."""
         self.ending = False
         self._library = library
         self._pool = pool
         self._host_lock = host_lock
-        self._begun = begun
+        self._begun, self._left = begun, left
         self._slot = asyncio.Lock()
         """One campaign of this engine measures at a time."""
         self._costing = Costing(library, pool)
@@ -135,9 +141,9 @@ class Queue:
             case PlanCampaign():
                 return Planned(await self._costing.plan(request))
             case PauseRun(session=session, by=by):
-                return self._pause(self._run(session), by or who)
+                return await self._pause(self._run(session), by or who)
             case ContinueRun(session=session, by=by):
-                return self._continue(self._run(session), by or who)
+                return await self._continue(self._run(session), by or who)
             case MeasureHost():
                 return await self._host.measure(request)
             case StopRun(session=session) if session == HOST_NOISE and self._host.busy:
@@ -243,6 +249,7 @@ class Queue:
             finally:  # a session that cannot be closed may be asked for again all the same
                 del self._turns[run.session]
                 del self._tasks[run.session]
+                self._left(channel.view.lab)
 
     async def _let_go(self, session: str) -> None:
         """Wait until a run that has announced its end has also let go of its session."""
@@ -263,16 +270,17 @@ class Queue:
             )
         return run
 
-    def _pause(self, run: Turn, by: str) -> Reply:
-        run.control.paused_by = by
-        run.control.ring()
+    async def _pause(self, run: Turn, by: str) -> Reply:
+        if run.control.holds and run.control.paused_by is not None:
+            return Done("it is paused already")
+        if run.control.paused_by is None:
+            await run.pause(by)
         return Done("it pauses after the sample that is being measured")
 
-    def _continue(self, run: Turn, by: str) -> Reply:
+    async def _continue(self, run: Turn, by: str) -> Reply:
         if run.control.paused_by is None:
             return Done("it is not paused")
-        run.control.paused_by, run.control.continued_by = None, by
-        run.control.ring()
+        await run.go_on(by)
         return Done("it goes on")
 
     async def _stop(self, run: Turn, abort: bool, by: str) -> Reply:

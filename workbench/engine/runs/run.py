@@ -7,7 +7,6 @@ import asyncio
 from workbench.domain.events import Noted, RunStarted
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.control import Place
-from workbench.engine.runs.host_lock import FileLock, Holder
 from workbench.engine.runs.profiling import Order, Profiler
 from workbench.engine.runs.progress import ProgressReport
 from workbench.engine.runs.turn import Turn
@@ -15,6 +14,7 @@ from workbench.engine.runs.verdict import finished, unfinished
 from workbench.engine.runs.visits import Ending
 from workbench.engine.sessions.channel import Publisher
 from workbench.labs.base import Lab
+from workbench.locks import FileLock, Holder
 
 
 class Run(Turn):
@@ -32,7 +32,15 @@ class Run(Turn):
     ) -> None:
         self._order = order
         super().__init__(order.campaign, lab, publisher, pool, slot, host_lock, holder)
-        self._profiler = Profiler(order, self._out, pool, self._bench, self.control, self._progress)
+        self._profiler = Profiler(
+            order,
+            self._out,
+            pool,
+            self._bench,
+            self.control,
+            self._progress,
+            on_host=host_lock is not None,
+        )
 
     def knows(self, place: Place) -> bool:
         """Whether the campaign holds that configuration."""
@@ -52,6 +60,7 @@ class Run(Turn):
         )
 
     async def _begin(self) -> None:
+        self._profiler.begin()
         await self._out.record(RunStarted(self._order.resumed, self._order.budget_s))
         for note in self._order.notes:
             await self._out.record(note)

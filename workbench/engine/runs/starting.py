@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from workbench import __version__
 from workbench.descriptors.capacity import check_fits_host
 from workbench.domain.campaign import Campaign, TargetPlan
-from workbench.domain.errors import SessionError, UsageError
+from workbench.domain.errors import LabError, SessionError, UsageError
 from workbench.domain.events import CampaignPlanned, Noted, SessionCreated, TrialsStarted
 from workbench.domain.lab import HostFacts
 from workbench.domain.messages import ResumeSession, RunCampaign
@@ -20,15 +20,18 @@ from workbench.domain.topology import VnfTemplate
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.costing import Costing
 from workbench.engine.runs.opening import (
+    SIMULATION,
     argument_of,
     check_fits_here,
     choose_lab,
+    is_users_own,
     kind_of,
     loads_host,
     noise_of,
     opened,
     refuse_other_images,
     what_changed,
+    why_simulated,
 )
 from workbench.engine.runs.planning import make_plan
 from workbench.engine.runs.profiling import Order
@@ -75,7 +78,10 @@ class Starting:
         return next(iter(self._opening.values()), "")
 
     async def new(self, request: RunCampaign) -> Ready[Order]:
-        """A new session. Raises what stands against it, before anything is left behind."""
+        """A new session. Raises what stands against it, before anything is left behind.
+
+        Where nobody named a lab and the real one cannot be made ready, the simulated one stands in.
+        """
         from workbench.descriptors.loading import load_campaign
 
         workspace = self._library.workspace
@@ -85,8 +91,7 @@ class Starting:
         left_out: tuple[str, ...] = ()
         if request.fit:
             campaign, left_out = await self._costing.fitted(campaign, lab_name, request)
-        uses_host = loads_host(lab_name)
-        if uses_host and not request.oversubscribe:
+        if loads_host(lab_name) and not request.oversubscribe:
             check_fits_here(campaign)
         async with self._one_at_a_time:
             name = await self._library.new_name(request.session, campaign.name)
@@ -98,7 +103,13 @@ class Starting:
                 oversubscribe=request.oversubscribe,
                 own_cpu_s=self._pool.own_cpu_s,
             )
-            lab, host = await self._opened(lab_name, campaign, settings)
+            try:
+                lab, host = await self._opened(lab_name, campaign, settings)
+            except LabError as error:
+                if request.lab is not None or is_users_own(error, campaign):
+                    raise
+                lab_name, why = SIMULATION, why_simulated(error.what, error.remedy)
+                lab, host = await self._opened(lab_name, campaign, settings)
             try:
                 plan = await self._pool.run(make_plan, campaign, lab_name, lab.costs)
                 noise, foreign = await asyncio.to_thread(noise_of, lab_name, campaign, host)
@@ -125,7 +136,7 @@ class Starting:
         budget_s = request.budget_s if request.budget_s is not None else campaign.budget_s
         notes = tuple(Noted("warning", text) for text in (why, *left_out, foreign) if text)
         order = Order(campaign, request.seed, (), False, budget_s, 0.0, notes)
-        return Ready(order, lab, channel, uses_host)
+        return Ready(order, lab, channel, loads_host(lab_name))
 
     async def resume(self, request: ResumeSession) -> Ready[Order]:
         """A stored session, as it was created; its samples are told to the sampler again."""
@@ -231,6 +242,7 @@ class Starting:
         self, view: SessionView, campaign: Campaign, pace: float | None
     ) -> tuple[Lab, HostFacts]:
         """The lab of a stored session, refused if one of its images is another now."""
+        _, host_then = _whole(view)
         settings = LabSettings(
             session=view.session,
             seed=view.seed,
@@ -238,10 +250,10 @@ class Starting:
             argument=await argument_of(self._library, view.lab),
             oversubscribe=True,  # it was weighed when the session was created
             own_cpu_s=self._pool.own_cpu_s,
+            images=host_then.image_digests,
         )
         lab, host = await self._opened(view.lab, campaign, settings)
         try:
-            _, host_then = _whole(view)
             refuse_other_images(view.session, host_then, host)
         except BaseException:
             await lab.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench import plugins
 from workbench.domain.errors import LabError
-from workbench.engine.runs.host_lock import FileLock
+from workbench.locks import FileLock
 from workbench.log import logger
 
 log = logger("engine.strays")

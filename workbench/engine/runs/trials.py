@@ -31,13 +31,13 @@ from workbench.domain.samples import Sample, TrialPurpose
 from workbench.domain.topology import Target
 from workbench.engine.learning.advice import first_s
 from workbench.engine.learning.pool import Pool
-from workbench.engine.runs.host_lock import FileLock, Holder
 from workbench.engine.runs.planning import blocks
 from workbench.engine.runs.progress import ProgressReport
 from workbench.engine.runs.turn import Turn
 from workbench.engine.runs.visits import Ending, Visits
 from workbench.engine.sessions.channel import Publisher
 from workbench.labs.base import Lab
+from workbench.locks import FileLock, Holder
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor, variance_floor
 
 
@@ -119,6 +119,7 @@ class Trials(Turn):
             self.control,
             self._progress,
             budget_s=order.started.budget_s,
+            on_host=host_lock is not None,
         )
         self._asks: asyncio.Queue[_Ask | None] = asyncio.Queue()
         """What is to be measured; None: nothing more."""
@@ -249,6 +250,7 @@ class Trials(Turn):
         return _TrialsProgress(self)
 
     async def _begin(self) -> None:
+        self._visits.begin()
         await self._out.record(self._order.started)
         for note in self._order.notes:
             await self._out.record(note)

@@ -10,12 +10,17 @@ from contextlib import AsyncExitStack
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.events import Noted, StopRequested, UsageTick
+from workbench.domain.events import (
+    Noted,
+    PauseRequested,
+    RunContinued,
+    StopRequested,
+    UsageTick,
+)
 from workbench.domain.parameters import OperatingPoint
 from workbench.domain.samples import Usage
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.control import Control, Place
-from workbench.engine.runs.host_lock import FileLock, Holder
 from workbench.engine.runs.measurement import Bench
 from workbench.engine.runs.patience import PatientPublisher
 from workbench.engine.runs.progress import ProgressReport
@@ -25,6 +30,7 @@ from workbench.engine.sessions.channel import Publisher
 from workbench.engine.sessions.clock import now
 from workbench.engine.sessions.memory import give_back
 from workbench.labs.base import Lab
+from workbench.locks import FileLock, Holder
 from workbench.log import logger
 
 QUEUE_TICK_S = 1.0
@@ -109,6 +115,24 @@ class Turn(ABC):
             if abort or not self.started:
                 self._cancel()
 
+    async def pause(self, by: str) -> None:
+        """Pause after the sample that is being measured; everybody hears of it now."""
+        self.control.paused_by = by
+        try:
+            await self._publisher.record(PauseRequested(by))
+        finally:
+            self.control.ring()
+
+    async def go_on(self, by: str) -> None:
+        """Go on, or do not pause after all."""
+        control = self.control
+        control.paused_by, control.continued_by = None, by
+        try:
+            if not control.holds:  # else who holds says it
+                await self._publisher.record(RunContinued(by))
+        finally:
+            control.ring()
+
     def interrupt(self) -> None:
         """End at once because the engine ends; what is stored stays."""
         self.control.interrupted = True
@@ -192,7 +216,7 @@ class Turn(ABC):
         self._progress.phase(phase, point, note)
 
     def _on_wait(self, trouble: str) -> None:
-        self._progress.phase("paused", None, trouble)
+        self._progress.phase("waiting", None, trouble)
 
     def _on_usage(self, usage: Mapping[str, Usage]) -> None:
         self._out.tick(UsageTick(self.session, now(), usage))

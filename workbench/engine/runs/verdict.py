@@ -20,7 +20,7 @@ ENDED = ("converged", "max_samples", "skipped", "unusable")
 def unfinished(
     view: SessionView, outcome: Outcome, note: str, given_up: Mapping[Place, GivenUp]
 ) -> list[ConfigurationFinished]:
-    """Ends of the configurations that a run leaves unfinished."""
+    """Ends of the configurations that a run leaves unfinished; of its note the first sentence."""
     ends = []
     for c in view.configurations:
         if c.state in ENDED:
@@ -34,7 +34,7 @@ def unfinished(
                 "unusable" if fault else ended,
                 len(c.samples),
                 c.invalid,
-                fault.note if fault else note,
+                fault.note if fault else note.partition(". ")[0],
             )
         )
     return ends

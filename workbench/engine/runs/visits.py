@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Literal
 
+from workbench.domain.durations import duration
 from workbench.domain.errors import LabError
 from workbench.domain.events import (
     BypassMeasured,
@@ -20,6 +22,7 @@ from workbench.domain.samples import Purpose, Sample
 from workbench.domain.sessions import Outcome
 from workbench.domain.topology import Target
 from workbench.engine.learning.pool import Pool
+from workbench.engine.runs.busy_host import BusyHost
 from workbench.engine.runs.control import Control
 from workbench.engine.runs.faults import Faults
 from workbench.engine.runs.measurement import Bench
@@ -45,6 +48,8 @@ class Visits:
     spent_s : lab time that counts towards the budget and was spent before.
     budget_s : lab time after which no new sample is begun.
     extendable : that is the campaign's, which may be extended while it runs.
+    on_host : it measures on this host, so that seconds of the clock count and not the lab's alone,
+        and a host that others keep busy is waited for.
     """
 
     def __init__(
@@ -58,6 +63,7 @@ class Visits:
         spent_s: float = 0.0,
         budget_s: float | None = None,
         extendable: bool = False,
+        on_host: bool = False,
     ) -> None:
         self.faults = Faults()
         self._out = out
@@ -67,6 +73,12 @@ class Visits:
         self._progress = progress
         self._spent_s, self._budget_s = spent_s, budget_s
         self._extendable = extendable
+        self._began = time.monotonic()
+        self._paused_s = 0.0
+        self._on_host = on_host
+        self.busy_host = BusyHost(control, self._waiting, self._warn)
+        self._warned: set[str] = set()
+        """What was said of deployments already."""
 
     async def take(
         self,
@@ -85,6 +97,7 @@ class Visits:
         measurement = await self._bench.measure(point, first_s, floor)
         sample = _taken_for(measurement.sample, purpose)
         self._progress.samples_s += sample.lab_s
+        self.busy_host.taken(sample)
         await self._out.record(SampleTaken(sample), replace(measurement, sample=sample))
         await self._keep_logs(target.name, sample.id)
         return sample
@@ -112,7 +125,9 @@ class Visits:
             )
         )
         for warning in deployment.warnings:
-            await self.note("warning", warning)
+            if warning not in self._warned:  # each block is a deployment like the one before
+                self._warned.add(warning)
+                await self.note("warning", warning)
         await self._keep_logs(target.name)
 
     async def _measure_bypass(self, point: OperatingPoint) -> None:
@@ -163,22 +178,55 @@ class Visits:
         await self.note("error", f"{error} {where} is given up.")
         return True
 
-    async def hold(self) -> Ending | None:
-        """Between samples: hold while paused; say whether the end has come before the next one."""
-        control = self._control
-        if control.on_hold():
+    def begin(self) -> None:
+        """The turn has come: its time counts from now."""
+        self._began = time.monotonic()
+
+    async def hold(self, foreseen_s: float = 0.0) -> Ending | None:
+        """Between samples: hold while paused or while others keep the host busy; say whether the
+        end has come before the next one.
+
+        Parameters
+        ----------
+        foreseen_s : what the next one is to take. Where the budget does not reach for it, the end
+            has come; a sample that settles late may still exceed it, by its time-out at most.
+        """
+        while True:
+            if self._control.on_hold():
+                await self._pause()
+            if self._control.stop:
+                return "stopped", ""
+            spent, budget = self._spent(), self._budget()
+            if budget is not None and spent + foreseen_s > budget:
+                return "budget", _spent_of(spent, foreseen_s, budget)
+            if not self._on_host:
+                return None
+            left_s = None if budget is None else budget - spent - foreseen_s
+            if not await self.busy_host.until_quiet(left_s):
+                return "budget", _too_busy(self._out.view.session, self.busy_host)
+            if not (self._control.on_hold() or self._control.stop):
+                return None
+
+    async def _pause(self) -> None:
+        control, begin = self._control, time.monotonic()
+        control.holds = True
+        try:
             await self._out.record(RunPaused(control.paused_by or ""))
             while control.on_hold():
                 self._progress.phase("paused", None)
                 await control.rung(PAUSE_TICK_S)
+            self._paused_s += time.monotonic() - begin
             if not control.ending:
                 await self._out.record(RunContinued(control.continued_by))
-        if control.stop:
-            return "stopped", ""
-        spent, budget = self._spent_s + self._bench.lab_s, self._budget()
-        if budget is not None and spent >= budget:
-            return "budget", f"{spent:.0f} s of lab time spent of {budget:.0f} s"
-        return None
+        finally:
+            control.holds = False
+
+    def _spent(self) -> float:
+        """Of the budget: lab time and, on this host, whatever else took time but pauses."""
+        here_s = self._bench.lab_s
+        if self._on_host:
+            here_s = max(here_s, time.monotonic() - self._began - self._paused_s)
+        return self._spent_s + here_s
 
     def _budget(self) -> float | None:
         """What it began with, or more if somebody extended that of the campaign meanwhile."""
@@ -187,8 +235,28 @@ class Visits:
             return self._budget_s
         return max(self._budget_s, extended)
 
+    def _waiting(self, note: str) -> None:
+        self._progress.phase("waiting", None, note)
+
+    async def _warn(self, text: str) -> None:
+        await self.note("warning", text)
+
     async def note(self, level: Literal["info", "warning", "error"], text: str) -> None:
         await self._out.record(Noted(level, text))
+
+
+def _spent_of(spent_s: float, foreseen_s: float, budget_s: float) -> str:
+    said = f"{duration(spent_s)} spent of {duration(budget_s)}"
+    if spent_s >= budget_s or not foreseen_s:
+        return said
+    return f"{said}; the next sample would take about {duration(foreseen_s)}"
+
+
+def _too_busy(session: str, host: BusyHost) -> str:
+    return (
+        f"others kept this host busy; the run waited {duration(host.waited_s)} in vain. "
+        f"{host.seen}. End that, or wait for it; `workbench resume {session}` goes on"
+    )
 
 
 def _taken_for(sample: Sample, purpose: Purpose) -> Sample:

@@ -10,17 +10,24 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from workbench.domain.errors import WorkbenchError
+from workbench.domain.event_log import LogLine
 from workbench.domain.events import Event, Fact, SampleTaken, Tick
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Measurement, Sample
+from workbench.domain.sessions import UNDER_WAY
 from workbench.engine.sessions.clock import now
 from workbench.store.session_file import SessionFile
 
 QUEUE = 256
 """Events that a follower may lag behind before it is served from the store."""
+
+
+AGAIN = 32
+"""Events that are read again at a time for one that lags behind: they wait in memory for it."""
 
 
 class Publisher(Protocol):
@@ -100,15 +107,24 @@ class Channel:
     async def mend(self) -> tuple[Event, ...]:
         """Open the file anew after a failed write; the events that are in it all the same.
 
-        Raises `SessionError` as long as it cannot be opened.
+        Raises `SessionError` as long as it cannot be opened, or another one lies there: then all
+        that is stored is in memory alone, and stays open.
         """
         async with self._recording:
+            self.file.refuse_displaced()
             await self.file.close()
             self.file = await SessionFile.open(self.file.path)
             stored = await self.file.events(self.view.seq)
             for event in stored:
                 self._show(event)
         return stored
+
+    async def rescue(self, path: Path) -> None:
+        """Write everything that it holds to another file, and go on with that."""
+        async with self._recording:
+            await self.file.write_again(path)
+            await self.file.close()
+            self.file = await SessionFile.open(path)
 
     def _show(self, event: Event) -> None:
         self.view.apply(event)
@@ -147,7 +163,8 @@ class Channel:
         )
         if not self.live:
             view.cut_off()
-        if not self.live and view.state in ("planned", "running", "paused"):
+            view.log += [LogLine(view.seq, view.at, "warning", w) for w in self.file.damage]
+        if not self.live and view.state in ("planned", *UNDER_WAY):
             view.state = "interrupted"
         return view
 
@@ -220,5 +237,5 @@ class Following:
         if self._queue[0].seq == self._seq + 1:
             return self._queue.popleft()
         # The reader was so slow that its queue ran over; the store has what fell out.
-        self._again.extend(await self._channel.file.events(self._seq, QUEUE))
+        self._again.extend(await self._channel.file.events(self._seq, AGAIN))
         return self._again.popleft()

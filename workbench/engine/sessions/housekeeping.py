@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from workbench import files
 from workbench.domain import housekeeping as asked
 from workbench.domain.errors import SessionError, SessionUnknown
 from workbench.domain.messages import Reply, RunAccepted
@@ -17,7 +17,8 @@ from workbench.engine.sessions.library import Library
 from workbench.paths import Workspace
 from workbench.store import catalogue
 
-WAL = ".wal"
+BESIDE = (".wal", ".acknowledged")
+"""What lies beside a session that was not closed cleanly."""
 
 
 async def answer(library: Library, request: asked.HousekeepingCommand) -> Reply:
@@ -37,6 +38,9 @@ async def answer(library: Library, request: asked.HousekeepingCommand) -> Reply:
             return asked.Trashed(session, ticket)
         case asked.RestoreSession(ticket=ticket):
             return await _restore(library, ticket)
+        case asked.RescueSession(session=session, folder=folder):
+            path = await library.rescue(session, Path(folder) if folder else None)
+            return RunAccepted(path.stem)
 
 
 async def _duplicate(library: Library, session: str, name: str | None) -> Reply:
@@ -58,7 +62,7 @@ async def _restore(library: Library, ticket: str) -> Reply:
     name = ticket.rpartition("@")[0]
     if not path.is_file():
         raise SessionUnknown(f"the trash holds no {ticket!a}", where=str(path.parent))
-    if library.file_of(name).exists():
+    if library.file_of(name).exists() or library.names_recording(name):
         name = await library.new_name(None, name)
     await _in_thread(_move, path, library.file_of(name))
     return RunAccepted(name)
@@ -80,22 +84,24 @@ async def _in_thread(work: Callable[[Path, Path], None], path: Path, new: Path) 
 
 
 def _move(path: Path, new: Path) -> None:
-    """The log first: without it the file would lose its last events, alone it is harmless."""
-    new.parent.mkdir(parents=True, exist_ok=True)
+    """The logs first: without them the file would lose its last events, alone it is harmless."""
+    files.make_folder(new.parent)
     with _taken(new):
-        with suppress(FileNotFoundError):
-            Path(f"{path}{WAL}").replace(f"{new}{WAL}")
+        for suffix in BESIDE:
+            with suppress(FileNotFoundError):
+                Path(f"{path}{suffix}").replace(f"{new}{suffix}")
         path.replace(new)
 
 
 def _copy(path: Path, new: Path) -> None:
     """The copy appears whole or not at all."""
-    partial = new.with_name(f".{new.name}.{os.getpid()}")
+    partial = files.partial(new)
     try:
-        shutil.copyfile(path, partial)
+        shutil.copy(path, partial)
         with _taken(new):
-            with suppress(FileNotFoundError):
-                shutil.copyfile(f"{path}{WAL}", f"{new}{WAL}")
+            for suffix in BESIDE:
+                with suppress(FileNotFoundError):
+                    shutil.copy(f"{path}{suffix}", f"{new}{suffix}")
             partial.replace(new)
     finally:
         partial.unlink(missing_ok=True)

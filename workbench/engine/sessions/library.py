@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench import paths
-from workbench.domain.errors import SessionError, SessionTaken, UsageError
+from workbench.domain.errors import SessionError, SessionTaken, UsageError, WorkbenchError
 from workbench.domain.events import SessionCreated
-from workbench.domain.sessions import SessionSummary
+from workbench.domain.sessions import UNDER_WAY, SessionSummary
 from workbench.engine.sessions.channel import Channel
 from workbench.log import logger
 from workbench.store import catalogue
@@ -57,7 +57,7 @@ class Library:
                 + sum(t.invalid for t in view.trials),
                 changed_at=view.at,
             )
-        if summary.state in ("planned", "running", "paused"):
+        if summary.state in ("planned", *UNDER_WAY):
             return replace(summary, state="interrupted")
         return summary
 
@@ -69,12 +69,23 @@ class Library:
         """A name that is free. Raises `SessionTaken`, or `UsageError` for one that cannot be."""
         if wanted is None:
             return await asyncio.to_thread(catalogue.fresh_name, self.workspace, campaign)
+        if self.names_recording(wanted):
+            raise SessionTaken(
+                f"{wanted!r} is the name of a recording that comes with the workbench, which "
+                "this session would hide",
+                remedy=f"Choose another name, such as {wanted}-1",
+            )
         if self.file_of(wanted).exists():
             raise SessionTaken(
                 f"there is a session {wanted!r} already",
                 remedy=f"Go on with it by `workbench resume {wanted}`, or choose another name",
             )
         return wanted
+
+    def names_recording(self, name: str) -> bool:
+        """Whether a shipped recording is called so."""
+        catalogue.check_name(name)
+        return (self.recordings / name / "manifest.json").is_file()
 
     def file_of(self, name: str) -> Path:
         """Where the session of that name lies or will lie."""
@@ -93,6 +104,8 @@ class Library:
             if channel is None:
                 file = await SessionFile.open(await self.path_of(name), read_only=True)
                 channel = self._channels[name] = Channel(file)
+                for warning in file.damage:
+                    log.warning("session file", session=name, warning=warning)
             if folded:
                 await channel.fold()
             self._channels.move_to_end(name)
@@ -244,9 +257,55 @@ class Library:
     async def release(self, channel: Channel) -> None:
         """A run is over: its session is summed up and may be closed."""
         channel.rest()
+        if channel.file.displaced:
+            await self._rescue_beside(channel)
         await self._sum_up(channel)
         self._users[channel.view.session] -= 1
+        await self._close_moved(channel)
         await self._close_some()
+
+    async def _close_moved(self, channel: Channel) -> None:
+        """A session that was written again elsewhere is another one there, once its run is over."""
+        name = channel.view.session
+        if channel.file.path == self.file_of(name):
+            return
+        async with self._opening[name]:
+            if self._channels.get(name) is channel:
+                del self._channels[name]
+                where = str(channel.file.path)
+                channel.end(SessionError("was written again elsewhere", where=where))
+                await channel.file.close()
+
+    async def rescue(self, name: str, folder: Path | None) -> Path:
+        """Write a session again whose file was replaced or removed; returns where it is.
+
+        Raises `UsageError` where it was not, `SessionError` where it cannot be written there.
+        """
+        channel = self._channels.get(name)
+        if channel is None or not channel.file.displaced:
+            raise UsageError(
+                "lies where it belongs, or nobody measures it: nothing has to be written again",
+                where=name,
+                remedy="See workbench ls",
+            )
+        path = channel.file.path
+        path = folder / path.name if folder else path
+        await channel.rescue(path)
+        log.warning("session was written again", session=name, path=str(path))
+        return path
+
+    async def _rescue_beside(self, channel: Channel) -> None:
+        """A run ends whose file was replaced or removed, and nobody has rescued it."""
+        name = channel.view.session
+        path = channel.file.path
+        if path.exists():
+            begin = name[: catalogue.LONGEST_NAME - len("-rescued-1000")]
+            path = self.file_of(catalogue.fresh_name(self.workspace, f"{begin}-rescued"))
+        try:
+            await channel.rescue(path)
+            log.warning("session was written again", session=name, path=str(path))
+        except (WorkbenchError, OSError) as error:
+            log.error("session is lost", session=name, error=str(error))
 
     async def _sum_up(self, channel: Channel) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 APT = Path("/etc/apt")
@@ -16,6 +16,8 @@ class AptSource:
     uri: str
     suites: tuple[str, ...]
     components: tuple[str, ...]
+    trust: str = ""
+    """How it is verified, as an option of sources.list(5); empty for the keys that apt trusts."""
 
 
 def parse_one_line(text: str) -> Iterator[AptSource]:
@@ -25,11 +27,15 @@ def parse_one_line(text: str) -> Iterator[AptSource]:
         if not words or words[0] != "deb":
             continue
         words = words[1:]
+        options: list[str] = []
         if words and words[0].startswith("["):
             closing = next((i for i, word in enumerate(words) if word.endswith("]")), len(words))
+            options = " ".join(words[: closing + 1]).strip("[] ").split()
             words = words[closing + 1 :]
         if len(words) >= 2:
-            yield AptSource(words[0], (words[1],), tuple(words[2:]))
+            given = dict(option.partition("=")[::2] for option in options)
+            trust = _trust(given.get("signed-by", ""), given.get("trusted", ""))
+            yield AptSource(words[0], (words[1],), tuple(words[2:]), trust)
 
 
 def parse_deb822(text: str) -> Iterator[AptSource]:
@@ -52,8 +58,18 @@ def parse_deb822(text: str) -> Iterator[AptSource]:
             continue
         for uri in fields.get("uris", "").split():
             yield AptSource(
-                uri, tuple(fields.get("suites", "").split()), tuple(fields["components"].split())
+                uri,
+                tuple(fields.get("suites", "").split()),
+                tuple(fields.get("components", "").split()),
+                _trust(fields.get("signed-by", ""), fields.get("trusted", "")),
             )
+
+
+def _trust(signed_by: str, trusted: str) -> str:
+    if trusted.lower() in {"yes", "true", "1"}:
+        return "trusted=yes"
+    # A key that stands in the file itself cannot go on one line.
+    return f"signed-by={signed_by}" if signed_by.startswith("/") else ""
 
 
 def read_sources(apt: Path = APT) -> tuple[AptSource, ...]:
@@ -70,32 +86,36 @@ def read_sources(apt: Path = APT) -> tuple[AptSource, ...]:
 
 
 def debian_sources(sources: tuple[AptSource, ...], suite: str) -> tuple[AptSource, ...]:
-    """The sources of one Debian release: its main archive, updates and security."""
-    return tuple(
-        AptSource(source.uri, suites, source.components)
+    """The sources of one Debian release: its main archive, updates and security.
+
+    Of a host of another release, the main archive that it names carries this one too. None on a
+    host that is not Debian.
+    """
+    found = tuple(
+        replace(source, suites=suites)
         for source in sources
         if (suites := tuple(s for s in source.suites if s.partition("-")[0] == suite))
     )
+    if any(suite in source.suites for source in found):
+        return found
+    return (
+        found
+        + tuple(
+            replace(source, suites=(suite,), components=("main",))
+            for source in sources
+            if source.uri.rstrip("/").endswith("/debian")
+        )[:1]
+    )
 
 
-def mirror(sources: tuple[AptSource, ...], suite: str) -> str | None:
-    """The archive that carries a release itself; another release's serves where it names Debian.
+def render(sources: tuple[AptSource, ...], *, trust: bool = False) -> str:
+    """The sources as a `sources.list`.
 
-    None leaves the choice to debootstrap, as on a host that is not Debian.
+    `trust` names the host's keys; a Debian image has its own where apt looks.
     """
-    for source in sources:
-        if suite in source.suites:
-            return source.uri
-    for source in sources:
-        if source.uri.rstrip("/").endswith("/debian"):
-            return source.uri
-    return None
-
-
-def render(sources: tuple[AptSource, ...]) -> str:
-    """The sources as a `sources.list` of a Debian image, which has its keys where apt looks."""
     return "".join(
-        f"deb {source.uri} {suite} {' '.join(source.components)}\n"
+        f"deb {f'[{source.trust}] ' if trust and source.trust else ''}"
+        f"{source.uri} {suite} {' '.join(source.components)}\n"
         for source in sources
         for suite in source.suites
     )

@@ -6,11 +6,9 @@ change is not built again, and a change is never missed.
 
 from __future__ import annotations
 
-import hashlib
-import io
-import os
-import tarfile
+import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiodocker
@@ -19,19 +17,24 @@ from workbench.domain.errors import LabError
 from workbench.domain.topology import VnfTemplate
 from workbench.labs.docker import oha_binary
 from workbench.labs.docker.base_image import BASE, ensure_base, present
+from workbench.labs.docker.building import PREFIX, BuildFailed, Context, build, digest
 from workbench.labs.docker.engine import connect, speaking_to
-from workbench.labs.docker.programs import Listener
+from workbench.labs.docker.making import alone
+from workbench.labs.docker.programs import Listener, Progress
 from workbench.paths import located
 
 LABEL = "vnf-workbench.template"
-PREFIX = "vnf-workbench"
 DESCRIPTOR = "vnf.yaml"
 """Not part of the context: what it configures is rendered into the container, not the image."""
-PROXY_VARIABLES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
-"""Build arguments that every Dockerfile takes unasked, so that apt gets out where the host does."""
+LISTS = f"FROM {BASE}\nRUN apt-get -qq update\n"
+"""How Dockerfiles of functions begin: the engine makes this layer once and all share it."""
+AT_ONCE = 3
+"""Images that are built beside each other: each waits for downloads and for the disk."""
 
-Context = Mapping[str, bytes]
-"""Files of a build by path."""
+LATER = (
+    "oha is not built yet: this session measures with steady (open loops) or hey (closed ones), "
+    "and oha is built for later ones while nothing is measured"
+)
 
 
 async def build_images(
@@ -39,8 +42,16 @@ async def build_images(
     *,
     listener: Listener,
     docker: aiodocker.Docker | None = None,
+    builds_oha: bool = True,
+    known: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Build or pull what is missing; the image id of every template, by name.
+
+    Parameters
+    ----------
+    builds_oha : whether to wait for the minutes that takes; else the source goes without.
+    known : images that a session was begun with, by template: its source is taken as it was, since
+        one that holds oha meanwhile would measure by another definition.
 
     Raises
     ------
@@ -49,46 +60,113 @@ async def build_images(
     """
     if docker is None:
         async with connect() as own:
-            return await build_images(templates, listener=listener, docker=own)
-    ids: dict[str, str] = {}
+            return await build_images(
+                templates, listener=listener, docker=own, builds_oha=builds_oha, known=known
+            )
     with speaking_to("the Docker engine"):
-        for template in templates:
-            if template.image:
-                ids[template.name] = await _given(docker, template, listener)
-            else:
-                ids[template.name] = await _built(docker, template, listener)
-    return ids
+        wanted = [
+            await _wanted(docker, template, listener, builds_oha, known or {})
+            for template in templates
+        ]
+        missing = [image for image in wanted if not await present(docker, image.reference)]
+        if missing:
+            await _make(docker, missing, listener)
+        return {image.template.name: await _id(docker, image.reference) for image in wanted}
 
 
-async def _given(docker: aiodocker.Docker, template: VnfTemplate, listener: Listener) -> str:
-    if not await present(docker, template.image):
-        listener.step(f"pulling {template.image}")
-        try:
-            await docker.images.pull(template.image)
-        except aiodocker.DockerError as error:
-            raise LabError(
-                f"image {template.image} is not on the engine and cannot be pulled: "
-                f"{error.message}",
-                where=f"template {template.name}",
-                remedy="Load it into the engine, or correct its name",
-            ) from error
-    return str((await docker.images.inspect(template.image))["Id"])
+@dataclass(frozen=True)
+class _Image:
+    """What a template needs: what the engine calls it, and of what it is built where it is."""
+
+    template: VnfTemplate
+    reference: str
+    context: Context
 
 
-async def _built(docker: aiodocker.Docker, template: VnfTemplate, listener: Listener) -> str:
-    context = read_context(located(template.build))
+async def _id(docker: aiodocker.Docker, reference: str) -> str:
+    return str((await docker.images.inspect(reference))["Id"])
+
+
+async def _wanted(
+    docker: aiodocker.Docker,
+    template: VnfTemplate,
+    listener: Listener,
+    builds_oha: bool,
+    known: Mapping[str, str],
+) -> _Image:
+    if template.image:
+        await _pull(docker, template, listener)
+        return _Image(template, template.image, {})
+    besides: Context = {}
     if template.role == "source":
-        context = {**context, **await _oha(listener)}
-    tag = f"{PREFIX}/{template.name}:{digest(context)}"
-    if not await present(docker, tag):
-        await ensure_base(docker, listener)
-        listener.step(f"building {tag}")
-        await _build(docker, template, context, tag, listener)
-    return str((await docker.images.inspect(tag))["Id"])
+        before = known.get(template.name, "")
+        if before and await present(docker, before):
+            return _Image(template, before, {})
+        besides = await _oha(docker, listener, builds_oha)
+    context = {**read_context(located(template.build)), **besides}
+    return _Image(template, f"{PREFIX}/{template.name}:{digest(context)}", context)
 
 
-async def _oha(listener: Listener) -> Context:
-    binary = await oha_binary.find_or_build(listener)
+async def _pull(docker: aiodocker.Docker, template: VnfTemplate, listener: Listener) -> None:
+    if await present(docker, template.image):
+        return
+    listener.step(f"pulling {template.image}")
+    try:
+        await docker.images.pull(template.image)
+    except aiodocker.DockerError as error:
+        raise LabError(
+            f"image {template.image} is not on the engine and cannot be pulled: {error.message}",
+            where=f"template {template.name}",
+            remedy="Load it into the engine, or correct its name",
+        ) from error
+
+
+async def _make(docker: aiodocker.Docker, missing: list[_Image], listener: Listener) -> None:
+    await ensure_base(docker, listener)
+    async with alone("images", "images of functions", listener):
+        left = [image for image in missing if not await present(docker, image.reference)]
+        if len(left) > 1:
+            # Anew each time: a mirror has no more what is named by a list of last month.
+            listener.step(f"building {len(left)} images: fetching the lists of packages")
+            lists = {"Dockerfile": LISTS.encode()}
+            await build(docker, lists, f"{PREFIX}/package-lists", listener, anew=True)
+        progress = Progress(listener, "building images", "done")
+        gate = asyncio.Semaphore(AT_ONCE)
+        done = 0
+
+        async def make(image: _Image) -> None:
+            nonlocal done
+            async with gate:
+                listener.step(f"building {image.reference}")
+                await _build(docker, image, listener)
+            done += 1
+            progress.reached(done, len(left))
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for image in left:
+                    group.create_task(make(image))
+        except BaseExceptionGroup as errors:  # one is enough to say; the others were stopped
+            raise errors.exceptions[0] from None
+
+
+async def _build(docker: aiodocker.Docker, image: _Image, listener: Listener) -> None:
+    template = image.template
+    labels = {LABEL: template.name}
+    try:
+        await build(docker, image.context, image.reference, listener, labels=labels)
+    except BuildFailed as error:
+        raise LabError(
+            error.what,
+            where=f"template {template.name}",
+            remedy=f"Correct {located(template.build) / 'Dockerfile'}; it starts from {BASE}",
+        ) from error
+
+
+async def _oha(docker: aiodocker.Docker, listener: Listener, builds: bool) -> Context:
+    binary = await (oha_binary.find_or_build(listener, docker) if builds else oha_binary.find())
+    if binary is None and not builds:
+        listener.step(LATER)
     # The folder is always there, so that the Dockerfile can copy it with or without a binary.
     empty = {"bin/.keep": b""}
     return {**empty, "bin/oha": binary.read_bytes()} if binary else empty
@@ -105,67 +183,3 @@ def read_context(folder: Path) -> dict[str, bytes]:
         for file in sorted(folder.rglob("*"))
         if file.is_file() and file.name != DESCRIPTOR
     }
-
-
-def digest(context: Context) -> str:
-    """Twelve characters that change with any name or byte of the context."""
-    summary = hashlib.sha256()
-    for path, content in sorted(context.items()):
-        summary.update(f"{path}\0{len(content)}\0".encode())
-        summary.update(content)
-    return summary.hexdigest()[:12]
-
-
-def pack(context: Context) -> io.BytesIO:
-    """The context as a tar; times and owners are left out, modes are all executable.
-
-    A file's own mode may be lost in a wheel; a Dockerfile that copies a script expects to run it.
-    """
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
-        for path, content in sorted(context.items()):
-            entry = tarfile.TarInfo(path)
-            entry.size = len(content)
-            entry.mode = 0o755
-            tar.addfile(entry, io.BytesIO(content))
-    packed.seek(0)
-    return packed
-
-
-def proxies() -> dict[str, str]:
-    """The host's proxy settings, in both spellings."""
-    found = {}
-    for name in PROXY_VARIABLES:
-        for spelling in (name, name.upper()):
-            if value := os.environ.get(spelling):
-                found[spelling] = value
-    return found
-
-
-async def _build(
-    docker: aiodocker.Docker, template: VnfTemplate, context: Context, tag: str, listener: Listener
-) -> None:
-    tail: list[str] = []
-    messages = docker.images.build(
-        fileobj=pack(context),
-        encoding="identity",
-        tag=tag,
-        labels={LABEL: template.name},
-        buildargs=proxies(),
-        rm=True,
-        forcerm=True,
-        stream=True,
-    )
-    try:
-        async for message in messages:
-            for line in str(message.get("stream", "")).splitlines():
-                if line.strip():
-                    listener.line(line.rstrip())
-                    tail = [*tail[-5:], line.rstrip()]
-    except aiodocker.DockerError as error:
-        said = "\n".join([*tail, str(error.message)])
-        raise LabError(
-            f"its image cannot be built: {said}",
-            where=f"template {template.name}",
-            remedy=f"Correct {located(template.build) / 'Dockerfile'}; it starts from {BASE}",
-        ) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import aiodocker
@@ -17,7 +17,16 @@ from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
-from workbench.labs.docker import allotments, doctor, driving, packets, preflight, strays, wiring
+from workbench.labs.docker import (
+    allotments,
+    doctor,
+    driving,
+    oha_binary,
+    packets,
+    preflight,
+    strays,
+    wiring,
+)
 from workbench.labs.docker.containers import Component, Workshop
 from workbench.labs.docker.engine import agent_url, connect, dial, speaking_to
 from workbench.labs.docker.facts import facts
@@ -96,6 +105,8 @@ class DockerLab:
             [t for t in self._campaign.templates if t.name in needed],
             listener=Listener(self._say, lambda line: log.info("images", line=line)),
             docker=docker,
+            builds_oha=self._campaign.generator == "oha",
+            known=self._settings.images,
         )
         shared = sorted(
             plan.target.name for plan in self._campaign.targets if not self._pins(plan.target)
@@ -247,6 +258,10 @@ class DockerLab:
         async with connect() as docker:
             with speaking_to("the Docker engine"):
                 return await strays.reap(docker, alive)
+
+    @staticmethod
+    async def prepare(say: Callable[[str], None]) -> None:
+        await oha_binary.find_or_build(Listener(say, lambda line: log.info("oha", line=line)))
 
     def _engine(self) -> aiodocker.Docker:
         if self._docker is None:

@@ -10,8 +10,10 @@ from workbench.labs.docker.containers import Component
 from workbench.plugins import make
 from workbench.traffic.base import Generator, PathFacts
 
-GENERATORS = ("oha", "hey", "locust")
+GENERATORS = ("oha", "steady", "hey", "locust")
 """By preference, where a campaign names none; the first that fits drives."""
+
+LATER = ", and is built for later sessions while nothing is measured"
 
 REPORT = "%{http_code} %{size_download} %{num_connects} %header{content-encoding} %{redirect_url}"
 SEPARATOR = "\n"
@@ -24,7 +26,7 @@ class Choice:
     generator: Generator
     version: str
     passed_over: tuple[str, ...]
-    """Sentences about the generators that would have been preferred."""
+    """A sentence about the generators that would have been preferred; none where this one is."""
 
     @property
     def title(self) -> str:
@@ -97,8 +99,8 @@ async def choose(source: Component, facts: PathFacts, campaign: Campaign, most: 
             outcome = await source.run(generator.version_argv())
             if outcome.exit_code == 0:
                 version = generator.parse_version(outcome.stdout)
-                return Choice(generator, version, tuple(passed_over))
-            reason = f"{name} is not in the source's image"
+                return Choice(generator, version, _instead(name, passed_over))
+            reason = f"{name} is not in the source's image{LATER if name == 'oha' else ''}"
         passed_over.append(reason)
     if campaign.generator:
         raise TrafficError(
@@ -107,8 +109,13 @@ async def choose(source: Component, facts: PathFacts, campaign: Campaign, most: 
         )
     raise TrafficError(
         f"no generator can offer {campaign.load.key} load here: {'; '.join(passed_over)}",
-        remedy="Change `load`, or build the images again where cargo can make oha",
+        remedy="Change `load`, or build the images again (`workbench images build`), oha with them",
     )
+
+
+def _instead(name: str, passed_over: list[str]) -> tuple[str, ...]:
+    """Why it is not the generator that is preferred, as a sentence for the session."""
+    return (f"this session measures with {name}: {'; '.join(passed_over)}",) if passed_over else ()
 
 
 def wanted_kpis(campaign: Campaign) -> tuple[str, ...]:

@@ -1,11 +1,14 @@
-"""Runs programs of this host: an argument vector, its output line by line."""
+"""Runs programs of this host, and says how far what takes long is."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from workbench.domain.durations import duration
 
 OnLine = Callable[[str], None]
 
@@ -18,6 +21,49 @@ class Listener:
     """Our own sentences, such as what is built and how long that takes."""
     line: OnLine
     """What the programs say that build it; their lines may hold what is secret to a template."""
+
+
+SAY_EVERY_S = 2.0
+
+
+class Progress:
+    """Says how far something is and how long it still takes, as steps of a listener.
+
+    Parameters
+    ----------
+    what : such as "building oha 1.16.0".
+    unit : what is counted, such as "crates".
+    clock : seconds.
+    """
+
+    def __init__(
+        self,
+        listener: Listener,
+        what: str,
+        unit: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._listener = listener
+        self._what = what
+        self._unit = unit
+        self._clock = clock
+        self._first: tuple[int, float] | None = None
+        """Count and time of the first report: what was done before took no time of this run."""
+        self._said = clock()
+
+    def reached(self, done: int, total: int) -> None:
+        """Something more is done; said where nothing was said for two seconds."""
+        now = self._clock()
+        if self._first is None:
+            self._first = (done, now)
+        if now - self._said < SAY_EVERY_S or done > total:
+            return
+        self._said = now
+        before, since = self._first
+        ahead = ""
+        if done > before:
+            ahead = f", about {duration((now - since) / (done - before) * (total - done))} more"
+        self._listener.step(f"{self._what}: {done} of {total} {self._unit}{ahead}")
 
 
 TAIL = 5

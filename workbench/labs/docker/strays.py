@@ -18,6 +18,8 @@ from workbench.probes import network_threads, process
 SESSION_LABEL = "vnf-workbench.session"
 COMPONENT_LABEL = "vnf-workbench.component"
 OWNER_LABEL = "vnf-workbench.owner"
+MAKING_LABEL = "vnf-workbench.making"
+"""On a container in which an image or a program is made; it is of no session. Holds the owner."""
 
 NOT_FOUND, IN_PROGRESS = 404, 409
 
@@ -80,6 +82,12 @@ def is_stray(labels: Mapping[str, str], alive: frozenset[str]) -> bool:
     return owner is None or owner == Owner.this_process() or not owner.may_live()
 
 
+def is_left(labels: Mapping[str, str]) -> bool:
+    """Whether whoever made something in that container is gone."""
+    owner = Owner.parse(labels.get(MAKING_LABEL, ""))
+    return owner is None or not owner.may_live()
+
+
 async def labelled(
     docker: aiodocker.Docker, session: str | None = None
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -135,10 +143,12 @@ async def remove_network(docker: aiodocker.Docker, network_id: str) -> None:
 
 
 async def reap(docker: aiodocker.Docker, alive: frozenset[str]) -> tuple[str, ...]:
-    """Remove the objects of dead sessions; nothing without our label is touched."""
+    """Remove the objects of dead sessions and processes; nothing without our label is touched."""
     containers, networks = await labelled(docker)
+    making = await docker.containers.list(all=True, filters=json.dumps({"label": [MAKING_LABEL]}))
     return await remove(
         docker,
-        [c for c in containers if is_stray(c.get("Labels") or {}, alive)],
+        [c for c in containers if is_stray(c.get("Labels") or {}, alive)]
+        + [c._container for c in making if is_left(c._container.get("Labels") or {})],
         [n for n in networks if is_stray(n.get("Labels") or {}, alive)],
     )

@@ -24,6 +24,8 @@ class Entry:
     key: str
     title: str
     """One or two words, for tab and palette."""
+    short: str
+    """What the tab is called in a narrow terminal; nine of them fit 60 columns."""
     summary: str
     about: str
     """What the screen is for and how it is used; the head of its help page."""
@@ -103,6 +105,7 @@ SCREENS: tuple[Entry, ...] = (
         "sessions",
         "1",
         "Sessions",
+        "Sess",
         "Everything that was measured in this workspace, and what can be",
         "A session is one run of a campaign with all its samples; it is one file. Enter opens the "
         "one under the cursor, whether it is being measured, finished or cut off. A session that "
@@ -114,6 +117,7 @@ SCREENS: tuple[Entry, ...] = (
     Entry(
         "chain",
         "2",
+        "Chain",
         "Chain",
         "Build what is profiled: functions in series and in parallel",
         "A draft is a campaign that is being written; every change is kept. Its targets are on the "
@@ -129,6 +133,7 @@ SCREENS: tuple[Entry, ...] = (
         "grid",
         "3",
         "Campaign",
+        "Camp",
         "Grid, load, SLA, sampler and budget of the draft, and what that costs",
         "A campaign is written here before it runs: which vCPU shares each function gets, the load "
         "and its range, the KPI and its ceiling, the sampler and its budget. Values are typed with "
@@ -142,6 +147,7 @@ SCREENS: tuple[Entry, ...] = (
         "live",
         "4",
         "Live",
+        "Live",
         "The profile as it is measured: samples, fit, breakpoints, usage",
         "The plot shows one configuration: its samples with their intervals, the fitted curve with "
         "its band, and the point that is measured next. It follows what is being measured until "
@@ -153,6 +159,7 @@ SCREENS: tuple[Entry, ...] = (
         "compare",
         "5",
         "Compare",
+        "Comp",
         "A chain as predicted and as measured; two sessions against each other",
         "What the functions' profiles say of a chain stands beside what was measured of it; who "
         "limits stands along the axis of the load. The list has first what deviates beyond both "
@@ -165,6 +172,7 @@ SCREENS: tuple[Entry, ...] = (
         "models",
         "6",
         "Models",
+        "Model",
         "Versions, scores, residuals, coefficients, influence; roll back",
         "Scores are cross-validated: each method predicts samples that it has not seen, and so are "
         "the residuals. A key scores all methods on a target's samples. A version is the best of "
@@ -176,6 +184,7 @@ SCREENS: tuple[Entry, ...] = (
     Entry(
         "canary",
         "7",
+        "Canary",
         "Canary",
         "Load a real chain in small steps, learn what it adds, decide",
         "A canary loads a real chain step by step, up to a share of the SLA's load, and stops "
@@ -190,6 +199,7 @@ SCREENS: tuple[Entry, ...] = (
         "recommend",
         "8",
         "Recommend",
+        "Recom",
         "Which allocation carries an SLA, at what cost, and how surely",
         "The question is an SLA, or several, of a chain; the profiles answer, and nothing is "
         "measured unless you say so. The list shows the allocations that hold by rising cost, or "
@@ -202,6 +212,7 @@ SCREENS: tuple[Entry, ...] = (
         "events",
         "9",
         "Events",
+        "Event",
         "What happened, line by line; filter, follow, go to a sample",
         "Every line is an event that the session file holds. The list follows the latest one until "
         "you move the cursor; enter goes to the sample or configuration that a line is about.",

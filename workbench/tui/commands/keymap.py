@@ -13,7 +13,6 @@ What cannot be used is left out and named in a sentence; nothing in the file sto
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from typing import Any, Literal
 
 from textual.keys import Keys, _character_to_key
 
+from workbench.domain.naming import nearest
 from workbench.tui.commands.action import Action
 from workbench.tui.commands.actions import ACTIONS
 from workbench.tui.commands.catalogue import SCREENS
@@ -143,5 +143,5 @@ def meet(one: Action, other: Action) -> bool:
 
 
 def _perhaps(id: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(id, known, n=1)
-    return f"; did you mean {close[0]!r}" if close else ""
+    close = nearest(id, known)
+    return f"; did you mean {close!r}" if close else ""

@@ -183,6 +183,14 @@ class Axis:
         value = max(value, self.low * 1e-6)
         return math.log(value / self.low) / math.log(self.high / self.low)
 
+    def wider(self, below: float, above: float) -> Axis:
+        """The same with more room at its ends, as shares of it."""
+        if not self.log:
+            span = self.high - self.low
+            return Axis(self.low - below * span, self.high + above * span, log=False)
+        ratio = self.high / self.low
+        return Axis(self.low / ratio**below, self.high * ratio**above, log=True)
+
     def ticks(self, most: int) -> tuple[float, ...]:
         """At most `most` round values in the range."""
         most = max(1, most)
@@ -197,9 +205,11 @@ class Axis:
         return tuple(i * step for i in range(first, last + 1))
 
     def _log_ticks(self, most: int) -> tuple[float, ...]:
+        """Of 1, 2, 5, 10, ... as many as fit, two at least: one tick says nothing of a scale."""
         first = math.floor(math.log10(self.low))
         last = math.ceil(math.log10(self.high))
-        for mantissas, stride in (((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 3)):
+        found: tuple[float, ...] = ()
+        for mantissas, stride in (((1, 2, 5), 1), ((1, 5), 1), ((1,), 1), ((1,), 2), ((1,), 3)):
             ticks = tuple(
                 m * 10.0**power
                 for power in range(first, last + 1)
@@ -207,11 +217,13 @@ class Axis:
                 for m in mantissas
                 if self.low * 0.999 <= m * 10.0**power <= self.high * 1.001
             )
+            if len(ticks) < 2:
+                break
+            found = ticks
             if len(ticks) <= most:
                 break
-        if len(ticks) < 2 and self.high / self.low < 10:
-            return self._linear_ticks(most)
-        return ticks
+        finer = (self._linear_ticks(most + more) for more in range(6))
+        return found or next((ticks for ticks in finer if len(ticks) > 1), ())
 
 
 def inked(line: LineStyle, dot: int, across: int) -> bool:

@@ -160,7 +160,8 @@ def draw(figure: Figure, width: int, height: int, glyphs: Glyphs) -> Canvas:
         return canvas
     x, y = axes
     rows = height - 2 - bool(figure.along)
-    ticks = y.ticks(max(2, rows // 2))
+    y = _with_room(y, figure, rows)
+    ticks = _ticks(y, figure, rows)
     gutter = max((len(number(t)) for t in ticks), default=1) + 1
     inner = Canvas(width - gutter, rows, glyphs)
     _Painter(inner, x, y, figure).paint()
@@ -187,6 +188,28 @@ def _axes(figure: Figure) -> tuple[Axis, Axis] | None:
     if figure.limit and low / 5 <= figure.limit.y <= high * 5:
         low, high = min(low, figure.limit.y), max(high, figure.limit.y)
     return x, _axis(low, high, figure.log_y, margin=0.06)
+
+
+def _with_room(y: Axis, figure: Figure, rows: int) -> Axis:
+    """The same axis, with a row beyond the limit where there is something beyond it."""
+    limit, values = figure.limit, _values(figure, math.inf)
+    if limit is None or not y.low <= limit.y <= y.high or rows < 3 or not values:
+        return y
+    row = _cell(1 - y.at(limit.y), rows)
+    above = row == 0 and max(values) > limit.y
+    below = row == rows - 1 and min(values) < limit.y
+    more = 1.1 / (rows - 1)
+    return y.wider(more * below, more * above)
+
+
+def _ticks(y: Axis, figure: Figure, rows: int) -> list[float]:
+    """Round values, each in a row of its own; the limit's very value in its row."""
+    taken: dict[int, float] = {}
+    if figure.limit is not None and y.low <= figure.limit.y <= y.high:
+        taken[_cell(1 - y.at(figure.limit.y), rows)] = figure.limit.y
+    for tick in y.ticks(max(2, rows // 2)):
+        taken.setdefault(_cell(1 - y.at(tick), rows), tick)
+    return sorted(taken.values())
 
 
 def _values(figure: Figure, x_high: float) -> list[float]:
@@ -284,6 +307,8 @@ class _Painter:
     def __init__(self, canvas: Canvas, x: Axis, y: Axis, figure: Figure) -> None:
         self.canvas, self.x, self.y, self.figure = canvas, x, y, figure
         self.glyphs = canvas.glyphs
+        limit = figure.limit
+        self._limit_at = 1 - y.at(limit.y) if limit and y.low <= limit.y <= y.high else None
 
     def paint(self) -> None:
         if self.figure.limit:
@@ -312,7 +337,23 @@ class _Painter:
         return _cell(self.x.at(x), self.canvas.width)
 
     def row(self, y: float) -> int:
-        return _cell(1 - self.y.at(y), self.canvas.height)
+        return self._place(1 - self.y.at(y))
+
+    def _place(self, share: float, per: int = 1) -> int:
+        """The row, or the dot of `per` in a row, at that share from the top.
+
+        What is no limit itself never stands in the row of the limit: there it would look as if it
+        were at the limit, and what holds as if it did not.
+        """
+        rows = self.canvas.height
+        cell = _cell(share, rows * per)
+        if self._limit_at is None or abs(share - self._limit_at) < 1e-9:
+            return cell
+        limit = _cell(self._limit_at, rows)
+        if cell // per != limit:
+            return cell
+        moved = limit * per - 1 if share < self._limit_at else (limit + 1) * per
+        return moved if 0 <= moved < rows * per else cell
 
     def _band(self, fit: Fit) -> None:
         if not fit.low or not fit.high:
@@ -326,8 +367,8 @@ class _Painter:
             centre = (column + 0.5) / self.canvas.width
             if not at[0] <= centre <= at[-1]:
                 continue
-            top = _cell(max(between(at, high, centre), 0.0), rows)
-            bottom = _cell(min(between(at, low, centre), 1.0), rows)
+            top = self._place(max(between(at, high, centre), 0.0))
+            bottom = min(self._place(min(between(at, low, centre), 1.0)), rows - 1)
             for row in range(top, bottom + 1):
                 glyph = glyphs.both_bands if self.canvas.cells[row][column][0] in bands else own
                 self.canvas.put(column, row, glyph, "band")
@@ -336,7 +377,6 @@ class _Painter:
         across, down = self.glyphs.dots
         at = [self.x.at(v) for v in fit.x]
         mean = [1 - self.y.at(v) for v in fit.mean]
-        rows = self.canvas.height
         before: int | None = None
         for column in range(self.canvas.width * across):
             centre = (column + 0.5) / (self.canvas.width * across)
@@ -344,7 +384,7 @@ class _Painter:
             if not 0 <= share <= 1:
                 before = None
                 continue
-            dot = _cell(share, rows * down)
+            dot = self._place(share, down)
             start = dot if before is None else before + (dot > before) - (dot < before)
             before = dot
             if not inked(fit.line, column, across):

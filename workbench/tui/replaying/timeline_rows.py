@@ -58,6 +58,20 @@ def timeline(replay: Replay, view: SessionView, glyphs: Glyphs, width: int) -> R
     return ((begin, "dim"), *_bar(replay, line, places, glyphs, room), (end, "dim"), (count, ""))
 
 
+def marks_row(line: TimeLine | None, room: int) -> Row:
+    """What the letters on the line mean: of those that stand there, as many as fit."""
+    spans: list[Span] = []
+    kinds = {mark.kind for mark in line.marks} if line is not None else set()
+    for kind in sorted(kinds, key=lambda kind: MARKS[kind][2]):
+        letter, look, _ = MARKS[kind]
+        word = f" {kind.replace('_', ' ')}  "
+        if letter.isalpha() and not any(letter == known for known, _ in spans):
+            if sum(len(words) for words, _ in spans) + len(letter + word) > room:
+                break
+            spans += [(letter, look), (word, "dim")]
+    return tuple(spans)
+
+
 def _bar(
     replay: Replay, line: TimeLine, places: dict[int, TimeMark], glyphs: Glyphs, width: int
 ) -> tuple[Span, ...]:

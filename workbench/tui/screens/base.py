@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.actions import parse
 from textual.binding import BindingsMap
 from textual.css.query import NoMatches
-from textual.events import Resize
+from textual.events import Key, Resize
 from textual.geometry import Offset
 from textual.screen import Screen
 from textual.widget import Widget
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 SMALLEST = (60, 15)
 TOO_SMALL = f"terminal too small: needs {SMALLEST[0]}x{SMALLEST[1]}"
+
+SILENT = ("escape", "tab", "shift+tab", *(f"{digit}" for digit in range(10)))
+"""Keys that are pressed to be sure, and those of screens, which say themselves what they need."""
 
 MOST_LINES = 10**9
 
@@ -63,6 +66,9 @@ class WorkbenchScreen(Screen[None]):
     def entry(self) -> Entry:
         return entry(self.NAME)
 
+    failed = ""
+    """What went wrong in it while another screen lay over it."""
+
     def on_mount(self) -> None:
         bind(self, self.own_actions())
 
@@ -74,7 +80,8 @@ class WorkbenchScreen(Screen[None]):
     def ready(self) -> bool:
         """Whether its widgets are there: a key may come before they are made, or after."""
         # Not by a query: with the hundreds of widgets of a form that takes as long as drawing.
-        return self.is_mounted and any(isinstance(child, KeyLine) for child in self.children)
+        there = any(isinstance(child, KeyLine) for child in self.children)
+        return self.is_mounted and there and not self._pruning
 
     @property
     def in_sight(self) -> bool:
@@ -115,6 +122,23 @@ class WorkbenchScreen(Screen[None]):
             return False
         return bool(node.check_action(method, parameters))
 
+    def why_not(self, method: str) -> str:
+        """Why an action cannot be carried out now, as a sentence; empty: nothing more is known."""
+        del method
+        return ""
+
+    def on_key(self, event: Key) -> None:
+        """A key that is of no use now says why: what is silent looks broken."""
+        if event.key in SILENT:
+            return
+        meant = [action for action in self.explained() if event.key in action.keys]
+        if not meant or any(self._possible(action) for action in meant):
+            return
+        reasons = (self.why_not(parse(action.handler)[1]) for action in meant)
+        names = " or ".join(dict.fromkeys(action.label for action in meant))
+        said = next(filter(None, reasons), f"{names} is not possible now.")
+        self.workbench.say_shortly(said)
+
     def key(self, id: str) -> str:
         """The key of an action as people write it, for empty states and toasts."""
         return self.workbench.key(id)
@@ -127,7 +151,9 @@ class WorkbenchScreen(Screen[None]):
 
     def offer_keys(self) -> None:
         """The last lines of every `draw`: keys and tabs as they are now."""
-        self.query_one(KeyLine).offer(self.offered())
+        keys = self.query_one(KeyLine)
+        keys.offer(self.offered())
+        keys.say(self.workbench.said)
         self.query_one(TabLine).offer(self.workbench.tabs())
 
     def too_small_note(self) -> Static:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,9 +12,11 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen, ScreenResultType
 from textual.widgets import Input, OptionList, Static
 
+from workbench.domain.errors import DescriptorError, WorkbenchError
 from workbench.tui.commands.action import Action
 from workbench.tui.commands.actions import PLACE_TITLES
-from workbench.tui.text import plain, wrapped
+from workbench.tui.text import plain, plain_lines, wrapped
+from workbench.tui.work import begin
 
 HELP_WIDTH = 71
 """Cells of a line of help beside its scroll bar."""
@@ -153,29 +156,61 @@ def _explained(action: Action, keys: int, labels: int) -> list[str]:
 class NameScreen(Dialog[str | None]):
     """Asks for a line of text, such as a session's new name.
 
-    A `proposal` gives way to what is typed; any other value is written on.
+    A `proposal` gives way to what is typed; any other value is written on. `carry_out` is done with
+    what was typed; a mistake that it raises is said below the line, which stays as it was typed.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "dismiss(None)", "Cancel")]
 
     def __init__(
-        self, question: str, value: str, note: str = "", *, proposal: bool = False
+        self,
+        question: str,
+        value: str,
+        note: str = "",
+        *,
+        proposal: bool = False,
+        may_be_empty: bool = False,
+        carry_out: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         super().__init__()
         self.question, self.value, self.note, self.proposal = question, value, note, proposal
+        self.carry_out, self.may_be_empty = carry_out, may_be_empty
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog name"):
             yield Static(self.question, classes="dialog-title", markup=False)
             yield Input(self.value, id="name", select_on_focus=self.proposal)
             yield Static(self.note, markup=False)
+            yield Static("", classes="dialog-mistake", markup=False)
             yield Static("enter do it   esc cancel", classes="dialog-keys", markup=False)
 
     def on_mount(self) -> None:
-        self.app.clear_notifications()  # in a small terminal they would lie over the line
+        self._refuse("")
+
+    def on_input_changed(self) -> None:
+        self._refuse("")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value.strip() or None)
+        written = event.value.strip()
+        if written and self.carry_out is not None:
+            begin(self, partial(self._try, written, self.carry_out), group="try", exclusive=True)
+        else:
+            self.dismiss(written if written or self.may_be_empty else None)
+
+    async def _try(self, written: str, carry_out: Callable[[str], Awaitable[None]]) -> None:
+        try:
+            await carry_out(written)
+        except DescriptorError as error:
+            self._refuse(str(error.mistakes[0]))
+        except (WorkbenchError, OSError) as error:
+            self._refuse(str(error))
+        else:
+            self.dismiss(written)
+
+    def _refuse(self, mistake: str) -> None:
+        line = self.query_one(".dialog-mistake", Static)
+        line.display = bool(mistake)
+        line.update(f"! {plain_lines(mistake)}")
 
 
 class ChoiceScreen(Dialog[str | None]):

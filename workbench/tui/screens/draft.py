@@ -107,8 +107,15 @@ class DraftScreen(WorkbenchScreen):
             self.draft.lost = plain(str(error))
         else:
             self.drafts = reply if isinstance(reply, DraftList) else None
+            self._go_on_with_the_last()
         if self.in_sight:
             self.draw()
+
+    def _go_on_with_the_last(self) -> None:
+        """Whoever closed the screens in the middle of a draft finds it open again."""
+        if self.draft.fresh and self.drafts is not None and self.drafts.drafts:
+            self.draft.fresh = False
+            self.do(self.draft.open(self.drafts.drafts[0].name))
 
     # ------------------------------------------------------------------------- drawing
 
@@ -141,6 +148,8 @@ class DraftScreen(WorkbenchScreen):
             said.append(("  checking…", "dim"))
         elif draft.mistakes:
             said.append((f"  {counted(len(draft.mistakes), 'mistake')}", "bad"))
+        elif draft.beyond_host:
+            said.append(("  needs more cores than this host has", "warn"))
         else:
             said.append(("  can be run", "good"))
         said.append((f"  {counted(len(draft.targets), 'target')}", "dim"))
@@ -192,6 +201,20 @@ class DraftScreen(WorkbenchScreen):
             "reconnect_draft": bool(self.draft.lost),
         }
         return conditions.get(action, super().check_action(action, parameters))
+
+    def why_not(self, method: str) -> str:
+        draft = self.draft
+        if draft.lost:
+            return "No engine answers now."
+        if draft.role != "operator":
+            return "Observers may watch, not change."
+        if not draft.is_open:
+            return f"No draft is open: {self.key('draft.new')} starts one."
+        if method in ("run_draft", "save_draft") and draft.mistakes:
+            return f"{counted(len(draft.mistakes), 'mistake')} must be mended first."
+        if method in ("run_draft", "save_draft") and not draft.settled:
+            return "The draft is still being checked."
+        return ""
 
     def offered(self) -> tuple[Action, ...]:
         """Without a draft, first what opens one."""
@@ -260,20 +283,25 @@ class DraftScreen(WorkbenchScreen):
         self.app.push_screen(ChoiceScreen("Save as a template", kinds), chosen)
 
     def _name_template(self, kind: TemplateKind, name: str) -> None:
+        taken: list[SaveTemplate] = []
+
+        async def carry_out(name: str) -> None:
+            request = SaveTemplate(self.draft.name, name, kind, self.draft.target)
+            try:
+                await self._save(request)
+            except NameTaken:
+                taken.append(request)
+
         def named(name: str | None) -> None:
-            if name is not None:
-                request = SaveTemplate(self.draft.name, name, kind, self.draft.target)
-                self.do(self._save(request))
+            if name is not None and taken:
+                self._ask_to_replace(taken[-1])
 
         note = f"It goes to templates/{kind}s/ of the workspace."
-        self.app.push_screen(NameScreen(f"Save the {kind} as", name, note), named)
+        question = f"Save the {kind} as"
+        self.app.push_screen(NameScreen(question, name, note, carry_out=carry_out), named)
 
     async def _save(self, request: SaveTemplate) -> None:
-        try:
-            reply = await self.request(request)
-        except NameTaken:
-            self._ask_to_replace(request)
-            return
+        reply = await self.request(request)
         if isinstance(reply, TemplateSaved):
             self.workbench.say(f"Saved the {reply.kind} {reply.name}.")
             await self.draft.refresh_palette()

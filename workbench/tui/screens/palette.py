@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from workbench.domain.counts import counted
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 Entry = tuple[str, str, Callable[[], Any]]
 """Title, help, and what it does."""
+
+
+class Palette(CommandPalette):
+    """Textual's, without its error on a page key while nothing is found (Textual 8.2)."""
+
+    def _action_command_list(self, action: str) -> None:
+        if self.query_one(CommandList).option_count:
+            super()._action_command_list(action)
 
 
 class ActionProvider(Provider):

@@ -6,13 +6,15 @@ A screen of a session says what stands in the middle and how that is drawn from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.css.query import NoMatches
 
 from workbench.domain.errors import WorkbenchError
+from workbench.domain.housekeeping import RescueSession
 from workbench.domain.messages import (
     AnswerWheel,
     AskWheel,
@@ -22,6 +24,7 @@ from workbench.domain.messages import (
     ResumeSession,
     StopRun,
 )
+from workbench.domain.sessions import UNDER_WAY
 from workbench.domain.timeline import FindMoment, Moment
 from workbench.tui import present
 from workbench.tui.commands.action import Action
@@ -30,15 +33,18 @@ from workbench.tui.plots.plot import terminal_glyphs
 from workbench.tui.present import Choice, Shown
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.replaying.seeking import HINT, place_of
-from workbench.tui.replaying.timeline_rows import timeline
+from workbench.tui.replaying.timeline_rows import marks_row, timeline
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialogs import ConfirmScreen, NameScreen
 from workbench.tui.text import clock, number, plain
 from workbench.tui.watch import RESUMABLE, WATCHED_PACE, Loss, Watch
 from workbench.tui.widgets.keys import KeyLine
-from workbench.tui.widgets.rows import Rows
+from workbench.tui.widgets.rows import Rows, spread
 from workbench.tui.widgets.tabs import TabLine
 from workbench.tui.work import begin
+
+DECISIONS = ("reject", "restore", "pin", "unpin", "repeat", "point")
+"""What is asked of a single sample."""
 
 WITHOUT: Mapping[Loss, str] = {"engine": "no engine", "session": "no session", "refused": "refused"}
 """What the head says in place of the state where nothing was ever shown."""
@@ -82,6 +88,16 @@ class SessionScreen(WorkbenchScreen):
     def on_screen_resume(self) -> None:
         self.call_after_refresh(self.draw)
 
+    @property
+    def ready(self) -> bool:
+        """The line of keys is there before what stands in containers is."""
+        if not super().ready:
+            return False
+        try:
+            return self.query_one("#header").is_mounted and bool(self.query_one("#middle").children)
+        except NoMatches:
+            return False
+
     # ------------------------------------------------------------------------- state
 
     @property
@@ -100,6 +116,13 @@ class SessionScreen(WorkbenchScreen):
         """Look at something else; every screen of the session then does."""
         self.opened.choose(choice)
         self.draw()
+
+    def tell_zoom(self, panels: Sequence[str], zoomed: int) -> None:
+        """Where one is among the panels that are shown alone; `panels` begins with all of them."""
+        key, names = self.key("view.zoom"), ["all panels", *(f"{name} alone" for name in panels)]
+        place = f" ({zoomed} of {len(panels)})" if zoomed else ""
+        following = names[(zoomed + 1) % len(names)]
+        self.workbench.say_shortly(f"{names[zoomed]}{place}; {key}: {following}")
 
     # ------------------------------------------------------------------------- drawing
 
@@ -127,7 +150,8 @@ class SessionScreen(WorkbenchScreen):
         else:
             starting = f"starting {plain(watch.preparing)}" if watch.preparing else "connecting…"
             waiting = WITHOUT.get(watch.loss, starting)
-            head = ((f" {plain(shown.view.session)} ", "strong"), (f" {waiting}", "dim"))
+            name = "preview" if watch.previewing else plain(shown.view.session)
+            head = ((f" {name} ", "strong"), (f" {waiting}", "dim"))
         self.query_one("#header", Rows).show([head])
         notice = self.query_one("#notice", Rows)
         notice.display = shown.view.lab == "sim"
@@ -136,8 +160,12 @@ class SessionScreen(WorkbenchScreen):
         said = self._banner(shown)
         banner.display = bool(said)
         banner.show([((f" {said} ", "alert"),)])
-        self.query_one("#progress", Rows).show([present.progress(shown, self.size.width)])
         line, replay = self.query_one("#timeline", Rows), watch.replay
+        done = present.progress(shown, self.size.width)
+        if replay is not None:
+            room = self.size.width - sum(len(words) for words, _ in done) - 2
+            done = spread(done, marks_row(replay.line, room), self.size.width)
+        self.query_one("#progress", Rows).show([done])
         line.display = replay is not None
         self.set_class(replay is not None, "-replay")
         if replay is not None:
@@ -155,6 +183,11 @@ class SessionScreen(WorkbenchScreen):
             return f"{watch.lost}; {self.key('link.reconnect')} tries again"
         if watch.lost:
             return f"engine gone: {watch.lost}, {self.key('link.reconnect')} to reconnect"
+        if watch.previewing:
+            return (
+                f"PREVIEW: the recording {watch.previewing}, while the lab is made ready; "
+                "your run takes its place by itself"
+            )
         if watch.queued_behind and shown.view.state == "planned":
             return f"queued behind {plain(watch.queued_behind)}"
         if watch.drives and watch.wheel.asked_by:
@@ -176,9 +209,10 @@ class SessionScreen(WorkbenchScreen):
             "give_wheel": asked,
             "keep_wheel": asked,
             "pause": runs and state == "running",
-            "continue": runs and state == "paused",
-            "stop": runs and state in ("running", "paused"),
-            "abort": runs and state in ("running", "paused"),
+            "continue": runs and state in ("pausing", "paused"),
+            "stop": runs and state in UNDER_WAY,
+            "abort": runs and state in UNDER_WAY,
+            "rescue": runs and watch.displaced,
             "resume": runs and state in RESUMABLE,
             "replay_pause": replay is not None and not replay.paused and not replay.ended,
             "replay_play": replay is not None and (replay.paused or replay.ended),
@@ -195,6 +229,24 @@ class SessionScreen(WorkbenchScreen):
             "unfreeze": watch.frozen is not None,
         }
         return conditions.get(action, super().check_action(action, parameters))
+
+    def why_not(self, method: str) -> str:
+        watch = self.opened
+        state = watch.live.view.state
+        if watch.lost:
+            return "No engine answers now."
+        if not watch.connected:
+            return "The lab is still being made ready."
+        if method in ("pause", "continue", "stop", "abort", "resume", "skip", "budget", *DECISIONS):
+            if watch.bundle:
+                return "This is a recording: nothing is measured, and nobody changes it."
+            if watch.role == "observer":
+                return "Observers may watch, not change."
+        if method in ("pause", "continue", "stop", "abort", "skip") and state not in UNDER_WAY:
+            return f"No run goes on: the session is {state}."
+        if method == "resume":
+            return f"There is nothing to go on with: the session is {state}."
+        return ""
 
     def explained(self) -> tuple[Action, ...]:
         """A replay measures nothing, and only a replay has a pace."""
@@ -222,6 +274,9 @@ class SessionScreen(WorkbenchScreen):
             StopRun(self.opened.session, abort=True),
             f"ends now; {self.key('run.resume')} resumes it then",
         )
+
+    def action_rescue(self) -> None:
+        self.tell(RescueSession(self.opened.session), "is written again, and goes on")
 
     def action_ask_wheel(self) -> None:
         self.tell(AskWheel(self.opened.session), "the wheel is asked for")
@@ -275,17 +330,18 @@ class SessionScreen(WorkbenchScreen):
         if replay is None or replay.line is None:
             return
 
-        def answered(written: str | None) -> None:
-            if written is None or replay.line is None:
-                return
-            try:
-                place = place_of(written, replay.line, replay.at, self.opened.live.view)
-            except WorkbenchError as error:
-                self.workbench.say(str(error), "error")
-                return
-            self.go_to_moment(place)
+        found: list[int] = []
 
-        self.app.push_screen(NameScreen("Go to", "", HINT), answered)
+        async def carry_out(written: str) -> None:
+            if replay.line is not None:
+                place = place_of(written, replay.line, replay.at, self.opened.live.view)
+                found.append(place if isinstance(place, int) else await self._event_at(place))
+
+        def answered(written: str | None) -> None:
+            if written is not None and found:
+                self.go_to_moment(found[-1])
+
+        self.app.push_screen(NameScreen("Go to", "", HINT, carry_out=carry_out), answered)
 
     def go_to_moment(self, place: FindMoment | int) -> None:
         """Replay from there: in this replay, or in one that is opened for it."""

@@ -30,6 +30,10 @@ class Line(Input):
     Line:focus { background: $primary 25%; }
     """
 
+    def hint(self, hint: str) -> None:
+        """What an empty line means; in brackets, so that nobody takes it for a value."""
+        self.placeholder = f"({hint})" if hint else ""
+
     def write(self, text: str) -> None:
         """Another text; a long one is seen where the cursor is."""
         self.value = text
@@ -117,16 +121,22 @@ class Field(Vertical):
     ----------
     name : what forms know it by.
     options : values to choose from; without them it is a line of text.
-    hint : shown where the line is empty.
+    hint : what it means that the line is empty.
+    unit : of what stands there; shown behind it.
     """
 
     DEFAULT_CSS = """
     Field { height: auto; width: 1fr; }
     Field > Horizontal { height: 1; }
-    Field .field-label { width: 14; height: 1; padding: 0 1; color: $foreground 80%; }
+    Field .field-label { width: 14; height: 1; padding: 0 1 0 0; color: $foreground 80%; }
+    Field .field-unit { width: auto; height: 1; padding: 0 1; color: $foreground 65%; }
+    Field .field-unit { display: none; }
+    Field.-measured .field-unit { display: block; }
+    Field.-here .field-label { color: $primary; text-style: bold; }
     Field:focus-within .field-label { color: $primary; text-style: bold; }
     Field > .field-mistake { height: auto; display: none; color: $error; padding: 0 1 0 15; }
     Field.-wrong > .field-mistake { display: block; }
+    Field.-noted > .field-mistake { display: block; color: $warning; }
     Field.-wrong .field-label { color: $error; text-style: bold; }
     """
 
@@ -151,22 +161,26 @@ class Field(Vertical):
         value: str = "",
         *,
         hint: str = "",
+        unit: str = "",
         options: Iterable[str] | None = None,
         id: str | None = None,
     ) -> None:
         super().__init__(name=name, id=id)
-        self.label, self.mistake = label, ""
+        self.label, self.mistake, self.note, self.unit = label, "", "", unit
+        self._here = False
         self.entry: Line | Cycle
         if options is None:
-            self.entry = Line(value, placeholder=hint, select_on_focus=False)
+            self.entry = Line(value, select_on_focus=False)
+            self.entry.hint(hint)
         else:
             self.entry = Cycle(options, value)
         self._below = Static("", classes="field-mistake", markup=False)
 
     def compose(self) -> ComposeResult:
         with Horizontal():
-            yield Static(self.label, classes="field-label", markup=False)
+            yield Static(self._labelled, classes="field-label", markup=False)
             yield self.entry
+            yield Static(self.unit, classes="field-unit", markup=False)
         yield self._below
 
     @property
@@ -185,13 +199,40 @@ class Field(Vertical):
         """Stand for another thing from now on."""
         if label != self.label:
             self.label = label
-            self.query_one(".field-label", Static).update(label)
+            self._show_label()
 
-    def refuse(self, mistake: str) -> None:
-        """Show what is wrong, as a sentence; nothing where nothing is."""
-        self.mistake = plain_lines(mistake)
-        self._below.update(f"! {self.mistake}" if mistake else "")
+    def measure(self, unit: str) -> None:
+        """Show what its value is counted in, or nothing."""
+        self.set_class(bool(unit), "-measured")
+        if unit != self.unit:
+            self.unit = unit
+            self.query_one(".field-unit", Static).update(unit)
+
+    def mark(self, here: bool) -> None:
+        """Whether the cursor of its form is on it."""
+        if here != self._here:
+            self._here = here
+            self.set_class(here, "-here")
+            self._show_label()
+
+    @property
+    def _labelled(self) -> str:
+        return f"{'›' if self._here else ' '}{self.label}"
+
+    def _show_label(self) -> None:
+        if self.is_mounted and self._nodes:
+            self.query_one(".field-label", Static).update(self._labelled)
+
+    def refuse(self, mistake: str, note: str = "") -> None:
+        """Show what is wrong, or else how the value is read; nothing where nothing is."""
+        self.mistake, self.note = plain_lines(mistake), plain_lines(note)
+        said = self.mistake or self.note
+        self._below.update(f"! {said}" if said else "")
         self.set_class(bool(mistake), "-wrong")
+        self.set_class(bool(note) and not mistake, "-noted")
+
+    def on_mount(self) -> None:
+        self.set_class(bool(self.unit), "-measured")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

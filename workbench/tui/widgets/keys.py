@@ -1,4 +1,4 @@
-"""The line of keys: what can be done here now, as many as fit."""
+"""The line of keys: what can be done here now, as many as fit; for some seconds what was said."""
 
 from __future__ import annotations
 
@@ -13,8 +13,20 @@ class KeyLine(Rows):
 
     DEFAULT_CSS = "KeyLine { background: $panel; }"
 
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._actions: list[Action] = []
+        self._form: Row = ()
+        self._said: Row = ()
+
+    def say(self, said: Row) -> None:
+        """A message before the keys, of which as many stay as fit; an empty one goes away."""
+        self._said = said
+        self._draw()
+
     def offer(self, actions: Iterable[Action]) -> None:
-        self.show([self._row([a for a in actions if a.rank < 9])])
+        self._actions, self._form = [a for a in actions if a.rank < 9], ()
+        self._draw()
 
     def offer_form(self, enter: str) -> None:
         """The keys of a form while it is written, in which letters are text."""
@@ -22,10 +34,16 @@ class KeyLine(Rows):
         spans: list[Span] = []
         for key, label in keys:
             spans += [(f"{' ' * bool(spans)} {key}", "accent"), (f" {label}", "")]
-        self.show([tuple(spans)])
+        self._form = tuple(spans)
+        self._draw()
 
-    def _row(self, actions: list[Action]) -> Row:
-        room = self.size.width
+    def _draw(self) -> None:
+        room = self.size.width - sum(len(words) for words, _ in self._said)
+        keys = self._form or self._row(self._actions, room - bool(self._said))
+        gap: Row = ((" ", ""),) if self._said else ()
+        self.show([(*self._said, *gap, *keys)])
+
+    def _row(self, actions: list[Action], room: int) -> Row:
         chosen: list[Action] = []
         for action in sorted(actions, key=lambda a: a.rank):
             if (length := _length(action)) <= room:

@@ -18,6 +18,7 @@ class Tab:
     name: str
     key: str
     title: str
+    short: str
     here: bool
     """It is the one on the screen."""
     open: bool
@@ -25,7 +26,10 @@ class Tab:
 
 
 class TabLine(Rows):
-    """Names every screen where there is room, else keys alone and the name of this one."""
+    """Names every screen: with room around the names, without, or by short ones.
+
+    Where even those do not fit it has keys alone, and the name of this screen.
+    """
 
     DEFAULT_CSS = "TabLine { height: 1; background: $panel; }"
 
@@ -54,22 +58,38 @@ class TabLine(Rows):
         yield from ((start, name) for start, name in self._starts if name in able)
 
     def _lay_out(self) -> None:
-        full = sum(len(tab.key) + len(tab.title) + 3 for tab in self.tabs)
-        named = full <= self.size.width
         spans: list[Span] = []
         self._starts = []
         at = 0
-        title_of_here = next((len(tab.title) for tab in self.tabs if tab.here), -1) + 1
-        roomy = sum(len(tab.key) + 2 for tab in self.tabs) + title_of_here <= self.size.width
-        for tab in self.tabs:
-            title = f" {tab.title}" if named or tab.here else ""
-            label = f" {tab.key}{title} " if roomy else f"{tab.key}{title} "
+        for tab, (key, name) in zip(self.tabs, self._labels(), strict=True):
             self._starts.append((at, tab.name))
-            spans.append((label, "badge" if tab.here else "" if tab.open else "dim"))
-            at += len(label)
+            at += len(key + name)
+            if tab.here:
+                spans.append((key + name, "badge"))
+            elif tab.open:
+                spans += [(key, "accent"), (name, "")]
+            else:
+                spans.append((key + name, "dim"))
         self.show([tuple(spans)])
+
+    def _labels(self) -> list[tuple[str, str]]:
+        """Key and name of each tab, as wide as there is room for."""
+        ways = (
+            [(f" {tab.key}", f" {tab.title} ") for tab in self.tabs],
+            [(tab.key, f"{tab.title} ") for tab in self.tabs],
+            [(tab.key, f"{tab.short} ") for tab in self.tabs],
+            [(f" {tab.key}", f" {tab.title} " if tab.here else " ") for tab in self.tabs],
+            [(tab.key, f" {tab.title} " if tab.here else " ") for tab in self.tabs],
+        )
+        fitting = (way for way in ways if sum(map(_width, way)) <= self.size.width)
+        return next(fitting, ways[-1])
 
     def on_click(self, event: events.Click) -> None:
         before = [name for start, name in self._starts if start <= event.x]
         if before and event.x < sum(len(text) for row in self.rows for text, _ in row):
             self.post_message(self.Picked(before[-1]))
+
+
+def _width(label: tuple[str, str]) -> int:
+    key, name = label
+    return len(key) + len(name)

@@ -31,6 +31,7 @@ ACTIONS: tuple[Action, ...] = (
     _anywhere("app.palette", "ctrl+p colon", "palette", "Commands", 9, "Search everything",
               plain="ctrl+p f2"),
     _anywhere("app.theme", "t", "theme", "Theme", 9, "The next theme; the palette has all of them"),
+    _anywhere("app.messages", "M", "messages", "Messages", 9, "What was said, the latest first"),
     _anywhere("app.places", "i", "places", "Places", 9, "Which files and settings are in use"),
     _anywhere("app.tour", "T", "tour", "Tour", 9, "Five steps through the workbench; again: next"),
     _anywhere("app.end_tour", "X", "end_tour", "End tour", 9, "Put the tour away"),

@@ -9,9 +9,13 @@ from workbench.tui.commands.action import Action, action
 _grid = partial(action, "grid")
 
 ACTIONS: tuple[Action, ...] = (
-    _grid("grid.edit", "enter", "edit", "Edit", 1, "Write the settings, line by line; esc leaves"),
-    _grid("grid.target", "v", "next_target", "Target", 3, "The functions of the next target"),
-    _grid("grid.settings", "m", "settings", "All", 4, "All settings, or those that matter most"),
-    _grid("grid.down", "j down", "scroll(1)", "Down", 9, "Scroll the settings", plain="down"),
-    _grid("grid.up", "k up", "scroll(-1)", "Up", 9, "Scroll the settings back", plain="up"),
+    _grid("grid.edit", "enter", "edit", "Edit", 1, "Write the setting at the cursor; esc leaves"),
+    _grid("grid.target", "v", "next_target", "Target", 3, "The functions of the next target",
+            plain="tab"),
+    _grid("grid.settings", "m", "settings", "More", 4, "All settings, or those that matter most",
+            plain="h"),
+    _grid("grid.down", "j down", "move_cursor(1)", "Down", 9, "The cursor to the next setting",
+          plain="down"),
+    _grid("grid.up", "k up", "move_cursor(-1)", "Up", 9, "The cursor to the setting before",
+          plain="up"),
 )  # fmt: skip

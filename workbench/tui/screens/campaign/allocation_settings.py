@@ -22,7 +22,10 @@ EVERY = -1
 """Stands for all targets at once, in place of the number of one."""
 RESOURCES = ("vcpu", "memory", "bandwidth")
 _EXAMPLES = {"vcpu": "25%, 50%", "memory": "64 MiB, 128 MiB", "bandwidth": "100 Mbit/s"}
+_DEFAULTS = {"vcpu": "its template's", "memory": "its template's", "bandwidth": "no limit"}
 _DEPTH = 20
+MEANT_AS_PERCENT = 5
+"""From here on a vCPU value without a unit was perhaps meant as a percentage."""
 
 
 def functions(target: Any, palette: Palette | None) -> list[str]:
@@ -113,15 +116,27 @@ def _setting(
         for index, parameter in enumerate(_parameters(document, number))
         if _is_about(parameter, number, document, function, resource, palette)
     )
+    flavored = bool(place(document, "flavors"))
     return Setting(
         f"{resource} of {function}",
         function if resource == "vcpu" else f"  {resource}",
         fields,
         read,
         write,
-        differs if len(texts) > 1 else f"e.g. {_EXAMPLES[resource]}",
+        differs if len(texts) > 1 else f"{_DEFAULTS[resource]}; e.g. {_EXAMPLES[resource]}",
         rare=resource != "vcpu" and not any(texts),
+        unit="vCPU" if resource == "vcpu" and len(texts) == 1 and not flavored else "",
+        note=_as_read(read(document)) if resource == "vcpu" else "",
     )
+
+
+def _as_read(text: str) -> str:
+    """What vCPU values without a unit mean, where somebody may have meant percents."""
+    bare = [v for v in scalars(text) if isinstance(v, int | float) and v >= MEANT_AS_PERCENT]
+    if not bare:
+        return ""
+    values = " and ".join(f"{value:g}" for value in bare)
+    return f"read as {values} whole cores; {bare[0]:g}% is {bare[0] / 100:g} of one"
 
 
 def _parameters(document: Document, number: int) -> list[Any]:

@@ -33,6 +33,7 @@ RANGES: Mapping[str, list[Any]] = {
     "packet_rate": ["1000/s", "64000/s"],
 }
 """Where another load begins."""
+UNITS = {"rate": "requests", "concurrent": "clients", "packet_rate": "packets"}
 AUTOMATIC = "automatic"
 _BETWEEN = re.compile(r"\s*(?:\.\.+|–|—|,|\bto\b|\s-\s)\s*")
 _AMOUNTS = (("vcpu", re.compile(r"[\d.]+\s*(%|cores?|vcpu|vCPU)?")),
@@ -53,12 +54,12 @@ def campaign_settings(
             at_path("warmup", "warm-up", "windows.warmup", hint="1 s by default", rare=True),
             at_path("window", "window", "windows.window", hint="3 s by default", rare=True),
             at_path("timeout", "time-out", "windows.timeout", hint="30 s by default", rare=True),
-            at_path("interval", "narrow to", "windows.interval", hint="e.g. 5%", rare=True),
+            at_path("interval", "narrow to", "windows.interval", hint="no; e.g. 5%", rare=True),
             Setting(
                 "flavors", "flavors", ("flavors",), _read_flavors, _write_flavors,
-                "e.g. small=25% 64MiB, big=50% 128MiB", rare=True,
+                "none; e.g. small=25% 64MiB, big=50% 128MiB", rare=True,
             ),
-            at_path("summary", "summary", "summary", hint="one line", rare=True),
+            at_path("summary", "summary", "summary", hint="none; one line", rare=True),
         ),
     }  # fmt: skip
 
@@ -92,7 +93,10 @@ def _load(document: Document, palette: Palette, chosen: int) -> tuple[Setting, .
             "think_time", "think time", "load.think_time", hint="none; e.g. 100 ms",
             here=load == "closed",
         ),
-        _range("range", primary, PRIMARY, f"e.g. {_ends(RANGES.get(primary, []))}"),
+        _range(
+            "range", primary, PRIMARY, f"e.g. {_ends(RANGES.get(primary, []))}",
+            unit=UNITS.get(primary, ""),
+        ),
         _range(
             "own-range", "  here", f"targets[{chosen}].{PRIMARY}", "as everywhere",
             at=("targets", chosen), here=chosen >= 0, rare=not own,
@@ -143,6 +147,7 @@ def _range(
     at: tuple[str | int, ...] = (),
     here: bool = True,
     rare: bool = False,
+    unit: str = "",
 ) -> Setting:
     """Two ends of a range in one line: `100/s .. 4000/s`."""
 
@@ -157,7 +162,7 @@ def _range(
             if at and not within.get(PRIMARY):
                 within.pop(PRIMARY, None)
 
-    return Setting(name, label, (f"{field}.range",), read, write, hint, None, here, rare)
+    return Setting(name, label, (f"{field}.range",), read, write, hint, None, here, rare, unit)
 
 
 def _ends(given: Any) -> str:
@@ -200,7 +205,9 @@ def _workload(document: Document, name: str, example: str, offered: bool) -> Set
         for number, given in enumerate(entries(document, "workload_parameters"))
         if place(given, "name") == name
     )
-    return Setting(name, name, fields, read, write, f"e.g. {example}", rare=not (offered or fields))
+    return Setting(
+        name, name, fields, read, write, f"not varied; e.g. {example}", rare=not (offered or fields)
+    )
 
 
 def _parameters(document: Document) -> list[Document]:
@@ -224,8 +231,8 @@ def _objective(document: Document, palette: Palette) -> tuple[Setting, ...]:
     example = f"e.g. p95<=200ms @ {primary}={at}"
     return (
         Setting("kpi", "KPI", ("kpi",), read_kpi, write_kpi, options=palette.kpis),
-        at_path("kpi_max", "ceiling", "kpi_max", hint="e.g. 1000 ms"),
-        at_path("sla", "SLA", "sla", hint=example),
+        at_path("kpi_max", "ceiling", "kpi_max", hint="1000 ms by default"),
+        at_path("sla", "SLA", "sla", hint=f"none; {example}"),
         at_path("loss_goal", "loss goal", "loss_goal", hint="0.5% by default", rare=True),
     )
 
@@ -234,9 +241,14 @@ def _sampling(document: Document, palette: Palette) -> tuple[Setting, ...]:
     del document
     return (
         _chosen("sampler", "sampler", "sampling.method", "bisection", palette.samplers),
-        at_path("max_samples", "samples", "sampling.max_samples", hint="10 by default"),
-        at_path("repetitions", "repetitions", "sampling.repetitions", hint="1 by default"),
-        at_path("budget", "budget", "budget", hint="none; e.g. 8h of lab time"),
+        at_path(
+            "max_samples", "samples", "sampling.max_samples", hint="10 by default", unit="each"
+        ),
+        at_path(
+            "repetitions", "repetitions", "sampling.repetitions", hint="1 by default",
+            unit="per load",
+        ),
+        at_path("budget", "budget", "budget", hint="none; e.g. 8h", unit="lab time"),
         at_path("epsilon", "stop below", "sampling.epsilon", hint="1% by default", rare=True),
         _chosen(
             "curve", "curve by", "sampling.model", "gaussian-process", palette.models, rare=True

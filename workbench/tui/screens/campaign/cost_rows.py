@@ -18,6 +18,10 @@ FIGURES = 18
 """Cells of its samples and its lab time."""
 WIDE = 50
 """Cells from which a configuration's samples are shown, too."""
+ROOMY = 2 + NAME + FIGURES + 6
+"""Cells from which the cheapest sampler is named so."""
+SAID = 3
+"""Lines that what is wrong may always have."""
 LOW = 8
 """Rows below which samplers stand beside each other, not below."""
 CHOSEN, OTHER = "▸ ", "  "
@@ -29,51 +33,88 @@ class Costs:
 
     Attributes
     ----------
+    draft, campaign : that all of it is of; what is open may be another one by now.
     plan : of the sampler that the draft names; None until it is there.
     samplers : what each costs, as the answers come.
-    waiting : names of the samplers whose cost is not there yet.
+    order : names of all samplers, as they stand below each other whatever is known of them.
     busy : whether answers are still to come.
+    old : whether the plan is that of an earlier state of the draft.
     trouble : why there is no plan, as a sentence.
     """
 
+    draft: str = ""
+    campaign: Campaign | None = None
     plan: Plan | None = None
     samplers: Mapping[str, SamplerCost] = field(default_factory=dict)
-    waiting: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
     busy: bool = False
+    old: bool = False
     trouble: str = ""
 
-    @property
-    def is_old(self) -> bool:
-        """Whether the plan is that of an earlier state of the draft."""
-        return self.busy and not self.waiting and not self.samplers
-
     def told(self, cost: SamplerCost) -> Costs:
-        waiting = tuple(name for name in self.waiting if name != cost.sampler)
-        return replace(self, samplers={**self.samplers, cost.sampler: cost}, waiting=waiting)
+        return replace(self, samplers={**self.samplers, cost.sampler: cost})
 
 
-def rows(costs: Costs, campaign: Campaign | None, width: int, height: int) -> list[Row]:
-    """As much as there is room for: the plan and its warnings, the samplers, the grid."""
+def rows(
+    costs: Costs,
+    width: int,
+    height: int,
+    mistakes: Sequence[Mistake] = (),
+    others: Sequence[Mistake] = (),
+    method: str = "",
+) -> list[Row]:
+    """As much as there is room for: the plan, the samplers, what is to be known, the grid.
+
+    Every line keeps its place while figures come; what is wrong stands below the samplers.
+    `mistakes` are the draft's, `others` those of them that no line of the form shows, `method`
+    is the sampler that the draft names.
+    """
     found = [spread((("Cost", "accent"),), (("computing…" * costs.busy, "warn"),), width)]
-    if costs.trouble:
-        return [*found, *_marked(costs.trouble, width)]
-    if costs.plan is None:
-        return found
-    found += _summary(costs, costs.plan, width)
-    for warning in _warnings(costs.plan, campaign):
-        found += _marked(warning, width)
+    found += _summary(costs, mistakes, width)
+    said = _said(costs, mistakes, others, width)
     if height < LOW:
-        return [*found, *_beside(costs, width)][:height]
-    table, notes = _table(costs), _notes(costs, width)
+        return [*found, *_beside(costs, width), *said][:height]
+    table = _table(costs, method, width, known=not mistakes)
     room = height - len(found) - 1
     if room < 3:
         return found[:height]
+    kept = min(len(said), max(SAID, room - len(table)))
     if table:
-        found += [(), *(table if len(table) <= room else _shortened(table, room))]
+        most = max(2, room - kept)
+        found += [(), *(table if len(table) <= most else _shortened(table, most))]
+    found += _cut(said, kept)
+    if costs.plan is None or mistakes:
+        return found
+    notes = _notes(costs, width)
     if len(found) + len(notes) <= height:
         found += notes
     room = height - len(found) - 2
-    return [*found, *(_grid(costs.plan, campaign, width, room) if room >= 4 else ())]
+    return [*found, *(_grid(costs.plan, costs.campaign, width, room) if room >= 4 else ())]
+
+
+def _said(
+    costs: Costs,
+    mistakes: Sequence[Mistake],
+    others: Sequence[Mistake],
+    width: int,
+) -> list[Row]:
+    """What is wrong, or to be known of the plan."""
+    if mistakes:
+        found = [_marked(f"{mistake.field}: {mistake.message}", width, "bad") for mistake in others]
+    elif costs.trouble:
+        found = [_marked(costs.trouble, width)]
+    else:
+        texts = _warnings(costs.plan, costs.campaign) if costs.plan is not None else ()
+        found = [_marked(text, width) for text in texts]
+    return [row for marked in found for row in marked]
+
+
+def _cut(said: Sequence[Row], kept: int) -> list[Row]:
+    """So many lines; the last one says that there were more."""
+    if len(said) <= kept:
+        return list(said)
+    *_, (words, look) = said[kept - 1]
+    return [*said[: kept - 1], ((f"{words[:-1]}…", look),)]
 
 
 def _marked(text: str, width: int, look: Look = "warn") -> list[Row]:
@@ -81,15 +122,25 @@ def _marked(text: str, width: int, look: Look = "warn") -> list[Row]:
     return [((("! " if i == 0 else "  ") + line, look),) for i, line in enumerate(lines)]
 
 
-def _summary(costs: Costs, plan: Plan, width: int) -> list[Row]:
-    """Dim while it is still that of what stood there before."""
-    look: Look = "dim" if costs.is_old else "strong"
-    texts = (
-        f"{counted(len(plan.configurations), 'configuration')}, "
-        f"≤ {counted(plan.samples, 'sample')}",
-        f"about {duration(plan.lab_s)} on {plan.lab}, ≤ {duration(plan.most_lab_s)}",
-    )
-    return [((line, look),) for text in texts for line in wrapped(plain(text), width)]
+def _summary(costs: Costs, mistakes: Sequence[Mistake], width: int) -> list[Row]:
+    """Two lines; dim while they are still those of what stood there before."""
+    plan = costs.plan
+    look: Look = "dim" if costs.old else "strong"
+    if mistakes:
+        count = len(mistakes)
+        mended = "a mistake is" if count == 1 else f"{count} mistakes are"
+        texts: tuple[str, ...] = (f"unknown until {mended} mended",)
+        look = ""
+    elif plan is None:
+        texts, look = ("unknown" if costs.trouble else "…",), "dim"
+    else:
+        texts = (
+            f"{counted(len(plan.configurations), 'configuration')}, "
+            f"≤ {counted(plan.samples, 'sample')}",
+            f"about {duration(plan.lab_s)} on {plan.lab}, ≤ {duration(plan.most_lab_s)}",
+        )
+    lines: list[Row] = [((line, look),) for text in texts for line in wrapped(plain(text), width)]
+    return lines if len(lines) > 1 else [*lines, ()]
 
 
 def _warnings(plan: Plan, campaign: Campaign | None) -> Iterable[str]:
@@ -103,24 +154,33 @@ def _warnings(plan: Plan, campaign: Campaign | None) -> Iterable[str]:
 
 
 def _known(costs: Costs) -> list[SamplerCost]:
-    """The cheapest first, those that refuse the campaign last."""
-    return sorted(
-        costs.samplers.values(), key=lambda c: (c.figure == "unknown", c.lab_s, c.sampler)
-    )
+    """In the order in which they stand there."""
+    return [costs.samplers[name] for name in costs.order if name in costs.samplers]
 
 
-def _table(costs: Costs) -> list[Row]:
-    """A heading and a line for each sampler; what is not known yet last."""
-    if not costs.samplers and not costs.waiting:
+def _table(costs: Costs, method: str, width: int, *, known: bool) -> list[Row]:
+    """A heading and a line for each sampler, always at its place; the cheapest is marked.
+
+    `method` is the sampler that the draft names; `known` : whether there is a cost at all, once
+    it is there.
+    """
+    if not costs.order:
         return []
+    figures = [c.lab_s for c in costs.samplers.values() if c.figure != "unknown"]
+    least = min(figures, default=0.0) if known and not costs.busy else None
     lines: list[Row] = [((f"{OTHER}{'sampler':<{NAME}}{'samples':>8} {'lab time':>9}", "dim"),)]
-    for cost in _known(costs):
-        refused, samples, lab_time = _figures(cost)
-        mark = CHOSEN if cost.chosen else OTHER
-        text = f"{mark}{fit(plain(cost.sampler), NAME)}{samples:>8} {lab_time:>9}"
-        lines.append(((text, "accent" if cost.chosen else "dim" if refused else ""),))
-    for name in costs.waiting:
-        lines.append(((f"{OTHER}{fit(plain(name), NAME)}{'…':>8} {'…':>9}", "dim"),))
+    for name in costs.order:
+        cost = costs.samplers.get(name) if known else None
+        if cost is None:
+            refused, samples, lab_time = True, "…", "…"
+        else:
+            refused, samples, lab_time = _figures(cost)
+        chosen = name == method
+        text = f"{CHOSEN if chosen else OTHER}{fit(plain(name), NAME)}{samples:>8} {lab_time:>9}"
+        line: Row = ((text, "accent" if chosen else "dim" if refused else ""),)
+        if cost is not None and not refused and cost.lab_s == least and width >= ROOMY:
+            line = (*line, (" least", "good"))
+        lines.append(line)
     return lines
 
 
@@ -189,13 +249,3 @@ def _grid(plan: Plan, campaign: Campaign | None, width: int, room: int) -> list[
         hidden = len(lines) - room - 1
         lines = [*lines[: room + 1], ((f"and {hidden} more", "dim"),)]
     return lines
-
-
-def mistake_rows(mistakes: Sequence[Mistake], others: Sequence[Mistake], width: int) -> list[Row]:
-    """Instead of a cost: how many mistakes there are, and those that no line of the form shows."""
-    count = len(mistakes)
-    said = f"unknown until {'a mistake is' if count == 1 else f'{count} mistakes are'} mended"
-    found: list[Row] = [(("Cost", "accent"),), *(((line, ""),) for line in wrapped(said, width))]
-    for mistake in others:
-        found += [(), *_marked(f"{mistake.field}: {mistake.message}", width, "bad")]
-    return found

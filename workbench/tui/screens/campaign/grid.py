@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.timer import Timer
 
+from workbench.domain.campaign import Campaign
 from workbench.domain.counts import counted
 from workbench.domain.errors import Mistake, WorkbenchError
 from workbench.domain.messages import PlanCampaign, Planned
@@ -92,9 +93,15 @@ class GridScreen(DraftScreen):
         if self.form is not None and self.form.made:
             lines = self._lines(sections, draft)
             self._settings = {name: setting for name, setting, _, _ in lines}
-            self.form.show(draft.document, lines, self._typed)
+            self.form.show(draft.document, lines, self._typed, self._more(lines))
         self._price(draft)
         self._draw_costs(draft)
+
+    def _more(self, lines: Sequence[Line]) -> str:
+        """Which key shows the settings that are hidden, or hides them again."""
+        rare = sum(setting.here and setting.rare for _, setting, _, _ in lines)
+        verb = "hides" if self.all_settings else "shows"
+        return f"{self.key('grid.settings')} {verb} {counted(rare, 'more setting')}" if rare else ""
 
     def offer_keys(self) -> None:
         super().offer_keys()
@@ -187,10 +194,9 @@ class GridScreen(DraftScreen):
     def _draw_costs(self, draft: Draft) -> None:
         panel = self.query_one("#costs", Rows)
         width, height = panel.size.width - 1, panel.size.height
-        if draft.settled and draft.mistakes:
-            panel.show(cost_rows.mistake_rows(draft.mistakes, self._elsewhere, width))
-        else:
-            panel.show(cost_rows.rows(self.costs, draft.campaign, width, height))
+        mistakes = draft.mistakes if draft.settled else ()
+        method = draft.campaign.sampling.method if draft.campaign else ""
+        panel.show(cost_rows.rows(self.costs, width, height, mistakes, self._elsewhere, method))
 
     # ------------------------------------------------------------------------- cost
 
@@ -201,15 +207,20 @@ class GridScreen(DraftScreen):
         # Whatever is still to come is of another state, and the engine plans the latest one.
         self.workers.cancel_group(self, "costs")
         self._priced = None
-        self.costs = Costs(self.costs.plan, busy=not draft.mistakes and not self.terms.mistakes)
+        known = draft.palette.samplers if draft.palette else ()
+        busy = not draft.mistakes and not self.terms.mistakes
+        before = self.costs if self.costs.draft == draft.name else Costs()
+        self.costs = Costs(
+            draft.name, before.campaign, before.plan, order=known, busy=busy, old=True
+        )
         if not draft.settled or draft.campaign is None or self.terms.mistakes:
             return
         self._priced = self._state
         request = self.terms.plan(draft.name, draft.campaign.budget_s)
         chosen = draft.campaign.sampling.method
-        known = draft.palette.samplers if draft.palette else ()
         names = (chosen, *(name for name in known if name != chosen))
-        begin(self, partial(self._ask_costs, request, names), group="costs", exclusive=True)
+        asking = partial(self._ask_costs, draft.name, draft.campaign, request, names)
+        begin(self, asking, group="costs", exclusive=True)
 
     @property
     def _state(self) -> object:
@@ -221,17 +232,22 @@ class GridScreen(DraftScreen):
         """Whether the cost of what stands there was asked for."""
         return self._priced == self._state
 
-    async def _ask_costs(self, request: PlanCampaign, names: tuple[str, ...]) -> None:
+    async def _ask_costs(
+        self, draft: str, campaign: Campaign, request: PlanCampaign, names: tuple[str, ...]
+    ) -> None:
         """The plan, then one sampler after the other: newer questions end this one in between."""
         await asyncio.sleep(SETTLE_S)
         try:
-            self._tell_costs(Costs(await self._plan(request), waiting=names, busy=True))
+            plan = await self._plan(request)
+            order = self.costs.order
+            self._tell_costs(Costs(draft, campaign, plan, order=order, busy=True))
             for name in names:
                 plan = await self._plan(replace(request, samplers=True, only=(name,)))
                 for cost in plan.samplers:
                     self._tell_costs(self.costs.told(cost))
         except (WorkbenchError, OSError) as error:
-            self._tell_costs(Costs(trouble=str(error)))
+            self._tell_costs(Costs(draft, campaign, order=self.costs.order, trouble=str(error)))
+            self.workbench.say(str(error), "error")  # whole, where the panel is narrow
         else:
             self._tell_costs(replace(self.costs, busy=False))
 
@@ -324,7 +340,7 @@ class GridScreen(DraftScreen):
         conditions = {
             "edit": ready,
             "settings": ready,
-            "scroll": ready,
+            "move_cursor": ready,
             "next_target": ready and len(self.draft.targets) > 1,
             "run_draft": bool(run) and not self.terms.mistakes,
         }
@@ -339,8 +355,9 @@ class GridScreen(DraftScreen):
         self.all_settings = not self.all_settings
         self.draw()
 
-    def action_scroll(self, lines: int) -> None:
-        self.query_one("#settings", VerticalScroll).scroll_relative(y=lines, animate=False)
+    def action_move_cursor(self, by: int) -> None:
+        if self.form is not None:
+            self.form.move_cursor(by)
 
     def action_next_target(self) -> None:
         if self.form is not None and isinstance(entry := self.form.field("target").entry, Cycle):
@@ -356,7 +373,10 @@ class GridScreen(DraftScreen):
 
         lab = plain(plan.lab) if plan else self.terms.lab
         question = f"Run {plain(draft.name)} on the lab {lab}?"
-        self.app.push_screen(ConfirmScreen(question, self._consequence(plan)), answered)
+        words = self._consequence(plan)
+        if draft.beyond_host and not (plan and draft.beyond_host in " ".join(plan.warnings)):
+            words += f"\n! {plain(draft.beyond_host)}"
+        self.app.push_screen(ConfirmScreen(question, words), answered)
 
     def _consequence(self, plan: Plan | None) -> str:
         """What a run will take, in lines that a dialog of any width can hold."""
@@ -368,7 +388,7 @@ class GridScreen(DraftScreen):
             f"{duration(plan.lab_s)} of lab time; seed {self.terms.seed}.",
             *(f"! {plain(warning)}" for warning in plan.warnings),
         ]
-        if self.costs.is_old:
+        if self.costs.old:
             lines.append("The draft has changed since; this is what it was before.")
         return "\n".join(lines)
 

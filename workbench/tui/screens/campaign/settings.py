@@ -30,10 +30,12 @@ class Setting:
     fields : of the descriptor, that it is about; mistakes in or below one of them are its own.
     read : the line's text for a document.
     write : puts a line's text into a document, which it changes.
-    hint : shown where the line is empty.
+    hint : what it means that the line is empty: the default, and an example.
     options : values to choose from; None for a line of text.
     here : whether it means anything in this document.
     rare : whether it is shown only where all settings are, or where it is wrong.
+    unit : what its value is counted in, for those whose value does not say it.
+    note : how the value is read, where that may be a surprise.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Setting:
     options: tuple[str, ...] | None = None
     here: bool = True
     rare: bool = False
+    unit: str = ""
+    note: str = ""
 
 
 def place(document: Any, *path: Key) -> Any:
@@ -114,6 +118,7 @@ def at_path(
     options: tuple[str, ...] | None = None,
     here: bool = True,
     rare: bool = False,
+    unit: str = "",
 ) -> Setting:
     """A setting that is one value of the document, at a path such as `sampling.max_samples`."""
     keys = path.split(".")
@@ -124,7 +129,7 @@ def at_path(
     def read(document: Document) -> str:
         return shown(place(document, *keys))
 
-    return Setting(name, label, (path,), read, write, hint, options, here, rare)
+    return Setting(name, label, (path,), read, write, hint, options, here, rare, unit)
 
 
 def placed(

@@ -28,6 +28,7 @@ class SettingsForm(Form):
     """
 
     DEFAULT_CSS = """
+    SettingsForm .more { height: 1; padding: 0 1; color: $foreground 65%; }
     SettingsForm .heading { height: 1; padding: 0 1; color: $primary; text-style: bold; }
     """
 
@@ -48,12 +49,16 @@ class SettingsForm(Form):
         self.lines, self.made = count, False
         super().__init__(f for fields in self._sections.values() for f in fields)
         self._headings: dict[str, Static] = {}
+        self._more = Static("", classes="more", markup=False)
+        self._cursor = ""
+        """Name of the field that the cursor is on; empty: the first."""
 
     def compose(self) -> ComposeResult:
         for title, fields in self._sections.items():
             self._headings[title] = Static(title, classes="heading", markup=False)
             yield self._headings[title]
             yield from fields
+        yield self._more
 
     def on_mount(self) -> None:
         def made() -> None:
@@ -67,11 +72,12 @@ class SettingsForm(Form):
         document: Document,
         settings: Iterable[tuple[str, Setting, str, bool]],
         typed: str = "",
+        more: str = "",
     ) -> None:
         """Bring fields up to date; those that are being typed into keep their text.
 
         Each setting comes with the name of its field, its mistake, and whether it is to be seen;
-        `typed` is a field whose text is not in the document yet.
+        `typed` is a field whose text is not in the document yet; `more` is said below all of them.
         """
         seen: set[str] = set()
         for name, setting, mistake, visible in settings:
@@ -85,24 +91,59 @@ class SettingsForm(Form):
             written = isinstance(field.entry, Line) and field.entry is self.screen.focused
             if name != typed and not written:
                 _fill(field, plain(setting.read(document)))
-            if field.mistake != mistake:
-                field.refuse(mistake)
+            if (field.mistake, field.note) != (mistake, setting.note):
+                field.refuse(mistake, setting.note)
         for title, fields in self._sections.items():
             for field in fields:
                 if field.name not in seen:
                     field.display = False
             self._headings[title].display = any(field.display for field in fields)
+        self._more.update(more)
+        self.mark_cursor()
+
+    # ------------------------------------------------------------------------- the cursor
+
+    def mark_cursor(self) -> None:
+        """The cursor is always seen: on the field that has the keys, else where it was left."""
+        focused = next((f for f in self.fields if f.entry is self.screen.focused), None)
+        if focused is not None:
+            self._cursor = name_of(focused)
+        here = self.here
+        for field in self.fields:
+            field.mark(field is here)
+
+    @property
+    def here(self) -> Field:
+        """The field that the cursor is on."""
+        shown = [*self._shown()]
+        return next((field for field in shown if field.name == self._cursor), shown[0])
+
+    def move_cursor(self, by: int) -> None:
+        """To another field, which is not edited yet; not beyond the ends."""
+        shown = [*self._shown()]
+        at = max(0, min(shown.index(self.here) + by, len(shown) - 1))
+        self._cursor = name_of(shown[at])
+        self.mark_cursor()
+        shown[at].scroll_visible(animate=False)
+
+    def edit(self, name: str = "") -> None:
+        """Give the keys to that field, the first wrong one, or the one under the cursor."""
+        wrong = any(field.mistake for field in self._shown())
+        super().edit(name or ("" if wrong else name_of(self.here)))
 
 
 def _field(setting: Setting) -> Field:
-    return Field(setting.name, setting.label, hint=setting.hint, options=setting.options)
+    return Field(
+        setting.name, setting.label, hint=setting.hint, unit=setting.unit, options=setting.options
+    )
 
 
 def _describe(field: Field, setting: Setting, text: str) -> None:
     """What could stand there; what does stand there is offered even where it is no choice."""
     entry = field.entry
+    field.measure(setting.unit)
     if isinstance(entry, Line):
-        entry.placeholder = plain(setting.hint)
+        entry.hint(plain(setting.hint))
         return
     options = setting.options or ()
     offered = options if text in options or not text else (*options, text)

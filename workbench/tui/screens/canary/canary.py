@@ -223,6 +223,7 @@ class CanaryScreen(DecidingScreen, HasList):
         self.zoomed = (self.zoomed + 1) % len(ZOOMS)
         for name in ZOOMS[1:]:
             self.set_class(name == ZOOMS[self.zoomed], f"zoom-{name}")
+        self.tell_zoom(("plot", "steps and proposal"), self.zoomed)
         self.call_after_refresh(self.draw)
 
     def action_back(self) -> None:

@@ -11,6 +11,7 @@ from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
 from workbench.domain.messages import EngineStatus, GetStatus, StopRun
 from workbench.domain.questions import ChainRetrained, DecideProposal, RetrainChain, RollBackModel
 from workbench.tui.present import Shown
+from workbench.tui.screens.asking import cancel
 from workbench.tui.screens.canary import canary_rows
 from workbench.tui.screens.canary.canary_form import LOOK_S, CanaryForm
 from workbench.tui.screens.canary.canary_rows import Record
@@ -77,10 +78,23 @@ class DecidingScreen(SessionScreen):
             "plan": may and idle and not self.doing,
             "accept": may and waits,
             "reject": may and waits,
+            "drop": bool(self.doing) and not under_way,
+            "back": not self.doing or under_way,
             "end_canary": may and under_way,
             "abort_canary": may and under_way,
         }
         return conditions.get(action, super().check_action(action, parameters))
+
+    def why_not(self, method: str) -> str:
+        if method in ("accept", "reject") and (self.doing or self._under_way is not None):
+            return "The proposal is not there yet: retraining goes on."
+        if method in ("accept", "reject"):
+            return "No proposal waits for a decision."
+        if method == "plan" and (self.doing or self._under_way is not None):
+            return "A canary is under way: its end comes first."
+        if method in ("end_canary", "abort_canary"):
+            return "No canary is under way."
+        return super().why_not(method)
 
     # ------------------------------------------------------------------------- commands
 
@@ -109,6 +123,13 @@ class DecidingScreen(SessionScreen):
             StopRun(self.opened.session, abort=True),
             "the canary ends now",
         )
+
+    def action_drop(self) -> None:
+        async def cancelled() -> None:
+            if note := await cancel(self.workbench.client, self.opened.session):
+                self.workbench.say(note)
+
+        begin(self, cancelled)
 
     def action_accept(self) -> None:
         self._decide(accept=True)
@@ -169,7 +190,7 @@ class DecidingScreen(SessionScreen):
             except (WorkbenchError, OSError):
                 return  # the request itself tells
             if isinstance(status, EngineStatus) and status.scoring:
-                self.doing = plain(status.scoring)
+                self.doing = plain(status.computing)
                 self.draw()
             await asyncio.sleep(LOOK_S)
 

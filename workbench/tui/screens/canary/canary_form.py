@@ -118,7 +118,7 @@ class CanaryForm(Dialog[RetrainChain | None]):
                 await asyncio.sleep(LOOK_S)
                 status = await (await cast("WorkbenchApp", self.app).client()).ask(GetStatus())
                 if isinstance(status, EngineStatus) and status.scoring:
-                    self._say(f"planning… {status.scoring}")
+                    self._say(f"planning… {status.computing}")
 
     def _refused(self, error: WorkbenchError | OSError, start: bool) -> None:
         mistakes = canary_question.mistake_of(error) if isinstance(error, WorkbenchError) else {}

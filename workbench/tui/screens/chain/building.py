@@ -242,7 +242,7 @@ class BuildingScreen(DraftScreen, HasList):
         if isinstance(part, Leaf) and not part.is_chain:
             fields.append(("instance", f"name of this function   {part.title}"))
         if chain_tree.branch(tree, self.path):
-            share = "equal" if part.share is None else part.share
+            share = "equal" if part.share is None else chain_tree.share_text(part.share)
             fields.append(("share", f"share of this branch    {share}"))
         title = titles_of(draft)[target]
         source, sink = self.ends()
@@ -287,10 +287,12 @@ class BuildingScreen(DraftScreen, HasList):
             note = "Such as 30%; the shares of all branches sum to 100 %. Empty: all share alike."
 
         def named(text: str | None) -> None:
-            if text is not None or field in ("share", "summary"):
-                self._set(field, text or "")
+            if text is not None:
+                self._set(field, text)
 
-        self.app.push_screen(NameScreen(f"The {field}", now, note), named)
+        may_be_empty = field in ("share", "summary")
+        dialog = NameScreen(f"The {field}", now, note, may_be_empty=may_be_empty)
+        self.app.push_screen(dialog, named)
 
     def _set(self, field: str, text: str) -> None:
         part, draft = self.part, self.draft

@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from rich.cells import cell_len
 
-from workbench.tui.screens.chain.chain_tree import Group, Leaf, Path, Tree
+from workbench.tui.screens.chain.chain_tree import Group, Leaf, Path, Tree, share_text
 from workbench.tui.text import plain
 from workbench.tui.widgets.rows import Look, Row, fit
 
@@ -222,4 +222,4 @@ def _share(share: object, branches: int) -> str:
         return f"{100 / branches:.3g} %"
     if isinstance(share, float) and 0 < share <= 1:
         return f"{100 * share:.3g} %"
-    return plain(str(share))[:12]
+    return share_text(share)[:12]

@@ -17,8 +17,9 @@ from workbench.tui.screens.chain.chain_tree import (
     at,
     branch,
     leaves,
-    names_in,
+    share_text,
     tree_of,
+    way_through,
 )
 from workbench.tui.text import plain, wrapped
 from workbench.tui.widgets.rows import Look, Row, fit
@@ -53,7 +54,7 @@ def part_rows(
     else:
         rows += _leaf_rows(part, draft.palette)
     if branch(tree, path):
-        said = "an equal share" if part.share is None else f"{plain(str(part.share))}"
+        said = "an equal share" if part.share is None else share_text(part.share)
         rows[0] = (*rows[0], (f"  branch: {said}", "dim"))
     if mistake is not None:
         del rows[1:]
@@ -97,7 +98,7 @@ def vnf_facts(vnf: PaletteVnf) -> str:
 
 def chain_facts(chain: PaletteChain) -> tuple[str, str]:
     """Its summary, and its functions."""
-    return plain(chain.summary), plain(" → ".join(names_in(chain.graph)))
+    return plain(chain.summary), plain(way_through(chain.graph))
 
 
 # --------------------------------------------------------------------------- the descriptor

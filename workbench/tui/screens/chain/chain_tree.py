@@ -14,6 +14,7 @@ from typing import Any, Literal
 from workbench.domain.drafts import Palette
 from workbench.domain.topology import Node as Graph
 from workbench.domain.topology import Parallel, Series, Vnf
+from workbench.tui.text import plain
 
 Path = tuple[int, ...]
 Form = Literal["series", "parallel"]
@@ -152,6 +153,16 @@ def instances(tree: Tree, palette: Palette | None) -> list[str]:
     return found
 
 
+def way_through(graph: Graph) -> str:
+    """`lb → split (a | b)`: what traffic passes, and where it is split."""
+    match graph:
+        case Series(parts=parts):
+            return " → ".join(map(way_through, parts))
+        case Parallel(branches=branches):
+            return f"split ({' | '.join(map(way_through, branches))})"
+    return graph.name
+
+
 def names_in(graph: Graph) -> list[str]:
     """Names of the functions of a chain."""
     match graph:
@@ -182,8 +193,15 @@ def tree_from(graph: Graph) -> Tree:
 
 
 def auto_name(tree: Tree) -> str:
-    """What a target is called that nobody named: `tinyproxy-haproxy`."""
-    return "-".join(leaf.title for _, leaf in leaves(tree))[:_LONGEST_NAME].rstrip("-")
+    """What a target is called that nobody named: `tinyproxy-haproxy`, `lb-split-a-b`."""
+    return "-".join(_words(tree))[:_LONGEST_NAME].rstrip("-")
+
+
+def _words(tree: Tree) -> list[str]:
+    if isinstance(tree, Leaf):
+        return [tree.title]
+    words = [word for part in tree.parts for word in _words(part)]
+    return ["split", *words] if tree.form == "parallel" else words
 
 
 def fresh(leaf: Leaf, tree: Tree | None, palette: Palette | None) -> Leaf:
@@ -255,6 +273,13 @@ def moved(tree: Tree, path: Path, by: int) -> tuple[Tree, Path]:
 def replaced(tree: Tree, path: Path, part: Tree) -> Tree:
     """With another part in that place."""
     return _plain(_put(tree, path, part))
+
+
+def share_text(share: object) -> str:
+    """A share as it was typed; percents all alike."""
+    typed = plain(str(share))
+    found = _PERCENT.fullmatch(typed)
+    return f"{found[1]} %" if found else typed
 
 
 def shared(tree: Tree, path: Path, share: str) -> Tree:

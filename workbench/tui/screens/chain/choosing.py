@@ -18,7 +18,7 @@ from workbench.domain.errors import DescriptorError, WorkbenchError
 from workbench.domain.messages import ChainsGenerated, GenerateChains
 from workbench.domain.topology import Target
 from workbench.tui.screens.chain.chain_rows import chain_facts, vnf_facts
-from workbench.tui.screens.chain.chain_tree import names_in
+from workbench.tui.screens.chain.chain_tree import way_through
 from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import plain
 from workbench.tui.work import begin
@@ -188,7 +188,7 @@ class PolicyScreen(Dialog[tuple[Target, ...]]):
     def _line(self, chain: Target) -> str:
         mark = "x" if chain.name in self.marked else " "
         there = "  (is a target)" if chain.name in self.taken else ""
-        return plain(f"[{mark}] {' → '.join(names_in(chain.graph))}{there}")
+        return plain(f"[{mark}] {way_through(chain.graph)}{there}")
 
     def _count(self) -> None:
         count = len(self.chains)

@@ -262,9 +262,11 @@ class CompareScreen(AskingScreen, HasList):
     def _draw_list(self, width: int) -> None:
         lines = self._lines
         most = max((line.score.mape for line in lines if line.score), default=0.0)
+        compared = self.answer.compared if self.answer is not None else None
+        kpi = compared.comparison.kpi if compared is not None else ""
 
         def row(index: int, here: bool, width: int) -> Row:
-            return compare_lines.line_row(lines[index], here, most, width)
+            return compare_lines.line_row(lines[index], kpi, here, most, width)
 
         cursor = next((i for i, line in enumerate(lines) if line is self.line), 0)
         self._show_lines(compare_lines.heading(width), len(lines), row, cursor)
@@ -319,6 +321,8 @@ class CompareScreen(AskingScreen, HasList):
             "chain": chain and len(comparing.chains(self.shown.view)) > 1,
             "kpi": len(self.shown.kpis()) > 1,
             "rule": chain and len(self.rules) > 1,
+            "drop": bool(self.doing),
+            "back": not self.doing,
             "anew": not self.doing and (chain or self.contrast is not None),
             "profiles": chain,
             "insist": chain and self._can_insist(),
@@ -413,6 +417,7 @@ class CompareScreen(AskingScreen, HasList):
         self.zoomed = (self.zoomed + 1) % len(ZOOMS)
         for name in ZOOMS[1:]:
             self.set_class(name == ZOOMS[self.zoomed], f"zoom-{name}")
+        self.tell_zoom(ZOOMS[1:], self.zoomed)
         self.call_after_refresh(self.draw)
 
     def _key_here(self) -> str:

@@ -12,7 +12,9 @@ from workbench.domain.counts import counted
 from workbench.domain.errors import EngineError, WorkbenchError
 from workbench.domain.messages import EngineStatus, GetStatus, ListSessions, SessionList
 from workbench.domain.parameters import Configuration
+from workbench.domain.sessions import UNDER_WAY
 from workbench.domain.topology import Target
+from workbench.tui.screens.asking import cancel
 from workbench.tui.screens.compare import compare_lines, comparing, contrast_rows
 from workbench.tui.screens.compare.comparing import AT_ONCE, Answer, Contrast, Subject
 from workbench.tui.screens.compare.contrast_rows import Change
@@ -99,8 +101,8 @@ class AskingScreen(SessionScreen):
         here = self.opened.connected and not self.opened.lost
         if not self.doing and here and self._next() is not None:
             self.doing, self.began = "asking the engine", 0.0
-            begin(self, self._work, exit_on_error=False)
-            begin(self, self._look, exit_on_error=False)
+            begin(self, self._work)
+            begin(self, self._look)
 
     def _next(self) -> Answer | None:
         """What lacks something that is looked at now; what was looked at in between is skipped."""
@@ -132,7 +134,7 @@ class AskingScreen(SessionScreen):
         if not self.came_since(answer):
             return False
         waited = time.monotonic() - answer.asked_at
-        over = self.shown.view.state not in ("running", "paused")
+        over = self.shown.view.state not in UNDER_WAY
         return over or waited >= max(AGAIN_S, AGAIN_COSTS * answer.cost_s)
 
     def _wanted(self, answer: Answer) -> list[Configuration]:
@@ -189,7 +191,7 @@ class AskingScreen(SessionScreen):
             except (WorkbenchError, OSError):
                 return
             if self.doing and isinstance(status, EngineStatus) and status.scoring:
-                self.doing = status.scoring
+                self.doing = status.computing
             self.draw()
             await asyncio.sleep(LOOK_S)
 
@@ -225,6 +227,15 @@ class AskingScreen(SessionScreen):
             self.answers.pop(subject, None)
         self.draw()
 
+    def action_drop(self) -> None:
+        """What is computed is answered then: that it was cancelled."""
+
+        async def cancelled() -> None:
+            if note := await cancel(self.workbench.client, self.opened.session):
+                self.workbench.say(note)
+
+        begin(self, cancelled)
+
     def action_insist(self) -> None:
         self.insist = True
         self.draw()
@@ -239,7 +250,7 @@ class AskingScreen(SessionScreen):
         """Of stored figures alone: it does not wait for what is computed."""
         self.view, self.contrast = "sessions", Contrast(session)
         self.changes, self.change = (), 0
-        begin(self, partial(self._see, self.contrast), exit_on_error=False)
+        begin(self, partial(self._see, self.contrast))
 
     async def _see(self, contrast: Contrast) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from workbench.domain import departures
 from workbench.domain.campaign import Campaign
 from workbench.domain.counts import counted
 from workbench.domain.errors import WorkbenchError
@@ -110,7 +111,7 @@ def rule_of(answer: Answer | None) -> str:
 
 
 def verdict_row(answer: Answer | None, width: int) -> Row:
-    """How right the prediction is, in one line: what deviates first, then the errors.
+    """How right the prediction is, in one line: in plain words first, then the statistics behind.
 
     An accepted model is held against samples that it has not learned from: they may be few.
     """
@@ -123,19 +124,22 @@ def verdict_row(answer: Answer | None, width: int) -> Row:
         verdict: len({o.configuration for o in found.outliers if o.verdict == verdict})
         for verdict in ("worse", "better")
     }
-    spans: list[Span] = [(" ", "")]
+    sign, look = (
+        SIGNS["worse" if counts["worse"] else "better"] if found.outliers else ("✓", "good")
+    )
+    said = departures.sentence(departures.of_chain(found))
+    spans: list[Span] = [(f" {sign} {said}", look), ("  ", "")]
     for verdict, count in counts.items():
         if count:
-            sign, look = SIGNS[verdict]
-            spans += [(f"{sign} {count} of {known} {verdict}", look), ("  ", "")]
+            spans += [(f"{verdict} in {count} of {known}", SIGNS[verdict][1]), ("  ", "")]
     if not found.outliers:
-        spans += [(f"✓ none of {known} deviates", "good"), ("  ", "")]
-    spans.append((f"error {text.percent(found.mape)}  ", "strong"))
+        spans += [(f"none of {known} deviates", "good"), ("  ", "")]
     few = found.model_version and found.samples < answer.samples
     all_samples = counted(answer.samples, "sample")
     some = f"{found.samples} of {all_samples}" if few else counted(found.samples, "sample")
     parts = [
         *([some] if few else []),
+        f"error {text.percent(found.mape)}",
         floor,
         f"|log error| {found.log_error:.2f}",
         f"covers {text.percent(found.coverage)}",
@@ -209,14 +213,15 @@ def trouble_lines(error: WorkbenchError, advice: str) -> list[str]:
 # ----------------------------------------------------------------------------- the list
 
 
-NUMBERS = 8 + 8 + 10
-"""Columns of samples, error and ratio."""
+NUMBERS = 8 + 20
+"""Columns of samples, and of how far they are from the prediction."""
 
 
 def heading(width: int) -> Row:
-    bar, direct, verdict = _columns(width)
-    name = max(8, width - 4 - NUMBERS - direct - verdict - bar)
-    figures = f"{'samples':>8}{'error':>8}{'meas/pred':>10}"
+    bar, error, direct, verdict = _columns(width)
+    name = max(8, width - 4 - NUMBERS - error - direct - verdict - bar)
+    figures = f"{'samples':>8}{'than predicted':>20}"
+    figures += f"{'error':>{error}}" if error else ""
     figures += f"{'directly':>{direct}}" if direct else ""
     return (
         (f"    {fit('configuration', name)}{figures}{' ' * bar}", "dim"),
@@ -224,10 +229,10 @@ def heading(width: int) -> Row:
     )
 
 
-def line_row(line: Line, here: bool, most: float, width: int) -> Row:
+def line_row(line: Line, kpi: str, here: bool, most: float, width: int) -> Row:
     """`most` is the largest error of all, which fills the bar."""
-    bar, direct, verdict = _columns(width)
-    name = fit(line.name, max(8, width - 4 - NUMBERS - direct - verdict - bar))
+    bar, error, direct, verdict = _columns(width)
+    name = fit(line.name, max(8, width - 4 - NUMBERS - error - direct - verdict - bar))
     sign, look = SIGNS[line.worst.verdict] if line.worst else (" ", "")
     spans: list[Span] = [
         ("›" if here else " ", "accent"),
@@ -237,7 +242,9 @@ def line_row(line: Line, here: bool, most: float, width: int) -> Row:
     score = line.score
     if score is None:
         return (*spans, (fit("  not compared", width - 4 - len(name)), "dim"))
-    figures = f"{score.samples:>8}{text.percent(score.mape):>8}{text.number(score.ratio) + '×':>10}"
+    figures = f"{score.samples:>8}{departures.of_configuration(kpi, score):>20}"
+    if error:
+        figures += f"{text.percent(score.mape):>{error}}"
     if direct:
         beside = "–" if score.baseline_mape is None else text.percent(score.baseline_mape)
         figures += f"{beside:>{direct}}"
@@ -249,10 +256,10 @@ def line_row(line: Line, here: bool, most: float, width: int) -> Row:
     return tuple(spans)
 
 
-def _columns(width: int) -> tuple[int, int, int]:
-    """Widths of bar, error of the direct model, and verdict."""
-    bar = 0 if width < 100 else min(40, width - 96)
-    return bar, 10 if width >= 76 else 0, 20 if width >= 66 else 13
+def _columns(width: int) -> tuple[int, int, int, int]:
+    """Widths of bar, error, error of the direct model, and verdict."""
+    bar = 0 if width < 108 else min(40, width - 104)
+    return bar, 8 if width >= 76 else 0, 10 if width >= 100 else 0, 20 if width >= 68 else 13
 
 
 def _verdict(line: Line, wide: bool = True) -> str:

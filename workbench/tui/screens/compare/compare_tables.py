@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from workbench.domain import departures
 from workbench.domain.chains import ChainChart, CpuContrast
 from workbench.domain.configurations import SamplePoint
 from workbench.domain.questions import ChainCompared
@@ -63,8 +64,8 @@ def readout(
         said = f"at least {text.number(values[0].value)}" if bound else said
         spans += [("  measured " if wide else " → ", "dim"), (said, "")]
         if predicted is not None and predicted.value > 0:
-            over = f"  {'>' * bound}{text.number(middle / predicted.value)}×"
-            spans.append((over, "strong"))
+            said = departures.than_predicted(kpi, middle / predicted.value, at_least=bound)
+            spans.append((f"  {said}", "strong"))
     if chart is not None:
         limiting = chart.predicted.limiting[place_of(chart, at)]
         words = f"  ▸{text.plain(limiting)}" if limiting else "  nothing limits"

@@ -15,6 +15,7 @@ from workbench.domain.counts import counted
 from workbench.domain.event_log import LogLine
 from workbench.domain.messages import SkipConfiguration
 from workbench.domain.projection import SessionView
+from workbench.domain.sessions import UNDER_WAY
 from workbench.domain.timeline import FindMoment
 from workbench.tui import present, profile_figure
 from workbench.tui.plots.legends import legend, plot_marks
@@ -135,12 +136,17 @@ class LiveScreen(SamplingScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         watch = self.opened
-        live = watch.commandable and watch.live.view.state in ("running", "paused")
+        live = watch.commandable and watch.live.view.state in UNDER_WAY
         conditions = {
             "skip": live and bool(watch.live.view.configurations),
             "follow": self.choice.key is not None or bool(self.choice.sample),
         }
         return conditions.get(action, super().check_action(action, parameters))
+
+    def why_not(self, method: str) -> str:
+        if method == "follow":
+            return "What is being measured is shown already."
+        return super().why_not(method)
 
     def legend(self) -> tuple[str, ...]:
         return legend(self.query_one("#plot", ProfilePlot).glyphs, plot_marks, timeline_marks)
@@ -214,6 +220,7 @@ class LiveScreen(SamplingScreen):
         if self.view:
             self._show_view("")
         self._zoom((self.zoomed + 1) % len(ZOOMS))
+        self.tell_zoom(ZOOMS[1:], self.zoomed)
 
     def action_back(self) -> None:
         if self.view:
@@ -239,6 +246,14 @@ class LiveScreen(SamplingScreen):
         if selected is not None:
             index = next(i for i, item in enumerate(items) if item is selected)
             self._pick((index + by) % len(items))
+
+    def action_first_configuration(self) -> None:
+        if self.shown.view.configurations:
+            self._pick(0)
+
+    def action_last_configuration(self) -> None:
+        if items := self.shown.view.configurations:
+            self._pick(len(items) - 1)
 
     def _zoom(self, zoomed: int) -> None:
         for name in ZOOMS[1:]:

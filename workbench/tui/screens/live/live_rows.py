@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import SessionView
@@ -9,6 +11,7 @@ from workbench.domain.samples import Usage
 from workbench.tui import text
 from workbench.tui.present import STATES, Choice, Shown, name_of
 from workbench.tui.profile_figure import headline_rule, ranked
+from workbench.tui.sample_rows import in_order
 from workbench.tui.widgets.rows import Look, Row, Span, fit
 
 BUSY_SHARE = 0.9
@@ -45,7 +48,9 @@ def sample_row(shown: Shown, choice: Choice, width: int) -> Row:
     sample, kpi = chosen or selected.samples[-1], shown.kpi(choice)
     value = sample.kpis.get(kpi)
     figure = text.estimate(value) if value else "not stated"
-    place = f" sample {selected.samples.index(sample) + 1 + selected.left_out} of {selected.taken} "
+    # By load, as the cursor goes: the first one taken is often that of the highest.
+    number = [s.id for s in in_order(selected.samples)].index(sample.id) + 1
+    place = f" sample {number} of {len(selected.samples)}{' read' * bool(selected.left_out)} "
     spans: list[Span] = [
         (place if chosen else " last sample ", "dim"),
         (f"wl {text.number(sample.wl)}  {text.kpi_name(kpi)} {figure}  ", ""),
@@ -139,8 +144,11 @@ def _headline(view: SessionView, item: ConfigurationView, wide: bool) -> str:
         return text.number(found.wl)
     if wide:
         return f"{text.number(found.wl)} {text.interval(found.low, found.high)}"
-    half = min(999.0, 50 * (found.high - found.low) / found.wl)
-    return f"{text.number(found.wl)}{'' if half >= 99.5 else ' '}±{half:.0f}%"
+    half = f" ±{min(999.0, 50 * (found.high - found.low) / found.wl):.0f}%"
+    whole = text.number(found.wl)
+    if len(whole) + len(half) > _found_width(0):  # what is so unsure needs no third digit
+        whole = text.number(float(f"{found.wl:.2g}"))
+    return whole + half
 
 
 def usage_rows(shown: Shown, choice: Choice, width: int, height: int) -> list[Row]:
@@ -153,7 +161,7 @@ def usage_rows(shown: Shown, choice: Choice, width: int, height: int) -> list[Ro
             if sum(len(part) for part, _ in parts) + len(words) <= width:
                 parts.append((f"{words}  ", ""))
         return [tuple(parts)]
-    rows: list[Row] = [((fit(f" cpu {when}", width), "strong"),)]
+    rows: list[Row] = [_usage_heading(shown, choice, when, usage, width)]
     label = min(max((len(name) for name, _ in usage), default=6), 16 if width >= 44 else 10)
     bar = max(4, width - label - 16)
     for name, used in usage:
@@ -175,15 +183,33 @@ def usage_rows(shown: Shown, choice: Choice, width: int, height: int) -> list[Ro
     return rows
 
 
+def _usage_heading(
+    shown: Shown, choice: Choice, when: str, usage: Sequence[tuple[str, Usage]], width: int
+) -> Row:
+    """At which load of which configuration; what the marks mean, where there is room."""
+    selected, view = shown.selected(choice), shown.view
+    words = f" cpu {when}"
+    if selected is not None and usage:
+        name = text.configuration_name(view.campaign, selected.target, selected.configuration)
+        short = name.removeprefix(selected.target).strip()
+        said = next((s for s in (name, short) if len(words) + len(s) + 3 <= width), "")
+        words += f" · {said}" if said else ""
+    legend = "  T: periods throttled by the quota"
+    throttled = any(used.throttled_share >= THROTTLED for _, used in usage)
+    room = throttled and len(words) + len(legend) <= width
+    return ((fit(words, width - len(legend) * room), "strong"), (legend * room, "dim"))
+
+
 def _share(used: Usage) -> str:
     return text.percent(used.cpu_share)
 
 
 def _mark_usage(name: str, used: Usage) -> str:
-    """`T37` where quota throttled 37 % of the periods, `!` where there is no CPU left."""
+    """`T37%` where quota throttled 37 % of the periods, `!` where there is no CPU left."""
     limit = BUSY_HOST_SHARE if name == "host" else BUSY_SHARE
     full = "!" if used.cpu_share >= limit else ""
-    throttled = f" T{100 * used.throttled_share:.0f}" if used.throttled_share >= 0.005 else ""
+    share = used.throttled_share
+    throttled = f" T{100 * share:.0f}%" if share >= THROTTLED else ""
     return full + throttled
 
 
@@ -207,4 +233,6 @@ def _usage(shown: Shown, choice: Choice) -> tuple[list[tuple[str, Usage]], str]:
     return [(name, usage[name]) for name in order if name in usage], when
 
 
+THROTTLED = 0.005
+"""Share of the periods from which on throttling is marked."""
 _OTHERS = ("source", "sink", "host", "workbench")

@@ -61,10 +61,18 @@ def multiples(shown: Shown, choice: Choice, most: int) -> list[tuple[Figure, str
         own = replace(choice, key=item.key, sample=choice.sample if item is selected else "")
         kpi = text.kpi_parts(shown.kpi(choice))[0]
         state = present.STATES.get(item.state, ("", item.state, ""))[1]
-        title = f"{present.name_of(view, item)} · {kpi} · {state}"
+        title = f"{present.name_of(view, item)} · {kpi} · {_breakpoint(view, item) or state}"
         figures.append(profile_figure.figure(shown, own))
         titles.append(title)
     return list(zip(on_one_scale(figures), titles, strict=True))
+
+
+def _breakpoint(view: SessionView, item: ConfigurationView) -> str:
+    """Where it saturates, by the rule that the list names first; empty where that is not found."""
+    found = next(iter(profile_figure.ranked(view, item)), None)
+    if found is None or found.wl is None:
+        return ""
+    return text.plain(text.breakpoint_text(found))
 
 
 def overview(

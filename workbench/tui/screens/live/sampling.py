@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -14,8 +15,9 @@ from workbench.domain.curation import (
     SampleDetail,
     SampleVerdict,
 )
-from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import ResumeSession, Viewed, ViewSession
+from workbench.domain.errors import UsageError, WorkbenchError
+from workbench.domain.messages import Done, Request, ResumeSession, Viewed, ViewSession
+from workbench.domain.sessions import UNDER_WAY
 from workbench.tui import profile_figure, sample_rows
 from workbench.tui.present import Choice, Shown
 from workbench.tui.replaying.seeking import UNITS_S
@@ -49,7 +51,7 @@ class SamplingScreen(SessionScreen):
         watch, here = self.opened, self.here
         view = watch.live.view
         selected = self.shown.selected(self.choice)
-        runs = view.state in ("running", "paused") and view.under_trial is None
+        runs = view.state in UNDER_WAY and view.under_trial is None
         spent = view.finished is not None and view.finished.outcome == "budget"
         conditions = {
             "sample_right": selected is not None and bool(selected.samples),
@@ -67,6 +69,17 @@ class SamplingScreen(SessionScreen):
             "wider": self.choice.span is not None,
         }
         return conditions.get(action, super().check_action(action, parameters))
+
+    def why_not(self, method: str) -> str:
+        if said := super().why_not(method):
+            return said
+        if method in ("details", "reject", "restore", "pin", "unpin", "repeat"):
+            return f"No sample is under the cursor: {self.key('sample.left')} chooses one."
+        if method == "budget" and self.opened.live.view.budget_s is None:
+            return "This campaign has no budget that could be extended."
+        if method == "wider":
+            return "The whole range is shown."
+        return ""
 
     # ------------------------------------------------------------------------- cursor and zoom
 
@@ -230,62 +243,59 @@ class SamplingScreen(SessionScreen):
     # ------------------------------------------------------------------------- asking for more
 
     def action_repeat(self) -> None:
-        selected, here = self.shown.selected(self.choice), self.here
-        if selected is not None and here is not None:
-            self._request(here.wl, f"one more repetition at {number(here.wl)} is asked for")
+        here = self.here
+        if here is not None and (request := self._point_at(here.wl)) is not None:
+            self.tell(request, f"one more repetition at {number(here.wl)} is asked for")
 
     def action_point(self) -> None:
         whole = self._whole()
         if whole is None:
             return
 
-        def answered(written: str | None) -> None:
-            if written is None:
-                return
+        async def carry_out(written: str) -> None:
             try:
                 wl = float(written)
             except ValueError:
-                self.workbench.say(f"{written!r} is no number.", "error")
-                return
-            self._request(wl, f"a point at {number(wl)} is asked for")
+                raise UsageError(f"{written!r} is no number", remedy="Write it as 760") from None
+            if not math.isfinite(wl):
+                raise UsageError(f"{written!r} is no load", remedy="Write it as 760")
+            if (request := self._point_at(wl)) is not None:
+                await self._carry_out(request, f"a point at {number(wl)} is asked for")
 
         here = self.here
         low, high = map(number, whole)
         note = f"A load from {low} to {high}. It is measured next; a campaign that ended resumes."
         start = f"{here.wl:g}" if here else ""
         question = "One more point, at which load?"
-        self.app.push_screen(NameScreen(question, start, note, proposal=True), answered)
+        self.app.push_screen(NameScreen(question, start, note, proposal=True, carry_out=carry_out))
 
-    def _request(self, wl: float, done: str) -> None:
+    def _point_at(self, wl: float) -> RequestPoint | None:
         selected = self.shown.selected(self.choice)
-        if selected is not None:
-            request = RequestPoint(
-                self.opened.session,
-                selected.target,
-                selected.configuration,
-                wl,
-                pace=WATCHED_PACE,
-            )
-            self.tell(request, done)
+        if selected is None:
+            return None
+        place = selected.target, selected.configuration
+        return RequestPoint(self.opened.session, *place, wl, pace=WATCHED_PACE)
+
+    async def _carry_out(self, request: Request, done: str) -> None:
+        """For a dialog that stays where it is refused. Raises what `ask` raises."""
+        reply = await (await self.workbench.client()).ask(request)
+        self.workbench.say(reply.note if isinstance(reply, Done) and reply.note else done)
 
     def action_budget(self) -> None:
         view = self.opened.live.view
         session, ended = self.opened.session, view.finished is not None
 
-        def answered(written: str | None) -> None:
-            if written is None:
-                return
-            found = re.fullmatch(r"\+?\s*(\d+(?:\.\d+)?)\s*([smhd]?)", written.strip())
+        async def carry_out(written: str) -> None:
+            found = re.fullmatch(r"\+?\s*(\d{1,9}(?:\.\d{1,9})?)\s*([smhd]?)", written)
             if found is None:
-                self.workbench.say("Write it as 30m, 2h or 90s.", "error")
-                return
+                raise UsageError(f"{written!r} is no duration", remedy="Write it as 30m, 2h or 90s")
             more_s = float(found[1]) * UNITS_S[found[2]]
             if ended:
-                self.tell(ResumeSession(session, more_s, WATCHED_PACE), "resumed")
+                await self._carry_out(ResumeSession(session, more_s, WATCHED_PACE), "resumed")
             else:
-                self.tell(ExtendBudget(session, more_s), "the budget is extended")
+                await self._carry_out(ExtendBudget(session, more_s), "the budget is extended")
 
         has = duration(view.budget_s) if view.budget_s else "none"
         note = f"So far {has}, spent {duration(view.lab_s)}. Write it as 30m, 2h or 90s."
         question = "How much more lab time?"
-        self.app.push_screen(NameScreen(question, "30m", note, proposal=True), answered)
+        self.app.push_screen(NameScreen(question, "30m", note, proposal=True, carry_out=carry_out))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workbench.domain import departures
 from workbench.domain.canaries import ProposalView
 from workbench.domain.counts import counted
 from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluence
@@ -57,7 +58,7 @@ def _chain_lines(view: SessionView, models: ChainModels) -> list[VersionLine]:
     made = {p.proposal.id: p for p in view.proposals}
     waiting = [
         VersionLine(0, False, f"proposed: {proposal.model.method}", "not decided",
-                    note=proposal.statement, proposal=made.get(proposal.id))
+                    note=departures.statement_of(proposal), proposal=made.get(proposal.id))
         for proposal in reversed(models.pending)
     ]  # fmt: skip
     accepted = [

@@ -297,6 +297,8 @@ class ModelsScreen(ScoringScreen, HasList):
         may = watch.commandable and not (other and watch.wheel.driver)
         conditions = {
             "score": self.can_score,
+            "drop": self.awaited is not None,
+            "back": self.awaited is None,
             "target": len({target for target, _ in subjects}) > 1,
             "kpi": len(subjects) > 1,
             "pane": line is not None,

@@ -91,8 +91,12 @@ class ScoringScreen(SessionScreen):
             request = ScoreModels(self.opened.session, target, self.about[1])
             words = f"scoring {plain(target or ALL)}"  # the engine says of which KPI
             self.awaited, self.trouble = Busy.of(words, measures=False), ""
-            begin(self, partial(self._score, request, self.awaited))
+            begin(self, partial(self._score, request, self.awaited), group="scoring")
             self.draw()
+
+    def action_drop(self) -> None:
+        self.workers.cancel_group(self, "scoring")
+        self.workbench.say("Not waited for any more.")
 
     async def _score(self, request: ScoreModels, busy: Busy) -> None:
         try:

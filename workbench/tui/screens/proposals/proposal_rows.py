@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from workbench.domain import departures
 from workbench.domain.canaries import ProposalView
 from workbench.domain.counts import counted
 from workbench.domain.projection import SessionView
@@ -27,7 +28,9 @@ def proposal_rows(
     rows: list[Row] = [((head, "strong"), (method, "")), _verdict_row(made, keys, width)]
     look: Look = "good" if proposal.gain else "warn"
     sign = "✓" if proposal.gain else "!"
-    for place, words in enumerate(text.wrapped(text.plain(proposal.statement), width - 4)):
+    for place, words in enumerate(
+        text.wrapped(text.plain(departures.statement_of(proposal)), width - 4)
+    ):
         rows.append(((f" {'  ' if place else sign + ' '}", look), (words, look)))
     rows += _score_rows(made, width)
     for change in proposal.changes[:SHOWN_CHANGES]:

@@ -29,6 +29,8 @@ class Told:
     trends: Sequence[Trend] | None
     width: int
     airy: bool
+    refuted: str = ""
+    """Id of what showed on the lab that greedy scaling's answer does not hold."""
 
 
 class AnswerView(Vertical):
@@ -79,7 +81,7 @@ class AnswerView(Vertical):
             min(listing.cursor, len(lines) - 1),
         )
         here = lines[listing.cursor] if lines else None
-        parts = rows_of.parts(here, found, told.notes, told.primary, width)
+        parts = rows_of.parts(here, found, told.notes, told.primary, width, told.refuted)
         self._below = [row for part in parts for row in [(), *part]][not told.airy :]
         self._show_below(told.trends is not None)
         self._show_plot(here, told)

@@ -27,8 +27,8 @@ MEANINGS = {
     "csv": "allocations as a table",
     "md": "a report in Markdown",
     "html": "a report with plots",
-    "kustomize": "requests and limits as a Kustomize patch",
-    "helm": "requests and limits as Helm values",
+    "kustomize": "Kubernetes: requests and limits as a Kustomize patch",
+    "helm": "Kubernetes: requests and limits as Helm values",
     "compose": "cpus and deploy.resources of Docker Compose",
     "tosca": "an ETSI SOL001 fragment",
 }
@@ -36,6 +36,14 @@ SETTLE_S = 0.15
 """How long the cursor rests on a format before its text is asked for."""
 MOST_LINES = 2000
 """Of a file, drawn."""
+
+
+OF_KUBERNETES = ("helm", "kustomize")
+
+
+def _label(format: str) -> str:
+    """The format as the list has it, under the word that people look for."""
+    return plain(format) + ("\n Kubernetes" if format in OF_KUBERNETES else "")
 
 
 class HandOnScreen(Dialog[None]):
@@ -63,7 +71,7 @@ class HandOnScreen(Dialog[None]):
         with Vertical(classes="dialog hand-on"):
             yield Static(f"Export {plain(self.of)}", classes="dialog-title", markup=False)
             with Horizontal():
-                yield OptionList(*map(plain, self.formats), markup=False)
+                yield OptionList(*map(_label, self.formats), markup=False)
                 with Vertical():
                     yield Static("", id="meaning", markup=False)
                     yield Static("", id="path", markup=False)

@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.widgets import Static
 
 from workbench.domain.handing_on import RecommendOptions
-from workbench.domain.recommendations import Recommendation
+from workbench.domain.recommendations import Recommendation, refuted
 from workbench.tui.present import Choice, Shown
 from workbench.tui.screens.base import HasList
 from workbench.tui.screens.dialogs import ChoiceScreen
@@ -96,6 +96,7 @@ class RecommendScreen(AskingScreen, HasList):
                 self.trends.get(seq, ()) if drawn else None,
                 self._width,
                 airy=not self.has_class("-low") and not self.has_class("-short"),
+                refuted=self._refuted(found),
             )
         )
 
@@ -167,12 +168,17 @@ class RecommendScreen(AskingScreen, HasList):
         }
         return conditions.get(action, super().check_action(action, parameters))
 
+    def _refuted(self, found: Recommendation) -> str:
+        return refuted(found, (one.recommendation for one in self.shown.view.recommendations))
+
     def copied(self) -> tuple[str, str]:
         pair = self.found() if self.ready else None
         if pair is None:
             return "", ""
         found = pair[0]
-        rows = rows_of.whole(found, self.notes.get(found.id, ()), self.primary, COPIED_WIDTH)
+        rows = rows_of.whole(
+            found, self.notes.get(found.id, ()), self.primary, COPIED_WIDTH, self._refuted(found)
+        )
         return "the recommendation", rows_of.copied(rows)
 
     def legend(self) -> tuple[str, ...]:

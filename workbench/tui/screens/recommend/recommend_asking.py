@@ -118,7 +118,7 @@ class AskingScreen(SessionScreen):
             if aloud:
                 self.workbench.say(str(error), "error")
             return
-        if isinstance(reply, RecommendOptions):
+        if isinstance(reply, RecommendOptions) and self.ready:
             self.options = reply
             question.offer(self.form, reply, self.commands and not reply.unmeasurable)
             self.draw()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.domain.counts import counted
 from workbench.domain.parameters import PrimaryWorkload
@@ -199,15 +199,20 @@ def parts(
     notes: Sequence[str],
     primary: PrimaryWorkload | None,
     width: int,
+    refuted: str = "",
 ) -> list[list[Row]]:
     """What stands below the list: of an allocation, greedy scaling beside it, notes."""
     about = detail_rows(here, found, primary, width) if here else []
-    told = (about, ways_rows(found, width), note_rows(found, notes, width))
+    told = (about, ways_rows(found, width, refuted), note_rows(found, notes, width))
     return [part for part in told if part]
 
 
 def whole(
-    found: Recommendation, notes: Sequence[str], primary: PrimaryWorkload | None, width: int
+    found: Recommendation,
+    notes: Sequence[str],
+    primary: PrimaryWorkload | None,
+    width: int,
+    refuted: str = "",
 ) -> list[Row]:
     """Everything, of the first allocation, to be copied."""
     lines = allotted(found)
@@ -215,7 +220,7 @@ def whole(
     rows = [asked_row(found, width), *verdict_rows(found, width), (), heading(columns)]
     rows += [line_row(line, found, columns, False) for line in lines]
     first = next((line for line in lines if line.recommended), lines[0] if lines else None)
-    for part in parts(first, found, notes, primary, width):
+    for part in parts(first, found, notes, primary, width, refuted):
         rows += [(), *part]
     return rows
 
@@ -288,8 +293,11 @@ def _carries(choice: Choice, found: Recommendation, name: str) -> str:
     return f"{words} ({100 * choice.margin_wl / at:+.0f} %)"
 
 
-def ways_rows(found: Recommendation, width: int) -> list[Row]:
-    """Paper A's Table 1: greedy scaling and the profiles beside each other."""
+def ways_rows(found: Recommendation, width: int, refuted: str = "") -> list[Row]:
+    """Paper A's Table 1: greedy scaling and the profiles beside each other.
+
+    `refuted` names the recommendation that showed on the lab that greedy's answer does not hold.
+    """
     if found.greedy is None:
         return []
     ways = {way.method: way for way in found.ways}
@@ -311,8 +319,19 @@ def ways_rows(found: Recommendation, width: int) -> list[Row]:
     if "greedy" in ways:
         where = "on lab" if run.lab_iterations else "on model"
         rows.append(
-            _way_row("greedy", ways["greedy"], room, f"{words_of.tried(run)} {where}", wide)
+            _way_row(
+                "greedy",
+                replace(ways["greedy"], met=ways["greedy"].met and not refuted),
+                room,
+                f"{words_of.tried(run)} {where}",
+                wide,
+            )
         )
+    if refuted:
+        said = (
+            f"Greedy scaling's answer costs less and does not hold: the lab showed it ({refuted})."
+        )
+        rows += _said("!", said, "warn", width)
     if run.note:
         rows += _said(" ", f"Greedy scaling: {run.note}", "dim", width)
     return rows

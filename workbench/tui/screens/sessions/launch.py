@@ -56,6 +56,8 @@ class LaunchScreen(Dialog[RunCampaign | None]):
         super().__init__()
         self.campaigns = campaigns
         self.lab = 0
+        self.refused = False
+        """What is chosen cannot be run; the plan says why."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog launch"):
@@ -96,7 +98,7 @@ class LaunchScreen(Dialog[RunCampaign | None]):
         self._ask_plan()
 
     def on_option_list_option_selected(self) -> None:
-        if chosen := self._chosen():
+        if (chosen := self._chosen()) and not self.refused:
             self.dismiss(RunCampaign(chosen.name, lab=LABS[self.lab][0], pace=WATCHED_PACE))
 
     def action_lab(self) -> None:
@@ -116,6 +118,7 @@ class LaunchScreen(Dialog[RunCampaign | None]):
 
     def _ask_plan(self) -> None:
         if chosen := self._chosen():
+            self.refused = False
             begin(self, partial(self._plan, chosen), group="plan", exclusive=True)
 
     async def _plan(self, campaign: CampaignChoice) -> None:
@@ -125,7 +128,8 @@ class LaunchScreen(Dialog[RunCampaign | None]):
             client = await cast("WorkbenchApp", self.app).client()
             reply = await client.ask(PlanCampaign(campaign.name, LABS[self.lab][0]))
         except (WorkbenchError, OSError) as error:
-            self._note(str(error))
+            self.refused = True
+            self._note(f"! {error}")
             return
         if isinstance(reply, Planned):
             self._note(_plan_text(reply.plan))

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 
 from workbench.domain.counts import counted
 from workbench.domain.messages import EngineStatus
-from workbench.domain.sessions import SessionSummary
+from workbench.domain.recordings import FIRST, shipped
+from workbench.domain.sessions import UNDER_WAY, SessionSummary
 from workbench.tui import text
 from workbench.tui.columns import Column, Sorting
 from workbench.tui.widgets.rows import Row
 
 
 def _state(session: SessionSummary) -> str:
-    return session.state if session.kind == "session" else session.kind
+    if session.kind == "session":
+        return session.state
+    known = shipped(session)
+    return known.word if known is not None else "recording"
 
 
 COLUMNS: tuple[Column[SessionSummary], ...] = (  # on 60 columns, the first five
@@ -44,6 +48,8 @@ def queue_rows(status: EngineStatus | None) -> list[Row]:
         parts.append(f"measuring {status.running}")
     if status.preparing:
         parts.append(f"starting {status.preparing}")
+    if status.idle_work:
+        parts.append(f"for later sessions: {status.idle_work}")
     if status.host_measuring:
         parts.append(f"host noise: {status.host_measuring}")
     if status.host_held_by:
@@ -51,8 +57,31 @@ def queue_rows(status: EngineStatus | None) -> list[Row]:
     if status.queued:
         parts.append(f"queue: {', '.join(status.queued)}")
     if status.scoring:
-        parts.append(f"computing: {status.scoring}")
+        parts.append(f"computing: {status.computing}")
     return [((f" {text.plain(' · '.join(parts))}", "accent"),)] if parts else []
+
+
+def begins(sessions: Sequence[SessionSummary]) -> str:
+    """The recording that whoever measured nothing yet had better start with; empty: none."""
+    if any(session.kind == "session" for session in sessions):
+        return ""
+    return next((s.name for s in sessions if s.name == FIRST and shipped(s)), "")
+
+
+def about_rows(here: SessionSummary | None, first: str, keys: str, width: int) -> list[Row]:
+    """What the recording under the cursor shows; nothing of a session. `keys` tells what to press.
+
+    `first` is the name of the recording to start with, empty where that is no question any more.
+    """
+    known = shipped(here) if here is not None else None
+    if here is None or known is None:
+        return []
+    head = f"Start here: {here.name}" if here.name == first else here.name
+    words = f"{known.shows} {keys}" if here.name == first else known.shows
+    lines = text.wrapped(f"{head} – {words}", width - 2)
+    rows: list[Row] = [((f" {line}", ""),) for line in lines[:3]]
+    rows[0] = ((f" {head}", "accent"), (lines[0][len(head) :], ""))
+    return rows
 
 
 def haystack(session: SessionSummary) -> str:
@@ -61,6 +90,6 @@ def haystack(session: SessionSummary) -> str:
 
 
 def count(sessions: Sequence[SessionSummary]) -> str:
-    running = sum(s.state in ("running", "paused") for s in sessions)
+    running = sum(s.state in UNDER_WAY for s in sessions)
     some = counted(len(sessions), "session")
     return f"{some}, {running} running" if running else some

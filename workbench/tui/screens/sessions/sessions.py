@@ -31,7 +31,7 @@ from workbench.domain.messages import (
     RunCampaign,
     SessionList,
 )
-from workbench.domain.sessions import SessionSummary
+from workbench.domain.sessions import UNDER_WAY, SessionSummary
 from workbench.tui import text
 from workbench.tui.columns import Arrangement
 from workbench.tui.plots.canvas import GLYPHS
@@ -54,6 +54,7 @@ REFRESH_S = 2.0
 FORMATS = (
     ("csv", "CSV: a row for each sample"),
     ("parquet", "Parquet: the same, with types"),
+    ("curves", "CSV: the fitted curves, with their bands"),
     ("bundle", "bundle: everything, as files that any tool reads; can be imported again"),
 )
 
@@ -73,6 +74,8 @@ class SessionsScreen(HasList):
         self.lost = ""
         self.loaded = False
         self._asking = False
+        self._begun = False
+        """Whether the cursor was put where somebody new had better start."""
 
     def compose(self) -> ComposeResult:
         yield self.too_small_note()
@@ -84,6 +87,7 @@ class SessionsScreen(HasList):
         with Container(id="middle"):
             yield Table(id="sessions")
             yield Static("connecting…", id="empty", markup=False)
+        yield Rows(id="about")
         yield Rows(id="queue")
         yield Rows(id="tour")
         yield KeyLine(id="keys")
@@ -156,6 +160,7 @@ class SessionsScreen(HasList):
             [(c.name, sorting.heading(c.name, glyphs, 20), c.width) for c in columns]
         )
         table.fill([(s.name, [column.text(s) for column in columns]) for s in shown])
+        self._begin(table)
         table.display, empty.display = bool(shown), not shown
         if shown and self.focused is None:
             table.focus()
@@ -173,7 +178,22 @@ class SessionsScreen(HasList):
         self.query_one("#queue", Rows).show_all(session_rows.queue_rows(self.status))
         tour = self.workbench.tour.rows(self.NAME, self.key, self.size.width)
         self.query_one("#tour", Rows).show_all(tour)
+        self._draw_about()
         self.offer_keys()
+
+    def _begin(self, table: Table) -> None:
+        """Where nothing was measured yet, the cursor begins on the recording to start with."""
+        first = session_rows.begins(self.sessions)
+        if not self._begun and first in (lines := table.keys()):
+            table.move_cursor(row=lines.index(first))
+        self._begun = self._begun or self.loaded
+
+    def _draw_about(self) -> None:
+        room = self.has_class("-normal") or self.has_class("-tall")
+        keys = f"{self.key('session.replay')} replays it, {self.key('session.open')} opens it."
+        first = session_rows.begins(self.sessions)
+        rows = session_rows.about_rows(self.here, first, keys, self.size.width) if room else []
+        self.query_one("#about", Rows).show_all(rows)
 
     def _heading(self, column: str) -> str:
         return self._arrangement.sorting.heading(column, GLYPHS[terminal_glyphs()])
@@ -216,7 +236,7 @@ class SessionsScreen(HasList):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         here, ready = self.here, not self.lost
-        idle = here is not None and here.state not in ("running", "paused") and ready
+        idle = here is not None and here.state not in UNDER_WAY and ready
         own = idle and here is not None and here.kind == "session"
         conditions = {
             "open": here is not None and ready,
@@ -237,6 +257,23 @@ class SessionsScreen(HasList):
             "reconnect": bool(self.lost),
         }
         return conditions.get(action, super().check_action(action, parameters))
+
+    def why_not(self, method: str) -> str:
+        here = self.here
+        if self.lost:
+            return "No engine answers now."
+        if here is None:
+            return "There is no session under the cursor."
+        name = text.plain(here.name)
+        if method in ("delete", "rename", "resume") and here.kind != "session":
+            return f"{name} is a recording, which nobody changes; a copy can be."
+        if method in ("delete", "rename", "duplicate") and here.state in UNDER_WAY:
+            return f"{name} is being measured: stop its run first."
+        if method == "resume":
+            return f"{name} is {here.state}: there is nothing to go on with."
+        if method == "workspace":
+            return "No other workspace is known."
+        return ""
 
     def copied(self) -> tuple[str, str]:
         here = self.here
@@ -272,11 +309,12 @@ class SessionsScreen(HasList):
         if here is None:
             return
 
-        def named(name: str | None) -> None:
-            if name is not None and name != here.name:
-                self._do(self._rename(here.name, name))
+        async def carry_out(name: str) -> None:
+            if name != here.name:
+                await self._rename(here.name, name)
 
-        self.app.push_screen(NameScreen(f"Rename {text.plain(here.name)} to", here.name), named)
+        question = f"Rename {text.plain(here.name)} to"
+        self.app.push_screen(NameScreen(question, here.name, carry_out=carry_out))
 
     async def _rename(self, session: str, name: str) -> None:
         closed = self._let_go(session)
@@ -403,6 +441,7 @@ class SessionsScreen(HasList):
         self._sort_by(event.column_key.value or "")
 
     def on_data_table_row_highlighted(self) -> None:
+        self._draw_about()
         self.offer_keys()
 
     # ------------------------------------------------------------------------- requests

@@ -1,4 +1,4 @@
-"""The measuring lock: one campaign measures on a host at a time, whichever workspace it is of."""
+"""Locks between processes: who measures on a host, who owns a workspace, who makes an image."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import fcntl
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from workbench import files
+
 POLL_S = 0.25
-"""How often a queueing campaign looks again. flock has no queue that could be awaited."""
+"""How often one that waits looks again. flock has no queue that could be awaited."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,20 @@ class FileLock:
 
     def take(self, holder: Holder) -> bool:
         """Take the lock if it is free. Raises `OSError` if its file cannot be written."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        file = self.path.open("a+")
+        files.make_folder(self.path.parent)
+        file = open(self.path, "a+", opener=files.opener)  # noqa: SIM115
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.truncate(0)
+            json.dump(vars(holder), file)
+            file.flush()
         except BlockingIOError:
             file.close()
             return False
-        file.truncate(0)
-        json.dump(vars(holder), file)
-        file.flush()
+        except OSError:
+            with suppress(OSError):  # closing tries to write once more
+                file.close()
+            raise
         self._file = file
         return True
 

@@ -1,0 +1,76 @@
+"""Without a screen: how far the opening of a lab and a run are, at a rate that can be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from workbench.cli import headless
+from workbench.domain.events import Progress
+
+TICK = Progress(
+    *("s", "measuring", "tinyproxy", None, 400.0, 12, 80, 130.0, 300.0),
+    wall_s=200.0,
+    eta_wall_s=420.0,
+)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_what_is_made_ready_is_told_at_once_and_then_now_and_then(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    opening = headless.Opening(clock)
+    for second in range(0, 40):
+        clock.now = second / 2
+        opening.tell("demo: opening the lab" if second < 3 else f"demo: image {second // 10} of 3")
+    opening.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == [
+        "demo: opening the lab (0 s so far)",
+        "demo: image 0 of 3 (2 s so far)",
+    ]
+    assert len(lines) == 5
+    capsys.readouterr()
+    for second in range(100):
+        clock.now = 20 + second / 2
+        opening.tell("demo: image 3 of 3")
+    assert len(capsys.readouterr().err.splitlines()) == 5, "it goes on: every ten seconds"
+
+
+def test_a_run_says_how_far_it_is_after_ten_silent_seconds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    lines = headless._Lines(clock)
+    for second in range(25):
+        clock.now = float(second)
+        lines.tick(TICK)
+    said = (
+        "measuring tinyproxy at 400, 12 of 80 samples, 3.3 min so far, about 7.0 min, "
+        "5.0 min of lab time to go"
+    )
+    assert capsys.readouterr().out.splitlines() == [said, said]
+
+
+def test_what_a_run_waits_for_is_told_once_and_then_with_how_far_it_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    lines = headless._Lines(clock)
+    for second in range(15):
+        clock.now = float(second)
+        note = f"waits for {second} s; the host is busy: rustc"
+        lines.tick(replace(TICK, phase="waiting", target="", wl=None, note=note))
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "warning: waits for 2 s; the host is busy: rustc"
+    assert told[1].startswith("waiting, 12 of 80 samples, ")
+    assert told[1].endswith("waits for 12 s; the host is busy: rustc")
+    assert len(told) == 2

@@ -1,0 +1,106 @@
+"""The source's image: a session waits for no oha, and keeps the generators that it began with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import aiodocker
+import pytest
+
+from workbench.domain.campaign import Campaign
+from workbench.domain.errors import TrafficError
+from workbench.domain.parameters import LoadModel
+from workbench.domain.topology import VnfTemplate
+from workbench.labs.docker import images, oha_binary, preflight
+from workbench.labs.docker.programs import Listener
+from workbench.traffic.base import PathFacts
+
+
+class Images:
+    """An engine that holds these images, and says what it was asked for."""
+
+    def __init__(self, *held: str) -> None:
+        self.held, self.asked = set(held), list[str]()
+
+    async def inspect(self, name: str) -> dict[str, str]:
+        self.asked.append(name)
+        if name not in self.held and not name.startswith("vnf-workbench/"):
+            raise aiodocker.DockerError(404, "no such image")
+        return {"Id": name if name in self.held else f"sha256:of {name}"}
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VnfTemplate:
+    """A host that could build oha and has none."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(oha_binary.shutil, "which", lambda name: None)
+
+    async def never(listener: Listener) -> Path | None:
+        raise AssertionError("nobody waits for oha here")
+
+    monkeypatch.setattr(oha_binary, "find_or_build", never)
+    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    return VnfTemplate("source", role="source", build=str(tmp_path))
+
+
+async def test_no_session_waits_for_oha_and_it_is_said(source: VnfTemplate) -> None:
+    said: list[str] = []
+    engine = SimpleNamespace(images=Images())
+    listener = Listener(said.append, print)
+    found = await images.build_images([source], listener=listener, docker=engine, builds_oha=False)
+    assert found["source"].startswith("sha256:of vnf-workbench/source:")
+    assert said == [images.LATER]
+
+
+async def test_a_session_keeps_the_source_that_it_began_with(
+    source: VnfTemplate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Oha was built meanwhile: a new session takes it, a resumed one does not."""
+    binary = Path(source.build) / "oha"
+    binary.write_text("binary")
+
+    async def built() -> Path:
+        return binary
+
+    monkeypatch.setattr(oha_binary, "find", built)
+    engine = SimpleNamespace(images=Images("sha256:before"))
+    listener = Listener(print, print)
+    kept = {"source": "sha256:before"}
+    resumed = await images.build_images(
+        [source], listener=listener, docker=engine, builds_oha=False, known=kept
+    )
+    assert resumed == kept
+    fresh = await images.build_images([source], listener=listener, docker=engine, builds_oha=False)
+    assert fresh != kept
+    gone = {"source": "sha256:removed"}
+    assert fresh == await images.build_images(
+        [source], listener=listener, docker=engine, builds_oha=False, known=gone
+    ), "the session is refused then: its image is another one"
+
+
+class Source:
+    """A source's container that holds these generators."""
+
+    def __init__(self, *programs: str) -> None:
+        self.programs = programs
+
+    async def run(self, argv: tuple[str, ...]) -> SimpleNamespace:
+        has = any(name in argv[0] or name in argv[-1] for name in self.programs)
+        return SimpleNamespace(exit_code=0 if has else 127, stdout="steady 1 (LuaJIT 2.1)")
+
+
+async def test_an_open_loop_needs_no_oha(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = PathFacts(200, 10_000, keep_alive=False, redirects=False, compresses=False)
+    campaign = SimpleNamespace(load=LoadModel("open"), kpi="p95_ms", sla=None, generator=None)
+    asked: Campaign = campaign  # type: ignore[assignment]
+    chosen = await preflight.choose(Source("steady", "hey"), path, asked, 4000)  # type: ignore[arg-type]
+    assert chosen.title == "steady 1"
+    assert chosen.passed_over == (
+        "this session measures with steady: oha is not in the source's image, and is built for "
+        "later sessions while nothing is measured",
+    )
+    chosen = await preflight.choose(Source("oha", "steady"), path, asked, 4000)  # type: ignore[arg-type]
+    assert (chosen.generator.name, chosen.passed_over) == ("oha", ())
+    with pytest.raises(TrafficError, match="no generator can offer open"):
+        await preflight.choose(Source(), path, asked, 4000)  # type: ignore[arg-type]

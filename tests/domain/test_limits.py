@@ -1,0 +1,50 @@
+"""Figures that no request may hold: the link refuses what the command line refuses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from workbench.domain.errors import UsageError
+from workbench.domain.limits import check_request
+from workbench.domain.messages import (
+    GenerateChains,
+    ListEvents,
+    ListSamples,
+    ResumeSession,
+    RunCampaign,
+    ViewSession,
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        (RunCampaign("demo", seed=-1), "seed: -1 is not a seed"),
+        (RunCampaign("demo", pace=-1.0), "pace: -1 is not a pace"),
+        (RunCampaign("demo", pace=0.0), "pace: 0 is not a pace"),
+        (RunCampaign("demo", pace=math.nan), "pace: nan is not a pace"),
+        (RunCampaign("demo", budget_s=-1.0), "budget_s: -1 is not lab time"),
+        (RunCampaign("demo", budget_s=0.0), "budget_s: is no time at all"),
+        (RunCampaign("demo", budget_s=math.inf), "budget_s: is more than a century"),
+        (ResumeSession("s", pace=-1.0), "pace: -1 is not a pace"),
+        (GenerateChains("a > b", limit=-1), "limit: -1 is not a limit"),
+        (ListSamples("s", limit=-1), "limit: -1 is not a limit"),
+        (ListSamples("s", offset=-1), "offset: -1 is not an offset"),
+        (ListEvents("s", after=-1), "after: -1 is not an event's number"),
+        (ViewSession("s" * 5000), "session: 'sss.*' has 5000 letters"),
+        (RunCampaign("c" * 5000), "campaign: 'ccc.*' has 5000 letters"),
+    ],
+)
+def test_what_a_request_cannot_hold_is_a_sentence(request_: Any, says: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        check_request(request_)
+    assert refused.match(says.split(": ", 1)[1])
+    assert refused.value.where == says.split(": ")[0]
+
+
+def test_what_it_can_hold_passes() -> None:
+    check_request(RunCampaign("demo", seed=0, budget_s=0.5, pace=0.01, session="s" * 64))
+    check_request(ListSamples("s", offset=0, limit=1))

@@ -1,0 +1,102 @@
+"""What each file of tests costs in CPU time; one that costs too much fails the run.
+
+CPU time of the tests' process and of all that it started: unlike the time on the wall it hardly
+depends on who else uses the host. Files that wait without working are among the ten slowest tests
+that every run prints.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MOST_S = 30.0
+"""CPU seconds of one file; what needs more belongs into `make accept`, with a small one left."""
+CROWDED_LOAD = 3.0
+"""Processes that want each core, beyond which the host is others' too: a test that polls looks more
+often then, caches are cold, and half as much again is allowed."""
+CROWDED = 1.5
+SHOWN = 10
+TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+
+
+class FileCosts:
+    """Adds up over all workers; `limited` where too much is a failure."""
+
+    def __init__(self, *, limited: bool) -> None:
+        self._limited = limited
+        self._begin_s = 0.0
+        self._most_s = MOST_S
+        self.cpu_s: Counter[str] = Counter()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
+        self._begin_s = tree_cpu_s()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:
+        report: Any = yield
+        if call.when == "teardown":  # fixtures of the module are gone, too
+            report.cpu_s = max(0.0, tree_cpu_s() - self._begin_s)  # crosses from a worker
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.cpu_s[report.nodeid.partition("::")[0]] += getattr(report, "cpu_s", 0.0)
+        if os.getloadavg()[0] > CROWDED_LOAD * (os.cpu_count() or 1):
+            self._most_s = CROWDED * MOST_S
+
+    @property
+    def too_costly(self) -> list[str]:
+        most_s = self._most_s if self._limited else math.inf
+        return [file for file, cpu_s in self.cpu_s.items() if cpu_s > most_s]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        is_worker = hasattr(session.config, "workerinput")
+        if self.too_costly and session.exitstatus == pytest.ExitCode.OK and not is_worker:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.cpu_s:
+            total = sum(self.cpu_s.values())
+            terminalreporter.section(f"costliest files, of {total:.0f} s of CPU")
+            for file, cpu_s in self.cpu_s.most_common(SHOWN):
+                terminalreporter.line(f"{cpu_s:6.1f} s {file}")
+        for file in self.too_costly:
+            terminalreporter.line(
+                f"FAILED {file} costs {self.cpu_s[file]:.0f} s of CPU, over {self._most_s:.0f} s: "
+                "share what its tests make, or move the long ones to `make accept`.",
+                red=True,
+            )
+
+
+def tree_cpu_s() -> float:
+    """CPU seconds of this process and of all that it started, as far as they are known."""
+    own = os.times()
+    total = time.process_time() + own.children_user + own.children_system
+    return total + sum(map(_cpu_s, _descendants(os.getpid())))
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # it ended
+            for child in map(int, task.read_text().split()):
+                yield child
+                yield from _descendants(child)
+
+
+def _cpu_s(pid: int) -> float:
+    """Of a process and of its children that ended."""
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) * TICK_S
+    return 0.0

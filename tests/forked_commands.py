@@ -1,0 +1,255 @@
+"""The installed command without its imports: a process that has made them forks one per command.
+
+Most of a short command's time goes into imports. `python forked_commands.py DESCRIPTOR` makes them
+once and forks whenever a test runs a command; all after the imports is as the console script has
+it: a process, an environment, a folder and an interpreter's end of its own. Commands that are
+started and killed, the screens, and everything in `make accept` are the console script itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import multiprocessing
+import multiprocessing.forkserver
+import os
+import pickle
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+Command = tuple[list[str], dict[str, str], str]
+"""Arguments, environment and folder."""
+LENGTH = struct.Struct("!I")
+STATUS = struct.Struct("!i")
+NOT_PRELOADED = ("workbench.tui", "workbench.serve", "workbench.__main__")
+"""What only screens and the SSH door import, and what runs as soon as it is imported."""
+
+
+def modules() -> list[str]:
+    """Every module that a command without a screen, or an engine's worker, may import."""
+    import workbench
+
+    (root,) = map(Path, workbench.__path__)
+    found = (path.relative_to(root.parent).with_suffix("") for path in root.rglob("*.py"))
+    names = (".".join(path.parts).removesuffix(".__init__") for path in found)
+    return sorted(name for name in names if not name.startswith(NOT_PRELOADED))
+
+
+def fork_workers() -> None:
+    """Engines of this process get workers forked from a process that has made their imports."""
+    from workbench.engine.learning import pool
+
+    multiprocessing.set_forkserver_preload(modules())
+    pool.START_METHOD = "forkserver"
+
+
+# ---------------------------------------------------------------------- in the process of the tests
+
+
+class Forker:
+    """The process that forks, started with the first command."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(
+        self,
+        arguments: Sequence[str | os.PathLike[str]],
+        environment: Mapping[str, str],
+        folder: os.PathLike[str],
+        timeout_s: float,
+    ) -> subprocess.CompletedProcess[str]:
+        """As `subprocess.run` with captured output and no input."""
+        argv = [os.fspath(argument) for argument in arguments]
+        told, telling = socket.socketpair()
+        with ExitStack() as stack:
+            pipes = {}
+            written = []
+            for _ in ("stdout", "stderr"):
+                reading, writing = os.pipe()
+                pipes[stack.enter_context(os.fdopen(reading, "rb", 0))] = bytearray()
+                written.append(writing)
+            stack.enter_context(told)
+            self._fork(argv, environment, folder, (*written, telling.fileno()))
+            for descriptor in (*written, telling.detach()):
+                os.close(descriptor)
+            (pid,) = STATUS.unpack(told.recv(STATUS.size))
+            deadline = time.monotonic() + timeout_s
+            with selectors.DefaultSelector() as selector:
+                for pipe in pipes:
+                    selector.register(pipe, selectors.EVENT_READ)
+                while selector.get_map():
+                    ready = selector.select(deadline - time.monotonic())
+                    if not ready and time.monotonic() > deadline:
+                        os.kill(pid, signal.SIGKILL)
+                        raise subprocess.TimeoutExpired(argv, timeout_s)
+                    for key, _ in ready:
+                        read = os.read(key.fd, 65536)
+                        pipes[key.fileobj] += read
+                        if not read:
+                            selector.unregister(key.fileobj)
+            (status,) = STATUS.unpack(told.recv(STATUS.size))
+            output, errors = (bytes(read).decode().replace("\r\n", "\n") for read in pipes.values())
+        return subprocess.CompletedProcess(argv, os.waitstatus_to_exitcode(status), output, errors)
+
+    def _fork(
+        self,
+        argv: list[str],
+        environment: Mapping[str, str],
+        folder: os.PathLike[str],
+        descriptors: Sequence[int],
+    ) -> None:
+        if self._socket is None:
+            self._socket, theirs = socket.socketpair()
+            with theirs:
+                at = theirs.fileno()
+                self._process = subprocess.Popen([sys.executable, __file__, str(at)], pass_fds=[at])
+            atexit.register(self._close)
+        asked = pickle.dumps((argv, dict(environment), os.fspath(folder)))
+        socket.send_fds(self._socket, [LENGTH.pack(len(asked))], descriptors)
+        self._socket.sendall(asked)
+
+    def _close(self) -> None:
+        if self._socket is not None and self._process is not None:
+            self._socket.close()  # it ends by that
+            self._process.wait()
+
+
+forker = Forker()
+
+
+# ---------------------------------------------------------------------- in the process that forks
+
+
+def preload() -> None:
+    """All imports, and the process of which workers are forked."""
+    fork_workers()
+    multiprocessing.forkserver.ensure_running()
+    for module in modules():
+        importlib.import_module(module)
+    gc.collect()
+    gc.freeze()  # what is never collected stays shared
+
+
+def serve(asking: socket.socket) -> None:
+    """Fork for whoever asks until nobody can; returns in each fork, ready to be the command."""
+    children: dict[int, int] = {}
+    woken, waking = os.pipe()
+    os.set_blocking(waking, False)
+    signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests and for the commands
+    with selectors.DefaultSelector() as selector:
+        selector.register(asking, selectors.EVENT_READ)
+        selector.register(woken, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fd == woken:
+                    os.read(woken, 1024)
+                    report_ended(children)
+                elif not (request := receive(asking)):
+                    os._exit(0)
+                else:
+                    command, descriptors = request
+                    pid = os.fork()
+                    if pid == 0:
+                        signal.set_wakeup_fd(-1)
+                        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                        signal.signal(signal.SIGINT, signal.default_int_handler)
+                        for descriptor in (woken, waking, asking.detach(), *children.values()):
+                            os.close(descriptor)
+                        become(*command, *descriptors)
+                        return
+                    output, errors, telling = descriptors
+                    os.close(output)
+                    os.close(errors)
+                    os.write(telling, STATUS.pack(pid))
+                    children[pid] = telling
+
+
+def receive(
+    asking: socket.socket,
+) -> tuple[tuple[list[str], dict[str, str], str], list[int]] | None:
+    """What is asked for, and the descriptors of its output, errors and end."""
+    head, descriptors, _, _ = socket.recv_fds(asking, LENGTH.size, 3)
+    if not head:
+        return None
+    (wanted,) = LENGTH.unpack(head)
+    asked = bytearray()
+    while len(asked) < wanted:
+        asked += asking.recv(wanted - len(asked))
+    return pickle.loads(asked), descriptors
+
+
+def report_ended(children: dict[int, int]) -> None:
+    while children:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            break
+        telling = children.pop(pid)
+        os.write(telling, STATUS.pack(status))
+        os.close(telling)
+
+
+def become(
+    argv: list[str],
+    environment: dict[str, str],
+    folder: str,
+    output: int,
+    errors: int,
+    telling: int,
+) -> None:
+    """What a process has of its own, after a fork."""
+    os.close(telling)
+    for given, standard in ((os.open(os.devnull, os.O_RDONLY), 0), (output, 1), (errors, 2)):
+        os.dup2(given, standard)
+        os.close(given)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    os.chdir(folder)
+    sys.argv = argv
+    # It runs, as a child of another process than this one: nobody has to look after it here.
+    multiprocessing.forkserver._forkserver.ensure_running = lambda: None  # type: ignore[attr-defined,method-assign]
+
+
+def run_command() -> None:
+    from workbench.cli import main
+
+    global exit_code
+    try:
+        main()
+    except SystemExit as end:
+        exit_code = end.code or 0
+        raise
+
+
+exit_code: object = 0
+
+
+def leave() -> None:
+    """End without taking the interpreter apart, which takes longer than most commands."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        return  # the interpreter has an exit code of its own for that
+    if isinstance(exit_code, int):
+        os._exit(exit_code)
+
+
+if __name__ == "__main__":
+    atexit.register(leave)  # registered first, it is called last
+    preload()
+    serve(socket.socket(fileno=int(sys.argv[1])))
+    run_command()

@@ -1,0 +1,107 @@
+"""What the tests themselves promise: costs by file, needs of the host, commands that are forked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import host_needs
+import pytest
+from driving import COMMAND, Workbench
+from file_costs import CROWDED, MOST_S, FileCosts, tree_cpu_s
+from spreading import ByRoom
+
+from workbench.domain.errors import LabError
+
+BURN = "import time\nwhile time.process_time() < 0.3: pass"
+
+
+def told(costs: FileCosts, *reports: tuple[str, float]) -> pytest.ExitCode:
+    """How a run ends in which these tests cost that."""
+    for nodeid, cpu_s in reports:
+        costs.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid, cpu_s=cpu_s))  # type: ignore[arg-type]
+    session: Any = SimpleNamespace(config=SimpleNamespace(), exitstatus=pytest.ExitCode.OK)
+    costs.pytest_sessionfinish(session)
+    status: pytest.ExitCode = session.exitstatus
+    return status
+
+
+@pytest.mark.parametrize("crowded", [False, True])
+def test_a_file_that_costs_too_much_fails_the_run_wherever_its_tests_ran(
+    crowded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (1000.0 if crowded else 0.0, 0.0, 0.0))
+    half = (0.6 * CROWDED if crowded else 0.6) * MOST_S
+    reports = (("a.py::test_1", half), ("b.py::test_1", half), ("a.py::test_2[x::y]", half))
+    costs = FileCosts(limited=True)
+    assert told(costs, *reports) == pytest.ExitCode.TESTS_FAILED
+    assert costs.too_costly == ["a.py"]
+    assert told(FileCosts(limited=True), *reports[:2]) == pytest.ExitCode.OK
+    assert told(FileCosts(limited=False), *reports) == pytest.ExitCode.OK, "`make accept`"
+
+
+def test_what_a_test_starts_is_counted_living_and_dead() -> None:
+    before = tree_cpu_s()
+    subprocess.run([sys.executable, "-c", BURN], check=True)
+    assert tree_cpu_s() - before > 0.25
+    waiting = f"{BURN}\nprint('burned', flush=True)\ninput()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    before = tree_cpu_s()
+    with subprocess.Popen([sys.executable, "-c", waiting], text=True, **pipes) as living:
+        assert living.stdout is not None
+        living.stdout.readline()
+        assert tree_cpu_s() - before > 0.25
+        living.kill()
+
+
+def test_what_is_missing_is_skipped_with_its_package_or_fails_where_it_is_required(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(host_needs.VARIABLE, "docker, sftp")
+    with pytest.raises(pytest.skip.Exception, match=r"needs sshd .*openssh-server"):
+        host_needs.missing("sshd", "sshd")
+    with pytest.raises(pytest.fail.Exception, match=r"needs sftp .*openssh-client"):
+        host_needs.missing("sftp", "sftp")
+    monkeypatch.setenv(host_needs.VARIABLE, "all")
+    with pytest.raises(pytest.fail.Exception, match="needs sshd"):
+        host_needs.missing("sshd", "sshd")
+    monkeypatch.delenv(host_needs.VARIABLE)
+    host_needs.no_base_image(LabError("the engine has no disk left"))
+    with pytest.raises(pytest.skip.Exception, match=r"needs a base image: .* made here"):
+        host_needs.no_base_image(LabError("the base image x can not be made here"))
+    monkeypatch.setenv(host_needs.VARIABLE, "dokker")
+    with pytest.raises(pytest.UsageError, match=r"names dokker; known are all, .*docker"):
+        host_needs.required()
+
+
+def test_a_test_needs_what_its_marks_name(request: pytest.FixtureRequest) -> None:
+    request.node.add_marker(pytest.mark.docker)
+    request.node.add_marker(pytest.mark.needs("ssh", "no-such-program"))
+    assert host_needs.needs_of(request.node) == ["docker", "ssh", "no-such-program"]
+    assert not host_needs.is_there("no-such-program")
+    assert host_needs.is_there("sh")
+
+
+@pytest.mark.parametrize("words", ["--version", "ls", "show nothing", "lint none.yaml", "ls --no"])
+def test_a_forked_command_is_the_installed_one(workbench: Workbench, words: str) -> None:
+    installed = subprocess.run(
+        [COMMAND, *words.split()],
+        env=workbench.environment,
+        cwd=workbench.root,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    forked = workbench.run(*words.split(), expect=installed.returncode)
+    assert (forked.stdout, forked.stderr) == (installed.stdout, installed.stderr)
+
+
+def test_files_whose_tests_share_something_stay_with_one_worker() -> None:
+    scope = ByRoom._split_scope
+    first, second = (f"tests/engine/test_a.py::test_{n}[x/y.py::z]" for n in (1, 2))
+    assert scope(None, first) == scope(None, second) == "tests/engine/test_a.py"  # type: ignore[arg-type]
+    first, second = (f"tests/models/test_a.py::test_{n}" for n in (1, 2))
+    assert (scope(None, first), scope(None, second)) == (first, second)  # type: ignore[arg-type]

@@ -1,0 +1,34 @@
+"""Whatever is pressed: no screen fails, nothing hangs, the application goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import textual.screen
+from monkey import play
+
+from workbench.tui.commands.catalogue import SCREENS
+
+PRESSES = 1000
+SEEDS = 20
+SELDOM_S = 0.2
+"""How often is painted in the short run: nearly all of its time would be that."""
+
+
+async def test_random_keys_break_nothing(
+    full_length: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")  # what it starts is simulated
+    monkeypatch.setenv("EDITOR", "true")
+    if not full_length:
+        monkeypatch.setattr(textual.screen, "UPDATE_PERIOD", SELDOM_S)
+    visited: set[str] = set()
+    failures: list[str] = []
+    for seed in range(SEEDS if full_length else 1):
+        found = await play(tmp_path / str(seed), seed, PRESSES, recordings=full_length)
+        assert found.presses == PRESSES
+        visited |= {screen for screen, presses in found.screens.items() if presses >= 10}
+        failures += [f"seed {seed}, {failure}" for failure in found.failures]
+    assert not failures, f"{len(failures)} failures\n" + "\n".join(failures[:10])
+    assert {screen.name for screen in SCREENS} <= visited

@@ -1,0 +1,51 @@
+"""What the recordings that ship with the workbench show, for those who meet them first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from workbench.domain.sessions import SessionSummary
+
+FIRST = "chain-real"
+"""The one to start with."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A word for the list, and a sentence."""
+
+    word: str
+    shows: str
+
+
+RECORDINGS: Mapping[str, Recording] = {
+    FIRST: Recording(
+        "start here",
+        "haproxy, tinyproxy and both their chains on real containers; a chain 29 times slower than "
+        "predicted, the canary that learned why, a recommendation that the lab confirmed.",
+    ),
+    "demo-real": Recording(
+        "the demo", "What `make demo` measures: haproxy, tinyproxy and both chains, ten loads each."
+    ),
+    "science-open": Recording(
+        "open loop", "Profiles for the models: requests at a fixed rate, over many allocations."
+    ),
+    "science-open-second": Recording(
+        "same again", "The chains of science-open a second time: models are tested on it."
+    ),
+    "science-closed": Recording(
+        "closed loop", "Profiles for the models: users that wait for each answer, then think."
+    ),
+    "science-closed-second": Recording(
+        "same again", "science-closed a second time, on other deployments: models are tested on it."
+    ),
+    "science-closed-chains": Recording(
+        "chains", "Chains under users that wait for each answer, at many allocations."
+    ),
+}
+
+
+def shipped(session: SessionSummary) -> Recording | None:
+    """What is known of a recording that ships with the workbench; None of anything else."""
+    return RECORDINGS.get(session.name) if session.kind == "bundle" else None

@@ -1,0 +1,44 @@
+"""The curves that the screens draw, as a table: each fitted KPI over its loads, with its band."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import os
+from pathlib import Path
+
+from workbench.domain.projection import SessionView
+from workbench.exports.base import ExportSource, file_in
+
+COLUMNS = ("target", "configuration", "kpi", "model", "wl", "mean", "low", "high")
+"""`wl` is the load, in the unit of the target's primary workload; `low` and `high` are the band."""
+
+
+async def export_curves(source: ExportSource, destination: Path) -> tuple[Path, ...]:
+    """Write `NAME.curves.csv` into the folder `destination`, or the file of that name."""
+    path = await asyncio.to_thread(file_in, destination, source.name, ".curves.csv")
+    await asyncio.to_thread(_write, path, await source.view())
+    return (path,)
+
+
+def _write(path: Path, view: SessionView) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        _write_rows(partial, view)
+        partial.replace(path)  # whole or not at all
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write_rows(path: Path, view: SessionView) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(COLUMNS)
+        for shown in view.configurations:
+            curve = shown.curve
+            if curve is None:
+                continue
+            of = (shown.target, shown.configuration.key, curve.kpi, curve.model)
+            for figures in zip(curve.wl, curve.mean, curve.low, curve.high, strict=True):
+                table.writerow((*of, *figures))
