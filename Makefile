@@ -26,12 +26,14 @@ lint: $(VENV)/.dev lock-check  ## format, lint, types, floors, lock files
 # Tests are spread over both cores by work; those of a file that share an engine stay together
 # (tests/spreading.py). A file that costs over 30 s of CPU fails the run (tests/file_costs.py).
 unit: $(VENV)/.dev  ## all tests that need no Docker engine
-	cd tests && ../$(BIN)/pytest -q -n 2 -m "not docker"
+	cd tests && ../$(BIN)/pytest -q -n 2 -m "not docker" || $(ONCE_MORE) "not docker"
 
 docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker or all
-	cd tests && ../$(BIN)/pytest -q -m docker || \
-		{ echo "A shared host may spoil a measurement: what failed above runs once more." && \
-		../$(BIN)/pytest -q -m docker --last-failed --last-failed-no-failures none; }
+	cd tests && ../$(BIN)/pytest -q -m docker || $(ONCE_MORE) docker
+
+# A shared host may spoil a measurement or a wait: what failed runs once more, alone, and stands
+# above as failed. A run that failed by something else than a test fails here, too.
+ONCE_MORE = ../$(BIN)/pytest -q --last-failed --last-failed-no-failures none -m
 
 accept: $(VENV)/.dev  ## the long acceptance runs, and whatever else has a full length
 	cd tests && ../$(BIN)/pytest -q --accept acceptance docker/test_docker_whole_way.py tui/test_tui_monkey.py \

@@ -20,10 +20,8 @@ import pytest
 
 MOST_S = 30.0
 """CPU seconds of one file; what needs more belongs into `make accept`, with a small one left."""
-CROWDED_LOAD = 3.0
-"""Processes that want each core, beyond which the host is others' too: a test that polls looks more
-often then, caches are cold, and half as much again is allowed."""
-CROWDED = 1.5
+MOST_SHARE = 0.04
+"""Of the whole run: a slow or crowded host makes all files cost more, and none of them too much."""
 SHOWN = 10
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
@@ -34,7 +32,6 @@ class FileCosts:
     def __init__(self, *, limited: bool) -> None:
         self._limited = limited
         self._begin_s = 0.0
-        self._most_s = MOST_S
         self.cpu_s: Counter[str] = Counter()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -51,12 +48,15 @@ class FileCosts:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.cpu_s[report.nodeid.partition("::")[0]] += getattr(report, "cpu_s", 0.0)
-        if os.getloadavg()[0] > CROWDED_LOAD * (os.cpu_count() or 1):
-            self._most_s = CROWDED * MOST_S
+
+    @property
+    def most_s(self) -> float:
+        """CPU seconds that a file may cost."""
+        return max(MOST_S, MOST_SHARE * sum(self.cpu_s.values()))
 
     @property
     def too_costly(self) -> list[str]:
-        most_s = self._most_s if self._limited else math.inf
+        most_s = self.most_s if self._limited else math.inf
         return [file for file, cpu_s in self.cpu_s.items() if cpu_s > most_s]
 
     @pytest.hookimpl(trylast=True)
@@ -73,7 +73,7 @@ class FileCosts:
                 terminalreporter.line(f"{cpu_s:6.1f} s {file}")
         for file in self.too_costly:
             terminalreporter.line(
-                f"FAILED {file} costs {self.cpu_s[file]:.0f} s of CPU, over {self._most_s:.0f} s: "
+                f"FAILED {file} costs {self.cpu_s[file]:.0f} s of CPU, over {self.most_s:.0f} s: "
                 "share what its tests make, or move the long ones to `make accept`.",
                 red=True,
             )

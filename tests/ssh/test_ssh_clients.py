@@ -228,8 +228,14 @@ async def test_a_hostile_screen_of_an_observer_gets_nowhere(
 async def test_the_size_of_a_terminal_is_bounded_and_its_name_is_a_word(inside: Opened) -> None:
     show = "import os; print(*os.get_terminal_size(), os.environ['TERM'], os.environ.get('EDITOR'))"
     door = await inside(show, Limits())
-    async with asyncssh.connect(**door.options()) as client:
-        done = await client.run(
-            term_type="../../x\x1b", term_size=(4_000_000, 0), env={"EDITOR": "/bin/sh"}
-        )
-    assert str(done.stdout).split() == ["500", "24", "xterm", "None"]
+    terminal = {
+        "term_type": "../../x\x1b",
+        "term_size": (4_000_000, 0),
+        "env": {"EDITOR": "/bin/sh"},
+    }
+    async with (
+        asyncssh.connect(**door.options()) as client,
+        client.create_process(**terminal) as screen,  # keys may come: `run` says none will
+    ):
+        told = await asyncio.wait_for(screen.stdout.readline(), PATIENCE_S)
+    assert told.split() == ["500", "24", "xterm", "None"]
