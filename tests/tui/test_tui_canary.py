@@ -247,7 +247,7 @@ async def test_a_proposal_is_accepted_without_a_reason_and_taken_back_by_undo() 
         text = await redrawn(pilot)
         assert "waits: a accepts, x rejects" in text
         assert "handover of all: 0 → 43.9 ms [43.1–44.8]" in text
-        await pilot.press("a")
+        await pilot.press("Y")
         await shows(pilot, "Accept proposal 3fa29c?")
         await pilot.press("enter")
         await until(pilot, lambda: client.requests(DecideProposal), "the request")
@@ -266,7 +266,7 @@ async def test_a_proposal_is_accepted_without_a_reason_and_taken_back_by_undo() 
 async def test_rejecting_asks_why_and_does_nothing_without() -> None:
     client = CanaryClient(*whole())
     async with opened(client, screen="canary") as pilot:
-        await pilot.press("x")
+        await pilot.press("d")
         await shows(pilot, "Reject proposal 3fa29c?")
         await pilot.press("enter")
         await shows(pilot, "Say why")
@@ -285,7 +285,7 @@ async def test_that_nothing_can_be_gained_is_said_before_it_is_accepted() -> Non
     facts = whole()[: -len(proposed())]
     async with opened(CanaryClient(*facts, *proposed(gain=False)), screen="canary") as pilot:
         assert "nothing can be gained" in " ".join((await redrawn(pilot)).split())
-        await pilot.press("a")
+        await pilot.press("Y")
         await shows(pilot, "it is no better")
 
 
@@ -317,7 +317,7 @@ async def test_observers_see_everything_and_are_offered_nothing(facts: list[Fact
         assert not {f"canary.{name}" for name in commands} & offered
         text = await redrawn(pilot)
         assert "an operator" in text or "step 4 of 5" in text
-        await pilot.press("n", "a", "x", "s")
+        await pilot.press("n", "Y", "d", "s")
         assert client.commands() == []
 
 
@@ -374,7 +374,7 @@ async def test_looks(size: tuple[int, int], tmp_path: Path) -> None:
     client = CanaryClient(*whole())
     async with opened(client, size, screen="canary") as pilot:
         await check(pilot, "canary-proposal", tmp_path)
-        await pilot.press("x")
+        await pilot.press("d")
         await check(pilot, "canary-reject", tmp_path)
     async with opened(
         CanaryClient(*whole(), accepted(), drifted()), size, screen="canary"

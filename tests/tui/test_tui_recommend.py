@@ -228,14 +228,14 @@ async def test_it_is_verified_after_it_was_said_what_that_means() -> None:
     client = RecommendingClient(held())
     client.gate.clear()
     async with recommending(client) as pilot:
-        await pilot.press("v")
+        await pilot.press("f5")
         asks = " ".join(screen_text(pilot.app).split())
         assert "Verify r1 on the lab sim?" in asks
         assert "tinyproxy 25 %, haproxy 25 %" in asks
         assert "of lab time" in asks
         await pilot.press("n")
         assert client.commands() == []
-        await pilot.press("v", "y")
+        await pilot.press("f5", "y")
         await until(pilot, lambda: "verifying r1 on the lab" in screen_text(pilot.app), "busy")
         offered = {action.id for action in pilot.app.screen.offered()}
         assert "recommend.stop" in offered
@@ -263,7 +263,7 @@ async def test_a_lab_that_fails_leaves_the_recommendation_and_a_sentence() -> No
     client = RecommendingClient(held())
     client.verdict = LabError("r1 is stored, and was not verified: no core is free")
     async with recommending(client) as pilot:
-        await pilot.press("v", "y")
+        await pilot.press("f5", "y")
         await until(pilot, lambda: "no core is free" in screen_text(pilot.app), "the sentence")
         assert "r1: tinyproxy 25 %" in screen_text(pilot.app)
 
@@ -275,7 +275,7 @@ async def test_a_recording_measures_nothing_and_says_so() -> None:
     client.notes = ("computed, not stored: science-open is a bundle",)
     async with recommending(client) as pilot:
         await redrawn(pilot)
-        await pilot.press("v")
+        await pilot.press("f5")
         await until(pilot, lambda: toasts(pilot.app), "the toast")
         assert "bundles are not changed" in toasts(pilot.app)[0]
         assert pilot.app.screen.NAME == "recommend"
@@ -430,7 +430,7 @@ async def test_looks_of_other_states(
         await pilot.press("o", "j", "enter", "x")
         await until(pilot, lambda: "line: 3" in screen_text(pilot.app), "the preview")
         await check(pilot, "recommend-export", tmp_path)
-        await pilot.press("escape", "v")
+        await pilot.press("escape", "f5")
         await check(pilot, "recommend-verify", tmp_path)
 
 
