@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,7 @@ from workbench.domain.retraining import CanaryEnding
 from workbench.tui import typed
 from workbench.tui.screens.canary.canary import CanaryScreen
 from workbench.tui.screens.canary.canary_form import CanaryForm
+from workbench.tui.widgets.waiting import Busy
 
 SIZES = [(80, 24), (160, 50)]
 GUARDED = [
@@ -398,8 +400,9 @@ async def test_escape_ends_a_retraining_that_measures_nothing() -> None:
         screen = pilot.app.screen
         assert isinstance(screen, CanaryScreen)
         assert not screen.check_action("drop", ())
-        screen.doing = "tinyproxy-haproxy: retraining the model of p95_ms"
+        screen.awaited = Busy.of("retraining", measures=False)
         screen.draw()
+        assert re.search(r"retraining \(\d+ s so far\); esc cancels", await redrawn(pilot))
         await pilot.press("escape")
         await until(pilot, lambda: client.requests(CancelQuestions), "the end of it")
         assert client.requests(CancelQuestions) == [CancelQuestions(SESSION)]

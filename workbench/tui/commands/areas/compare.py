@@ -21,7 +21,7 @@ ACTIONS: tuple[Action, ...] = (
     _compare("compare.other", "o", "other", "Other", 3, "Compare with another session"),
     _compare("compare.anew", "ctrl+r", "anew", "Anew", 6,
              "Compute again, with what was measured since", vim="n"),
-    _compare("compare.drop", "escape", "drop", "Drop", 1, "Wait no longer for what is computed"),
+    _compare("compare.drop", "escape", "drop", "Cancel", 1, "Wait no longer for what is computed"),
     _compare("compare.profiles", "Q", "profiles", "Profiles", 9,
              "Take the functions' profiles of another session", vim="b"),
     _compare("compare.insist", "I", "insist", "Insist", 1,

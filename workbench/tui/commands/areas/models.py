@@ -17,7 +17,7 @@ ACTIONS: tuple[Action, ...] = (
     _models("models.score", "ctrl+r", "score", "Score", 1,
             "Score all methods on a target's samples, and store the best; takes a while",
             vim="n"),
-    _models("models.drop", "escape", "drop", "Drop", 1, "Wait no longer for the scores"),
+    _models("models.drop", "escape", "drop", "Cancel", 1, "Wait no longer for the scores"),
     _models("models.over", "J", "over", "Over", 3, "Residuals over the load, or the predicted KPI",
             vim="x"),
     _models("models.roll_back", "U", "roll_back", "Roll back", 1,

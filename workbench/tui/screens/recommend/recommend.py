@@ -73,7 +73,9 @@ class RecommendScreen(AskingScreen, HasList):
         first = pair is None and self.awaited is not None  # what was asked stays in sight
         self.set_class(self.editing or first, "-editing")
         self.set_class(self.can_ask, "-asks")
-        self.query_one(Waiting).tell(self.awaited, self.trouble, self._width)
+        measures = self.awaited is not None and self.awaited.measures
+        key = self.key("recommend.stop" if measures else "recommend.drop")
+        self.query_one(Waiting).tell(self.awaited, self.trouble, self._width, key)
         empty = self.query_one("#empty", Static)
         empty.display = pair is None and self.awaited is None and not self.trouble
         answer = self.query_one(AnswerView)
