@@ -150,7 +150,7 @@ async def test_a_form_with_its_defaults_shows_the_plan_and_starts_after_a_yes() 
         assert (request.chain, request.share, request.steps) == ("tinyproxy-haproxy", 0.4, 4)
         assert request.budget_s == 120.0
         await until(pilot, lambda: toasts(pilot.app), "what came of it")
-        assert "A proposal waits: a accepts, x rejects." in toasts(pilot.app)[-1]
+        assert "A proposal waits: Y accepts, d rejects." in toasts(pilot.app)[-1]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ async def test_a_proposal_is_accepted_without_a_reason_and_taken_back_by_undo() 
     client = CanaryClient(*whole())
     async with opened(client, screen="canary") as pilot:
         text = await redrawn(pilot)
-        assert "waits: a accepts, x rejects" in text
+        assert "waits: Y accepts, d rejects" in text
         assert "handover of all: 0 → 43.9 ms [43.1–44.8]" in text
         await pilot.press("Y")
         await shows(pilot, "Accept proposal 3fa29c?")

@@ -44,7 +44,7 @@ def shown(pilot: Pilot) -> CompareScreen:
 
 async def settled(pilot: Pilot) -> str:
     """Everything that is asked for has come and is drawn."""
-    await until(pilot, lambda: shown(pilot).answer and not shown(pilot).doing, "an answer")
+    await until(pilot, lambda: shown(pilot).answer and shown(pilot).awaited is None, "an answer")
     return await redrawn(pilot)
 
 
@@ -212,7 +212,7 @@ async def test_what_was_refused_is_asked_again_when_the_samples_came(
         assert not offered & {"compare.right", "compare.left", "compare.live", "compare.log"}
         before = len(client.questions())
         client.tell(*(event.fact for event in story()[2:9]))
-        await until(pilot, lambda: "came since: n compares" in screen_text(pilot.app), "the line")
+        await until(pilot, lambda: "came since: ^r compares" in screen_text(pilot.app), "the line")
         await redrawn(pilot)
         assert len(client.questions()) == before, "not at every sample"
         monkeypatch.setattr(compare_asking, "AGAIN_S", 0.0)

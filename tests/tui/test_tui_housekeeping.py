@@ -175,7 +175,7 @@ async def test_places_says_where_everything_is(tmp_path: Path) -> None:
     async with on_night(client, keys=tmp_path / "keys.toml") as pilot:
         await pilot.press("i")
         await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "the dialog")
-        for part in ("process 42", "1 client\n", "vim preset", "keys.toml", "not written here"):
+        for part in ("process 42", "1 client\n", "plain preset", "keys.toml", "not written here"):
             assert part in pilot.app.screen.message, part
 
 
