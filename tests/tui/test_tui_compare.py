@@ -12,11 +12,22 @@ from comparing_link import (
     NOTE,
     WORSE,
     ComparingClient,
+    chart,
     compared,
     more_samples,
     of_chain,
 )
-from fake_link import SESSION, FakeClient, opened, redrawn, screen_text, story, until
+from fake_link import (
+    SESSION,
+    FakeClient,
+    campaign,
+    configurations,
+    opened,
+    redrawn,
+    screen_text,
+    story,
+    until,
+)
 from snapshots import check
 from textual.pilot import Pilot
 
@@ -25,7 +36,7 @@ from workbench.domain.messages import CompareSessions
 from workbench.domain.questions import CancelQuestions, ChartChain, CompareChain
 from workbench.tui import headless
 from workbench.tui.plots.canvas import GLYPHS
-from workbench.tui.screens.compare import compare_asking, compare_lines
+from workbench.tui.screens.compare import compare_asking, compare_lines, compare_tables
 from workbench.tui.screens.compare.compare import CompareScreen
 from workbench.tui.screens.compare.comparing import Answer, Subject
 from workbench.tui.screens.dialogs import HelpScreen
@@ -447,3 +458,14 @@ async def test_looks_of_states(size: tuple[int, int], tmp_path: Path) -> None:
         await settled(pilot)
         assert pilot.app.screen.query_one(Listing).count == 2
         await check(pilot, "compare-planned", tmp_path)
+
+
+def test_who_limits_is_said_of_which_allocation_and_by_what() -> None:
+    """Of another one that is recommended, by an accepted model, it says nothing."""
+    configuration = next(c for t, c in configurations(campaign()) if t == WORSE)
+    told = chart(WORSE, configuration)
+    said = "".join(words for words, _ in compare_tables.limits_row(told, 120))
+    assert re.match(r" limits at [\d.+]+ %: (tiny|ha)proxy limits to", said)
+    of_model = replace(told, profiles=told.predicted)
+    said = "".join(words for words, _ in compare_tables.limits_row(of_model, 120))
+    assert " %, by the profiles alone: " in said

@@ -245,7 +245,7 @@ async def test_it_is_verified_after_it_was_said_what_that_means() -> None:
         offered = {action.id for action in pilot.app.screen.offered()}
         assert "recommend.stop" in offered
         assert "recommend.verify" not in offered
-        await pilot.press("s")
+        await pilot.press("s", "y")
         await until(pilot, lambda: any(isinstance(r, StopRun) for r in client.asked), "the stop")
         client.gate.set()
         await until(pilot, lambda: "the lab confirms it" in screen_text(pilot.app), "the verdict")

@@ -368,10 +368,15 @@ class EngineStatus:
 
     @property
     def computing(self) -> str:
-        """What is computed for a question, and about how long it still takes, after a second."""
+        """What is computed for a question, and about how long it still takes."""
+        return ", ".join(filter(None, (self.scoring, self.to_go)))
+
+    @property
+    def to_go(self) -> str:
+        """About how long it still takes, after a second; empty where nobody knows."""
         if not self.scoring or self.scoring_s < 1.0 or self.scoring_eta_s < 0.5:
-            return self.scoring
-        return f"{self.scoring}, about {duration(self.scoring_eta_s)} to go"
+            return ""
+        return f"about {duration(self.scoring_eta_s)} to go"
 
 
 @dataclass(frozen=True)

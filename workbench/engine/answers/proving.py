@@ -24,6 +24,7 @@ from workbench.domain.recommendations import (
 )
 from workbench.domain.samples import Sample, TrialPurpose
 from workbench.domain.topology import Target
+from workbench.domain.trials import usual_s
 from workbench.engine.answers import retraining
 from workbench.engine.answers.judging import next_trial
 from workbench.engine.answers.order import Order
@@ -157,10 +158,8 @@ class Proof:
 
     @property
     def _usual_s(self) -> float | None:
-        """What one takes where none was tried yet: a sample's share of the session's lab time. A
-        lab without load keeps no such time."""
-        samples = self.view.samples_taken + self.view.trial_samples
-        return self.view.lab_s / samples if samples and loads_host(self.view.lab) else None
+        """What one takes where none was tried here yet; only on a lab whose time is the clock's."""
+        return usual_s(self.view) if loads_host(self.view.lab) else None
 
     async def _tried(self, deployment: Deployment, budget_s: float | None) -> Iteration:
         limits = self.question.limits

@@ -29,6 +29,7 @@ from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Sample, TrialPurpose
 from workbench.domain.topology import Target
+from workbench.domain.trials import planned_sample_s, usual_s
 from workbench.engine.learning.advice import first_s
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.planning import blocks
@@ -331,18 +332,22 @@ class _TrialsProgress(ProgressReport):
     """How many of the points are measured, and what is left at the pace so far."""
 
     def __init__(self, trials: Trials) -> None:
-        view = trials._out.view
-        before_s, samples = view.lab_s, view.samples_taken + view.trial_samples
+        before_s = trials._out.view.lab_s
         super().__init__(trials._out, lambda: before_s + trials.lab_s, 0.0)
         self._trials = trials
-        self._before_each_s = before_s / samples if samples else None
-        """Lab seconds of a sample of the session before."""
 
     def tally(self) -> tuple[int, int, float | None]:
-        taken, points = len(self._trials.samples), self._trials._order.points
-        each_s = self._trials.lab_s / taken if taken else self._before_each_s
-        left_s = max(0, points - taken) * each_s if points and each_s is not None else None
-        return taken, points, left_s
+        taken, points = self._trials.samples, self._trials._order.points
+        left = max(0, points - len(taken))
+        if not points:
+            return len(taken), points, None
+        if taken:  # what is deployed stays so
+            return len(taken), points, left * sum(s.lab_s for s in taken) / len(taken)
+        view = self._out.view
+        first_s, each_s = usual_s(view), planned_sample_s(view)
+        if first_s is None or each_s is None:
+            return 0, points, None
+        return 0, points, first_s + (left - 1) * each_s
 
 
 def _same(point: OperatingPoint, ask: _Ask) -> bool:

@@ -30,7 +30,7 @@ from workbench.tui.screens.compare.compare_asking import AskingScreen
 from workbench.tui.screens.compare.compare_lines import VIEWS, Line
 from workbench.tui.screens.compare.comparing import Answer
 from workbench.tui.screens.dialogs import ChoiceScreen
-from workbench.tui.text import kpi_name, plain
+from workbench.tui.text import kpi_name, plain, sentence
 from workbench.tui.widgets.listing import Listing, RowOf
 from workbench.tui.widgets.rows import Row, Rows, fit
 
@@ -341,7 +341,7 @@ class CompareScreen(AskingScreen, HasList):
     def legend(self) -> tuple[str, ...]:
         return (
             *legend(self.query_one(ProfilePlot).glyphs, compare_marks),
-            *([""] + [f"! {plain(n)}" for n in self.answer.notes] if self.answer else []),
+            *([""] + [f"! {sentence(n)}" for n in self.answer.notes] if self.answer else []),
         )
 
     def copied(self) -> tuple[str, str]:

@@ -181,11 +181,11 @@ def notes_row(
     if answer is None:
         return ()
     if answer.uncharted is not None:
-        said = text.plain(str(answer.uncharted))
+        said = text.sentence(str(answer.uncharted))
         return ((fit(f" ! no curves: {said}", width), "warn"),)
     if unseen:
         return ((fit(f" ! {unseen}", width), "warn"),)
-    notes = [text.plain(note) for note in answer.notes]
+    notes = [text.sentence(note) for note in answer.notes]
     if not notes or not tall:
         return ()
     more = f"  (+{len(notes) - 1}: ?)" if len(notes) > 1 else ""

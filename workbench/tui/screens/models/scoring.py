@@ -11,7 +11,7 @@ from workbench.domain.questions import ModelsScored, ScoreModels
 from workbench.tui.screens.asking import answered
 from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.screens.session import SessionScreen
-from workbench.tui.text import plain
+from workbench.tui.text import plain, sentence
 from workbench.tui.widgets.waiting import Busy
 from workbench.tui.work import begin
 
@@ -118,5 +118,5 @@ class ScoringScreen(SessionScreen):
         if found and self.about not in found:
             self.show_scored(*next(iter(found)))
         said = [f"{plain(s.target)}: {plain(s.method)} is best." for s in reply.scores if s.best]
-        notes = [plain(note) for note in reply.notes]
+        notes = [sentence(note) for note in reply.notes]
         self.workbench.say(" ".join([*said, *notes]), "warning" if notes else "information")

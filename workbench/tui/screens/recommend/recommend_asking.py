@@ -17,6 +17,7 @@ from workbench.domain.messages import (
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.questions import Recommend, Recommended, VerifyRecommendation
 from workbench.domain.recommendations import Recommendation, Trend
+from workbench.domain.trials import usual_s
 from workbench.tui.screens.asking import answered
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.proposals.chain_names import per
@@ -233,7 +234,12 @@ class AskingScreen(SessionScreen):
         self.workbench.say("Not waited for any more.")
 
     def action_end_measuring(self) -> None:
-        self.tell(StopRun(self.opened.session), "will stop after this sample")
+        self.confirm(
+            "Stop what the lab measures?",
+            "It ends after the sample that is being measured; there is no verdict then.",
+            StopRun(self.opened.session),
+            "will stop after this sample",
+        )
 
     def action_export(self) -> None:
         pair = self.found()
@@ -288,7 +294,6 @@ class AskingScreen(SessionScreen):
         )
 
     def _lab_time(self) -> str:
-        """What a sample of this session took, deployments included."""
-        view = self.shown.view
-        samples = view.samples_taken + view.trial_samples
-        return f"about {duration(view.lab_s / samples)} of lab time" if samples else "lab time"
+        """What an allocation that is tried takes, its deployment included."""
+        seconds = usual_s(self.shown.view)
+        return f"about {duration(seconds)} of lab time" if seconds is not None else "lab time"

@@ -114,7 +114,7 @@ def _measured(kpi: str, sample: Estimate, chosen: Choice | None) -> str:
 
 
 def _said(sign: str, words: str, look: Look, width: int) -> list[Row]:
-    lines = text.wrapped(text.plain(words), max(20, width - 4))
+    lines = text.wrapped(text.sentence(words), max(20, width - 4))
     return [((f" {sign if not i else ' '} ", look), (line, look)) for i, line in enumerate(lines)]
 
 
@@ -408,6 +408,9 @@ def _notes(found: Recommendation, notes: Sequence[str]) -> Iterator[str]:
         yield found.note
     yield from notes
     source = "the stand-alone profiles" if not found.model_version else "the chain's model"
+    judged = found.chosen or found.closest
+    if not found.model_version and judged is not None and len(judged.deployment.functions) > 1:
+        source += ", which no canary checked on the chain,"
     version = f" (version {found.model_version})" if found.model_version else ""
     yield f"Judged by {source}{version}: {counted(found.judged, 'allocation')} by rising cost."
 
