@@ -139,7 +139,9 @@ async def test_what_is_shown_stays_until_the_new_answer_is_there() -> None:
         await settled(pilot)
         client.holds = True
         await pilot.press("y")
-        await until(pilot, lambda: "model of p95_ms" in screen_text(pilot.app), "what is computed")
+        await until(
+            pilot, lambda: "cancels it, shown" in screen_text(pilot.app), "what is computed"
+        )
         text = screen_text(pilot.app)
         assert "computing" in text
         assert "shown: haproxy-tinyproxy p95 (ms), as before" in text
@@ -157,7 +159,9 @@ async def test_escape_ends_what_is_computed_and_does_not_leave() -> None:
         await settled(pilot)
         client.holds = True
         await pilot.press("y")
-        await until(pilot, lambda: "model of p95_ms" in screen_text(pilot.app), "what is computed")
+        await until(
+            pilot, lambda: "cancels it, shown" in screen_text(pilot.app), "what is computed"
+        )
         await pilot.press("escape")
         await until(pilot, lambda: CancelQuestions(SESSION) in client.asked, "the end of it")
         assert pilot.app.screen.NAME == "compare"
@@ -440,12 +444,14 @@ async def test_looks(size: tuple[int, int], theme: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_looks_of_states(size: tuple[int, int], tmp_path: Path) -> None:
+async def test_looks_of_states(
+    size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.tui.widgets.waiting.monotonic", lambda: 0.0)
     client = ComparingClient()
     client.holds = True
     async with opened(client, size, screen="compare") as pilot:
         await until(pilot, lambda: "model of p95_ms" in screen_text(pilot.app), "busy")
-        shown(pilot).began = 0.0  # the seconds depend on the machine
         await check(pilot, "compare-busy", tmp_path)
         client.refuses_chains["haproxy-tinyproxy"] = NOT_PROFILED
         client.holds = False
@@ -469,3 +475,14 @@ def test_who_limits_is_said_of_which_allocation_and_by_what() -> None:
     of_model = replace(told, profiles=told.predicted)
     said = "".join(words for words, _ in compare_tables.limits_row(of_model, 120))
     assert " %, by the profiles alone: " in said
+
+
+async def test_what_is_being_compared_is_told_with_its_time_and_the_key_that_ends_it() -> None:
+    client = ComparingClient()
+    client.holds = True
+    async with opened(client, (120, 36), screen="compare") as pilot:
+        await until(pilot, lambda: "being compared" in screen_text(pilot.app), "the list")
+        assert re.search(r"… computing, \d+ s so far, esc cancels it", screen_text(pilot.app))
+        client.holds = False
+        client.let_go()
+        assert "being compared" not in await settled(pilot)

@@ -374,7 +374,7 @@ class EngineStatus:
     @property
     def to_go(self) -> str:
         """About how long it still takes, after a second; empty where nobody knows."""
-        if not self.scoring or self.scoring_s < 1.0 or self.scoring_eta_s < 0.5:
+        if not self.scoring or self.scoring_s < 1.0 or self.scoring_eta_s < 1.0:
             return ""
         return f"about {duration(self.scoring_eta_s)} to go"
 

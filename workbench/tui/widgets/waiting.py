@@ -35,14 +35,14 @@ class Busy:
     def text(self) -> str:
         return self._with()
 
-    def ended_by(self, key: str) -> str:
-        """The same, and the key that cancels it."""
-        return self._with(f"{key} {'stops' if self.measures else 'cancels'} it")
+    def ended_by(self, key: str, besides: str = "") -> str:
+        """The same, and the key that cancels it; `besides` is to be known meanwhile."""
+        return self._with(f"{key} {'stops' if self.measures else 'cancels'} it", besides)
 
-    def _with(self, key: str = "") -> str:
+    def _with(self, key: str = "", besides: str = "") -> str:
         """Times first: what the engine does may be cut off."""
         passed = f"{duration(monotonic() - self.since)} so far"
-        told = ", ".join(filter(None, (f"{self.words}, {passed}", self.to_go, key)))
+        told = ", ".join(filter(None, (f"{self.words}, {passed}", self.to_go, key, besides)))
         return f"{told}: {plain(self.doing)}" if self.doing else told
 
     def hear(self, status: Reply) -> None:
