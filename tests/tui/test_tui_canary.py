@@ -402,7 +402,7 @@ async def test_escape_ends_a_retraining_that_measures_nothing() -> None:
         assert not screen.check_action("drop", ())
         screen.awaited = Busy.of("retraining", measures=False)
         screen.draw()
-        assert re.search(r"retraining, \d+ s so far, esc cancels it", await redrawn(pilot))
+        assert re.search(r"retraining \(\d+ s, esc cancels\)", await redrawn(pilot))
         await pilot.press("escape")
         await until(pilot, lambda: client.requests(CancelQuestions), "the end of it")
         assert client.requests(CancelQuestions) == [CancelQuestions(SESSION)]

@@ -451,7 +451,7 @@ async def test_what_a_run_waits_for_is_told_until_it_begins() -> None:
 
     app = WorkbenchApp(connect, command=RunCampaign("demo"))
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: re.search(r" \(\d+ s so far\)", screen_text(app)), "how long")
+        await until(pilot, lambda: re.search(r" \(\d+ s\)", screen_text(app)), "how long")
         told = " demo  starting demo: oha: Compiling ·[31mtokio v1"
         await until(pilot, lambda: told in screen_text(app), "what it waits for")
         client.lab_opens.set()

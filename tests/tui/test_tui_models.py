@@ -270,7 +270,7 @@ async def test_nothing_measured_is_said() -> None:
 async def test_looks_of_scoring(
     size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "duration", lambda _: "0:07")
+    monkeypatch.setattr(waiting, "duration", lambda _: "7 s")
     client = ScoringClient()
     client.refused = DataError("two loads are too few", where="haproxy", remedy="Measure more")
     async with opened(client, size, screen="models") as pilot:

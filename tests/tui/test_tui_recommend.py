@@ -487,3 +487,12 @@ async def test_what_the_lab_measured_of_an_allocation_is_known_beside_it() -> No
     assert "costs less, but the lab does NOT confirm it: p95 101" in told[3]
     unheard = replace(found.chosen.deployment, allocation={"tinyproxy.vcpu": 4.0})
     assert lab_verdict(view, found, unheard) is None
+
+
+@pytest.mark.parametrize("width", [58, 60, 70, 80, 120])
+def test_what_the_ways_cost_is_whole_in_every_width(width: int) -> None:
+    rows = recommend_rows.ways_rows(held(greedy=greedy(8)), width)[:3]
+    told = ["".join(words for words, _ in row) for row in rows]
+    assert all(len(line) <= width for line in told)
+    assert told[0].endswith("+ profiling")
+    assert told[1].endswith(" 8:00")

@@ -74,7 +74,7 @@ def test_what_is_waited_for_says_how_long_first_and_which_key_ends_it() -> None:
         )
     )
     said = busy.ended_by("esc")
-    assert said == "recommending, 0 s so far, about 12 s to go, esc cancels it: chain: judging"
+    assert said == "recommending (0 s, about 12 s to go, esc cancels): chain: judging"
 
 
 def test_percentages_of_stored_sentences_have_the_gap_of_the_screens() -> None:

@@ -37,12 +37,13 @@ class Busy:
 
     def ended_by(self, key: str, besides: str = "") -> str:
         """The same, and the key that cancels it; `besides` is to be known meanwhile."""
-        return self._with(f"{key} {'stops' if self.measures else 'cancels'} it", besides)
+        return self._with(f"{key} {'stops' if self.measures else 'cancels'}", besides)
 
     def _with(self, key: str = "", besides: str = "") -> str:
         """Times first: what the engine does may be cut off."""
-        passed = f"{duration(monotonic() - self.since)} so far"
-        told = ", ".join(filter(None, (f"{self.words}, {passed}", self.to_go, key, besides)))
+        passed = duration(monotonic() - self.since)
+        times = ", ".join(filter(None, (passed, self.to_go, key)))
+        told = " · ".join(filter(None, (f"{self.words} ({times})", besides)))
         return f"{told}: {plain(self.doing)}" if self.doing else told
 
     def hear(self, status: Reply) -> None:
