@@ -230,7 +230,8 @@ async def test_pause_holds_between_points_and_says_nothing_of_the_campaign(
             await watched.phase("paused")
             tick = watched.ticks[-1]
             assert isinstance(tick, Progress)
-            assert (tick.samples, tick.samples_planned, tick.eta_s) == (1, 2, None)
+            assert (tick.samples, tick.samples_planned) == (1, 2)
+            assert tick.eta_s == pytest.approx(trials.lab_s), "one more like the first"
             assert watched.view.state == "finished"
             assert not asked.done()
             await client.ask(ContinueRun("profiled", by="ann"))

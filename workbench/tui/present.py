@@ -35,6 +35,10 @@ PHASES = {
 }
 
 
+ALIKE, ALIKE_S = 0.2, 2.0
+"""Lab time and the clock's that differ by no more are one, as a share and in seconds."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """What the user chose to look at; None is *whatever is being measured* or the default."""
@@ -173,8 +177,8 @@ def progress(shown: Shown, width: int) -> Row:
     budget = f" of {text.duration(view.budget_s)}" if view.budget_s else ""
     spans.append((f"  lab {text.duration(spent)}{budget}", ""))
     left = tick.eta_s if tick else (view.plan.lab_s - spent if view.plan else None)
-    if left is not None and not view.finished:
-        spans.append((f"  ETA {text.duration(left)}", "dim"))
+    if left is not None and (trials or not view.finished):
+        spans.append((f"  ETA {_to_go(left, tick.eta_wall_s if tick else None, width)}", "dim"))
     phase, room = _phase(shown), width - sum(len(words) for words, _ in spans) - 3
     bar = 8 if width < 120 else 30
     if width < 78 or len(phase) + bar + 2 > room:
@@ -182,6 +186,15 @@ def progress(shown: Shown, width: int) -> Row:
     full = round(share * bar)
     done: list[Span] = [("█" * full, "accent"), ("·" * (bar - full), "dim"), ("  ", "")]
     return ((f" {phase}  ", "strong"), *done, *spans)
+
+
+def _to_go(lab_s: float, clock_s: float | None, width: int) -> str:
+    """Lab time, and what that is on the clock where it is another."""
+    lab = text.duration(lab_s)
+    if clock_s is None or abs(clock_s - lab_s) < max(ALIKE_S, ALIKE * lab_s):
+        return lab
+    clock = text.duration(clock_s)
+    return f"{lab} (clock {clock})" if width < 120 else f"lab {lab}, about {clock} on the clock"
 
 
 def _phase(shown: Shown) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -48,6 +49,8 @@ LONGEST_LINE = 200
 """Characters that are kept of what a lab says while it opens."""
 
 T = TypeVar("T")
+Tell = Callable[[str], None]
+"""Hears what is done now."""
 
 
 @dataclass(frozen=True)
@@ -69,21 +72,27 @@ class Starting:
         self._costing = costing
         self._one_at_a_time = asyncio.Lock()
         """Two requests must not choose the same fresh name."""
-        self._opening: dict[object, str] = {}
-        """What the opening of each lab is about, as `SESSION: WHAT`."""
+        self._under_way: dict[object, str] = {}
+        """What is done for each run that is made ready, as `SESSION: WHAT`."""
 
     @property
     def preparing(self) -> str:
         """What a run that is being started waits for, as `SESSION: WHAT`; empty if none is."""
-        return next(iter(self._opening.values()), "")
+        return next(iter(self._under_way.values()), "")
 
     async def new(self, request: RunCampaign) -> Ready[Order]:
         """A new session. Raises what stands against it, before anything is left behind.
 
         Where nobody named a lab and the real one cannot be made ready, the simulated one stands in.
         """
+        self._pool.warm()  # the plan needs it, once the lab is open
+        with self._telling(request.session or request.campaign) as tell:
+            return await self._new(request, tell)
+
+    async def _new(self, request: RunCampaign, tell: Tell) -> Ready[Order]:
         from workbench.descriptors.loading import load_campaign
 
+        tell("reading the campaign")
         workspace = self._library.workspace
         loaded = await asyncio.to_thread(load_campaign, request.campaign, workspace=workspace)
         campaign = loaded.campaign
@@ -104,12 +113,13 @@ class Starting:
                 own_cpu_s=self._pool.own_cpu_s,
             )
             try:
-                lab, host = await self._opened(lab_name, campaign, settings)
+                lab, host = await self._opened(lab_name, campaign, settings, tell)
             except LabError as error:
                 if request.lab is not None or is_users_own(error, campaign):
                     raise
                 lab_name, why = SIMULATION, why_simulated(error.what, error.remedy)
-                lab, host = await self._opened(lab_name, campaign, settings)
+                lab, host = await self._opened(lab_name, campaign, settings, tell)
+            tell("planning")
             try:
                 plan = await self._pool.run(make_plan, campaign, lab_name, lab.costs)
                 noise, foreign = await asyncio.to_thread(noise_of, lab_name, campaign, host)
@@ -140,6 +150,11 @@ class Starting:
 
     async def resume(self, request: ResumeSession) -> Ready[Order]:
         """A stored session, as it was created; its samples are told to the sampler again."""
+        self._pool.warm()
+        with self._telling(request.session) as tell:
+            return await self._resume(request, tell)
+
+    async def _resume(self, request: ResumeSession, tell: Tell) -> Ready[Order]:
         await self._library.resumable(request.session)
         async with self._library.borrow(request.session) as stored:
             view = stored.snapshot()
@@ -154,7 +169,8 @@ class Starting:
                 )
         spent_s = view.lab_s - view.trials_s
         budget_s = _budget(view, spent_s, request.budget_s)
-        lab, _ = await self._opened_again(view, campaign, request.pace)
+        lab, _ = await self._opened_again(view, campaign, request.pace, tell)
+        tell("reading the samples")
         channel = await self._revived(request.session, lab)
         try:
             samples = await _all_samples(channel)
@@ -172,6 +188,10 @@ class Starting:
 
     async def trials(self, request: TrialsRequest) -> Ready[TrialsOrder]:
         """A stored session whose campaign has ended; what `Queue.trials` says of the rest."""
+        with self._telling(request.session) as tell:
+            return await self._trials(request, tell)
+
+    async def _trials(self, request: TrialsRequest, tell: Tell) -> Ready[TrialsOrder]:
         session, plans = request.session, request.plans
         await self._library.resumable(session)
         async with self._library.borrow(session) as stored:
@@ -189,7 +209,7 @@ class Starting:
             targets=_with_plans(view, campaign, plans),
             templates=(*campaign.templates, *templates),
         )
-        lab, host = await self._opened_again(view, wider, request.pace)
+        lab, host = await self._opened_again(view, wider, request.pace, tell)
         try:
             changed = what_changed(session, host_then, host)
             if plans and not request.oversubscribe and kind_of(view.lab) != "recorded":
@@ -239,7 +259,7 @@ class Starting:
         return tuple(found[name] for name in sorted(missing))
 
     async def _opened_again(
-        self, view: SessionView, campaign: Campaign, pace: float | None
+        self, view: SessionView, campaign: Campaign, pace: float | None, tell: Tell
     ) -> tuple[Lab, HostFacts]:
         """The lab of a stored session, refused if one of its images is another now."""
         _, host_then = _whole(view)
@@ -252,7 +272,7 @@ class Starting:
             own_cpu_s=self._pool.own_cpu_s,
             images=host_then.image_digests,
         )
-        lab, host = await self._opened(view.lab, campaign, settings)
+        lab, host = await self._opened(view.lab, campaign, settings, tell)
         try:
             refuse_other_images(view.session, host_then, host)
         except BaseException:
@@ -261,20 +281,26 @@ class Starting:
         return lab, host
 
     async def _opened(
-        self, lab: str, campaign: Campaign, settings: LabSettings
+        self, lab: str, campaign: Campaign, settings: LabSettings, tell: Tell
     ) -> tuple[Lab, HostFacts]:
         """`opening.opened`; `preparing` says how far it is, since images may have to be built."""
-        opening = object()  # one session may be asked for twice at once
+        tell(f"opening the lab {lab}")
+        return await opened(lab, campaign, replace(settings, say=tell))
 
-        def hear(line: str) -> None:
-            if opening in self._opening:
-                self._opening[opening] = f"{settings.session}: {line[:LONGEST_LINE]}"
+    @contextmanager
+    def _telling(self, session: str) -> Iterator[Tell]:
+        """What it gives is told what the body does; `preparing` says it until the body ends."""
+        here = object()  # one session may be asked for twice at once
 
-        self._opening[opening] = f"{settings.session}: opening the lab"
+        def tell(what: str) -> None:
+            if here in self._under_way:
+                self._under_way[here] = f"{session}: {what[:LONGEST_LINE]}"
+
+        self._under_way[here] = f"{session}: preparing"
         try:
-            return await opened(lab, campaign, replace(settings, say=hear))
+            yield tell
         finally:
-            del self._opening[opening]
+            del self._under_way[here]
 
     async def _revived(self, session: str, lab: Lab) -> Channel:
         try:
