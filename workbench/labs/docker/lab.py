@@ -107,6 +107,7 @@ class DockerLab:
             docker=docker,
             builds_oha=self._campaign.generator == "oha",
             known=self._settings.images,
+            packages=preflight.packages(self._campaign),
         )
         shared = sorted(
             plan.target.name for plan in self._campaign.targets if not self._pins(plan.target)
