@@ -50,7 +50,7 @@ def fork_workers() -> None:
     """Engines of this process get workers forked from a process that has made their imports."""
     from workbench.engine.learning import pool
 
-    multiprocessing.set_forkserver_preload(modules())
+    multiprocessing.set_forkserver_preload(["steady_forkserver", *modules()])
     pool.START_METHOD = "forkserver"
 
 

@@ -54,7 +54,7 @@ from workbench.traffic.base import Offer
 from workbench.traffic.packets import PacketOffer
 from workbench.traffic.reading import read_counts, read_records
 
-DESCRIPTORS, LINK, BUNDLES, GENERATORS, SSH = 100_000, 250_000, 20_000, 530_000, 100_000
+DESCRIPTORS, LINK, BUNDLES, GENERATORS, SSH = 40_000, 250_000, 10_000, 600_000, 100_000
 LONGEST_S = 120.0
 """After which an input counts as one that hangs, on a host as busy as can be."""
 

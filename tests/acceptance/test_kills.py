@@ -27,8 +27,6 @@ from yard import LONGEST_S, Yard, a_yard
 from workbench.domain.errors import EngineError
 from workbench.domain.events import Event, RunFinished
 from workbench.domain.messages import (
-    EngineStatus,
-    GetStatus,
     ListSessions,
     ResumeSession,
     RunCampaign,
@@ -118,7 +116,7 @@ async def test_engines(yard: Yard, tally: MakeTally) -> None:
 
 
 async def test_workers(yard: Yard, tally: MakeTally) -> None:
-    """A run goes on over a worker that dies, and where it died twice over one call it is resumed."""
+    """A run goes on over a worker that dies; where it died twice over one call it is resumed."""
     counts = tally("kills", {"worker": 150})
     whole = await undisturbed(yard)
     client = await yard.engine_up()
@@ -137,7 +135,7 @@ async def test_workers(yard: Yard, tally: MakeTally) -> None:
                 change = await watched.until(lambda _: True)
                 ended = isinstance(change, Event) and isinstance(change.fact, RunFinished)
             await asyncio.sleep(dice.random() / 20)
-            while not (workers := yard.workers()):  # the next one is on its way  # noqa: ASYNC110
+            while not (workers := yard.workers()):  # the next one is on its way
                 if ended:
                     break
                 await asyncio.sleep(0.01)
@@ -171,10 +169,7 @@ async def test_screens(yard: Yard, tally: MakeTally) -> None:
             screen.process.kill(9)
             screen.process.close()
             async with asyncio.timeout(LONGEST_S):
-                while (status := await client.ask(GetStatus())).clients > 1:  # type: ignore[union-attr]
-                    await asyncio.sleep(0.02)
-            assert isinstance(status, EngineStatus)
-            assert status.running == long
+                await yard.until(lambda status: status.clients == 1 and status.running == long)
         seen = len(announced)
     assert seen > 0
     await client.ask(StopRun(long, abort=True))

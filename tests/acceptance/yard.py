@@ -1,10 +1,10 @@
-"""Engines and commands that are killed: in a workspace of their own, forked to be started quickly."""
+"""Engines and commands that are killed, in a workspace of their own; forked, to start quickly."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,12 +87,16 @@ class Yard:
 
     async def idle(self) -> None:
         """Wait until nothing is measured or computed."""
+        await self.until(lambda s: not (s.running or s.queued or s.scoring or s.host_measuring))
+
+    async def until(self, holds: Callable[[EngineStatus], bool]) -> None:
+        """Wait until that holds of the engine's status."""
         client = await self.engine_up()
         async with asyncio.timeout(LONGEST_S):
             while True:
                 status = await client.ask(GetStatus())
                 assert isinstance(status, EngineStatus)
-                if not (status.running or status.queued or status.scoring or status.host_measuring):
+                if holds(status):
                     return
                 await asyncio.sleep(0.02)
 
