@@ -29,6 +29,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--accept", action="store_true", help="run the acceptance tests at full length"
     )
+    reliability = parser.getgroup("reliability", "kills, stops, hostile inputs (tests/acceptance)")
+    reliability.addoption("--share", type=float, help="of the full counts; 0.01 is every hundredth")
+    reliability.addoption("--minutes", type=float, help="after which a test begins no further one")
+    reliability.addoption(
+        "--results", help="JSON file to which counts are added; a run goes on where it ends"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
