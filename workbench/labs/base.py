@@ -144,8 +144,17 @@ class DrivingLab(Lab, Protocol):
 class RecallingLab(Lab, Protocol):
     """A lab that answers from what was measured before."""
 
+    @property
+    def repetitions(self) -> int:
+        """How often the most often repeated point was measured."""
+        ...
+
+    def loads(self, target: str) -> Mapping[Configuration, tuple[float, ...]]:
+        """By configuration, the loads that there are: samplers ask for no others."""
+        ...
+
     async def recall(self, point: OperatingPoint) -> Measurement:
-        """The measurement at `point`, or the nearest ones interpolated, labelled as such."""
+        """The measurement at `point`; where there is none, a sample that is `not_measured`."""
         ...
 
 

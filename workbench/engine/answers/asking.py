@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from workbench.domain.errors import Stopped
+from workbench.domain.lab import ASSUMED
 from workbench.domain.messages import Done, Hello, Reply
 from workbench.domain.questions import (
     CancelQuestions,
@@ -122,13 +123,26 @@ class Asking:
         try:
             with counted_for(one.remaining):
                 one.task = asyncio.ensure_future(self._answer(request, who, say))
-            return await one.task
+            return await self._with_assumptions(await one.task, request)
         except asyncio.CancelledError:
             if not one.cancelled:
                 raise
             raise Stopped("the question was cancelled", where=session_of(request)) from None
         finally:
             self._answering.remove(one)
+
+    async def _with_assumptions(self, reply: Reply, request: Question) -> Reply:
+        """The reply, and what its figures rest on that nobody measured."""
+        notes = getattr(reply, "notes", None)
+        if notes is None:
+            return reply
+        new: dict[str, None] = {}
+        for session in filter(None, (session_of(request), getattr(request, "profiles", None))):
+            async with self._library.borrow(session) as channel:
+                host = channel.view.host
+                new |= dict.fromkeys([host.details.get(ASSUMED, "")] if host else [])
+        said = tuple(text for text in new if text and text not in notes)
+        return replace(reply, notes=(*said, *notes)) if said else reply  # type: ignore[arg-type]
 
     def cancel(self, request: CancelQuestions, who: Hello) -> Done:
         """End what is computed for the questions that came over the same link about a session.

@@ -11,7 +11,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from workbench import plugins
@@ -65,6 +65,9 @@ class Question:
     """The campaign's sampler or model has hung: what ships serves in their place."""
     costs: LabCosts | None = None
     """What the lab says that things take; without it samplers weigh what `Costs` assumes."""
+    loads: Mapping[Configuration, tuple[float, ...]] = field(default_factory=dict)
+    """Of a recorded lab: the loads that there are. Nothing is driven there, so that nobody needs a
+    variance floor."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,10 @@ def advise(question: Question) -> Advice | None:
     begin = time.process_time()
     state = _states.get(question.key)
     if question.known == 0:
-        space = space_of(question.campaign, question.target, question.seed, question.costs)
+        space = replace(
+            space_of(question.campaign, question.target, question.seed, question.costs),
+            loads=question.loads,
+        )
         sampler = GuardedSampler(question.campaign, space, distrusted=question.distrusted)
         state = _states[question.key] = _State(sampler, question.others)
     elif state is None or len(state.samples) != question.known:
@@ -144,7 +150,9 @@ def advise(question: Question) -> Advice | None:
         _first_s(question, state.samples, ask) if ask else 0.0,
         state.sampler.endings,
         fits,
-        variance_floor((*state.others, *state.samples), question.noise),
+        METHOD_FLOOR
+        if question.loads
+        else variance_floor((*state.others, *state.samples), question.noise),
         time.process_time() - begin,
         tuple(filter(None, (state.sampler.set_aside, state.sampler.model_set_aside))),
     )

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 
 from workbench import plugins
 from workbench.descriptors.capacity import check_fits_host
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, UsageError, WorkbenchError
-from workbench.domain.lab import Check, HostFacts, HostNoise
+from workbench.domain.lab import SIMULATION, Check, HostFacts, HostNoise
 from workbench.engine.runs import noises
 from workbench.engine.sessions.library import Library
 from workbench.labs.base import Lab, LabSettings
+from workbench.labs.recorded_options import RecordedOptions
 from workbench.paths import SHIPPED_TEMPLATE
 
-SIMULATION = "sim"
-"""The lab that stands in where nobody named one and the real one cannot be made ready."""
 SIMULATED = (SIMULATION, "recorded")
 """Labs that load no host: they need neither its cores nor its measuring lock."""
 
@@ -33,8 +33,11 @@ def kind_of(lab: str) -> str:
 
 async def argument_of(library: Library, lab: str) -> str:
     """What follows the colon: of `recorded:NAME` as a path, else the lab's own options."""
-    name = lab.partition(":")[2]
-    return name if kind_of(lab) != "recorded" else str(await library.path_of(name))
+    text = lab.partition(":")[2]
+    if kind_of(lab) != "recorded":
+        return text
+    options = RecordedOptions.parse(text)
+    return replace(options, name=str(await library.path_of(options.name))).text
 
 
 async def choose_lab(wanted: str | None) -> tuple[str, str]:
