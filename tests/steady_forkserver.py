@@ -1,7 +1,7 @@
-"""Preloaded by the process that forks workers: it outlives engines killed while they ask it.
+"""Preloaded by the process that forks workers: it outlives engines that are killed as they ask it.
 
-multiprocessing's own ends with an EOFError where who asked dies before its pipes are handed over;
-that a connection was aborted it takes in its stride.
+multiprocessing's own ends with an EOFError where who asked dies before it has handed over its
+pipes; that a connection was aborted it takes in its stride.
 """
 
 from __future__ import annotations

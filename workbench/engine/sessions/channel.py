@@ -19,6 +19,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.samples import Measurement, Sample
 from workbench.domain.sessions import UNDER_WAY
 from workbench.engine.sessions.clock import now
+from workbench.engine.sessions.finishing import to_the_end
 from workbench.store.session_file import SessionFile
 
 QUEUE = 256
@@ -85,16 +86,13 @@ class Channel:
 
         Who is cancelled meanwhile (an abort) waits for that: what is in the file is in the view.
         """
-        recording = asyncio.ensure_future(self._record(fact, measurement))
-        try:
-            return await asyncio.shield(recording)
-        except asyncio.CancelledError:
-            await asyncio.wait([recording])
-            raise
+        return await to_the_end(self._record(fact, measurement))
 
     async def _record(self, fact: Fact, measurement: Measurement | None) -> Event:
         async with self._recording:  # events are seen in the order of their numbers
-            event = await self.file.append(fact, at=now(), measurement=measurement)
+            # An engine before this one may have had a clock that was ahead.
+            at = max(now(), self._view.at if self._view is not None else 0.0)
+            event = await self.file.append(fact, at=at, measurement=measurement)
             self._show(event)
         return event
 
