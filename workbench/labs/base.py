@@ -16,7 +16,7 @@ from workbench.domain.lab import Check, HostFacts
 from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Measurement, Usage
-from workbench.domain.topology import Target
+from workbench.domain.topology import Placement, Target
 from workbench.measuring.records import Drive
 
 OnUsage = Callable[[Mapping[str, Usage]], None]
@@ -80,6 +80,8 @@ class Lab(Protocol):
 
     name: str
     """Entry point name: `docker`, `sim`, `recorded`."""
+    placements: tuple[Placement, ...]
+    """Where it can put a function: `inline`, and `passive` if it mirrors traffic to it."""
 
     def __init__(self, campaign: Campaign, settings: LabSettings) -> None: ...
 

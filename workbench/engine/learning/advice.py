@@ -122,10 +122,10 @@ def advise(question: Question) -> Advice | None:
     begin = time.process_time()
     state = _states.get(question.key)
     if question.known == 0:
-        space = replace(
-            space_of(question.campaign, question.target, question.seed, question.costs),
-            loads=question.loads,
-        )
+        space = space_of(question.campaign, question.target, question.seed, question.costs)
+        if question.loads:
+            recorded = tuple(c for c in space.configurations if question.loads.get(c))
+            space = replace(space, configurations=recorded, loads=question.loads)
         sampler = GuardedSampler(question.campaign, space, distrusted=question.distrusted)
         state = _states[question.key] = _State(sampler, question.others)
     elif state is None or len(state.samples) != question.known:

@@ -96,7 +96,7 @@ class Starting:
         workspace = self._library.workspace
         loaded = await asyncio.to_thread(load_campaign, request.campaign, workspace=workspace)
         campaign = loaded.campaign
-        lab_name, why = await choose_lab(request.lab)
+        lab_name, why = await choose_lab(request.lab, campaign.lab)
         left_out: tuple[str, ...] = ()
         if request.fit:
             campaign, left_out = await self._costing.fitted(campaign, lab_name, request)

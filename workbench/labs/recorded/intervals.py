@@ -53,8 +53,9 @@ def completed(samples: Sequence[Sample], spread: float | None, file: str) -> Com
             f"states {', '.join(unknown)} without interval, and repeats too few points to tell how "
             "far two passes differ",
             where=file,
-            remedy="Say it as their log-sd, --lab recorded:FILE.csv,spread=0.24 (a shared host's, "
-            f"METHOD.md 6); or give columns such as {unknown[0]}_low and {unknown[0]}_high",
+            remedy="Say it as their log-sd, --lab recorded:FILE.csv,spread=0.24 or import --spread "
+            "0.24 (a shared host's, METHOD.md 6); or give columns such as "
+            f"{unknown[0]}_low and {unknown[0]}_high",
         )
     assumed = {kpi for (_, kpi), sd in known.items() if sd is None}
     says = (

@@ -19,7 +19,7 @@ from workbench.domain.lab import ASSUMED, Check, HostFacts
 from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Measurement
-from workbench.domain.topology import Target
+from workbench.domain.topology import Placement, Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings
 from workbench.labs.recorded.recall import SAME_WL, Memory
 from workbench.labs.recorded.recording import Recording, read_recording
@@ -35,6 +35,7 @@ class RecordedLab:
     """
 
     name = "recorded"
+    placements: tuple[Placement, ...] = ("inline",)
 
     def __init__(self, campaign: Campaign, settings: LabSettings) -> None:
         if not settings.argument:
