@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from workbench.domain.errors import Stopped
+from workbench.domain.gains import nothing_gained
 from workbench.domain.lab import ASSUMED
 from workbench.domain.messages import Done, Hello, Reply
+from workbench.domain.projection import SessionView
 from workbench.domain.questions import (
     CancelQuestions,
     ChartChain,
@@ -24,6 +26,7 @@ from workbench.domain.questions import (
     PredictChain,
     Question,
     Recommend,
+    Recommended,
     RetrainChain,
     RollBackModel,
     ScoreModels,
@@ -78,6 +81,17 @@ class Answering:
             case VerifyRecommendation():
                 return True
         return False
+
+
+def to_be_said(view: SessionView, reply: Reply) -> Iterator[str]:
+    """Beside an answer that rests on a session: what nobody measured of its figures, and of an
+    allocation where more vCPU brought nothing."""
+    if view.host and (assumed := view.host.details.get(ASSUMED)):
+        yield assumed
+    if isinstance(reply, Recommended):
+        found = reply.recommendation.chosen or reply.recommendation.closest
+        functions = {key.rpartition(".")[0] for key in found.allocation} if found else set()
+        yield from (gain.text for gain in nothing_gained(view) if gain.vnf in functions)
 
 
 class Asking:
@@ -139,9 +153,8 @@ class Asking:
         new: dict[str, None] = {}
         for session in filter(None, (session_of(request), getattr(request, "profiles", None))):
             async with self._library.borrow(session) as channel:
-                host = channel.view.host
-                new |= dict.fromkeys([host.details.get(ASSUMED, "")] if host else [])
-        said = tuple(text for text in new if text and text not in notes)
+                new |= dict.fromkeys(to_be_said(channel.view, reply))
+        said = tuple(text for text in new if text not in notes)
         return replace(reply, notes=(*said, *notes)) if said else reply  # type: ignore[arg-type]
 
     def cancel(self, request: CancelQuestions, who: Hello) -> Done:

@@ -262,7 +262,8 @@ def _fit(
             noise=question.noise,
         )
         try:
-            curve, model = _curve(question, samples, configuration, method)
+            breaks_at = next((b.wl for b in breakpoints if b.rule == "cpu"), None)
+            curve, model = _curve(question, samples, configuration, method, breaks_at)
         except plugins.FAILURES as error:
             if method == MODEL:
                 raise
@@ -288,7 +289,11 @@ def refit(
 
 
 def _curve(
-    question: Question, samples: Sequence[Sample], configuration: Configuration, method: str
+    question: Question,
+    samples: Sequence[Sample],
+    configuration: Configuration,
+    method: str,
+    breaks_at: float | None = None,
 ) -> tuple[Curve | None, FittedModel | None]:
     from workbench.models.profile import fit_profile
 
@@ -302,6 +307,7 @@ def _curve(
         campaign.kpi_max,
         method,
         plugins.load("models", method),
+        breaks_at,
     )
     if curve and not all(map(math.isfinite, (*curve.mean, *curve.low, *curve.high))):
         raise PluginError("predicts what is not finite")
