@@ -167,3 +167,10 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest(tmp_path: Path) ->
             "target,wl,latency\na,1,2\n",
             "kind: mapping\ncolumns: {p95_ms: latncy}\nload: {kind: closed}\n",
         )
+
+
+def test_points_that_were_repeated_unequally_are_said(tmp_path: Path) -> None:
+    rows = "target,wl,p95_ms\nmine,1,5\nmine,1,6\nmine,1,7\nmine,2,9\n"
+    table, text = read(tmp_path, rows, "kind: mapping\nload: {kind: closed}\n")
+    assert "points were measured 1 to 3 times" in "\n".join(explained(table, []))
+    assert imported(tmp_path, table, text).sampling.repetitions == 1

@@ -96,3 +96,15 @@ def test_show_and_live_and_a_recommendation_say_it() -> None:
     third = view.configurations[2]
     spans = live_rows.breakpoints(Shown(view), present.Choice(third.key), 200)
     assert says in "".join(words for words, _ in spans)
+
+
+def test_flavors_that_overlap_go_by_their_names() -> None:
+    view = profiled("open", {1.0: 1000.0, 2.0: 1010.0})
+    for shown, name in zip(view.configurations, ("small", "large"), strict=True):
+        resources = {**shown.configuration.resources, "haproxy.flavor": name}
+        if name == "large":
+            resources["haproxy.memory_bytes"] = 64e6
+        shown.configuration = replace(shown.configuration, resources=resources)
+    (gain,) = nothing_gained(view)
+    assert gain.text.startswith("flavor large of haproxy over small adds 1 % [")
+    assert gain.text.endswith("costs 100 % more vCPU")

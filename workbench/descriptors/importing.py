@@ -77,6 +77,12 @@ class TableRead:
     def is_of_packets(self) -> bool:
         return "throughput_pps" in self.names
 
+    @property
+    def repetitions(self) -> tuple[int, int]:
+        """How often points were measured at least, and at most."""
+        counts = Counter(map(_point, self.rows)).values()
+        return min(counts), max(counts)
+
     def as_csv(self) -> str:
         text = io.StringIO()
         writer = csv.DictWriter(text, self.names, restval="", lineterminator="\n")
@@ -345,8 +351,7 @@ def _campaign(
 ) -> dict[str, Any]:
     kpi = next(k for k in (*MODELLED, *KPI_UNITS) if any(k in row for row in table.rows))
     highest = max(float(row[kpi]) for row in table.rows if kpi in row)
-    points = Counter(_point(row) for row in table.rows)
-    repetitions = min(points.values())
+    repetitions, _ = table.repetitions
     loads: dict[Any, set[str | float]] = defaultdict(set)
     for row in table.rows:
         loads[tuple(p for p in _point(row) if p[0] != "wl")].add(row["wl"])
@@ -422,6 +427,12 @@ def explained(table: TableRead, files: Sequence[str]) -> Iterator[str]:
     )
     for target, count in Counter(str(row["target"]) for row in table.rows).items():
         yield f"  {target}: {count}"
+    least, most = table.repetitions
+    if least < most:
+        yield (
+            f"points were measured {least} to {most} times: the session asks for each {least} "
+            "times, and what is beyond counts for the intervals"
+        )
     if table.set_aside:
         yield f"{len(table.set_aside)} rows are set aside"
         reasons = Counter(why for _, why in table.set_aside)
