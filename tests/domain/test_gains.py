@@ -27,11 +27,11 @@ ERROR = 0.02
 """Half of an interval's width, in logs."""
 
 
-def around(value: float) -> Estimate:
-    return Estimate(value, value * math.exp(-ERROR), value * math.exp(ERROR))
+def around(value: float, error: float = ERROR) -> Estimate:
+    return Estimate(value, value * math.exp(-error), value * math.exp(error))
 
 
-def profiled(kind: str, carried: dict[float, float]) -> SessionView:
+def profiled(kind: str, carried: dict[float, float], error: float = ERROR) -> SessionView:
     """haproxy alone, that carries so much at so many vCPUs."""
     known = campaign()
     plan = replace(
@@ -41,7 +41,7 @@ def profiled(kind: str, carried: dict[float, float]) -> SessionView:
     whole: Campaign = replace(known, load=load, targets=(plan, *known.targets[1:]))
     shown = []
     for configuration in whole.configurations(plan):
-        rate = around(carried[configuration.vcpu("haproxy")])
+        rate = around(carried[configuration.vcpu("haproxy")], error)
         view = ConfigurationView("haproxy", configuration)
         if kind == "open":
             view.breakpoints = (
@@ -108,3 +108,10 @@ def test_flavors_that_overlap_go_by_their_names() -> None:
     (gain,) = nothing_gained(view)
     assert gain.text.startswith("flavor large of haproxy over small adds 1 % [")
     assert gain.text.endswith("costs 100 % more vCPU")
+
+
+def test_what_is_not_known_well_is_not_called_nothing() -> None:
+    view = profiled("open", {0.04: 1000.0, 0.06: 1500.0}, error=0.47)
+    (gain,) = gains(view)
+    assert gain.low < 0.0 < gain.high
+    assert nothing_gained(view) == ()

@@ -48,8 +48,10 @@ class Gain:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether it may as well have brought nothing, or brought next to nothing."""
-        return self.low <= 0.0 or self.high <= WORTH
+        """Whether it brought next to nothing; or perhaps nothing, and surely less than half of
+        what it costs. An interval that allows for more says nothing."""
+        little = self.high < 0.5 * (self.after / self.before - 1)
+        return self.high <= WORTH or (self.low <= 0.0 and little)
 
     @property
     def text(self) -> str:
