@@ -127,7 +127,7 @@ async def test_mistakes_stand_where_they_are(tmp_path: Path) -> None:
         await pilot.press("f7")
         text = await settled(pilot)
         assert "1 mistake" in text
-        assert "haproxy (copy)" in text
+        assert "haproxy (copy: no lab)" in text
         lines = text.splitlines()
         wrong = next(i for i, line in enumerate(lines) if "placement: passive" in line)
         assert "! is 'haproxy', a passive function" in lines[wrong + 1]

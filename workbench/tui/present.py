@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from workbench.domain.configurations import ConfigurationView
 from workbench.domain.event_log import LogLine
@@ -62,16 +62,8 @@ class Shown:
     progress: Progress | None = None
 
     def frozen(self) -> Shown:
-        """A copy that later events leave alone. Its parts are immutable, so it is shallow."""
-        view = replace(
-            self.view,
-            configurations=[replace(c, samples=list(c.samples)) for c in self.view.configurations],
-            log=list(self.view.log),
-            written=list(self.view.written),
-            trials=[replace(t, samples=list(t.samples)) for t in self.view.trials],
-            canaries=[replace(c, steps=list(c.steps)) for c in self.view.canaries],
-        )
-        return Shown(view, self.usage, self.progress)
+        """A copy that later events leave alone."""
+        return Shown(self.view.copy(), self.usage, self.progress)
 
     def selected(self, choice: Choice) -> ConfigurationView | None:
         """What to show: the chosen one, else the one being measured, else the first."""

@@ -11,9 +11,10 @@ from typing import Generic, TypeVar
 from workbench import __version__
 from workbench.descriptors.capacity import check_fits_host
 from workbench.domain.campaign import Campaign, TargetPlan
+from workbench.domain.counts import counted
 from workbench.domain.errors import LabError, SessionError, UsageError
 from workbench.domain.events import CampaignPlanned, Noted, SessionCreated, TrialsStarted
-from workbench.domain.lab import HostFacts
+from workbench.domain.lab import ASSUMED, SIMULATION, HostFacts
 from workbench.domain.messages import ResumeSession, RunCampaign
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Sample
@@ -21,7 +22,6 @@ from workbench.domain.topology import VnfTemplate
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.costing import Costing
 from workbench.engine.runs.opening import (
-    SIMULATION,
     argument_of,
     check_fits_here,
     choose_lab,
@@ -40,7 +40,7 @@ from workbench.engine.runs.trials import TrialsOrder, TrialsRequest
 from workbench.engine.sessions.channel import Channel
 from workbench.engine.sessions.clock import now
 from workbench.engine.sessions.library import Library
-from workbench.labs.base import Lab, LabSettings
+from workbench.labs.base import Lab, LabSettings, RecallingLab
 
 ENDED = ("finished", "stopped", "failed")
 """States of a session in which nothing of its campaign is under way or cut off."""
@@ -96,7 +96,7 @@ class Starting:
         workspace = self._library.workspace
         loaded = await asyncio.to_thread(load_campaign, request.campaign, workspace=workspace)
         campaign = loaded.campaign
-        lab_name, why = await choose_lab(request.lab)
+        lab_name, why = await choose_lab(request.lab, campaign.lab)
         left_out: tuple[str, ...] = ()
         if request.fit:
             campaign, left_out = await self._costing.fitted(campaign, lab_name, request)
@@ -119,6 +119,7 @@ class Starting:
                     raise
                 lab_name, why = SIMULATION, why_simulated(error.what, error.remedy)
                 lab, host = await self._opened(lab_name, campaign, settings, tell)
+            campaign, fewer = _recorded_so_often(campaign, lab)
             tell("planning")
             try:
                 plan = await self._pool.run(make_plan, campaign, lab_name, lab.costs)
@@ -144,7 +145,8 @@ class Starting:
             await self._library.release(channel)
             raise
         budget_s = request.budget_s if request.budget_s is not None else campaign.budget_s
-        notes = tuple(Noted("warning", text) for text in (why, *left_out, foreign) if text)
+        said = (why, *left_out, foreign, fewer, host.details.get(ASSUMED))
+        notes = tuple(Noted("warning", text) for text in said if text)
         order = Order(campaign, request.seed, (), False, budget_s, 0.0, notes)
         return Ready(order, lab, channel, loads_host(lab_name))
 
@@ -308,6 +310,19 @@ class Starting:
         except BaseException:
             await lab.close()
             raise
+
+
+def _recorded_so_often(campaign: Campaign, lab: Lab) -> tuple[Campaign, str]:
+    """The campaign with no more repetitions than a recorded lab has, and a sentence on that."""
+    recorded = lab.repetitions if isinstance(lab, RecallingLab) else 0
+    sampling = campaign.sampling
+    if not 0 < recorded < sampling.repetitions:
+        return campaign, ""
+    said = f"{counted(recorded, 'repetition')} of {sampling.repetitions} that the campaign asks for"
+    return (
+        replace(campaign, sampling=replace(sampling, repetitions=recorded)),
+        f"the recording has {said}: no point is asked for more often",
+    )
 
 
 def _whole(view: SessionView) -> tuple[Campaign, HostFacts]:
