@@ -249,16 +249,6 @@ class RollBackModel:
     by: str = ""
 
 
-@dataclass(frozen=True)
-class CancelQuestions:
-    """End what is computed for the questions that came over this link about a session; each is
-    answered that it was cancelled. What is measured for one goes on, `StopRun` ends that. Reply:
-    `Done`.
-    """
-
-    session: str
-
-
 Question = (
     ScoreModels
     | PredictChain
@@ -274,8 +264,16 @@ Question = (
 )
 
 
-def session_of(question: Question) -> str:
-    return question.canary.session if isinstance(question, PlanCanary) else question.session
+def measures(question: Question) -> bool:
+    """Whether the lab is asked, too; the end of that is `StopRun`'s."""
+    match question:
+        case Recommend(verify=verify, on_lab=on_lab):
+            return verify or on_lab
+        case RetrainChain(steps=steps):
+            return steps > 0
+        case VerifyRecommendation():
+            return True
+    return False
 
 
 # --------------------------------------------------------------------------- replies

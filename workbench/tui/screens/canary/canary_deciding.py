@@ -9,9 +9,15 @@ from workbench.domain.canaries import CanaryView
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
 from workbench.domain.messages import EngineStatus, GetStatus, StopRun
-from workbench.domain.questions import ChainRetrained, DecideProposal, RetrainChain, RollBackModel
+from workbench.domain.questions import (
+    ChainRetrained,
+    DecideProposal,
+    RetrainChain,
+    RollBackModel,
+    measures,
+)
 from workbench.tui.present import Shown
-from workbench.tui.screens.asking import cancel
+from workbench.tui.screens.asking import ask, drop
 from workbench.tui.screens.canary import canary_rows
 from workbench.tui.screens.canary.canary_form import LOOK_S, CanaryForm
 from workbench.tui.screens.canary.canary_rows import Record
@@ -29,6 +35,7 @@ class DecidingScreen(SessionScreen):
     ----------
     record : which of `canary_rows.records` is shown; None: the latest.
     doing : what the engine computes for our request; empty where none is awaited.
+    measures : whether the lab is asked with it, so that it goes on whoever waits.
     chains : that a canary can be of; empty until the engine has said so.
     unmeasurable : why nothing can be measured or decided in this session, as a sentence.
     """
@@ -37,6 +44,7 @@ class DecidingScreen(SessionScreen):
         super().__init__()
         self.record: int | None = None
         self.doing = ""
+        self.measures = False
         self.chains: tuple[str, ...] = ()
         self.unmeasurable = ""
         self._asked_for = ""
@@ -78,8 +86,8 @@ class DecidingScreen(SessionScreen):
             "plan": may and idle and not self.doing,
             "accept": may and waits,
             "reject": may and waits,
-            "drop": bool(self.doing) and not under_way,
-            "back": not self.doing or under_way,
+            "drop": bool(self.doing) and not self.measures,
+            "back": not self.doing or self.measures,
             "end_canary": may and under_way,
             "abort_canary": may and under_way,
         }
@@ -103,7 +111,7 @@ class DecidingScreen(SessionScreen):
 
         def planned(request: RetrainChain | None) -> None:
             if request is not None:
-                begin(self, partial(self._retrain, request))
+                ask(self, partial(self._retrain, request))
 
         view = self.opened.live.view
         self.app.push_screen(CanaryForm(view, self.chains, record.chain if record else ""), planned)
@@ -125,11 +133,7 @@ class DecidingScreen(SessionScreen):
         )
 
     def action_drop(self) -> None:
-        async def cancelled() -> None:
-            if note := await cancel(self.workbench.client, self.opened.session):
-                self.workbench.say(note)
-
-        begin(self, cancelled)
+        drop(self)
 
     def action_accept(self) -> None:
         self._decide(accept=True)
@@ -159,18 +163,18 @@ class DecidingScreen(SessionScreen):
 
     async def _retrain(self, request: RetrainChain) -> None:
         """Ask, and say what came of it; steps come as events meanwhile."""
-        self.doing = "starting"
+        self.doing, self.measures = "starting", measures(request)
         self.draw()
         looking = asyncio.ensure_future(self._look())
         try:
             reply = await (await self.workbench.client()).ask(request)
         except (WorkbenchError, OSError) as error:
-            self.doing = ""
             self.workbench.say(str(error), "error")
             return
         finally:
             looking.cancel()
             self.doing = ""
+            self.draw()
         if isinstance(reply, ChainRetrained):
             self.workbench.say(self._told(reply))
 
