@@ -347,7 +347,7 @@ class CampaignText(Descriptor):
         "auto", description="Of each target; auto: the best by cross-validation"
     )
     windows: WindowsText = WindowsText()
-    budget: PositiveDuration | None = Field(None, description="Of lab time")
+    budget: PositiveDuration | None = Field(None, description="On the clock")
     initialization: list[CommandText] = Field(default_factory=list)
     metrics: MetricsName | None = None
 

@@ -132,7 +132,7 @@ class Recommend:
     verify: bool = False
     """Measure what is recommended, on the session's lab."""
     budget_s: float | None = None
-    """Lab time of both, after which no new sample is begun."""
+    """Of both, as a campaign's."""
     oversubscribe: bool = False
     """Measure deployments that need more cores than the host has, too."""
     by: str = ""
@@ -150,7 +150,7 @@ class VerifyRecommendation:
     recommendation: str
     """Its id: `r1`."""
     budget_s: float | None = None
-    """Lab time, after which no new sample is begun."""
+    """As a campaign's."""
     oversubscribe: bool = False
     """Also a deployment that needs more cores than the host has."""
     by: str = ""
@@ -180,7 +180,7 @@ class RetrainChain:
     guards: tuple[str, ...] = ()
     """Limits that stop it, as `p95<=200ms`; none: the SLA's."""
     budget_s: float | None = None
-    """Lab time."""
+    """As a campaign's."""
     allocation: str = ""
     """As `haproxy=25%, tinyproxy=50%`; empty: the largest of the campaign's."""
     online: bool = False

@@ -71,7 +71,7 @@ ACTIONS: tuple[Action, ...] = (
           "Measure one more repetition of the sample under the cursor", plain="A"),
     _live("sample.point", "O", "point", "Point", 9, "Measure one more point of what is shown",
             plain="insert"),
-    _live("run.budget", "B", "budget", "Budget", 4, "Let the campaign spend more lab time"),
+    _live("run.budget", "B", "budget", "Budget", 4, "Let the campaign take longer"),
     _live("view.closer", "greater_than_sign", "closer", "Closer", 8,
           "Half the range of loads, around the cursor"),
     _live("view.wider", "less_than_sign", "wider", "Wider", 5, "Twice the range of loads"),
