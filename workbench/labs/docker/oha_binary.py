@@ -28,6 +28,8 @@ from workbench.labs.docker.programs import Listener, Progress, run
 VERSION = "1.16.0"
 """The version whose records `traffic.oha` was checked against."""
 
+LATER = "is built for later sessions while nothing is measured"
+
 DOCKERFILE = f"""\
 FROM {BASE}
 RUN apt-get -qq update
