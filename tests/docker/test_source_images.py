@@ -50,7 +50,7 @@ async def test_no_session_waits_for_oha_and_it_is_said(source: VnfTemplate) -> N
     listener = Listener(said.append, print)
     found = await images.build_images([source], listener=listener, docker=engine, builds_oha=False)
     assert found["source"].startswith("sha256:of vnf-workbench/source:")
-    assert said == [images.LATER]
+    assert said == [images.NOT_BUILT]
 
 
 async def test_a_session_keeps_the_source_that_it_began_with(

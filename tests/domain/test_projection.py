@@ -13,6 +13,7 @@ from workbench.domain.events import (
     Event,
     InfluenceMeasured,
     ModelFitted,
+    PauseRequested,
     PointAsked,
     RunContinued,
     RunFinished,
@@ -216,3 +217,10 @@ def test_runs_are_counted_by_the_clock_without_pauses_and_without_what_others_di
     for seq, (at, fact) in enumerate(facts, start=1):
         view.apply(Event(seq, at, "s", fact))
     assert view.ran_s == 25.0 + 10.0 + 20.0 + 60.0 - 40.0
+
+
+def test_who_is_paused_and_continued_in_the_queue_waits_on() -> None:
+    view = SessionView("s")
+    for seq, fact in enumerate((PauseRequested("ann"), RunContinued("ann")), start=1):
+        view.apply(Event(seq, float(seq), "s", fact))
+        assert (view.state, view.ran_until) == ("planned", None)

@@ -266,7 +266,8 @@ class SessionView:
                 self.state = self.state if self.under_trial else "paused"
                 text = f"paused{by_whom(by)}"
             case RunContinued(by=by):
-                self.state = self.state if self.under_trial else "running"
+                # One that was paused while it was queued waits on.
+                self.state = "running" if self.state in ("paused", "pausing") else self.state
                 text = f"continued{by_whom(by)}"
             case StopRequested(by=by, abort=abort):
                 text = f"{'abort' if abort else 'stop after this sample'} requested{by_whom(by)}"
@@ -357,7 +358,7 @@ class SessionView:
 
     def _count_time(self, event: Event) -> None:
         """What others do to a session whose engine died is not counted: only what a run says."""
-        if isinstance(event.fact, RunContinued) and not self.under_trial:
+        if isinstance(event.fact, RunContinued) and self.state == "paused":
             self.ran_until = event.at
         elif isinstance(event.fact, TrialsStarted):
             self.ran_until = None

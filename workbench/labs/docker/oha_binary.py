@@ -7,7 +7,6 @@ engine, and the next one goes on from there.
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import shutil
@@ -17,6 +16,7 @@ from pathlib import Path
 import aiodocker
 from aiodocker.containers import DockerContainer
 
+from workbench import files
 from workbench.domain.errors import LabError
 from workbench.labs.docker import cargo_settings, making
 from workbench.labs.docker.base_image import BASE, ensure_base, present
@@ -138,7 +138,7 @@ async def _compile(compiling: DockerContainer, listener: Listener) -> None:
 def _keep(binary: bytes) -> Path:
     kept = cached()
     kept.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = kept.with_name(f"oha.{os.getpid()}")
+    unfinished = files.partial(kept)
     unfinished.write_bytes(binary)
     unfinished.chmod(0o755)
     return unfinished.rename(kept)
