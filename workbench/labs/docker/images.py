@@ -33,7 +33,7 @@ AT_ONCE = 3
 
 NOT_BUILT = (
     "oha is not built yet: this session measures with steady (open loops) or hey (closed ones), "
-    f"and it {oha_binary.LATER}"
+    f"and it {oha_binary.LATER}, or by `workbench images build`"
 )
 
 
