@@ -33,7 +33,7 @@ from textual.pilot import Pilot
 
 from workbench.domain.errors import UsageError
 from workbench.domain.messages import CompareSessions
-from workbench.domain.questions import CancelQuestions, ChartChain, CompareChain
+from workbench.domain.questions import ChartChain, CompareChain
 from workbench.tui import headless
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.screens.compare import compare_asking, compare_lines, compare_tables
@@ -159,10 +159,14 @@ async def test_escape_ends_what_is_computed_and_does_not_leave() -> None:
         await pilot.press("y")
         await until(pilot, lambda: "cancels) · shown" in screen_text(pilot.app), "what is computed")
         await pilot.press("escape")
-        await until(pilot, lambda: CancelQuestions(SESSION) in client.asked, "the end of it")
+        await until(pilot, lambda: "not waited for" in screen_text(pilot.app), "the end of it")
+        assert client.dropped == client.questions()[-1:]
         assert pilot.app.screen.NAME == "compare"
         client.holds = False
-        client.let_go()
+        await redrawn(pilot)
+        assert client.dropped == client.questions()[-1:], "it is not asked again by itself"
+        await pilot.press("n")
+        assert "p50 (ms) by convolved" in await settled(pilot)
 
 
 async def test_an_answer_that_comes_late_is_kept_and_not_drawn_in_anothers_place() -> None:

@@ -23,7 +23,6 @@ from workbench.domain.profiles import Difference
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import (
     CanaryPlanned,
-    CancelQuestions,
     ChainCharted,
     ChainCompared,
     ChainPredicted,
@@ -269,6 +268,17 @@ class Unsubscribe:
     session: str
 
 
+@dataclass(frozen=True)
+class Cancel:
+    """Nobody waits any more for the answer to a request of this connection: what is computed for it
+    ends, and it is not answered. What it changes or measures goes on (`StopRun` ends that).
+    Reply: `Done`.
+    """
+
+    asked: int
+    """The `id` of the line that asked."""
+
+
 Command = (
     RunCampaign
     | ResumeSession
@@ -310,7 +320,7 @@ Query = (
     | Recommend
     | PlanCanary
     | ExplainModel
-    | CancelQuestions
+    | Cancel
     | ExportRecommendation
     | HandingQuery
     | DraftQuery

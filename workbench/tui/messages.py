@@ -63,9 +63,6 @@ class Messages:
     def __bool__(self) -> bool:
         return bool(self._kept)
 
-    def clear(self) -> None:
-        self._kept.clear()
-
     @property
     def listed(self) -> str:
         """All of them, the latest first."""

@@ -175,7 +175,9 @@ def progress(shown: Shown, width: int) -> Row:
     invalid = trials.invalid if trials else sum(c.invalid for c in view.configurations)
     if invalid:
         spans.append((f" ({invalid} ×)" if width < 120 else f" ({invalid} not valid)", "bad"))
-    budget = f" of {text.duration(view.budget_s)}" if view.budget_s else ""
+    own_time = view.lab == "sim"  # elsewhere a budget is of the clock, of which the lab is a part
+    of = " of" if own_time else ", budget"
+    budget = f"{of} {text.duration(view.budget_s)}" if view.budget_s else ""
     spans.append((f"  lab {text.duration(spent)}{budget}", ""))
     left = tick.eta_s if tick else (plan.lab_s - spent if plan else None)
     if left is not None and (trials or not view.finished):

@@ -32,6 +32,7 @@ from workbench.domain.topology import Target
 from workbench.domain.trials import planned_sample_s, usual_s
 from workbench.engine.learning.advice import first_s
 from workbench.engine.learning.pool import Pool
+from workbench.engine.runs.budget import Budget
 from workbench.engine.runs.planning import blocks
 from workbench.engine.runs.progress import ProgressReport
 from workbench.engine.runs.turn import Turn
@@ -52,7 +53,7 @@ class TrialsRequest:
     plans : targets that the campaign does not have, such as replicas behind a balancer, and
         targets of it that are asked beyond its range or allocations. Templates come with the
         campaign, earlier trials or the library.
-    budget_s : lab time of these trials after which no new sample is begun.
+    budget_s : of these trials, after which no new sample is begun (`Budget`).
     points : how many will be asked for, for those who watch; 0: nobody knows.
     by : who asks.
     pace : of the simulated lab; None: as fast as it can.
@@ -113,14 +114,18 @@ class Trials(Turn):
         self._order = order
         self._taken: list[Sample] = []
         super().__init__(order.campaign, lab, publisher, pool, slot, host_lock, holder)
+        on_host = host_lock is not None
+        self._budget = Budget(
+            order.started.budget_s, 0.0, lambda: self._bench.lab_s, by_clock=on_host
+        )
         self._visits = Visits(
             self._out,
             pool,
             self._bench,
             self.control,
             self._progress,
-            budget_s=order.started.budget_s,
-            on_host=host_lock is not None,
+            budget=self._budget,
+            on_host=on_host,
         )
         self._asks: asyncio.Queue[_Ask | None] = asyncio.Queue()
         """What is to be measured; None: nothing more."""
@@ -139,6 +144,11 @@ class Trials(Turn):
     def lab_s(self) -> float:
         """Lab seconds that they cost so far."""
         return self._bench.lab_s
+
+    @property
+    def spent_s(self) -> float:
+        """Of the budget."""
+        return self._budget.here_s
 
     @property
     def samples(self) -> tuple[Sample, ...]:

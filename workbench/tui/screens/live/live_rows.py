@@ -56,7 +56,7 @@ def sample_row(shown: Shown, choice: Choice, width: int) -> Row:
     figure = text.estimate(value) if value else "not stated"
     # By load, as the cursor goes: the first one taken is often that of the highest.
     number = [s.id for s in in_order(selected.samples)].index(sample.id) + 1
-    place = f" sample {number} of {len(selected.samples)}{' read' * bool(selected.left_out)} "
+    place = f" sample {number} of {len(selected.samples)}{' shown' * bool(selected.left_out)} "
     spans: list[Span] = [
         (place if chosen else " last sample ", "dim"),
         (f"wl {text.number(sample.wl)}  {text.kpi_name(kpi)} {figure}  ", ""),

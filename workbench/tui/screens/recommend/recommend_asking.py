@@ -18,7 +18,7 @@ from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.questions import Recommend, Recommended, VerifyRecommendation
 from workbench.domain.recommendations import Recommendation, Trend
 from workbench.domain.trials import usual_s
-from workbench.tui.screens.asking import answered
+from workbench.tui.screens.asking import answered, ask, drop
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.proposals.chain_names import per
 from workbench.tui.screens.recommend import recommend_question as question
@@ -227,11 +227,10 @@ class AskingScreen(SessionScreen):
 
     def _begin(self, request: Recommend) -> None:
         self.set_focus(None)  # keys are the screen's while it waits, and when the answer comes
-        begin(self, partial(self._recommend, request), group="asking", exclusive=True)
+        ask(self, partial(self._recommend, request))
 
     def action_drop(self) -> None:
-        self.workers.cancel_group(self, "asking")
-        self.workbench.say("Not waited for any more.")
+        drop(self)
 
     def action_end_measuring(self) -> None:
         self.confirm(
@@ -275,7 +274,7 @@ class AskingScreen(SessionScreen):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                begin(self, partial(self._verify, found.id), group="asking", exclusive=True)
+                ask(self, partial(self._verify, found.id))
 
         deployment = chosen.deployment
         at, primary = words_of.load(found), self.primary
