@@ -38,7 +38,7 @@ def breakpoints(shown: Shown, choice: Choice, width: int) -> Row:
         spans.append((words, look))
         used += 3 * bool(index) + len(words)
     for gain in nothing_gained(shown.view):
-        words = text.plain(gain.text)
+        words = text.sentence(gain.text)
         if gain.keys[1] == selected.key and used + 3 + len(words) <= width:
             spans += [(" · ", "dim"), (words, "warn")]
             used += 3 + len(words)
