@@ -401,14 +401,16 @@ async def test_escape_ends_a_retraining_that_measures_nothing(steps: str, ends: 
         await shows(pilot, "Retrain the model of" if ends else "Load ")
         await pilot.press("y")
         await until(pilot, lambda: client.requests(RetrainChain), "the request")
-        await shows(pilot, "starting")
+        await shows(pilot, "retraining (")
         await pilot.press("escape")
         await pilot.pause()
         if ends:
             await until(pilot, lambda: client.dropped, "the end of it")
             assert client.dropped == client.requests(RetrainChain)
             assert pilot.app.screen.NAME == "canary"
-            await until(pilot, lambda: "starting" not in screen_text(pilot.app), "not waited for")
+            await until(
+                pilot, lambda: "retraining (" not in screen_text(pilot.app), "not waited for"
+            )
         else:
             assert not client.dropped, "what is measured is stopped, or goes on"
             assert pilot.app.screen.NAME == "sessions"

@@ -155,11 +155,13 @@ async def test_escape_ends_what_is_computed_and_does_not_leave() -> None:
     client = ComparingClient()
     async with opened(client, (100, 30), screen="compare") as pilot:
         await settled(pilot)
-        client.holds = True
+        client.holds, before = True, len(client.questions())
         await pilot.press("y")
         await until(pilot, lambda: "cancels) · shown" in screen_text(pilot.app), "what is computed")
+        await until(pilot, lambda: len(client.questions()) > before, "the question")
         await pilot.press("escape")
-        await until(pilot, lambda: "not waited for" in screen_text(pilot.app), "the end of it")
+        await until(pilot, lambda: client.dropped, "the end of it")
+        await until(pilot, lambda: "not waited for" in screen_text(pilot.app), "that it is told")
         assert client.dropped == client.questions()[-1:]
         assert pilot.app.screen.NAME == "compare"
         client.holds = False
@@ -167,6 +169,17 @@ async def test_escape_ends_what_is_computed_and_does_not_leave() -> None:
         assert client.dropped == client.questions()[-1:], "it is not asked again by itself"
         await pilot.press("n")
         assert "p50 (ms) by convolved" in await settled(pilot)
+
+
+async def test_escape_before_anything_was_asked_asks_nothing() -> None:
+    client = ComparingClient()
+    async with opened(client, (100, 30), screen="compare") as pilot:
+        await settled(pilot)
+        asked = client.questions()
+        await pilot.press("y", "escape")
+        await until(pilot, lambda: "not waited for" in screen_text(pilot.app), "that it is told")
+        await pilot.pause(2 * compare_asking.SETTLE_S)
+        assert client.questions() == asked
 
 
 async def test_an_answer_that_comes_late_is_kept_and_not_drawn_in_anothers_place() -> None:
