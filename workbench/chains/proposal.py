@@ -38,6 +38,11 @@ FIXED = "fixed {}"
 """Names the parameter of a direct model that holds an input's value in production."""
 FEWEST_POINTS = 3
 """Operating points from which one can be held out and the rest still be learned from."""
+LEAST_TAUGHT = 2
+"""Operating points that must be left to learn from."""
+FOLDS = 5
+UPPER = 1.0 / 3.0
+"""Share of a configuration's loads, the highest, that are left out together."""
 SURELY = 1.64
 """Standard errors of the difference that held-out points must be better by: one side, 95 %."""
 CLEARLY = 0.1
@@ -64,6 +69,14 @@ class Method:
     name: str
     train: Callable[[Measured], Forecaster]
     parameters: Mapping[str, float | str] = field(default_factory=dict)
+
+    def learned(self, seen: Measured, otherwise: Forecaster) -> Forecaster:
+        """What samples teach where that holds on samples that it was not fitted to; else
+        `otherwise`, which says the chain without them.
+
+        Raises `DataError` as `train` does, and with fewer than three operating points.
+        """
+        return self.train(seen) if holds(seen, self, otherwise) else otherwise
 
 
 def correction(
@@ -238,18 +251,70 @@ def left_out(seen: Measured, method: Method) -> Floats:
     points = seen.table.points
     numbers = np.unique(points)
     if len(numbers) < FEWEST_POINTS:
-        raise DataError(
-            f"{counted(len(seen), 'sample')} at {counted(len(numbers), 'operating point')}: "
-            "none can be held out",
-            where=f"{seen.table.target}, {seen.table.kpi}",
-            remedy=f"Measure at {FEWEST_POINTS} loads at least",
-        )
+        raise _too_few(seen, len(numbers))
     said = np.empty(len(seen))
     for number in numbers:
         out = points == number
         model = method.train(seen.take(~out))
         said[out] = model.forecast(seen.take(out).points).mean
     return said
+
+
+def holds(seen: Measured, method: Method, otherwise: Forecaster) -> bool:
+    """Whether a method predicts samples that it was not fitted to clearly better than `otherwise`.
+
+    Operating points are left out in turns (`FOLDS`), and once all of the highest loads together,
+    since a canary goes to half of what is asked about: it must be better there, too. "Clearly" is
+    by more than their noise: as for a proposal (`SURELY`, `CLEARLY`).
+
+    Raises `DataError` with fewer than three operating points.
+    """
+    numbers = np.unique(seen.table.points)
+    if len(numbers) < FEWEST_POINTS:
+        raise _too_few(seen, len(numbers))
+    _, place = np.unique(seen.table.points, return_inverse=True)
+    loads = seen.table.X[:, -1]
+    upper = np.zeros(len(seen), dtype=bool)
+    for number in np.unique(seen.table.configurations):
+        own = seen.table.configurations == number
+        upper |= own & (loads > np.quantile(loads[own], 1.0 - UPPER))
+    said, above = np.full(len(seen), np.nan), np.full(len(seen), np.nan)
+    folds = [place % FOLDS == number for number in range(min(FOLDS, len(numbers)))]
+    for out, told in [(fold, said) for fold in folds] + [(upper, above)]:
+        left = len(np.unique(seen.table.points[~out]))
+        if not out.any() or left < LEAST_TAUGHT:
+            continue
+        try:
+            told[out] = method.train(seen.take(~out)).forecast(seen.take(out).points).mean
+        except DataError:
+            return False
+    before = otherwise.forecast(seen.points).mean
+    if not np.isfinite(said).all():
+        return False
+    better = _gained(seen, before, said)
+    error = float(better.std(ddof=1)) / math.sqrt(len(better))
+    was = float(_errors(seen, before).mean())
+    clear = float(better.mean()) > max(SURELY * error, CLEARLY * was)
+    judged = np.isfinite(above)
+    return clear and (not judged.any() or _gained(seen, before, above)[judged].mean() > 0.0)
+
+
+def _gained(seen: Measured, before: Floats, after: Floats) -> Floats:
+    """By how much the log errors of samples are smaller, shape (n,)."""
+    return np.asarray(_errors(seen, before) - _errors(seen, after))
+
+
+def _errors(seen: Measured, said: Floats) -> Floats:
+    return log_errors(seen.table.y, said, score_floor(seen.table.kpi))
+
+
+def _too_few(seen: Measured, points: int) -> DataError:
+    return DataError(
+        f"{counted(len(seen), 'sample')} at {counted(points, 'operating point')}: "
+        "none can be held out",
+        where=f"{seen.table.target}, {seen.table.kpi}",
+        remedy=f"Measure at {FEWEST_POINTS} loads at least",
+    )
 
 
 def _scores(kpi: str, test: Measured, said: Floats) -> HeldOutScores:
