@@ -123,9 +123,20 @@ def judge(
     if order.greedy:
         try:
             greedy = on_model(scaling_of(order, question), foretold.performance)
+            greedy = replace(greedy, probability=_probability(candidates, greedy))
         except WorkbenchError as error:
             notes.append(f"greedy scaling cannot be played: {error}")
     return Judged(answer, trends, greedy, version, tuple(notes))
+
+
+def _probability(candidates: Candidates, run: GreedyRun) -> float | None:
+    """Of what greedy scaling came to, by the same measure as of what is recommended."""
+    with suppress(OutsideProfile, NothingAllowed):
+        if run.steps and run.met:
+            alone = candidates.judge((run.steps[-1].deployment,))
+            choice = alone.chosen or alone.closest
+            return choice.probability if choice is not None else None
+    return None
 
 
 def next_trial(
