@@ -178,8 +178,8 @@ def _fit(curve: ChainCurve, label: str) -> Fit:
     end = len(curve.wl)
     if curve.overload is not None:
         end = bisect_left(curve.wl, curve.overload)
-    drawn = (values[:end] for values in (curve.wl, curve.mean, curve.low, curve.high))
-    return Fit(*drawn, "solid", "curve", label)
+    x, mean, low, high = (v[:end] for v in (curve.wl, curve.mean, curve.low, curve.high))
+    return Fit(x, mean, low, high, "solid", "curve", label)
 
 
 def _marks(samples: Sequence[SamplePoint], kpi: str, at: float | None) -> tuple[Mark, ...]:
