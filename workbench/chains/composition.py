@@ -221,7 +221,7 @@ class ChainForecaster:
             rate = next((kpi for kpi in RATES[:2] if figures.states(vnf.name, kpi)), None)
             if self.family == "closed" or rate is None or not count:
                 continue
-            told, load = figures.alone(vnf.name, rate), figures.loads[vnf.name][0]
+            told, load = figures.most(vnf.name, rate), figures.loads[vnf.name][0]
             shares[vnf.name] = np.exp(told.mean) / load
             sure |= np.exp(told.high) < CARRIED * load
         return Overload(shares, sure)

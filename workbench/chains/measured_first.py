@@ -159,10 +159,10 @@ def _law(seen: Measured, method: Method, chain: ChainForecaster) -> Forecaster |
         chosen[order[np.linspace(0, len(seen) - 1, MOST_TAUGHT).astype(int)]] = True
         seen = seen.take(chosen)
     try:
-        learned = method.learned(seen, chain)
+        learned = method.learned(seen)
     except DataError:
         return None
-    return None if learned is chain else learned
+    return None if learned is method.prediction else learned
 
 
 def _seen_to_carry(

@@ -40,6 +40,10 @@ FEWEST_POINTS = 3
 """Operating points from which one can be held out and the rest still be learned from."""
 LEAST_TAUGHT = 2
 """Operating points that must be left to learn from."""
+SET_ASIDE = (
+    "What the canaries teach does not predict those that were left out clearly better than the "
+    "profiles do: it is set aside, and the prediction stays what it is, with its own interval."
+)
 FOLDS = 5
 UPPER = 1.0 / 3.0
 """Share of a configuration's loads, the highest, that are left out together."""
@@ -64,19 +68,23 @@ class Method:
     """A way to make a chain's model of its samples.
 
     `parameters` are stored with the proposal; `train` raises `DataError` where samples do not do.
+    `prediction` is what a correction corrects; None for a model of the samples alone.
     """
 
     name: str
     train: Callable[[Measured], Forecaster]
     parameters: Mapping[str, float | str] = field(default_factory=dict)
+    prediction: Forecaster | None = None
 
-    def learned(self, seen: Measured, otherwise: Forecaster) -> Forecaster:
-        """What samples teach where that holds on samples that it was not fitted to; else
-        `otherwise`, which says the chain without them.
+    def learned(self, seen: Measured) -> Forecaster:
+        """What samples teach; of a correction where it holds on samples that it was not fitted to,
+        else the prediction as it is, with its own interval.
 
-        Raises `DataError` as `train` does, and with fewer than three operating points.
+        Raises `DataError` as `train` does, and a correction with fewer than three operating points.
         """
-        return self.train(seen) if holds(seen, self, otherwise) else otherwise
+        if self.prediction is None or holds(seen, self, self.prediction):
+            return self.train(seen)
+        return self.prediction
 
 
 def correction(
@@ -87,7 +95,7 @@ def correction(
     def train(seen: Measured) -> CorrectedForecaster:
         return CorrectedForecaster(prediction, seen, terms, shared_sd=shared_sd)
 
-    return Method(_correction(terms is not None), train, {"shared_sd": shared_sd})
+    return Method(_correction(terms is not None), train, {"shared_sd": shared_sd}, prediction)
 
 
 def correction_by_cpu(
@@ -106,7 +114,8 @@ def correction_by_cpu(
         every = {vnf.name: known.get(vnf.name) for vnf in chain.vnfs}
         return CorrectedForecaster(prediction, seen, terms, shared_sd=shared_sd, scales=every)
 
-    return Method(_correction(two_terms), train, {"shared_sd": shared_sd, CPU: "per request"})
+    parameters: dict[str, float | str] = {"shared_sd": shared_sd, CPU: "per request"}
+    return Method(_correction(two_terms), train, parameters, chain)
 
 
 def _correction(two_terms: bool) -> str:
@@ -172,10 +181,13 @@ def propose(
     """
     kpi = current.kpi
     seen = measured(chain, samples, kpi=kpi, kpi_max=kpi_max, primary=primary)
-    model = method.train(seen)
+    model = method.learned(seen)
+    set_aside = method.prediction is not None and model is method.prediction
     if held_out:
         test = measured(chain, held_out, kpi=kpi, kpi_max=kpi_max, primary=primary)
         after = model.forecast(test.points).mean
+    elif set_aside:
+        test, after = seen, model.forecast(seen.points).mean
     else:
         test, after = seen, left_out(seen, method)
     before = current.forecast(test.points).mean
@@ -189,6 +201,8 @@ def propose(
         contradicted = not gain and _is_worse(kpi, test, before, after)
         statement = _with_capacity(evidence, statement, gain, contradicted)
         gain = gain or not contradicted
+    if set_aside:
+        gain, statement = False, f"{statement} {SET_ASIDE}"
     sample_ids = seen.table.sample_ids
     return Proposal(
         id=_key(chain, kpi, based_on, method, sample_ids),
@@ -235,7 +249,7 @@ def refitted(
         )
     own = [by_id[name] for name in proposal.model.sample_ids]
     seen = measured(proposal.chain, own, kpi=proposal.kpi, kpi_max=kpi_max, primary=primary)
-    model = method.train(seen)
+    model = method.learned(seen)
     found, stored = np.array(_coefficients(model)), np.array(proposal.model.coefficients)
     if found.shape != stored.shape or not np.allclose(found, stored, rtol=1e-6, atol=1e-9):
         raise DataError(

@@ -173,7 +173,7 @@ def in_force(prediction: ChainForecaster, accepted: Accepted | None) -> InForce:
             kpi_max=accepted.kpi_max,
             primary=accepted.primary,
         )
-        model = method.train(seen)
+        model = method.learned(seen)
         warnings.append(f"Model {accepted.version.version} is fitted again. {error}")
     last = max((place for place, s in enumerate(samples) if s.id in ids), default=-1)
     watched: Drift | None = None
