@@ -69,7 +69,7 @@ class MeasuredFirst:
         self.rests_on = 0 if seen is None else len(seen)
         self.law = None
         if accepted is None and seen is not None and len(chain.vnfs) > 1:
-            self.law = _law(seen, method, chain)
+            self.law = _law(seen, method)
         told = accepted or self.law
         alone = len(chain.vnfs) == 1 or not risk  # of one function nothing is handed over
         self._base: Forecaster = told or (chain if alone else risky(chain))
@@ -151,7 +151,7 @@ class _Within:
         )
 
 
-def _law(seen: Measured, method: Method, chain: ChainForecaster) -> Forecaster | None:
+def _law(seen: Measured, method: Method) -> Forecaster | None:
     """What samples teach, None where too few do or where left-out ones do not bear it out."""
     if len(seen) > MOST_TAUGHT:
         chosen = np.zeros(len(seen), dtype=bool)
