@@ -10,7 +10,6 @@ from chain_science.predicting import known
 from chain_science.recordings import BUNDLES, recorded
 from chain_science.risks import FEWEST
 from chain_science.stored import LAB, MODELS, digest, kept
-from workbench.chains.proposal import holds
 from workbench.domain.errors import DataError
 from workbench.engine.answers.chain_models import method_named, usual_method
 
@@ -72,7 +71,7 @@ def _harms() -> list[Harm]:
                     try:
                         said = method.train(train).forecast(rest.points).mean
                         now = float(np.median(np.abs(said - rest.table.y)))
-                        kept_ = holds(train, method, chain)
+                        kept_ = method.learned(train) is not chain
                     except DataError:  # too few operating points: the prediction stays
                         kept_ = False
                     rows.append((was, now, now if kept_ else was))

@@ -44,6 +44,8 @@ SET_ASIDE = (
     "What the canaries teach does not predict those that were left out clearly better than the "
     "profiles do: it is set aside, and the prediction stays what it is, with its own interval."
 )
+HARMLESS = 0.02
+"""Log error that a correction by CPU alone may cost samples that were left out."""
 FOLDS = 5
 UPPER = 1.0 / 3.0
 """Share of a configuration's loads, the highest, that are left out together."""
@@ -84,6 +86,13 @@ class Method:
         """
         if self.prediction is None or holds(seen, self, self.prediction):
             return self.train(seen)
+        model = self.train(seen)
+        # Where nothing queues, response times know nothing of what CPU says.
+        by_cpu = isinstance(model, CorrectedForecaster) and any(
+            scale.differs_from(1.0) for scale in model.scales.values()
+        )
+        if by_cpu and holds(seen, self, self.prediction, at_least=-HARMLESS):
+            return model
         return self.prediction
 
 
@@ -194,11 +203,12 @@ def propose(
     if not (np.isfinite(before).all() and np.isfinite(after).all()):
         raise DataError("says what is not finite", where=f"{chain}, {kpi}, {method.name}")
     noise = math.hypot(test.noise, shared_sd)
-    changes = _changes(model, current)
+    taught = method.train(seen) if set_aside else model
+    changes = _changes(taught, current)
     gain, statement = _worth(kpi, test, before, after, model, noise)
-    if evidence := " ".join(_capacities(model, changes)):
+    if evidence := " ".join(_capacities(taught, changes)):
         # Where nothing queues, response times know nothing of capacity.
-        contradicted = not gain and _is_worse(kpi, test, before, after)
+        contradicted = set_aside or (not gain and _is_worse(kpi, test, before, after))
         statement = _with_capacity(evidence, statement, gain, contradicted)
         gain = gain or not contradicted
     if set_aside:
@@ -274,12 +284,15 @@ def left_out(seen: Measured, method: Method) -> Floats:
     return said
 
 
-def holds(seen: Measured, method: Method, otherwise: Forecaster) -> bool:
+def holds(
+    seen: Measured, method: Method, otherwise: Forecaster, *, at_least: float | None = None
+) -> bool:
     """Whether a method predicts samples that it was not fitted to clearly better than `otherwise`.
 
     Operating points are left out in turns (`FOLDS`), and once all of the highest loads together,
     since a canary goes to half of what is asked about: it must be better there, too. "Clearly" is
-    by more than their noise: as for a proposal (`SURELY`, `CLEARLY`).
+    by more than their noise: as for a proposal (`SURELY`, `CLEARLY`); else by `at_least`, a log
+    error.
 
     Raises `DataError` with fewer than three operating points.
     """
@@ -308,9 +321,10 @@ def holds(seen: Measured, method: Method, otherwise: Forecaster) -> bool:
     better = _gained(seen, before, said)
     error = float(better.std(ddof=1)) / math.sqrt(len(better))
     was = float(_errors(seen, before).mean())
-    clear = float(better.mean()) > max(SURELY * error, CLEARLY * was)
+    least = max(SURELY * error, CLEARLY * was) if at_least is None else at_least
     judged = np.isfinite(above)
-    return clear and (not judged.any() or _gained(seen, before, above)[judged].mean() > 0.0)
+    beyond = float(_gained(seen, before, above)[judged].mean()) if judged.any() else math.inf
+    return float(better.mean()) > least and beyond > min(least, 0.0)
 
 
 def _gained(seen: Measured, before: Floats, after: Floats) -> Floats:

@@ -204,7 +204,7 @@ def _canary(case: Case) -> Canary:
             seen = measured(
                 case.chain, every, kpi=current.kpi, kpi_max=kpi_max, primary=case.primary
             )
-            return method.learned(seen)
+            return method.train(seen)
         except DataError:  # too few yet
             return current
 
