@@ -14,13 +14,23 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar
 
-from chain_science import canaries, capacities, case_study, figures, figuring, recommending, report
+from chain_science import (
+    canaries,
+    capacities,
+    case_study,
+    figures,
+    figuring,
+    harms,
+    recommending,
+    report,
+    risks,
+)
 from chain_science.recordings import BUNDLES
 from chain_science.worlds import SIMULATED
 
 T = TypeVar("T")
 
-PARTS = ("capacities", "canaries", "recommendations", "case-study", "figures")
+PARTS = ("risk", "harm", "capacities", "canaries", "recommendations", "case-study", "figures")
 FIGURE_SEEDS = 3
 """Figures are for the eye; the targets are judged on all seeds."""
 
@@ -47,6 +57,10 @@ def main() -> None:
         if given.publish and not given.quick:
             report.publish(name, text)
 
+    if "risk" in parts:
+        section("risk", report.risk(played(risks.risks, [()])[0]))
+    if "harm" in parts:
+        section("harm", report.harm(played(harms.harms, [()])[0]))
     for lab, known in {"real": BUNDLES, "simulated": SIMULATED}.items():
         grids = [(name, seed) for name in names if name in known for seed in of(name, seeds)]
         if grids and "capacities" in parts:

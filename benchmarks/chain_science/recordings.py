@@ -18,6 +18,7 @@ BUNDLES = {
     "science-open-second": "science-open",
     "demo-real": "",
     "chain-real": "",
+    "science-closed-chains": "science-closed",
 }
 """Bundles, and that which has their functions where they hold chains alone. The host of
 `science-open-second` is another one than that of its functions (docs/chain-science.md)."""

@@ -11,13 +11,53 @@ from scipy.stats import binomtest
 from chain_science.canaries import Error
 from chain_science.capacities import Saturation
 from chain_science.case_study import Answer
+from chain_science.harms import Harm
 from chain_science.predicting import OURS, PAPER, PREDICTION, SIMPLE
 from chain_science.recommending import CONFIDENCE, Asked
+from chain_science.risks import Risks
 from chain_science.stored import ROOT
 from workbench.chains.capacity import CpuScale
 
 PAGE = ROOT / "docs" / "chain-science.md"
 BEGIN, END = "<!-- bench-chains: {} -->", "<!-- end -->"
+
+
+def risk(found: Risks) -> str:
+    """What the interval of an unmeasured chain covers of each chain, told by all others."""
+    rows = [
+        [c.grid, c.chain, c.kpi, str(c.samples), f"{c.added:.1f}", f"{c.profiles:.0%}",
+         f"{c.covered:.1%}", f"{c.width:.0f}"]
+        for c in found.chains
+    ]  # fmt: skip
+    head = ["grid", "chain", "KPI", "samples", "added at low load", "profiles' interval covers"]
+    lines = [tables.table([*head, "with the risk of the others", "its ends, ratio"], rows), ""]
+    for kpi, one in found.risks.items():
+        own = [c for c in found.chains if c.kpi == kpi]
+        each = float(np.mean([c.covered for c in own]))
+        pooled = float(np.average([c.covered for c in own], weights=[c.samples for c in own]))
+        lines.append(
+            f"- {kpi}: covers {each:.1%} (each chain counted once; target 93 to 97 %), "
+            f"{pooled:.1%} of all samples; "
+            f"`Risk({one.added:.2f}, {one.below:.3f}, {one.above:.3f})`"
+        )
+    return "\n".join(lines)
+
+
+def harm(found: Sequence[Harm]) -> str:
+    """How often random canaries make a chain worse, as taught and as accepted."""
+    rows = [
+        [h.grid, h.chain, h.kpi, str(h.samples), f"{np.median(h.before):.3f}",
+         f"{np.median(h.taught):.3f}", f"{np.median(h.after):.3f}",
+         f"{h.worse(h.taught)} of {len(h.before)}, {h.worst(h.taught):.2f}",
+         f"{h.worse(h.after)} of {len(h.before)}, {h.worst(h.after):.2f}"]
+        for h in found
+    ]  # fmt: skip
+    head = ["grid", "chain", "KPI", "samples", "profiles", "taught", "accepted"]
+    every, draws = sum(h.worse(h.after) for h in found), sum(len(h.before) for h in found)
+    return (
+        tables.table([*head, "taught: worse, at most", "accepted: worse, at most"], rows)
+        + f"\n\nWorse by what is accepted: {every} of {draws} draws (target at most 1 of 20)."
+    )
 
 
 def capacities(found: Sequence[Saturation]) -> str:

@@ -71,7 +71,10 @@ async def test_predicted_measured_and_alone_over_the_loads(
     for chart in reply.charts:
         assert chart.predicted.wl[0] == LOADS[0]
         true = chain_ms(WRONG, chart.configuration, LOADS[0])
-        assert chart.predicted.mean[0] == pytest.approx(true - HANDOVER_MS, rel=1e-6)
+        assert chart.profiles is not None
+        assert chart.profiles.mean[0] == pytest.approx(true - HANDOVER_MS, rel=1e-6)
+        assert chart.predicted.mean[0] == pytest.approx(true, rel=0.02), "it was measured"
+        assert chart.rests_on == 8
         assert chart.measured is not None
         assert chart.measured.mean[0] == pytest.approx(true, rel=1e-6)
         assert chart.measured.wl[-1] == LOADS[-1], "overload states no response time"

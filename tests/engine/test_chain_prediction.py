@@ -186,7 +186,8 @@ async def test_a_function_that_cannot_carry_the_load_is_named(
         assert "haproxy carries 2000 of 3000 requests/s: it is overloaded" in before
         assert "tinyproxy carries" in behind
         assert "of 2000 requests/s" in behind, "what haproxy does not pass spares it"
-        assert prediction.extrapolates
+        assert prediction.value.unbounded, "it has no steady response time"
+        assert prediction.limiting == "haproxy" or "tinyproxy carries" in behind
     asked = replace(ASKED, at="rate=3000/s", kpi="throughput")
     for prediction in (await predict_chain(library, pool, asked)).predictions:
         capacity = 2000.0 * prediction.configuration.vcpu("tinyproxy")

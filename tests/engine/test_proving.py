@@ -22,6 +22,7 @@ from recommending_session import (
     sample,
 )
 
+from workbench.chains import risk
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import BudgetSpent, LabError, UsageError
 from workbench.domain.messages import RunCampaign, Viewed, ViewSession
@@ -54,6 +55,8 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few loads and halvings: how finely a margin is searched is not the point."""
     monkeypatch.setattr(carrying, "LOADS", 5)
     monkeypatch.setattr(carrying, "ROUNDS", 5)
+    # What other chains have added is for tests/engine/test_measured_first.py.
+    monkeypatch.setattr(risk, "MEASURED", {})
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from recommending_session import (
     write_session,
 )
 
+from workbench.chains import risk
 from workbench.domain.errors import (
     ConfidenceRefused,
     DescriptorError,
@@ -60,6 +61,8 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(carrying, "LOADS", 5)
     monkeypatch.setattr(carrying, "ROUNDS", 5)
     monkeypatch.setattr(performance, "LOADS", 5)
+    # What other chains have added is for tests/engine/test_measured_first.py.
+    monkeypatch.setattr(risk, "MEASURED", {})
 
 
 @pytest.fixture(scope="module")

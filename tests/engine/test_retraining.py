@@ -77,11 +77,12 @@ async def retrained(client: SocketClient, **wanted: object) -> ChainRetrained:
     return reply
 
 
-async def said(client: SocketClient, *loads: float) -> tuple[int, list[float]]:
-    """The version in force and what it says of the largest allocation at these loads, in ms."""
+async def said(client: SocketClient, *loads: float, rule: str = "") -> tuple[int, list[float]]:
+    """The version in force and what it says of the largest allocation at these loads, in ms; by a
+    rule what the profiles alone say."""
     told: list[ChainPrediction] = []
     for wl in loads:
-        asked = PredictChain(SESSION, CHAIN, f"rate={wl:g}/s", allocation=ALLOCATION)
+        asked = PredictChain(SESSION, CHAIN, f"rate={wl:g}/s", allocation=ALLOCATION, rule=rule)
         reply = await client.ask(asked)
         assert isinstance(reply, ChainPredicted)
         told += reply.predictions
@@ -196,8 +197,11 @@ async def test_an_accepted_model_is_in_force_and_right_where_it_was_not_trained(
     async with engine.queue.trials(asked) as lab:
         measured = [await lab.measure(CHAIN, LARGEST, wl) for wl in (370.0, 430.0, 490.0)]
     loads = [s.point.wl for s in measured]
-    version, before = await said(client, *loads)
+    version, before = await said(client, *loads, rule="added-means")
     assert version == 0
+    version, unaccepted = await said(client, *loads)
+    assert version == 0
+    assert rms_error(measured, unaccepted) < 0.1 * rms_error(measured, before), "it was measured"
 
     reply = await retrained(client, decision="accept", why="as measured", by="ann")
     assert reply.canary is None, "the stored proposal is decided, nothing is measured"

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from workbench.chains.composition import ChainForecaster, Outlook
+from workbench.chains.measured_first import MeasuredFirst
 from workbench.chains.prediction import (
     curve_of,
     figures_of,
-    limiting_at,
+    limiting_with,
     limits_along,
     loads_over,
     takeovers,
@@ -47,7 +48,7 @@ def chart(
     ----------
     primary : the range of loads.
     samples : of the chain, and of any configuration.
-    model : of the chain, retrained: it predicts, and the profiles are told beside it.
+    model : of the chain: it predicts, and the profiles are told beside it.
     direct, method : trained on the chain's own samples, and its name.
     usage : what the profiles say of the CPU.
 
@@ -61,17 +62,23 @@ def chart(
     loads = loads_over(primary, LOADS, *seen[:1], *seen[-1:])
     points = [(configuration, load) for load in loads]
     along = chain.outlook(points)
-    limits = limits_along(along, limiting_at(chain, along, np.array(loads)))
+    limits = limits_along(along, limiting_with(chain, along, points, model))
     alone = curve_of(along.chain, loads, limits)
     return ChainChart(
         configuration=configuration,
         predicted=alone if model is None else curve_of(model.forecast(points), loads, limits),
-        profiles=None if model is None else alone,
+        profiles=alone if _corrects(model) else None,
         measured=None if direct is None else _measured(direct, method, own, loads),
         takeovers=tuple(takeovers(loads, limits, along.chain.extrapolates)),
         functions=tuple(_functions(chain, along)),
         cpu=() if usage is None else tuple(_cpu(usage, own)),
+        rests_on=model.rests_on if isinstance(model, MeasuredFirst) else 0,
     )
+
+
+def _corrects(model: Forecaster | None) -> bool:
+    """Whether it says something else than the profiles."""
+    return model is not None and not (isinstance(model, MeasuredFirst) and model.unmeasured)
 
 
 def _measured(

@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from workbench.chains.base import (
+    RATES,
     SHARES,
     ChainRule,
     LoadFamily,
@@ -23,12 +24,15 @@ from workbench.chains.rules import BottleneckAndSum, LeastThroughput, default_ru
 from workbench.chains.standalone import NUDGES, WORSE, StandAlone, Worlds
 from workbench.domain.topology import Node
 from workbench.models.base import Floats
-from workbench.models.forecast import Forecast, Points
+from workbench.models.forecast import Bools, Forecast, Points
 from workbench.models.scales import SMALLEST_KPI, log_kpi
 
 DRAWS = 400
 MATTERS = 0.1
 """Log change of the chain's figure from which on it matters that a function may be that wrong."""
+
+CARRIED = 0.97
+"""Share of an open load under which a function does not carry it: it is overloaded."""
 
 _INTERVAL = (0.025, 0.975)
 _AT_ONCE = 200
@@ -46,12 +50,41 @@ class Outlook:
     loads : that load, shape (m,).
     effects : log change of the chain's KPI for a log change by `WORSE` of the function's, as a
         share of it, shape (m,).
+    overload : see `Overload`.
     """
 
     chain: Forecast
     functions: Mapping[str, Forecast]
     loads: Mapping[str, Floats]
     effects: Mapping[str, Floats]
+    overload: Overload
+
+
+@dataclass(frozen=True)
+class Overload:
+    """What the functions carry of the open loads that reach them, at m operating points.
+
+    Beyond its capacity a function has no steady response time: it grows for as long as one watches.
+
+    Attributes
+    ----------
+    shares : by function, what it is expected to carry of what reaches it, shape (m,); 1 in a closed
+        loop, where nothing is planned, and where nothing is known of it.
+    sure : where even the upper end of that says that some function is overloaded, shape (m,).
+    """
+
+    shares: Mapping[str, Floats]
+    sure: Bools
+
+    @property
+    def expected(self) -> Bools:
+        """Where some function is expected to be overloaded, shape (m,)."""
+        return np.asarray(np.min(list(self.shares.values()), axis=0) < CARRIED)
+
+    def worst(self, place: int) -> str:
+        """The function that carries least of its load at a point; empty where all carry it."""
+        name = min(self.shares, key=lambda vnf: float(self.shares[vnf][place]))
+        return name if self.shares[name][place] < CARRIED else ""
 
 
 class ChainForecaster:
@@ -114,16 +147,17 @@ class ChainForecaster:
             log_kpi(kpi, 0.0),
             math.log(min(kpi_max, 100.0 if kpi in SHARES else math.inf)),
         )
-        self._made_with = draws, seed, kpi_max
+        self.kpi_max = kpi_max
+        self._made_with = draws, seed
         names = [vnf.name for vnf in self.vnfs]
         self._worlds = Worlds.of(parts, names, kpi, family, draws, seed, scales)
 
     def scaled(self, scales: Mapping[str, CpuScale]) -> ChainForecaster:
         """The same chain, its functions asked by their CPU per request in it."""
-        draws, seed, kpi_max = self._made_with
+        draws, seed = self._made_with
         return ChainForecaster(
             self.graph, self.parts, self.kpi, self.rule,
-            draws=draws, seed=seed, kpi_max=kpi_max, scales=scales,
+            draws=draws, seed=seed, kpi_max=self.kpi_max, scales=scales,
         )  # fmt: skip
 
     @property
@@ -150,7 +184,7 @@ class ChainForecaster:
             none = Forecast(nothing, nothing, nothing, nowhere)
             names = [vnf.name for vnf in self.vnfs]
             each = dict.fromkeys(names, nothing)
-            return Outlook(none, dict.fromkeys(names, none), each, each)
+            return Outlook(none, dict.fromkeys(names, none), each, each, Overload(each, nowhere))
         figures = self.figures(points)
         rows = self.rule.compose(self.graph, self.kpi, figures)
         logs = np.clip(np.log(np.maximum(rows, 1e-300)), *self._limits)
@@ -173,7 +207,24 @@ class ChainForecaster:
             functions,
             loads,
             {vnf.name: slower[place] / math.log(WORSE) for place, vnf in enumerate(self.vnfs)},
+            self._overload(figures, len(points)),
         )
+
+    def overload(self, points: Points) -> Overload:
+        """Which functions are loaded beyond what they carry."""
+        return self._overload(self.figures(points), len(points))
+
+    def _overload(self, figures: StandAlone, count: int) -> Overload:
+        shares, sure = {}, np.zeros(count, dtype=bool)
+        for vnf in self.vnfs:
+            shares[vnf.name] = np.ones(count)
+            rate = next((kpi for kpi in RATES[:2] if figures.states(vnf.name, kpi)), None)
+            if self.family == "closed" or rate is None or not count:
+                continue
+            told, load = figures.most(vnf.name, rate), figures.loads[vnf.name][0]
+            shares[vnf.name] = np.exp(told.mean) / load
+            sure |= np.exp(told.high) < CARRIED * load
+        return Overload(shares, sure)
 
     def figures(self, points: Points) -> StandAlone:
         """What the rule is given at these points."""

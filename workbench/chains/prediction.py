@@ -8,7 +8,9 @@ from itertools import pairwise
 import numpy as np
 
 from workbench.chains.base import RATES, SHARES, fold
-from workbench.chains.composition import ChainForecaster, Outlook
+from workbench.chains.composition import CARRIED, ChainForecaster, Outlook
+from workbench.chains.measured_first import MeasuredFirst
+from workbench.chains.risk import TELLING, says_nothing
 from workbench.domain.chains import (
     ChainCurve,
     ChainPrediction,
@@ -23,10 +25,10 @@ from workbench.domain.parameters import (
     ParameterValue,
     PrimaryWorkload,
 )
-from workbench.domain.samples import KPI_UNITS, Estimate
+from workbench.domain.samples import KPI_UNITS, Estimate, is_unbounded
 from workbench.domain.topology import Vnf
 from workbench.models.base import Floats
-from workbench.models.forecast import Bools, Forecast, Forecaster
+from workbench.models.forecast import Bools, Forecast, Forecaster, Points
 from workbench.models.scales import log_kpi
 
 LOADS = 100
@@ -36,8 +38,6 @@ STANDS_OUT = 1.1
 two that limit alike would change places with every wriggle of their profiles."""
 COUNTS = 0.1
 """Effect below which no function is said to limit."""
-CARRIED = 0.97
-"""Share of an open load that is carried, from which on the load limits and no function does."""
 
 
 def predict(
@@ -50,6 +50,7 @@ def predict(
     allowed: Sequence[Parameter] = (),
     warnings: Sequence[str] = (),
     model: Forecaster | None = None,
+    version: int = 0,
 ) -> ChainPrediction:
     """What the stand-alone profiles say of a chain at one operating point, or its own model.
 
@@ -60,7 +61,9 @@ def predict(
     allowed : resource parameters with the values that may be allocated, of which the next larger
         one of the limiting function is tried; a flavor is larger if it has more vCPUs.
     warnings : that the caller has already, such as of another host; they come first.
-    model : of the chain, retrained: it says the figures, the profiles who limits.
+    model : of the chain: it says the figures, the profiles who limits, but for an overload that
+        was measured.
+    version : of the accepted model that is behind it.
 
     Raises
     ------
@@ -70,12 +73,14 @@ def predict(
     loads = loads_over(primary, LOADS, wl)
     here = loads.index(wl)
     along = chain.outlook([(configuration, load) for load in loads])
-    at_each = limiting_at(chain, along, np.array(loads))
+    at_each = limiting_with(chain, along, [(configuration, load) for load in loads], model)
     limits, limiting = limits_along(along, at_each), at_each[here]
     step, note = _next_step(chain, configuration, wl, limiting, allowed, model)
     curve = along.chain
     if model is not None:
         curve = model.forecast([(configuration, load) for load in loads])
+    value = _estimate(curve, here)
+    unknown = isinstance(model, MeasuredFirst) and model.unmeasured and len(chain.vnfs) > 1
     return ChainPrediction(
         chain=name,
         kpi=chain.kpi,
@@ -83,7 +88,7 @@ def predict(
         rule=chain.rule.name,
         configuration=configuration,
         wl=wl,
-        value=_estimate(curve, here),
+        value=value,
         functions=tuple(_functions(chain, along, configuration, here)),
         limiting=limiting,
         takeovers=tuple(takeovers(loads, limits, along.chain.extrapolates)),
@@ -92,7 +97,23 @@ def predict(
         extrapolates=bool(curve.extrapolates[here]),
         warnings=(*warnings, *_warnings(chain, configuration)),
         note=note,
+        model_version=version,
+        rests_on=model.rests_on if isinstance(model, MeasuredFirst) else 0,
+        canaries=TELLING
+        if unknown and not value.unbounded and says_nothing(value.low, value.high)
+        else 0,
     )
+
+
+def limiting_with(
+    chain: ChainForecaster, along: Outlook, points: Points, model: Forecaster | None
+) -> list[str]:
+    """Who limits, with overloads that were measured and that no profile knows of."""
+    loads = np.array([wl for _, wl in points])
+    if not isinstance(model, MeasuredFirst):
+        return limiting_at(chain, along, loads)
+    at_each = limiting_at(chain, along, loads, model.carries(points))
+    return [seen or said for seen, said in zip(model.limits(points), at_each, strict=True)]
 
 
 def loads_over(primary: PrimaryWorkload, count: int, *exactly: float) -> list[float]:
@@ -110,7 +131,9 @@ def loads_over(primary: PrimaryWorkload, count: int, *exactly: float) -> list[fl
 def curve_of(forecast: Forecast, loads: Sequence[float], limits: tuple[str, ...]) -> ChainCurve:
     """The forecast at these loads, in the KPI's unit."""
     extrapolates = tuple(forecast.extrapolates.tolist())
-    return ChainCurve(tuple(loads), *figures_of(forecast), limits, extrapolates)
+    figures = figures_of(forecast)
+    over = (load for load, mean in zip(loads, figures[0], strict=True) if is_unbounded(mean))
+    return ChainCurve(tuple(loads), *figures, limits, extrapolates, next(over, None))
 
 
 def figures_of(
@@ -151,13 +174,20 @@ def _functions(
         )
 
 
-def limiting_at(chain: ChainForecaster, outlook: Outlook, loads: Floats) -> list[str]:
-    """At each point the function with the largest effect; empty where none limits."""
+def limiting_at(
+    chain: ChainForecaster, outlook: Outlook, loads: Floats, carries: Bools | None = None
+) -> list[str]:
+    """At each point the function that is loaded beyond what it carries, the worst of them; else
+    the one with the largest effect; empty where none limits. `carries` (m,): where the chain was
+    seen to carry the load, whatever its profiles say."""
     names = [vnf.name for vnf in chain.vnfs]
     effects = np.stack([outlook.effects[name] for name in names])
     nobody = (effects.max(axis=0) < COUNTS) | _unlimited(chain, outlook.chain.mean, loads)
     found = effects.argmax(axis=0)
-    return ["" if nobody[j] else names[found[j]] for j in range(len(nobody))]
+    over = [outlook.overload.worst(j) for j in range(len(nobody))]
+    if carries is not None:
+        over = ["" if seen else name for seen, name in zip(carries, over, strict=True)]
+    return [over[j] or ("" if nobody[j] else names[found[j]]) for j in range(len(nobody))]
 
 
 def _unlimited(chain: ChainForecaster, mean: Floats, loads: Floats) -> Bools:
@@ -174,7 +204,7 @@ def limits_along(outlook: Outlook, at_each: Sequence[str]) -> tuple[str, ...]:
     limits: list[str] = []
     before = ""
     for j, name in enumerate(at_each):
-        if name and before and name != before:
+        if name and before and name != before and outlook.overload.worst(j) != name:
             lead = outlook.effects[name][j] / max(outlook.effects[before][j], 1e-9)
             name = name if lead > STANDS_OUT else before
         limits.append(name)

@@ -38,6 +38,17 @@ FIXED = "fixed {}"
 """Names the parameter of a direct model that holds an input's value in production."""
 FEWEST_POINTS = 3
 """Operating points from which one can be held out and the rest still be learned from."""
+LEAST_TAUGHT = 2
+"""Operating points that must be left to learn from."""
+SET_ASIDE = (
+    "What the canaries teach does not predict those that were left out clearly better than the "
+    "profiles do: it is set aside, and the prediction stays what it is, with its own interval."
+)
+HARMLESS = 0.02
+"""Log error that a correction by CPU alone may cost samples that were left out."""
+FOLDS = 5
+UPPER = 1.0 / 3.0
+"""Share of a configuration's loads, the highest, that are left out together."""
 SURELY = 1.64
 """Standard errors of the difference that held-out points must be better by: one side, 95 %."""
 CLEARLY = 0.1
@@ -59,11 +70,30 @@ class Method:
     """A way to make a chain's model of its samples.
 
     `parameters` are stored with the proposal; `train` raises `DataError` where samples do not do.
+    `prediction` is what a correction corrects; None for a model of the samples alone.
     """
 
     name: str
     train: Callable[[Measured], Forecaster]
     parameters: Mapping[str, float | str] = field(default_factory=dict)
+    prediction: Forecaster | None = None
+
+    def learned(self, seen: Measured) -> Forecaster:
+        """What samples teach; of a correction where it holds on samples that it was not fitted to,
+        else the prediction as it is, with its own interval.
+
+        Raises `DataError` as `train` does, and a correction with fewer than three operating points.
+        """
+        if self.prediction is None or holds(seen, self, self.prediction):
+            return self.train(seen)
+        model = self.train(seen)
+        # Where nothing queues, response times know nothing of what CPU says.
+        by_cpu = isinstance(model, CorrectedForecaster) and any(
+            scale.differs_from(1.0) for scale in model.scales.values()
+        )
+        if by_cpu and holds(seen, self, self.prediction, at_least=-HARMLESS):
+            return model
+        return self.prediction
 
 
 def correction(
@@ -74,7 +104,7 @@ def correction(
     def train(seen: Measured) -> CorrectedForecaster:
         return CorrectedForecaster(prediction, seen, terms, shared_sd=shared_sd)
 
-    return Method(_correction(terms is not None), train, {"shared_sd": shared_sd})
+    return Method(_correction(terms is not None), train, {"shared_sd": shared_sd}, prediction)
 
 
 def correction_by_cpu(
@@ -93,7 +123,8 @@ def correction_by_cpu(
         every = {vnf.name: known.get(vnf.name) for vnf in chain.vnfs}
         return CorrectedForecaster(prediction, seen, terms, shared_sd=shared_sd, scales=every)
 
-    return Method(_correction(two_terms), train, {"shared_sd": shared_sd, CPU: "per request"})
+    parameters: dict[str, float | str] = {"shared_sd": shared_sd, CPU: "per request"}
+    return Method(_correction(two_terms), train, parameters, chain)
 
 
 def _correction(two_terms: bool) -> str:
@@ -159,23 +190,29 @@ def propose(
     """
     kpi = current.kpi
     seen = measured(chain, samples, kpi=kpi, kpi_max=kpi_max, primary=primary)
-    model = method.train(seen)
+    model = method.learned(seen)
+    set_aside = method.prediction is not None and model is method.prediction
     if held_out:
         test = measured(chain, held_out, kpi=kpi, kpi_max=kpi_max, primary=primary)
         after = model.forecast(test.points).mean
+    elif set_aside:
+        test, after = seen, model.forecast(seen.points).mean
     else:
         test, after = seen, left_out(seen, method)
     before = current.forecast(test.points).mean
     if not (np.isfinite(before).all() and np.isfinite(after).all()):
         raise DataError("says what is not finite", where=f"{chain}, {kpi}, {method.name}")
     noise = math.hypot(test.noise, shared_sd)
-    changes = _changes(model, current)
+    taught = method.train(seen) if set_aside else model
+    changes = _changes(taught, current)
     gain, statement = _worth(kpi, test, before, after, model, noise)
-    if evidence := " ".join(_capacities(model, changes)):
+    if evidence := " ".join(_capacities(taught, changes)):
         # Where nothing queues, response times know nothing of capacity.
-        contradicted = not gain and _is_worse(kpi, test, before, after)
+        contradicted = set_aside or (not gain and _is_worse(kpi, test, before, after))
         statement = _with_capacity(evidence, statement, gain, contradicted)
         gain = gain or not contradicted
+    if set_aside:
+        gain, statement = False, f"{statement} {SET_ASIDE}"
     sample_ids = seen.table.sample_ids
     return Proposal(
         id=_key(chain, kpi, based_on, method, sample_ids),
@@ -222,7 +259,7 @@ def refitted(
         )
     own = [by_id[name] for name in proposal.model.sample_ids]
     seen = measured(proposal.chain, own, kpi=proposal.kpi, kpi_max=kpi_max, primary=primary)
-    model = method.train(seen)
+    model = method.learned(seen)
     found, stored = np.array(_coefficients(model)), np.array(proposal.model.coefficients)
     if found.shape != stored.shape or not np.allclose(found, stored, rtol=1e-6, atol=1e-9):
         raise DataError(
@@ -238,18 +275,74 @@ def left_out(seen: Measured, method: Method) -> Floats:
     points = seen.table.points
     numbers = np.unique(points)
     if len(numbers) < FEWEST_POINTS:
-        raise DataError(
-            f"{counted(len(seen), 'sample')} at {counted(len(numbers), 'operating point')}: "
-            "none can be held out",
-            where=f"{seen.table.target}, {seen.table.kpi}",
-            remedy=f"Measure at {FEWEST_POINTS} loads at least",
-        )
+        raise _too_few(seen, len(numbers))
     said = np.empty(len(seen))
     for number in numbers:
         out = points == number
         model = method.train(seen.take(~out))
         said[out] = model.forecast(seen.take(out).points).mean
     return said
+
+
+def holds(
+    seen: Measured, method: Method, otherwise: Forecaster, *, at_least: float | None = None
+) -> bool:
+    """Whether a method predicts samples that it was not fitted to clearly better than `otherwise`.
+
+    Operating points are left out in turns (`FOLDS`), and once all of the highest loads together,
+    since a canary goes to half of what is asked about: it must be better there, too. "Clearly" is
+    by more than their noise: as for a proposal (`SURELY`, `CLEARLY`); else by `at_least`, a log
+    error.
+
+    Raises `DataError` with fewer than three operating points.
+    """
+    numbers = np.unique(seen.table.points)
+    if len(numbers) < FEWEST_POINTS:
+        raise _too_few(seen, len(numbers))
+    _, place = np.unique(seen.table.points, return_inverse=True)
+    loads = seen.table.X[:, -1]
+    upper = np.zeros(len(seen), dtype=bool)
+    for number in np.unique(seen.table.configurations):
+        own = seen.table.configurations == number
+        upper |= own & (loads > np.quantile(loads[own], 1.0 - UPPER))
+    said, above = np.full(len(seen), np.nan), np.full(len(seen), np.nan)
+    folds = [place % FOLDS == number for number in range(min(FOLDS, len(numbers)))]
+    for out, told in [(fold, said) for fold in folds] + [(upper, above)]:
+        left = len(np.unique(seen.table.points[~out]))
+        if not out.any() or left < LEAST_TAUGHT:
+            continue
+        try:
+            told[out] = method.train(seen.take(~out)).forecast(seen.take(out).points).mean
+        except DataError:
+            return False
+    before = otherwise.forecast(seen.points).mean
+    if not np.isfinite(said).all():
+        return False
+    better = _gained(seen, before, said)
+    error = float(better.std(ddof=1)) / math.sqrt(len(better))
+    was = float(_errors(seen, before).mean())
+    least = max(SURELY * error, CLEARLY * was) if at_least is None else at_least
+    judged = np.isfinite(above)
+    beyond = float(_gained(seen, before, above)[judged].mean()) if judged.any() else math.inf
+    return float(better.mean()) > least and beyond > min(least, 0.0)
+
+
+def _gained(seen: Measured, before: Floats, after: Floats) -> Floats:
+    """By how much the log errors of samples are smaller, shape (n,)."""
+    return np.asarray(_errors(seen, before) - _errors(seen, after))
+
+
+def _errors(seen: Measured, said: Floats) -> Floats:
+    return log_errors(seen.table.y, said, score_floor(seen.table.kpi))
+
+
+def _too_few(seen: Measured, points: int) -> DataError:
+    return DataError(
+        f"{counted(len(seen), 'sample')} at {counted(points, 'operating point')}: "
+        "none can be held out",
+        where=f"{seen.table.target}, {seen.table.kpi}",
+        remedy=f"Measure at {FEWEST_POINTS} loads at least",
+    )
 
 
 def _scores(kpi: str, test: Measured, said: Floats) -> HeldOutScores:

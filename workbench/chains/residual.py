@@ -49,7 +49,7 @@ class Residual:
 
     def at(self, x: Floats, groups: Ints) -> tuple[Floats, Floats]:
         """Mean and variance at log loads `x` (m,) of configurations `groups` (m,)."""
-        cross = _kernel(x, groups, self.x, self.groups, self.size, self.reach)
+        cross = kernel(x, groups, self.x, self.groups, self.size, self.reach)
         taken = np.einsum("ij,jk,ik->i", cross, self.inverse, cross)
         return cross @ self.alpha, np.maximum(self.size**2 - taken, 0.0) + self.remainder
 
@@ -80,7 +80,7 @@ def residual_of(x: Floats, groups: Ints, points: Ints, left: Floats, sd: Floats)
     x, groups = x[first], groups[first]
 
     def inverse_of(size: float, reach: float) -> Floats:
-        covariance = _kernel(x, groups, x, groups, size, reach) + np.diag(variance)
+        covariance = kernel(x, groups, x, groups, size, reach) + np.diag(variance)
         return np.asarray(np.linalg.inv(covariance))
 
     def evidence(inverse: Floats) -> float:
@@ -102,9 +102,16 @@ def residual_of(x: Floats, groups: Ints, points: Ints, left: Floats, sd: Floats)
     return Residual(x, groups, size, reach, alpha, inverse, remainder)
 
 
-def _kernel(
-    x: Floats, groups: Ints, other: Floats, others: Ints, size: float, reach: float
+def kernel(
+    x: Floats,
+    groups: Ints,
+    other: Floats,
+    others: Ints,
+    size: float,
+    reach: float,
+    shared: float = SHARED,
 ) -> Floats:
+    """Matérn 3/2 over log loads `x` (n,) and `other` (m,); other configurations share a part."""
     same = groups[:, None] == others[None, :]
     along = matern(np.abs(x[:, None] - other[None, :]) / reach)
-    return np.asarray(size**2 * along * np.where(same, 1.0, SHARED))
+    return np.asarray(size**2 * along * np.where(same, 1.0, shared))

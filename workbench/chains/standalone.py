@@ -150,6 +150,22 @@ class StandAlone:
             more = more - np.log(self._worlds.stretch[vnf][0])
         return replace(told, mean=told.mean + more, low=told.low + more, high=told.high + more)
 
+    def most(self, vnf: str, rate: str) -> Forecast:
+        """What a function carries at most at these loads or higher ones, as logs of shape (m,).
+
+        Between a load that is carried and one that is not, a model may know of less than either.
+        """
+        told, busy = self.alone(vnf, rate), self._asked_at(vnf, rate)[0]
+        _, highest = self._parts[vnf].loads.get(rate, (0.0, 0.0))
+        slower = np.log(self._worlds.stretch[vnf][0]) if vnf in self._worlds.stretch else 0.0
+        mean, high = told.mean, told.high
+        for share in np.linspace(1.0 / _NODES, 1.0, _NODES):
+            there = busy ** (1.0 - share) * np.maximum(busy, highest) ** share
+            beyond = self._forecast(vnf, rate, there)
+            mean = np.maximum(mean, beyond.mean - slower)
+            high = np.maximum(high, beyond.high - slower)
+        return replace(told, mean=mean, high=high)
+
     def aside(self, vnf: str, kpi: str) -> Bools:
         """Where a function extrapolates even at the lowest load that states its KPI, shape (m,)."""
         lowest = self._parts[vnf].loads.get(kpi, (0.0, 0.0))[0]

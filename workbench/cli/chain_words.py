@@ -54,11 +54,19 @@ def amount(key: str, value: ParameterValue) -> str:
 
 
 def interval(estimate: Estimate) -> str:
+    from workbench.domain.samples import OVERLOAD
+
+    if estimate.unbounded:
+        return OVERLOAD
     return f"{figure(estimate.value)} [{figure(estimate.low)}, {figure(estimate.high)}]"
 
 
 def figure(value: float) -> str:
     """Three digits, without powers of ten for large ones."""
+    from workbench.domain.samples import is_unbounded
+
+    if is_unbounded(value):
+        return "unbounded"
     return f"{value:.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
 
 

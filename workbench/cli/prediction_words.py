@@ -15,6 +15,7 @@ from workbench.cli.chain_words import (
     wrapped,
 )
 from workbench.cli.tables import table
+from workbench.domain.counts import counted
 
 if TYPE_CHECKING:
     from workbench.domain.chains import ChainPrediction
@@ -47,8 +48,9 @@ def predicted(reply: ChainPredicted, at: str) -> str:
 
 
 def _source(prediction: ChainPrediction) -> str:
-    version = prediction.model_version
-    return f"corrected by model {version}" if version else "from stand-alone profiles"
+    version, rests_on = prediction.model_version, prediction.rests_on
+    told = f"corrected by model {version}" if version else "from stand-alone profiles"
+    return f"{told} and {counted(rests_on, 'sample')} of the chain" if rests_on else told
 
 
 def _prediction_table(predictions: Sequence[ChainPrediction]) -> list[str]:
@@ -102,6 +104,7 @@ def _sentences(reply: ChainPredicted) -> Iterator[str]:
     predictions = reply.predictions
     if _any_star(predictions) or any("?" in _takeover(p) for p in predictions):
         yield "* and ? extrapolate: what no samples bear out is a guess."
+    yield from _of_whom(predictions, [_unknown(p) for p in predictions])
     yield from _of_whom(predictions, [_beyond(p) for p in predictions])
     yield from _of_whom(predictions, [p.warnings for p in predictions])
     yield f"Models: {'; '.join(map(model, reply.models))}."
@@ -145,6 +148,15 @@ def _next(prediction: ChainPrediction) -> str:
         f"With {amount(step.key, step.after)} for {vnf} instead of "
         f"{amount(step.key, step.before)}: {interval(step.value)}, and "
         f"{step.limiting or 'nothing'} limits then."
+    )
+
+
+def _unknown(prediction: ChainPrediction) -> tuple[str, ...]:
+    if not prediction.canaries:
+        return ()
+    return (
+        "not known without a canary: nobody has measured the chain, and the interval holds what "
+        f"the hand-over of others has added; {prediction.canaries} canaries would tell",
     )
 
 

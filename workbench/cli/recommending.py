@@ -283,9 +283,11 @@ def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
 
 
 def _figure(kpi: str, judged: Choice) -> str:
-    from workbench.domain.samples import KPI_UNITS
+    from workbench.domain.samples import KPI_UNITS, OVERLOAD
 
     value, unit = judged.kpis[kpi], KPI_UNITS.get(kpi, "")
+    if value.unbounded:
+        return f"{kpi} in {OVERLOAD}"
     return f"{kpi} of {value.value:.4g} [{value.low:.4g}, {value.high:.4g}] {unit}"
 
 

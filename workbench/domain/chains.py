@@ -79,7 +79,9 @@ class NextStep:
 class ChainCurve:
     """The predicted KPI over `wl` with its band: at most 200 points each, ready to draw.
 
-    `limiting` names the function that limits at each point, empty where none does.
+    `limiting` names the function that limits at each point, empty where none does. From `overload`
+    on, a load, a function is loaded beyond what it carries: a response time grows without bound
+    there, and its figures are `samples.UNBOUNDED`; None where that is nowhere.
     """
 
     wl: tuple[float, ...]
@@ -88,6 +90,7 @@ class ChainCurve:
     high: tuple[float, ...]
     limiting: tuple[str, ...]
     extrapolates: tuple[bool, ...]
+    overload: float | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,9 @@ class ChainPrediction:
     extrapolates : whether a function that matters for the figure extrapolates.
     model_version : of the chain's accepted model, which says `value`, `curve` and `next_step`;
         0: the profiles alone do. What each function is and who limits are always theirs.
+    rests_on : samples of the chain that say `value`, `curve` and `next_step`.
+    canaries : how many would tell what is not known without them, where nobody has measured the
+        chain and `value` is too wide to be of use; else 0.
     """
 
     chain: str
@@ -124,6 +130,8 @@ class ChainPrediction:
     warnings: tuple[str, ...] = ()
     note: str = ""
     model_version: int = 0
+    rests_on: int = 0
+    canaries: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,14 +174,16 @@ class ChainChart:
 
     Attributes
     ----------
-    predicted : by the chain's accepted model, or by the rule from the profiles. Who limits is
-        always what the profiles say.
-    profiles : what the profiles alone say, where `predicted` is an accepted model's.
+    predicted : by the chain's accepted model or what its samples say, else by the rule from the
+        profiles, with the risk of a chain that nobody has measured. Who limits is what the profiles
+        say, but for an overload that was measured.
+    profiles : what the profiles alone say, where `predicted` is not that.
     measured : a model of the chain's own samples, over the loads that state the KPI here; None
         where there is none, or fewer than two such loads.
     takeovers : along the curve, by rising `wl`.
     functions : in the order of the chain, branch by branch.
     cpu : by function, then by rising `wl`; empty where profiles or samples do not know it.
+    rests_on : samples of the chain that `predicted` rests on.
     """
 
     configuration: Configuration
@@ -183,3 +193,4 @@ class ChainChart:
     takeovers: tuple[Takeover, ...]
     functions: tuple[FunctionCurve, ...]
     cpu: tuple[CpuContrast, ...] = ()
+    rests_on: int = 0

@@ -40,7 +40,11 @@ class Breakpoint:
 
 @dataclass(frozen=True)
 class Curve:
-    """A fitted KPI over `wl` with its band: at most 200 points each, ready to draw."""
+    """A fitted KPI over `wl` with its band: at most 200 points each, ready to draw.
+
+    It ends where a load, `overload`, is more than is carried: a response time grows without bound
+    from there on. None where that is nowhere.
+    """
 
     kpi: str
     model: str
@@ -48,6 +52,7 @@ class Curve:
     mean: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
+    overload: float | None = None
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,18 @@ share of planned requests that were not answered in time (open loop), or of sent
 not arrive; `error_pct` is the share of answers that were errors."""
 
 
+UNBOUNDED = 1e12
+"""Stands for a response time that grows for as long as one watches: the function is loaded beyond
+what it carries, and has none. No such figure was ever measured."""
+OVERLOAD = "overload: grows without bound"
+"""How such a figure is told."""
+
+
+def is_unbounded(value: float) -> bool:
+    """Whether a figure stands for one that grows without bound, through logarithms and back."""
+    return value >= 0.5 * UNBOUNDED
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A figure with its 95 % interval; `low == high == value` is never written for a guess."""
@@ -79,6 +91,11 @@ class Estimate:
     value: float
     low: float
     high: float
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether it is the forecast of an overload, which has no value."""
+        return is_unbounded(self.value)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import SessionView
-from workbench.domain.samples import KPI_UNITS, Estimate
+from workbench.domain.samples import KPI_UNITS, OVERLOAD, Estimate, is_unbounded
 
 SIMULATED_NOTICE = "simulated lab (chosen, or no Docker engine): figures are not of your host"
 
@@ -57,10 +57,14 @@ def number(value: float) -> str:
 
 
 def interval(low: float, high: float) -> str:
+    if is_unbounded(high):
+        return f"[{number(low)}–∞]"
     return f"[{number(low)}–{number(high)}]"
 
 
 def estimate(value: Estimate) -> str:
+    if value.unbounded:
+        return OVERLOAD
     return f"{number(value.value)} {interval(value.low, value.high)}"
 
 

@@ -273,8 +273,8 @@ def _curve(case: Case, model: Forecaster | None, configuration: Configuration) -
     if not all(np.isfinite(bound).all() for bound in bounds):
         return None
     method = getattr(model, "method", "") or type(model).__name__
-    figures = (tuple(map(float, values)) for values in (loads, *bounds))
-    return Curve(model.kpi, str(method), *figures)
+    wl, mean, lowest, highest = (tuple(map(float, values)) for values in (loads, *bounds))
+    return Curve(model.kpi, str(method), wl, mean, lowest, highest)
 
 
 def _chosen(case: Case, prediction: ChainForecaster, notes: list[str]) -> str:

@@ -16,7 +16,13 @@ from workbench.domain.parameters import Configuration, PrimaryWorkload
 from workbench.domain.questions import ChainCharted, ChartChain
 from workbench.domain.samples import Sample
 from workbench.engine.answers.chain_comparing import trained_directly
-from workbench.engine.answers.chain_models import Accepted, accepted_for, in_force, speaks
+from workbench.engine.answers.chain_models import (
+    Accepted,
+    accepted_for,
+    in_force,
+    measured_first,
+    speaks,
+)
 from workbench.engine.answers.composing import Basis, Composed, Subject, compose, gather, subject_of
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.refitting import fitted
@@ -26,7 +32,7 @@ from workbench.engine.sessions.library import Library
 if TYPE_CHECKING:  # their imports take time, and the engine only hands these values on
     from workbench.chains.base import LoadFamily
     from workbench.chains.usage import ExpectedUsage
-    from workbench.models.forecast import ProfileForecaster
+    from workbench.models.forecast import Forecaster, ProfileForecaster
 
 MOST_CHARTS = 36
 """Of one answer; each takes a tenth of a second and 20 kB."""
@@ -40,6 +46,7 @@ class Order:
     ----------
     samples : of the chain.
     method : that learns them, empty for none.
+    alone : whether the profiles alone are asked.
     """
 
     basis: Basis
@@ -48,6 +55,7 @@ class Order:
     samples: tuple[Sample, ...]
     method: str
     accepted: Accepted | None
+    alone: bool = False
 
 
 async def chart_chain(
@@ -84,7 +92,15 @@ async def chart_chain(
         )
     accepted = accepted_for(subject) if speaks(question) else None
     say(f"{name}: curves of {counted(len(configurations[:MOST_CHARTS]), 'configuration')}")
-    order = Order(basis, subject.primary, configurations[:MOST_CHARTS], samples, method, accepted)
+    order = Order(
+        basis,
+        subject.primary,
+        configurations[:MOST_CHARTS],
+        samples,
+        method,
+        accepted,
+        not speaks(question),
+    )
     charted = await patiently(pool, charted_by, order)
     notes = [*charted.notes, *basis.profiles.unstored, note, unstored]
     if subject.superseded and accepted is None:
@@ -116,6 +132,11 @@ def charted_by(order: Order) -> ChainCharted:
     composed = compose(order.basis)
     chain = composed.by(order.basis.rule)
     told = in_force(chain, order.accepted)
+    model: Forecaster | None = None
+    if not order.alone:
+        name, kpi_max = order.basis.chain.name, order.basis.kpi_max
+        own = order.samples if len(chain.vnfs) > 1 else ()
+        model = measured_first(chain, told, own, name, order.primary, kpi_max)
     direct, trouble = _direct(order)
     usage = _usage(composed)
     charts: list[ChainChart] = []
@@ -128,7 +149,7 @@ def charted_by(order: Order) -> ChainCharted:
                     configuration,
                     primary=order.primary,
                     samples=order.samples,
-                    model=told.forecaster if told.version else None,
+                    model=model,
                     direct=direct,
                     method=order.method,
                     usage=usage,

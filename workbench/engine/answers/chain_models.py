@@ -24,6 +24,7 @@ from workbench.engine.answers.composing import Question, Subject
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
     from workbench.chains.capacity import CpuScale
     from workbench.chains.composition import ChainForecaster
+    from workbench.chains.measured_first import MeasuredFirst
     from workbench.chains.proposal import Method
     from workbench.models.forecast import Forecaster
 
@@ -103,6 +104,39 @@ def accepted_for(subject: Subject) -> Accepted | None:
 # ------------------------------------------------------------------- in the worker
 
 
+def measured_first(
+    prediction: ChainForecaster,
+    told: InForce,
+    samples: Sequence[Sample],
+    target: str,
+    primary: PrimaryWorkload,
+    kpi_max: float,
+    shared_sd: float | None = None,
+    *,
+    risk: bool = True,
+) -> MeasuredFirst:
+    """The model in force, resting on whatever was measured of the chain.
+
+    `risk`: whether an interval holds what a chain may add that nobody has measured.
+    """
+    from workbench.chains.alignment import measured
+    from workbench.chains.measured_first import MeasuredFirst
+
+    seen = None
+    with suppress(DataError):  # where no sample of it states the KPI
+        seen = measured(target, samples, kpi=prediction.kpi, kpi_max=kpi_max, primary=primary)
+    return MeasuredFirst(
+        prediction,
+        told.forecaster if told.version else None,
+        samples,
+        seen,
+        method_named(usual_method(prediction), prediction, shared_sd),
+        target=target,
+        shared_sd=shared_sd_or_usual(shared_sd),
+        risk=risk,
+    )
+
+
 def in_force(prediction: ChainForecaster, accepted: Accepted | None) -> InForce:
     """What says the chain's KPI: the prediction from profiles, or what was accepted since.
 
@@ -139,7 +173,7 @@ def in_force(prediction: ChainForecaster, accepted: Accepted | None) -> InForce:
             kpi_max=accepted.kpi_max,
             primary=accepted.primary,
         )
-        model = method.train(seen)
+        model = method.learned(seen)
         warnings.append(f"Model {accepted.version.version} is fitted again. {error}")
     last = max((place for place, s in enumerate(samples) if s.id in ids), default=-1)
     watched: Drift | None = None

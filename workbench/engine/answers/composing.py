@@ -103,6 +103,13 @@ class Subject:
         return found
 
     @property
+    def measured(self) -> tuple[Sample, ...]:
+        """What the session has measured of the chain; nothing where that is one function."""
+        if len(self.chain.vnfs) == 1:
+            return ()
+        return tuple(s for s in self.own.samples if s.point.target == self.chain.name)
+
+    @property
     def kpi_max(self) -> float:
         """Ceiling of the KPI: the campaign's for its own KPI, none for another."""
         campaign = self.own.campaign

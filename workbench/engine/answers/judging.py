@@ -101,6 +101,8 @@ def judge(
         with suppress(OutsideProfile, NothingAllowed):
             beside = candidates.judge(cheaper)
             choices += [c for c in (beside.chosen or beside.closest,) if c is not None]
+    if told := " ".join(foretold.told_of_the_chain()):
+        answer = replace(answer, note=f"{answer.note} {told}".strip())
     trends = tuple(
         Trend(choice, tuple(foretold.curves(choice, candidates.known))) for choice in choices
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from workbench import plugins
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.lab import HostNoise
-from workbench.domain.parameters import Configuration, Parameter, Sla
+from workbench.domain.parameters import Configuration, Parameter, PrimaryWorkload, Sla
 from workbench.domain.recommendations import PriceTable
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Target, Vnf
@@ -42,6 +42,9 @@ class Order:
     greedy : whether greedy scaling is to be played as well, on the model.
     accepted : retrained models of the chain in force, by KPI.
     noise : the host's own, where it was measured.
+    measured : samples of the chain itself, whose functions speak for it.
+    tried : whether the lab is asked about what is recommended: nothing is answered before it has
+        said what a chain adds that nobody has measured.
     """
 
     campaign: Campaign
@@ -56,12 +59,20 @@ class Order:
     greedy: bool = False
     accepted: Mapping[str, Accepted] = field(default_factory=dict)
     noise: HostNoise | None = None
+    measured: tuple[Sample, ...] = ()
+    tried: bool = False
 
     @property
     def plans(self) -> tuple[TargetPlan, ...]:
         """Of the targets that were measured, each once."""
         names = dict.fromkeys(self.spoken_for.values()) or (self.chain.name,)
         return tuple(self.campaign.target_plan(name) for name in names)
+
+    @property
+    def primary(self) -> PrimaryWorkload:
+        """The loads of the chain: its own plan's, else those of its functions."""
+        own = (p.primary for p in self.campaign.targets if p.target.name == self.chain.name)
+        return next(own, self.plans[0].primary)
 
     def of(self, target: str) -> tuple[Sample, ...]:
         return tuple(s for s in self.samples if s.point.target == target)

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from workbench.domain.counts import counted
 from workbench.domain.parameters import Configuration, Parameter, ParameterValue, Sla
 from workbench.domain.profiles import Curve
 from workbench.domain.recommendations import Choice
+from workbench.domain.samples import UNBOUNDED
 from workbench.domain.topology import Node
-from workbench.engine.answers.chain_models import InForce, cpu_scales, in_force, of_several
+from workbench.engine.answers.chain_models import (
+    InForce,
+    cpu_scales,
+    in_force,
+    measured_first,
+    of_several,
+)
 from workbench.engine.answers.order import Order, cost_in, kpis_of_models
 from workbench.engine.answers.parts import Parts, Profiles, parts_from
 from workbench.engine.learning.refitting import load
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
+    from workbench.chains.composition import ChainForecaster
+    from workbench.chains.measured_first import MeasuredFirst
     from workbench.chains.parts import Part
     from workbench.chains.usage import ExpectedUsage
     from workbench.models.forecast import Forecaster
@@ -45,6 +55,8 @@ class Foretold:
     parts: Mapping[str, Mapping[str, Part]]
     """By KPI, of the chain's functions."""
     warnings: tuple[str, ...]
+    first: Mapping[str, MeasuredFirst] = field(default_factory=dict)
+    """By KPI, what says the chain of single instances."""
 
     @classmethod
     def of(
@@ -71,14 +83,29 @@ class Foretold:
         single = spread(order.chain.graph, {}, balancers)
         rules = {kpi: composed(single, kpi) for kpi in kpis}
         told = {kpi: in_force(rules[kpi], order.accepted.get(kpi)) for kpi in kpis}
-
         carried = {k: of_several(one.forecaster, rules[k]) for k, one in told.items()}
+
+        def resting(prediction: ChainForecaster, known: InForce, own: bool) -> MeasuredFirst:
+            return measured_first(
+                prediction,
+                known,
+                order.measured if own else (),
+                order.chain.name,
+                order.primary,
+                prediction.kpi_max,
+                risk=not order.tried,
+            )
+
+        first = {kpi: resting(rules[kpi], told[kpi], True) for kpi in kpis}
 
         def forecaster(graph: Node, kpi: str) -> Forecaster:
             if graph == single:
-                return told[kpi].forecaster
+                return first[kpi]
             several = composed(graph, kpi)
-            return of_several(told[kpi].forecaster, several) or several
+            learned = first[kpi].law or told[kpi].forecaster
+            if (added := of_several(learned, several)) is None:
+                return resting(several, InForce(several), False)
+            return resting(several, InForce(added, max(told[kpi].version, 1)), False)
 
         performance = ChainPerformance(
             order.chain.graph,
@@ -103,6 +130,7 @@ class Foretold:
             {kpi: one.version if carried[kpi] else 0 for kpi, one in told.items()},
             {kpi: parts_of(order.chain.graph, one.parts) for kpi, one in found.items()},
             warnings,
+            first,
         )
 
     @classmethod
@@ -172,9 +200,27 @@ class Foretold:
         deployments = [choice.deployment] * len(loads)
         for kpi, method in self.method.items():
             said = self.performance.forecast(kpi, deployments, loads)
-            bounds = (np.exp(bound).tolist() for bound in (said.mean, said.low, said.high))
+            over = said.mean >= math.log(0.5 * UNBOUNDED)
+            end = int(np.argmax(over)) if over.any() else len(loads)
+            bounds = (np.exp(bound[:end]).tolist() for bound in (said.mean, said.low, said.high))
             mean, lowest, highest = map(tuple, bounds)
-            yield Curve(kpi, method, tuple(loads.tolist()), mean, lowest, highest)
+            beyond = float(loads[end]) if over.any() else None
+            yield Curve(kpi, method, tuple(loads[:end].tolist()), mean, lowest, highest, beyond)
+
+    def told_of_the_chain(self) -> Iterator[str]:
+        """What the answer rests on, or why it is not known, as sentences."""
+        if len(self.order.chain.vnfs) == 1 or not self.first:
+            return
+        name = self.order.chain.name
+        if rests_on := max(one.rests_on for one in self.first.values()):
+            yield f"Rests on {counted(rests_on, 'sample')} of {name} itself."
+        if not self.order.tried and any(one.unmeasured for one in self.first.values()):
+            from workbench.chains.risk import TELLING
+
+            yield (
+                f"Nobody has measured {name}: intervals hold what the hand-over of other chains "
+                f"has added; {TELLING} canaries would tell (workbench canary)."
+            )
 
 
 def _learned(order: Order, profiles: Profiles, kpi: str) -> Profiles:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,12 +19,13 @@ from workbench.domain.parameters import (
     grid,
 )
 from workbench.domain.questions import ChainPredicted, PredictChain
-from workbench.domain.samples import KPI_UNITS
+from workbench.domain.samples import Sample
 from workbench.engine.answers.chain_models import (
     Accepted,
     accepted_for,
     cpu_scales,
     in_force,
+    measured_first,
     speaks,
 )
 from workbench.engine.answers.composing import Basis, Subject, compose, gather, subject_of
@@ -66,11 +66,17 @@ async def predict_chain(
     basis = await gather(library, pool, subject, question, wl=wl, store=store, say=say)
     say(f"{subject.chain.name}: {counted(len(configurations), 'allocation')}")
     accepted = accepted_for(subject) if speaks(question) else None
+    measured = subject.measured if speaks(question) else None
     predictions, models, troubles = await patiently(
-        pool, predictions_of, basis, subject.primary, wl, configurations, known, accepted
+        pool, predictions_of, basis, subject.primary, wl, configurations, known, accepted, measured
     )
     superseded = (subject.superseded,) if subject.superseded and accepted is None else ()
     notes = [*superseded, *basis.profiles.unstored, *troubles]
+    if not speaks(question) and subject.measured:
+        notes.append(
+            f"{counted(len(subject.measured), 'sample')} of {subject.chain.name} left out: this is "
+            "what the profiles alone say"
+        )
     if left_out := len(allocations) - len(configurations):
         notes.append(
             f"{left_out} of {len(allocations)} allocations are left out; --allocate asks for one"
@@ -159,19 +165,26 @@ def predictions_of(
     configurations: Sequence[Configuration],
     known: Sequence[Parameter],
     accepted: Accepted | None = None,
+    measured: tuple[Sample, ...] | None = None,
 ) -> tuple[tuple[ChainPrediction, ...], tuple[PartModel, ...], tuple[str, ...]]:
     """In the worker: a prediction each, the models behind them, and why some cannot be made.
+
+    `measured` are the samples of the chain; None where the profiles alone are asked.
 
     Raises as `compose` and `in_force` do, and if no allocation can be predicted.
     """
     from workbench.chains.base import RESPONSE_TIMES
     from workbench.chains.prediction import predict
+    from workbench.models.forecast import Forecaster
 
     composed = compose(basis)
     chain = composed.by(basis.rule)
     told = in_force(chain, accepted)
     if scales := cpu_scales(told.forecaster, chain.graph):
         chain = chain.scaled(scales)
+    model: Forecaster | None = None
+    if measured is not None:
+        model = measured_first(chain, told, measured, basis.chain.name, primary, basis.kpi_max)
     made, troubles = [], list[DataError]()
     for configuration in configurations:
         try:
@@ -183,14 +196,14 @@ def predictions_of(
                 primary=primary,
                 allowed=known,
                 warnings=(*composed.warnings, *told.warnings),
-                model=told.forecaster if told.version else None,
+                model=model,
+                version=told.version,
             )
         except DataError as error:
             troubles.append(error)
             continue
         overloaded = tuple(_overloaded(chain, said)) if chain.kpi in RESPONSE_TIMES else ()
-        warnings = (*said.warnings, *overloaded)
-        made.append(replace(said, warnings=warnings, model_version=told.version))
+        made.append(replace(said, warnings=(*said.warnings, *overloaded)))
     if not made:
         raise troubles[0]
     return tuple(made), composed.models, tuple(dict.fromkeys(map(str, troubles)))
@@ -198,20 +211,14 @@ def predictions_of(
 
 def _overloaded(chain: ChainForecaster, said: ChainPrediction) -> Iterator[str]:
     """Functions that do not carry the load that reaches them: they have no steady response time."""
-    from workbench.chains.base import RATES
-    from workbench.chains.prediction import CARRIED
+    from workbench.chains.composition import CARRIED
 
-    if chain.family == "closed":
-        return
+    unit = "packets/s" if chain.family == "packets" else "requests/s"
+    shares = chain.overload([(said.configuration, said.wl)]).shares
     for function in said.functions:
-        part = chain.parts[function.vnf]
-        rate = next((kpi for kpi in RATES[:2] if kpi in part.forecasters), None)
-        if rate is None:
-            continue
-        own = part.configuration(said.configuration, function.vnf)
-        carried = math.exp(part.forecasters[rate].forecast([(own, function.wl)]).mean[0])
-        if carried < CARRIED * function.wl:
+        share = float(shares[function.vnf][0])
+        if share < CARRIED:
             yield (
-                f"{function.vnf} carries {carried:.4g} of {function.wl:.4g} {KPI_UNITS[rate]}: it "
+                f"{function.vnf} carries {share * function.wl:.4g} of {function.wl:.4g} {unit}: it "
                 f"is overloaded, and {said.kpi} grows for as long as one watches"
             )

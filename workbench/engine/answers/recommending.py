@@ -18,6 +18,7 @@ from workbench.domain.events import RecommendationIssued
 from workbench.domain.parameters import Sla
 from workbench.domain.projection import SessionView
 from workbench.domain.recommendations import IssuedRecommendation, PriceTable, Recommendation
+from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Parallel, Series, Target, Vnf
 from workbench.engine.answers.chain_models import Accepted, accepted_for
 from workbench.engine.answers.composing import subject_of
@@ -284,7 +285,15 @@ def order_of(given: Material, request: questions.Recommend, workspace: Workspace
         _prices(request.cost, workspace),
         request.greedy and not request.on_lab,
         noise=given.view.noise,
+        measured=measured_of(given, chain) if spoken_for else (),
+        tried=request.verify or request.on_lab,
     )
+
+
+def measured_of(given: Material, chain: Target) -> tuple[Sample, ...]:
+    """Samples of a chain, whatever they were taken for; nothing where that is one function."""
+    own = (s for s in given.samples if s.point.target == chain.name)
+    return tuple(own) if len(chain.vnfs) > 1 else ()
 
 
 def _parsed(text: str, primary: str, place: str) -> Sla:

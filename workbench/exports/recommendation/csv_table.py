@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping
 
 from workbench.domain.recommendations import Choice, Deployment, Recommendation
-from workbench.domain.samples import Estimate
+from workbench.domain.samples import OVERLOAD, Estimate, is_unbounded
 from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.naming import one_line
 from workbench.exports.recommendation.provenance import provenance, stem
@@ -93,7 +93,7 @@ def _allocated(deployment: Deployment) -> dict[str, Cell]:
 
 def _kpis(kpis: Mapping[str, Estimate]) -> dict[str, Cell]:
     return {
-        f"{name}{suffix}": figure
+        f"{name}{suffix}": OVERLOAD if is_unbounded(figure) else figure
         for name, e in kpis.items()
         for suffix, figure in (("", e.value), ("_low", e.low), ("_high", e.high))
     }

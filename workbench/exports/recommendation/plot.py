@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 from workbench.domain.parameters import Sla
 from workbench.domain.profiles import Curve
-from workbench.domain.samples import KPI_UNITS, Estimate
+from workbench.domain.samples import KPI_UNITS, OVERLOAD, Estimate
 from workbench.exports.recommendation.axis import Axis
 from workbench.exports.recommendation.markup import element
 from workbench.exports.recommendation.naming import one_line
@@ -52,6 +52,11 @@ class Line:
     curve: Curve
     expected: Estimate | None
 
+    @property
+    def drawn(self) -> Estimate | None:
+        """What is expected, where that is a figure."""
+        return None if self.expected is None or self.expected.unbounded else self.expected
+
 
 def plot(
     lines: Sequence[Line],
@@ -72,8 +77,9 @@ def plot(
     drawn = [(line, kind) for line, kind in zip(lines, ("first", "second"), strict=False)]
     points = {kind: _finite(line.curve) for line, kind in drawn}
     wls = [p[0] for found in points.values() for p in found]
+    wls += [line.curve.overload for line, _ in drawn if line.curve.overload is not None]
     levels = [p[1] for found in points.values() for p in found]
-    levels += [sla.limit, *(line.expected.value for line, _ in drawn if line.expected)]
+    levels += [sla.limit, *(e.value for line, _ in drawn if (e := line.drawn))]
     asked = [sla.wl] if sla.wl is not None else []
     across = Axis.over((*wls, *asked) or (0.0, 1.0), _LEFT, WIDTH - _RIGHT)
     up = Axis.over((*levels, *([measured.value] if measured else [])), HEIGHT - _BOTTOM, _TOP)
@@ -87,6 +93,7 @@ def plot(
         element("style", _STYLE),
         element("rect", width=WIDTH, height=HEIGHT, class_="paper"),
         *_grid(across, up),
+        *_overloads(drawn, across),
         *(
             shape
             for _, kind in drawn
@@ -97,8 +104,8 @@ def plot(
         *(
             shape
             for position, (line, kind) in enumerate(drawn)
-            if line.expected and sla.wl is not None
-            for shape in _expected(line.expected, kind, across.at(sla.wl) + 4 * position, up)
+            if line.drawn and sla.wl is not None
+            for shape in _expected(line.drawn, kind, across.at(sla.wl) + 4 * position, up)
         ),
         *(_measured(measured, across.at(sla.wl) - 5, up) if measured and sla.wl else ()),
         *_legend(names, measured is not None),
@@ -191,6 +198,19 @@ def _asked(sla: Sla, across: Axis, up: Axis) -> list[Element]:
     return shapes
 
 
+def _overloads(drawn: Sequence[tuple[Line, str]], across: Axis) -> list[Element]:
+    """Where a curve ends because it grows without bound: an upright, and the word."""
+    shapes = []
+    for position, (line, kind) in enumerate(drawn):
+        if line.curve.overload is not None:
+            x, y = across.at(line.curve.overload), _TOP + 14 * (position + 1)
+            shapes.append(
+                element("line", x1=x, x2=x, y1=_TOP, y2=HEIGHT - _BOTTOM, class_=f"{kind} bar")
+            )
+            shapes.append(element("text", OVERLOAD, x=x - 6, y=y, text_anchor="end"))
+    return shapes
+
+
 def _expected(estimate: Estimate, kind: str, x: float, up: Axis) -> tuple[Element, Element]:
     low, high = up.at(estimate.low), up.at(estimate.high)
     return (
@@ -229,6 +249,11 @@ def _described(lines: Sequence[Line], sla: Sla, measured: Estimate | None) -> st
         for line in lines
         if line.expected
     ]
+    said += [
+        f"{line.name.capitalize()}: {OVERLOAD} from {line.curve.overload:g} on."
+        for line in lines
+        if line.curve.overload is not None
+    ]
     if measured:
         said.append(f"Measured{at}: {figure(measured)}.")
     return one_line(" ".join(said))
@@ -236,4 +261,6 @@ def _described(lines: Sequence[Line], sla: Sla, measured: Estimate | None) -> st
 
 def figure(estimate: Estimate) -> str:
     """`120 [110, 131]`: a figure and its 95 % interval."""
+    if estimate.unbounded:
+        return OVERLOAD
     return f"{estimate.value:.4g} [{estimate.low:.4g}, {estimate.high:.4g}]"

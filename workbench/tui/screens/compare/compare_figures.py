@@ -10,6 +10,7 @@ from workbench.domain.campaign import TargetPlan
 from workbench.domain.chains import ChainChart, ChainCurve
 from workbench.domain.configurations import SamplePoint
 from workbench.domain.projection import SessionView
+from workbench.domain.samples import OVERLOAD
 from workbench.domain.topology import Target
 from workbench.tui import profile_figure, text
 from workbench.tui.plots.canvas import LineStyle
@@ -122,15 +123,22 @@ def _error(place: int, error: float, chosen: bool = False, other: bool = False) 
 def stretches(chart: ChainChart) -> Iterator[Stretch]:
     """Who limits along the axis, each from where it takes over to the next."""
     curve = chart.predicted
+
+    def over(wl: float) -> bool:
+        return curve.overload is not None and wl >= curve.overload
+
     runs = [
         (key, [place for place, _ in run])
         for key, run in groupby(
-            enumerate(zip(curve.limiting, curve.extrapolates, strict=True)), lambda e: e[1]
+            enumerate(zip(curve.limiting, curve.extrapolates, map(over, curve.wl), strict=True)),
+            lambda e: e[1],
         )
     ]
-    for (vnf, guess), places in runs:
+    for (vnf, guess, overload), places in runs:
         last = min(places[-1] + 1, len(curve.wl) - 1)
         label = text.plain(vnf) if vnf else NOTHING_LIMITS
+        if overload:
+            label, guess = f"{text.plain(vnf) or 'the chain'}: {OVERLOAD}", False
         yield Stretch(curve.wl[places[0]], curve.wl[last], label, not guess)
 
 
@@ -144,13 +152,17 @@ def limits_text(chart: ChainChart) -> str:
         merged.append(stretch)
     if len(merged) == 1:
         only = merged[0].label
-        return only if only == NOTHING_LIMITS else f"{only} limits at every load"
+        return only if not _limits(only) else f"{only} limits at every load"
     return ", ".join(
-        f"{s.label}{' limits' if place == 0 and s.label != NOTHING_LIMITS else ''} "
+        f"{s.label}{' limits' if place == 0 and _limits(s.label) else ''} "
         + (f"from {text.number(s.low)}" if place else f"to {text.number(s.high)}")
         + ("" if s.sure else " (a guess)")
         for place, s in enumerate(merged)
     )
+
+
+def _limits(label: str) -> bool:
+    return label != NOTHING_LIMITS and OVERLOAD not in label
 
 
 def place_of(chart: ChainChart, wl: float) -> int:
@@ -162,7 +174,12 @@ def place_of(chart: ChainChart, wl: float) -> int:
 
 
 def _fit(curve: ChainCurve, label: str) -> Fit:
-    return Fit(curve.wl, curve.mean, curve.low, curve.high, "solid", "curve", label)
+    """To where it grows without bound, if it does."""
+    end = len(curve.wl)
+    if curve.overload is not None:
+        end = bisect_left(curve.wl, curve.overload)
+    x, mean, low, high = (v[:end] for v in (curve.wl, curve.mean, curve.low, curve.high))
+    return Fit(x, mean, low, high, "solid", "curve", label)
 
 
 def _marks(samples: Sequence[SamplePoint], kpi: str, at: float | None) -> tuple[Mark, ...]:

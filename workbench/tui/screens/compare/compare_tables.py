@@ -69,7 +69,7 @@ def readout(
         said = text.estimate(values[0]) if len(values) == 1 else _spread(values)
         said = f"at least {text.number(values[0].value)}" if bound else said
         spans += [("  measured " if wide else " → ", "dim"), (said, "")]
-        if predicted is not None and predicted.value > 0:
+        if predicted is not None and predicted.value > 0 and not predicted.unbounded:
             said = departures.than_predicted(kpi, middle / predicted.value, at_least=bound)
             spans.append((f"  {said}", "strong"))
     if chart is not None:

@@ -16,9 +16,9 @@ from workbench.domain.recommendations import (
     Trend,
     Verification,
 )
-from workbench.domain.samples import Estimate
+from workbench.domain.samples import OVERLOAD, Estimate
 from workbench.tui import text
-from workbench.tui.plots.figure import Figure, Fit, Limit, Line
+from workbench.tui.plots.figure import Figure, Fit, Limit, Line, Stretch
 from workbench.tui.screens.proposals.chain_names import limit_text, per
 from workbench.tui.screens.recommend import recommend_words as words_of
 from workbench.tui.widgets.rows import Look, Row, Span, fit
@@ -28,6 +28,8 @@ Lab = Callable[[Deployment], Verification | None]
 NOT_ASKED: Lab = lambda _: None  # noqa: E731  # it has the shape of what others give
 BAR = "█"
 INDENT = 15
+BEYOND = 1.5
+"""How far beyond an overload the axis reaches, so that it is seen."""
 """Cells of a label in the lower part."""
 
 
@@ -451,9 +453,15 @@ def figure(
     if curve is None:
         return Figure(empty="No curve of this allocation is stored.")
     asked = words_of.load(found)
+    first, last = curve.wl[:1] or (curve.overload or 1.0,), curve.wl[-1:]
+    along: tuple[Stretch, ...] = ()
+    if curve.overload is not None:
+        along = (Stretch(curve.overload, BEYOND * curve.overload, OVERLOAD),)
+        last = (BEYOND * curve.overload,)
     lines = () if asked is None else (Line(asked, asked, asked, f"asked {load}".rstrip()),)
     return Figure(
-        x_range=(curve.wl[0], curve.wl[-1]),
+        x_range=(first[0], last[0]),
+        along=along,
         fit=Fit(curve.wl, curve.mean, curve.low, curve.high, label="predicted"),
         lines=lines,
         limit=Limit(limit.limit, f"SLA {limit_text(limit)}"),

@@ -1,0 +1,199 @@
+"""What is said of a chain: what was measured of it first, then what its profiles let expect.
+
+- Samples of the chain are canaries that were taken already, whatever they were taken for. What
+  they teach (`chains.correction`) is used where it predicts samples that it was not fitted to
+  better than the profiles do, and every answer rests on them (`chains.resting`).
+- A chain without samples carries the risk that measured chains have shown (`chains.risk`).
+- Where a function is loaded beyond what it carries, or the chain was seen to be, a response time
+  grows for as long as one watches: the forecast is `UNBOUNDED`, never a plateau.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from workbench.chains.alignment import Measured
+from workbench.chains.base import RESPONSE_TIMES
+from workbench.chains.composition import ChainForecaster
+from workbench.chains.proposal import Method
+from workbench.chains.resting import RestingForecaster
+from workbench.chains.risk import TELLING, risky
+from workbench.domain.errors import DataError
+from workbench.domain.parameters import Configuration
+from workbench.domain.samples import UNBOUNDED, Sample
+from workbench.models.forecast import Bools, Forecast, Forecaster, Points
+from workbench.models.selection import stated
+
+MOST_TAUGHT = 48
+"""Samples that a correction learns from; every one of more is still rested on."""
+OVERLOADED = "overloaded"
+_UNBOUNDED = math.log(UNBOUNDED)
+
+
+class MeasuredFirst:
+    """Implements `Forecaster`.
+
+    Parameters
+    ----------
+    chain : what the profiles say.
+    accepted : a retrained model in force; None where the profiles are.
+    samples : of the session, or of the chain; those of other targets are not looked at.
+    seen : those of the chain that state the KPI; None where none does.
+    method : by which samples of the chain teach what it adds.
+    target : the chain's name, as in its samples.
+    shared_sd : log standard deviation that samples of one deployment share.
+    risk : whether a chain that nobody has measured carries the risk of the hand-over.
+
+    Attributes
+    ----------
+    law : what the samples taught; None where nothing, or nothing that held on left-out samples.
+    rests_on : the number of samples of the chain.
+    """
+
+    def __init__(
+        self,
+        chain: ChainForecaster,
+        accepted: Forecaster | None,
+        samples: Sequence[Sample],
+        seen: Measured | None,
+        method: Method,
+        *,
+        target: str,
+        shared_sd: float,
+        risk: bool = True,
+    ) -> None:
+        self.kpi, self.chain, self.accepted = chain.kpi, chain, accepted
+        self.rests_on = 0 if seen is None else len(seen)
+        self.law = None
+        if accepted is None and seen is not None and len(chain.vnfs) > 1:
+            self.law = _law(seen, method)
+        told = accepted or self.law
+        alone = len(chain.vnfs) == 1 or not risk  # of one function nothing is handed over
+        self._base: Forecaster = told or (chain if alone else risky(chain))
+        if seen is not None:
+            enough = len(np.unique(seen.table.points)) >= TELLING
+            self._base = RestingForecaster(
+                _Within(told, chain) if told else chain if enough or alone else risky(chain),
+                seen.points,
+                seen.table.y,
+                seen.table.noise,
+                ceiling=seen.table.ceiling,
+                shared_sd=shared_sd,
+            )
+        self._target, self._samples = target, samples
+        self._carried, self._drowned = _seen_to_carry(target, samples, self.kpi)
+
+    @property
+    def unmeasured(self) -> bool:
+        """Whether nothing but its functions was measured."""
+        return not self.rests_on and self.accepted is None
+
+    def carries(self, points: Points) -> Bools:
+        """Where the chain itself was seen to carry the load, or a larger one, of shape (m,)."""
+        seen = [self.kpi in RESPONSE_TIMES and wl <= self._carried.get(c, 0.0) for c, wl in points]
+        return np.array(seen, dtype=bool)
+
+    def limits(self, points: Points) -> list[str]:
+        """By point, the function that keeps the chain from carrying its load; else empty."""
+        over, expected = self.overloaded(points), self.chain.overload(points)
+        return [
+            expected.worst(place) or busiest(self._target, self._samples, points[place][0])
+            if over[place]
+            else ""
+            for place in range(len(points))
+        ]
+
+    def forecast(self, points: Points) -> Forecast:
+        said = self._base.forecast(points)
+        over = self.overloaded(points)
+        if not over.any():
+            return said
+        return Forecast(
+            np.where(over, _UNBOUNDED, said.mean),
+            said.low,
+            np.where(over, _UNBOUNDED, said.high),
+            said.extrapolates & ~over,
+        )
+
+    def overloaded(self, points: Points) -> Bools:
+        """Where a response time grows without bound, of shape (m,); nowhere for other KPIs.
+
+        What was seen of the chain itself goes before what its functions let expect.
+        """
+        if self.kpi not in RESPONSE_TIMES or self.chain.family == "closed" or not len(points):
+            return np.zeros(len(points), dtype=bool)
+        expected, carries = self.chain.overload(points).expected, self.carries(points)
+        drowns = np.array([wl >= self._drowned.get(c, math.inf) for c, wl in points])
+        return np.asarray((expected & ~carries) | drowns)
+
+
+class _Within:
+    """A correction within its reach; beyond it is as unsure as if nothing had been measured."""
+
+    def __init__(self, told: Forecaster, chain: ChainForecaster) -> None:
+        self.kpi, self._told, self._chain = told.kpi, told, chain
+        self._risky = risky(chain)
+
+    def forecast(self, points: Points) -> Forecast:
+        told, alone = self._told.forecast(points), self._chain.forecast(points)
+        beyond = told.extrapolates & ~alone.extrapolates
+        if not beyond.any():
+            return told
+        wide = self._risky.forecast(points)
+        return Forecast(
+            told.mean,
+            np.where(beyond, np.minimum(told.low, wide.low), told.low),
+            np.where(beyond, np.maximum(told.high, wide.high), told.high),
+            alone.extrapolates,
+        )
+
+
+def _law(seen: Measured, method: Method) -> Forecaster | None:
+    """What samples teach, None where too few do or where left-out ones do not bear it out."""
+    if len(seen) > MOST_TAUGHT:
+        chosen = np.zeros(len(seen), dtype=bool)
+        order = np.lexsort((seen.table.X[:, -1], seen.table.configurations))
+        chosen[order[np.linspace(0, len(seen) - 1, MOST_TAUGHT).astype(int)]] = True
+        seen = seen.take(chosen)
+    try:
+        learned = method.learned(seen)
+    except DataError:
+        return None
+    return None if learned is method.prediction else learned
+
+
+def _seen_to_carry(
+    target: str, samples: Sequence[Sample], kpi: str
+) -> tuple[dict[Configuration, float], dict[Configuration, float]]:
+    """By configuration, the highest load that states the KPI, and the lowest overload above it."""
+    carried: dict[Configuration, float] = {}
+    own = [s for s in samples if s.point.target == target and s.valid]
+    for sample in own:
+        if stated(sample, kpi) is not None:
+            c, wl = sample.point.configuration, sample.point.wl
+            carried[c] = max(wl, carried.get(c, wl))
+    drowned: dict[Configuration, float] = {}
+    for sample in own:
+        c, wl = sample.point.configuration, sample.point.wl
+        if OVERLOADED in sample.labels and wl > carried.get(c, 0.0):
+            drowned[c] = min(wl, drowned.get(c, wl))
+    return carried, drowned
+
+
+def busiest(target: str, samples: Sequence[Sample], configuration: Configuration) -> str:
+    """Of a configuration that was seen to be overloaded, the function that used most of its CPU.
+
+    Empty where no sample says it.
+    """
+    shares: dict[str, list[float]] = {}
+    for sample in samples:
+        own = sample.point.target == target and sample.point.configuration == configuration
+        if own and sample.valid and OVERLOADED in sample.labels:
+            for vnf, usage in sample.usage.items():
+                if configuration.vcpu(vnf):
+                    shares.setdefault(vnf, []).append(usage.cpu_cores / configuration.vcpu(vnf))
+    middle = {vnf: float(np.median(found)) for vnf, found in shares.items()}
+    return max(middle, key=lambda vnf: middle[vnf], default="")

@@ -1,0 +1,114 @@
+"""A forecast that rests on samples: where something was measured, that is what is said.
+
+What samples are off a forecast by is a Gaussian process in units of the forecast's own deviation
+(Matérn 3/2 over log load, as in `chains.residual`): at a sample it follows the sample, with its
+noise; far from all samples the forecast and its interval are left as they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.chains.residual import kernel
+from workbench.domain.parameters import Configuration
+from workbench.models.base import Floats
+from workbench.models.folds import Ints
+from workbench.models.forecast import Forecast, Forecaster, Points
+from workbench.models.scales import NORMAL_95
+
+REACH = 1.0
+"""In log load: how far a sample is heard."""
+LEAST_SD = 0.03
+"""Log standard deviation that a forecast is given at least: none is surer than a lab is steady."""
+TRUSTED = 4.0
+"""Samples' worth of trust in the forecast's own interval, before samples that miss it widen it."""
+
+
+class RestingForecaster:
+    """Implements `Forecaster`.
+
+    Parameters
+    ----------
+    base : what is said without samples.
+    points : operating points of the samples, length n; repetitions are points of their own.
+    y, noise : their log KPI and its standard deviation, shape (n,).
+    ceiling : log of the KPI's ceiling.
+    shared_sd : log standard deviation that samples of one deployment share: the next has another.
+    apart : share of the process's variance that other configurations do not have in common.
+    """
+
+    def __init__(
+        self,
+        base: Forecaster,
+        points: Points,
+        y: Floats,
+        noise: Floats,
+        *,
+        ceiling: float = np.inf,
+        shared_sd: float = 0.0,
+        apart: float = 0.5,
+    ) -> None:
+        self.kpi, self.base = base.kpi, base
+        self._ceiling, self._shared_sd, self._apart = ceiling, shared_sd, apart
+        places: dict[tuple[Configuration, float], list[int]] = {}
+        for place, point in enumerate(points):
+            places.setdefault(point, []).append(place)
+        self._points = list(places)
+        self._numbers: dict[Configuration, int] = {}
+        for configuration, _ in self._points:
+            self._numbers.setdefault(configuration, len(self._numbers))
+        mean = np.array([float(np.mean(y[own])) for own in places.values()])
+        variance = np.array(
+            [float(np.mean(np.square(noise[own]))) / len(own) for own in places.values()]
+        )
+        said = base.forecast(self._points)
+        gap = mean - said.mean
+        sd = self._sd(said, gap)
+        u = gap / sd
+        covariance = self._kernel(self._points, self._points)
+        jitter = (variance + LEAST_SD**2) / np.square(sd)
+        # What all samples together miss the forecast by, over what its interval allows for.
+        evidence = float(u @ np.linalg.solve(covariance + np.diag(jitter), u))
+        self._wider = max(1.0, (TRUSTED + evidence) / (TRUSTED + len(u))) if len(u) else 1.0
+        self._inverse = np.linalg.inv(covariance + np.diag(jitter / self._wider))
+        self._alpha = self._inverse @ u
+
+    def forecast(self, points: Points) -> Forecast:
+        """What `base` says, moved to the samples. It extrapolates where no sample is heard."""
+        said = self.base.forecast(points)
+        if not len(points):
+            return said
+        cross = self._kernel(points, self._points)
+        moved = cross @ self._alpha
+        left = np.clip(1.0 - np.einsum("ij,jk,ik->i", cross, self._inverse, cross), 0.0, 1.0)
+        mean = said.mean + moved * self._sd(said, moved)
+        below, above = (
+            np.hypot(np.sqrt(left * self._wider) * np.maximum(side, LEAST_SD), self._shared_sd)
+            for side in said.sd
+        )
+        known = set(self._points)
+        measured = np.array([point in known for point in points], dtype=bool)
+        return Forecast(
+            np.minimum(mean, self._ceiling),
+            np.minimum(mean - NORMAL_95 * below, self._ceiling),
+            np.minimum(mean + NORMAL_95 * above, self._ceiling),
+            said.extrapolates & ~measured,
+        )
+
+    def _sd(self, said: Forecast, gap: Floats) -> Floats:
+        below, above = said.sd
+        return np.asarray(np.maximum(np.where(gap < 0.0, below, above), LEAST_SD))
+
+    def _kernel(self, points: Points, others: Points) -> Floats:
+        return kernel(
+            np.log([wl for _, wl in points]),
+            self._number(points),
+            np.log([wl for _, wl in others]),
+            self._number(others),
+            1.0,
+            REACH,
+            1.0 - self._apart,
+        )
+
+    def _number(self, points: Points) -> Ints:
+        return np.array([self._numbers.get(c, -1) for c, _ in points], dtype=np.int64)
