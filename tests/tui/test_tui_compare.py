@@ -167,7 +167,7 @@ async def test_escape_ends_what_is_computed_and_does_not_leave() -> None:
         client.holds = False
         await redrawn(pilot)
         assert client.dropped == client.questions()[-1:], "it is not asked again by itself"
-        await pilot.press("n")
+        await pilot.press("ctrl+r")
         assert "p50 (ms) by convolved" in await settled(pilot)
 
 

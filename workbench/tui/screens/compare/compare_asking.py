@@ -165,8 +165,8 @@ class AskingScreen(SessionScreen):
         except asyncio.CancelledError:
             if (lacking := self._next()) is not None:
                 dropped = f"not waited for any more: {self.key('compare.anew')} asks again"
-                self._fail(lacking, error := EngineError(dropped))
-                lacking.uncharted = error  # curves would be asked for next
+                self._fail(lacking, EngineError(dropped))
+                lacking.uncharted = EngineError(dropped)  # curves would be asked for next
             raise
         finally:
             self.awaited = None
