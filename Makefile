@@ -40,7 +40,7 @@ docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with 
 ONCE_MORE = ../$(BIN)/pytest -q --last-failed --last-failed-no-failures none -m
 
 accept: $(VENV)/.dev  ## the long acceptance runs, and whatever else has a full length
-	cd tests && ../$(BIN)/pytest -q --accept acceptance docker/test_docker_whole_way.py tui/test_tui_monkey.py \
+	cd tests && ../$(BIN)/pytest -q --accept --timeout 0 acceptance docker/test_docker_whole_way.py tui/test_tui_monkey.py \
 		$$(grep -rl full_length --include='test_*.py' . | grep -v '^./acceptance/' | sort)
 
 bench: $(VENV)/.dev  ## benchmarks with their targets; never a timed test

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,10 +30,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--accept", action="store_true", help="run the acceptance tests at full length"
     )
+    reliability = parser.getgroup("reliability", "kills, stops, hostile inputs (tests/acceptance)")
+    reliability.addoption("--share", type=float, help="of the full counts; 0.01 is every hundredth")
+    reliability.addoption("--minutes", type=float, help="after which a test begins no further one")
+    reliability.addoption(
+        "--results", help="JSON file to which counts are added; a run goes on where it ends"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     accepting = bool(config.getoption("--accept"))
+    # A shell that starts the tests in the background has it ignored, and so would all they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     host_needs.required()  # a name that nobody knows is told before any test runs
     config.pluginmanager.register(FileCosts(limited=not accepting))
     driving.forked = not accepting

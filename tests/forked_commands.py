@@ -11,10 +11,12 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import io
 import multiprocessing
 import multiprocessing.forkserver
 import os
 import pickle
+import select
 import selectors
 import signal
 import socket
@@ -23,7 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 Command = tuple[list[str], dict[str, str], str]
@@ -48,11 +50,39 @@ def fork_workers() -> None:
     """Engines of this process get workers forked from a process that has made their imports."""
     from workbench.engine.learning import pool
 
-    multiprocessing.set_forkserver_preload(modules())
+    multiprocessing.set_forkserver_preload(["steady_forkserver", *modules()])
     pool.START_METHOD = "forkserver"
 
 
 # ---------------------------------------------------------------------- in the process of the tests
+
+
+@dataclass
+class Started:
+    """A command that runs; its pipes are closed with it."""
+
+    pid: int
+    stdout: io.FileIO
+    stderr: io.FileIO
+    _told: socket.socket
+
+    def kill(self) -> None:
+        """Its number is nobody else's: it was not yet told that it has ended."""
+        if not select.select([self._told], [], [], 0)[0]:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Its exit code, once it has ended. Raises `TimeoutError`."""
+        self._told.settimeout(timeout_s)
+        (status,) = STATUS.unpack(self._told.recv(STATUS.size))
+        return os.waitstatus_to_exitcode(status)
+
+    def __enter__(self) -> Started:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for end in (self.stdout, self.stderr, self._told):
+            end.close()
 
 
 class Forker:
@@ -70,20 +100,10 @@ class Forker:
         timeout_s: float,
     ) -> subprocess.CompletedProcess[str]:
         """As `subprocess.run` with captured output and no input."""
-        argv = [os.fspath(argument) for argument in arguments]
-        told, telling = socket.socketpair()
-        with ExitStack() as stack:
-            pipes = {}
-            written = []
-            for _ in ("stdout", "stderr"):
-                reading, writing = os.pipe()
-                pipes[stack.enter_context(os.fdopen(reading, "rb", 0))] = bytearray()
-                written.append(writing)
-            stack.enter_context(told)
-            self._fork(argv, environment, folder, (*written, telling.fileno()))
-            for descriptor in (*written, telling.detach()):
-                os.close(descriptor)
-            (pid,) = STATUS.unpack(told.recv(STATUS.size))
+        started = self.start(arguments, environment, folder)
+        argv = list(map(os.fspath, arguments))
+        with started:
+            pipes = {started.stdout: bytearray(), started.stderr: bytearray()}
             deadline = time.monotonic() + timeout_s
             with selectors.DefaultSelector() as selector:
                 for pipe in pipes:
@@ -91,16 +111,36 @@ class Forker:
                 while selector.get_map():
                     ready = selector.select(deadline - time.monotonic())
                     if not ready and time.monotonic() > deadline:
-                        os.kill(pid, signal.SIGKILL)
+                        os.kill(started.pid, signal.SIGKILL)
                         raise subprocess.TimeoutExpired(argv, timeout_s)
                     for key, _ in ready:
                         read = os.read(key.fd, 65536)
                         pipes[key.fileobj] += read
                         if not read:
                             selector.unregister(key.fileobj)
-            (status,) = STATUS.unpack(told.recv(STATUS.size))
+            code = started.wait()
             output, errors = (bytes(read).decode().replace("\r\n", "\n") for read in pipes.values())
-        return subprocess.CompletedProcess(argv, os.waitstatus_to_exitcode(status), output, errors)
+        return subprocess.CompletedProcess(argv, code, output, errors)
+
+    def start(
+        self,
+        arguments: Sequence[str | os.PathLike[str]],
+        environment: Mapping[str, str],
+        folder: os.PathLike[str],
+    ) -> Started:
+        """As `subprocess.Popen` with pipes for its output and no input."""
+        argv = list(map(os.fspath, arguments))
+        told, telling = socket.socketpair()
+        reading, written = [], []
+        for _ in ("stdout", "stderr"):
+            ours, theirs = os.pipe()
+            reading.append(os.fdopen(ours, "rb", 0))
+            written.append(theirs)
+        self._fork(argv, environment, folder, (*written, telling.fileno()))
+        for descriptor in (*written, telling.detach()):
+            os.close(descriptor)
+        (pid,) = STATUS.unpack(told.recv(STATUS.size))
+        return Started(pid, *reading, told)
 
     def _fork(
         self,
@@ -118,6 +158,11 @@ class Forker:
         asked = pickle.dumps((argv, dict(environment), os.fspath(folder)))
         socket.send_fds(self._socket, [LENGTH.pack(len(asked))], descriptors)
         self._socket.sendall(asked)
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process that forks, once there is one."""
+        return None if self._process is None else self._process.pid
 
     def _close(self) -> None:
         if self._socket is not None and self._process is not None:

@@ -19,6 +19,7 @@ DOCKER, BASE_IMAGE = "docker", "base-image"
 PACKAGES = {
     DOCKER: "docker.io",
     BASE_IMAGE: "apt",
+    "dockerd": "docker.io",
     "dpkg-deb": "dpkg",
     "git": "git",
     "sftp": "openssh-client",

@@ -155,3 +155,12 @@ def test_no_sentence_carries_control_characters(tmp_path: Path, workspace: Works
     for mistake in found:
         assert str(mistake).isprintable(), ascii(str(mistake))
         assert str(mistake).encode("utf-8")
+
+
+def test_a_name_that_others_are_proposed_is_printable(tmp_path: Path, workspace: Workspace) -> None:
+    path = tmp_path / "x.yaml"
+    agents = 'agents: {"\\e[2J": {}}\nmanagers: {haproxy: {agent: other}}\n'
+    path.write_text(f"kind: campaign\n{agents}", encoding="utf-8")
+    told = "\n".join(map(str, lint(path, workspace=workspace)))
+    assert r"allowed: \x1b[2J" in told
+    assert "\x1b" not in told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from session_making import EPOCH, created
 
 from workbench.domain.errors import SessionError
 from workbench.domain.events import Event, Noted, Tick, UsageTick
+from workbench.engine.sessions import channel as channels
 from workbench.engine.sessions.channel import QUEUE, Channel, Following
+from workbench.engine.sessions.finishing import to_the_end
 from workbench.store.session_file import SessionFile
 
 
@@ -56,6 +59,36 @@ async def test_a_cancelled_recorder_leaves_no_fact_in_the_file_that_the_view_lac
     channel.end()
     assert [c.seq for c in await rest(following) if isinstance(c, Event)] == list(range(2, 22))
     assert channel.view == await channel.file.view()
+
+
+async def test_no_event_is_before_the_one_that_it_follows(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine may go on with what one had begun whose clock was an hour ahead."""
+    latest = (await channel.record(Noted("info", "ahead"))).at
+    monkeypatch.setattr(channels, "now", lambda: latest - 3600.0)
+    assert (await channel.record(Noted("info", "behind"))).at == latest
+    monkeypatch.setattr(channels, "now", lambda: latest + 1.0)
+    assert (await channel.record(Noted("info", "and on"))).at == latest + 1.0
+
+
+async def test_what_fails_once_nobody_waits_is_told_to_the_log_alone() -> None:
+    unheard: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: unheard.append(told))
+
+    async def fails() -> None:
+        await asyncio.sleep(0.01)
+        raise SessionError("is not there")
+
+    asked = asyncio.create_task(to_the_end(fails()))
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.wait([asked])
+    assert asked.cancelled()
+    del asked
+    gc.collect()
+    await asyncio.sleep(0)
+    assert unheard == []
 
 
 async def test_ticks_coalesce_to_the_latest_and_events_come_first(channel: Channel) -> None:

@@ -245,6 +245,18 @@ async def test_who_has_no_more_to_ask_may_still_read(door: Server, workspace: Wo
     writer.close()
 
 
+async def test_feeds_of_who_has_no_more_to_ask_end(door: Server, workspace: Workspace) -> None:
+    """Also one that was asked for last, and begins only then."""
+    await long_session(workspace, 3, 10)
+    reader, writer = await asyncio.open_unix_connection(workspace.socket, limit=1 << 24)
+    writer.write(HELLO + asked(1, {"type": "Subscribe", "session": "long"}))
+    writer.write_eof()
+    async with asyncio.timeout(60):
+        lines = (await reader.read()).splitlines()
+    assert json.loads(lines[-1])["reply"]["type"] == "Viewed"
+    writer.close()
+
+
 async def test_one_client_more_than_there_is_room_for_is_told_so(
     door: Server, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

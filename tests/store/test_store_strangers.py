@@ -169,6 +169,18 @@ async def test_only_regular_files_are_read(
     await refused(bundle, f"{name} is not a regular file")
 
 
+async def test_a_manifest_that_is_no_text_is_refused(bundle: Path) -> None:
+    manifest = bundle / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes().replace(b"vnf", b"\xffnf", 1))
+    await refused_manifest(bundle, "not JSON: 'utf-8' codec can't decode byte 0xff")
+
+
+async def refused_manifest(bundle: Path, says: str) -> None:
+    with pytest.raises(SessionError, match=says) as error:
+        await SessionFile.open(bundle)
+    assert error.value.where == str(bundle / "manifest.json")
+
+
 async def test_a_manifest_of_many_megabytes_is_not_read(bundle: Path) -> None:
     with (bundle / "manifest.json").open("ab") as file:
         file.truncate(strangers.LONGEST_MANIFEST + 1)

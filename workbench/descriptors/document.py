@@ -74,7 +74,7 @@ class Document:
                 break
             known = known[:-1]
         line, column = position or Position(1, 1)
-        mistake = Mistake(self.file, line, column, spelled(path), message)
+        mistake = Mistake(self.file, line, column, spelled(path), printable(message))
         if mistake not in self.mistakes:
             self.mistakes.append(mistake)
 
@@ -135,9 +135,9 @@ def parsed(text: str, file: str) -> Document:
     return document
 
 
-def printable(path: Path) -> str:
-    """A path as text that any terminal can be given."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(path))
+def printable(text: Path | str) -> str:
+    """Text that any terminal can be given."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
 
 
 def is_file(path: Path) -> bool:

@@ -32,8 +32,8 @@ _MESSAGES: Mapping[str, type[Any]] = {
         *get_args(Tick),
     )
 }
-_UNREADABLE = (msgspec.DecodeError, RecursionError)
-"""What a decoder raises for text of any kind; the latter where brackets are nested too deep."""
+_UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+"""What a decoder raises for bytes of any kind, be it that brackets are nested too deep."""
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
 _building = threading.Lock()
 """msgspec looks into a class when it first meets it, and keeps what it found with the class before

@@ -359,6 +359,8 @@ class Connection:
                 await self._answer(number, codec.failed(error))
                 return
             await self._write(await self._view(number, following))
+            if self._reading is None or self._reading.done():
+                return  # it has no more to ask, and feeds end with that
             task = tasks.create_task(
                 self._feed(number, session, following, stack.pop_all()), name=f"feed {session}"
             )

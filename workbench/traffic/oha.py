@@ -40,6 +40,8 @@ whatever is beyond is the source's own delay and counts."""
 
 ABORTED = "aborted due to deadline"
 TIMED_OUT = "timeout"
+MOST_FAILURES = 10_000_000
+"""Of one kind in one drive; each becomes a row."""
 
 COLUMNS = "coalesce(start_latency_correction, start), start, end, status, len_bytes"
 
@@ -118,8 +120,11 @@ def _answered(result: bytes) -> tuple[Floats, Rows]:
 def _errors(output: str) -> dict[str, int]:
     """Failed requests by message."""
     try:
-        return dict(json.loads(output)["errorDistribution"])
-    except (ValueError, KeyError, TypeError):
+        counts = {str(k): int(n) for k, n in json.loads(output)["errorDistribution"].items()}
+        if not all(0 <= n <= MOST_FAILURES for n in counts.values()):
+            raise ValueError
+        return counts
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         raise TrafficError(
             f"oha's summary cannot be read: {output[-200:]!r}",
             remedy="Check that the source's oha is 1.16 or later",

@@ -18,8 +18,8 @@ from workbench.domain.samples import KPI_UNITS, Sample
 from workbench.engine.learning.pool import Pool, WorkerLost
 from workbench.engine.learning.refitting import digest
 from workbench.engine.learning.remaining import doing, expect, skip
+from workbench.engine.sessions.finishing import to_the_end
 from workbench.engine.sessions.library import Library
-from workbench.engine.sessions.recording import to_the_end
 
 if TYPE_CHECKING:  # their imports take time, and most questions are about something else
     from workbench.models.crossvalidation import Row

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +19,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.samples import Measurement, Sample
 from workbench.domain.sessions import UNDER_WAY
 from workbench.engine.sessions.clock import now
+from workbench.engine.sessions.finishing import to_the_end
 from workbench.store.session_file import SessionFile
 
 QUEUE = 256
@@ -86,16 +86,13 @@ class Channel:
 
         Who is cancelled meanwhile (an abort) waits for that: what is in the file is in the view.
         """
-        recording = asyncio.ensure_future(self._record(fact, measurement))
-        try:
-            return await asyncio.shield(recording)
-        except asyncio.CancelledError:
-            await asyncio.wait([recording])
-            raise
+        return await to_the_end(self._record(fact, measurement))
 
     async def _record(self, fact: Fact, measurement: Measurement | None) -> Event:
         async with self._recording:  # events are seen in the order of their numbers
-            event = await self.file.append(fact, at=now(), measurement=measurement)
+            # An engine before this one may have had a clock that was ahead.
+            at = max(now(), self._view.at if self._view is not None else 0.0)
+            event = await self.file.append(fact, at=at, measurement=measurement)
             self._show(event)
         return event
 
@@ -150,17 +147,7 @@ class Channel:
 
     def snapshot(self) -> SessionView:
         """A copy that others may fold on; of a session whose engine died, as `interrupted`."""
-        view = replace(
-            self.view,
-            configurations=[replace(c, samples=list(c.samples)) for c in self.view.configurations],
-            bypasses=list(self.view.bypasses),
-            log=list(self.view.log),
-            models=list(self.view.models),
-            influences=list(self.view.influences),
-            recommendations=list(self.view.recommendations),
-            trials=[replace(t, samples=list(t.samples)) for t in self.view.trials],
-            canaries=[replace(c, steps=list(c.steps)) for c in self.view.canaries],
-        )
+        view = self.view.copy()
         if not self.live:
             view.cut_off()
             view.log += [LogLine(view.seq, view.at, "warning", w) for w in self.file.damage]

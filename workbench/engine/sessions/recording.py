@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import Fact
 from workbench.domain.projection import SessionView
+from workbench.engine.sessions.finishing import to_the_end
 from workbench.engine.sessions.library import Library
-
-T = TypeVar("T")
 
 
 async def recorded(
@@ -31,17 +28,6 @@ async def recorded(
             return fact
 
     return await to_the_end(recording())
-
-
-async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """What `work` comes to. Who is cancelled meanwhile waits for it: a thread that reads or writes
-    a file cannot be stopped, and nobody may close the file under it."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
 
 
 def not_stored(error: WorkbenchError) -> str:

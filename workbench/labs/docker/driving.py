@@ -17,6 +17,7 @@ from workbench.labs.docker.watching import Ended, Watch
 from workbench.labs.docker.wiring import SOURCE
 from workbench.measuring.records import Drive
 from workbench.traffic.base import Offer
+from workbench.traffic.reading import read_records
 
 EVERY_S = 1.0
 RESULT_PATH = "/var/tmp/records.db"  # noqa: S108 - in the source's own container
@@ -50,7 +51,7 @@ async def drive(
     stop_s = begin_s + offer.seconds
     result = await source.get(offer.result_path)
     records = await asyncio.to_thread(
-        choice.generator.parse, offer, result, outcome.stdout, begin_s, stop_s
+        read_records, choice.generator, offer, result, outcome.stdout, begin_s, stop_s
     )
     closed = offer.load.kind == "closed"
     return Drive(

@@ -19,6 +19,7 @@ from workbench.labs.docker.wiring import SINK, SOURCE
 from workbench.measuring.records import Drive, RequestRecords
 from workbench.plugins import make
 from workbench.traffic.packets import PacketGenerator, PacketOffer
+from workbench.traffic.reading import read_counts
 
 GENERATOR = "iperf3"
 PACKET_SIZES = "packetsize_bytes"
@@ -77,7 +78,7 @@ class Sender:
         begin_s, outcome = await driving.send(
             watch, self.generator.packet_argv(offer), offer.seconds, FINISHING_S, on_usage
         )
-        counts = self.generator.parse_packets(offer, outcome.stdout, begin_s)
+        counts = read_counts(self.generator, offer, outcome.stdout, begin_s)
         nothing = np.zeros(0)
         empty = nothing.astype(np.int64)
         return Drive(

@@ -26,7 +26,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.samples import Sample
 from workbench.link.client import Client, Feed
 
-SMALL = str(Path(__file__).with_name("two_configurations.yaml"))
+SMALL = str(Path(__file__).parent / "engine" / "two_configurations.yaml")
 """Two configurations of one function, at most six samples each."""
 SLOW = 20.0
 """Lab seconds per second of runs that are interfered with: a sample takes a quarter of a second."""
