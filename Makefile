@@ -27,10 +27,11 @@ lint: $(VENV)/.dev lock-check  ## format, lint, types, floors, lock files
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 # `make test TESTS="cli ssh"` takes these rooms or files of tests/ only.
-# Tests are spread over both cores by work; those of a file that share an engine stay together
-# (tests/spreading.py). A file that costs over 30 s of CPU fails the run (tests/file_costs.py).
+# Tests are spread by work over three workers, as they wait for a third of their time on two cores;
+# those of a file that share an engine stay together (tests/spreading.py). A file that costs over
+# 30 s of CPU fails the run (tests/file_costs.py).
 unit: $(VENV)/.dev  ## all tests that need no Docker engine
-	cd tests && ../$(BIN)/pytest -q -n 2 -m "not docker" $(TESTS) || $(ONCE_MORE) "not docker"
+	cd tests && ../$(BIN)/pytest -q -n 3 -m "not docker" $(TESTS) || $(ONCE_MORE) "not docker"
 
 docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker or all
 	cd tests && ../$(BIN)/pytest -q -m docker $(TESTS) || $(ONCE_MORE) docker

@@ -38,6 +38,7 @@ class Demo:
 
     def __init__(self, tree: str, prefix: list[str]) -> None:
         self.began = time.monotonic()
+        self.load_at_most = 0.0
         self.tree = tree
         self.prefix = prefix
         self.picture_s: float | None = None
@@ -64,6 +65,7 @@ class Demo:
         """Until the first sample is there, the command has ended or the time is up."""
         while self.exit_code is None and self.sample_s is None and self.elapsed_s < timeout_s:
             self._read()
+            self.load_at_most = max(self.load_at_most, os.getloadavg()[0])
             if self.picture_s is not None:
                 self._look()
 
@@ -164,7 +166,8 @@ def main() -> None:
     print(f"first picture after {seconds(demo.picture_s)}")
     print(f"first sample after {seconds(demo.sample_s)}, lab {demo.lab or 'none'}")
     quiet = "quiet" if load < cores else "others use it, so that these figures are no verdict"
-    print(f"load {load:.1f} on {cores} cores when it began: {quiet}")
+    print(f"load {load:.1f} on {cores} cores when it began, {quiet}")
+    print(f"load {demo.load_at_most:.1f} at most until the first sample, this demo's own in it")
     print(f"make demo, left by q: exit code {demo.exit_code}", flush=True)
     if demo.picture_s is None or demo.sample_s is None or demo.exit_code != 0:
         sys.exit(demo.last_words() or "it said nothing")

@@ -17,7 +17,7 @@ from file_costs import FileCosts
 from forked_commands import fork_workers
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
-from spreading import ByRoom
+from spreading import ByRoom, put_whole_ways_first
 
 # Random examples have a seed too: what fails once fails each time. Constants that Hypothesis finds
 # in the modules that are loaded by then would make them depend on the tests that ran before.
@@ -49,6 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByRoom | None:
     return ByRoom(config, log) if config.getvalue("dist") == "load" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    put_whole_ways_first(items)
 
 
 def pytest_collection_finish() -> None:

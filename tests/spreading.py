@@ -1,13 +1,22 @@
-"""Which tests go to which worker."""
+"""Which tests go to which worker, and which of them first."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 SHARING = ("acceptance", "cli", "docker", "engine", "plugins", "science", "ssh", "store", "web")
 """Rooms in which tests of a file share an engine, a session or what was fitted."""
+
+
+def put_whole_ways_first(items: list[pytest.Item]) -> None:
+    """Tests that drive the whole way wait for most of their minute.
+
+    As the last of a run they would leave the other core idle.
+    """
+    items.sort(key=lambda item: "_whole_way" not in item.nodeid.partition("::")[0])
 
 
 class ByRoom(LoadScopeScheduling):

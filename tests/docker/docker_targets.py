@@ -111,11 +111,12 @@ SPOILT_BY_HOST = frozenset({"host_saturated", "unsteady"})
 async def until_valid(
     measured: Callable[[], Awaitable[Sample]], *, quiet: bool = False
 ) -> tuple[Sample, float]:
-    """The first valid sample of three, and the noise that the host showed in them.
+    """The first valid sample of three, and by how much a bound on it is to be widened.
 
-    That is the log of the largest by the least throughput of the tries, which are of one point: an
-    A/A measurement, zero where the first was valid. Where the host spoils all three, the last
-    serves, unless the host should be quiet (`make accept`).
+    That is the log of the largest by the least throughput of the tries, which are of one point. It
+    is no A/A measurement: where the first try is valid nothing is measured twice, it is zero, and
+    the bounds hold as they stand. Where the host spoils all three, the last serves, unless the host
+    should be quiet (`make accept`).
     """
     samples: list[Sample] = []
     while len(samples) < 3 and not (samples and samples[-1].valid):

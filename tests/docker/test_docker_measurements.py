@@ -87,9 +87,9 @@ async def test_unsaturated_samples_are_valid_and_agree_with_the_sinks_own_count(
         return sample
 
     for clients in (4, 5, 6, 8, 10, 12):
-        sample, noise = await until_valid(partial(measured, point(chain, chosen, clients)))
+        sample, widened = await until_valid(partial(measured, point(chain, chosen, clients)))
         little = rates[-1] * sample.kpis["mean_ms"].value / 1000 / clients
-        assert 0.9 - noise <= little <= 1.1 + noise, clients
+        assert 0.9 - widened <= little <= 1.1 + widened, clients
 
 
 @pytest.mark.parametrize("measured", [HAPROXY, TINYPROXY], ids=lambda t: t.name)
@@ -227,8 +227,8 @@ async def test_instances_share_the_load_behind_their_balancer(
     async def measured() -> Sample:
         return judged(await lab.drive(at, 4.5, ignore), at, OPEN)
 
-    sample, noise = await until_valid(measured)
-    assert sample.kpi("throughput_rps") == pytest.approx(200, rel=0.05 + noise)
+    sample, widened = await until_valid(measured)
+    assert sample.kpi("throughput_rps") == pytest.approx(200, rel=0.05 + widened)
     used = [sample.usage[vnf.name].cpu_cores for vnf in instances]
-    assert min(used) > 0.7 * math.exp(-noise) * max(used), "requests go round robin"
+    assert min(used) > 0.7 * math.exp(-widened) * max(used), "requests go round robin"
     assert all(container(session, vnf.name) for vnf in instances)

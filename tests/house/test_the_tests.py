@@ -11,7 +11,7 @@ import host_needs
 import pytest
 from driving import COMMAND, Workbench
 from file_costs import MOST_S, FileCosts, tree_cpu_s
-from spreading import ByRoom
+from spreading import ByRoom, put_whole_ways_first
 
 from workbench.domain.errors import LabError
 
@@ -109,3 +109,10 @@ def test_files_whose_tests_share_something_stay_with_one_worker() -> None:
     assert scope(None, first) == scope(None, second) == "tests/engine/test_a.py"  # type: ignore[arg-type]
     first, second = (f"tests/models/test_a.py::test_{n}" for n in (1, 2))
     assert (scope(None, first), scope(None, second)) == (first, second)  # type: ignore[arg-type]
+
+
+def test_what_waits_for_a_minute_begins_first() -> None:
+    names = ("cli/test_a.py::test_1", "tui/test_tui_whole_way.py::test_2", "web/test_b.py::test_3")
+    items: list[Any] = [SimpleNamespace(nodeid=name) for name in names]
+    put_whole_ways_first(items)
+    assert [item.nodeid for item in items] == [names[1], names[0], names[2]]
