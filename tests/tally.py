@@ -6,10 +6,10 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 
 @dataclass
@@ -78,5 +78,7 @@ class Tally:
         self.results.write_text(text + "\n", encoding="utf-8")
 
 
-MakeTally = Callable[[str, Mapping[str, int]], Tally]
-"""Of a kind, with the full targets of its parts."""
+class MakeTally(Protocol):
+    def __call__(self, kind: str, targets: Mapping[str, int], few: int = 2) -> Tally:
+        """Of a kind, with the full targets of its parts; `few` of each are tried in the gate."""
+        ...
