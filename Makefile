@@ -4,7 +4,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SOURCES = $(shell find workbench templates sessions/recorded -type f -not -name '*.pyc') pyproject.toml
-PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Modules are compiled when they are first imported, if that may be kept: all of them at once are a
+# third of what an installation costs, before there is anything to look at.
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	$(if $(PYTHONDONTWRITEBYTECODE),,--no-compile)
 
 .PHONY: demo replay test lint unit docker-test accept bench bench-truth bench-science bench-chains release-check lock lock-check screenshot clean help
 
@@ -23,20 +26,21 @@ lint: $(VENV)/.dev lock-check  ## format, lint, types, floors, lock files
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
+# `make test TESTS="cli ssh"` takes these rooms or files of tests/ only.
 # Tests are spread over both cores by work; those of a file that share an engine stay together
 # (tests/spreading.py). A file that costs over 30 s of CPU fails the run (tests/file_costs.py).
 unit: $(VENV)/.dev  ## all tests that need no Docker engine
-	cd tests && ../$(BIN)/pytest -q -n 2 -m "not docker" || $(ONCE_MORE) "not docker"
+	cd tests && ../$(BIN)/pytest -q -n 2 -m "not docker" $(TESTS) || $(ONCE_MORE) "not docker"
 
 docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker or all
-	cd tests && ../$(BIN)/pytest -q -m docker || $(ONCE_MORE) docker
+	cd tests && ../$(BIN)/pytest -q -m docker $(TESTS) || $(ONCE_MORE) docker
 
 # A shared host may spoil a measurement or a wait: what failed runs once more, alone, and stands
 # above as failed. A run that failed by something else than a test fails here, too.
 ONCE_MORE = ../$(BIN)/pytest -q --last-failed --last-failed-no-failures none -m
 
 accept: $(VENV)/.dev  ## the long acceptance runs, and whatever else has a full length
-	cd tests && ../$(BIN)/pytest -q --accept acceptance docker/test_docker_whole_way.py tui/test_tui_monkey.py \
+	cd tests && ../$(BIN)/pytest -q --accept --timeout 0 acceptance docker/test_docker_whole_way.py tui/test_tui_monkey.py \
 		$$(grep -rl full_length --include='test_*.py' . | grep -v '^./acceptance/' | sort)
 
 bench: $(VENV)/.dev  ## benchmarks with their targets; never a timed test

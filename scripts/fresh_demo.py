@@ -3,7 +3,8 @@
 Called as `fresh_demo.py TREE TIMEOUT_S LAB -- COMMAND...`. LAB must be the one that measured, if it
 is not empty. COMMAND is what every program is started by, such as `env -i PATH=...`. Prints after
 how long the first picture was on the screen and the first sample in the session, and the exit code
-after `q`. Needs nothing but Python's own library.
+after `q`. On a host that was quiet when it began, being later than `PICTURE_WITHIN_S` and
+`SAMPLE_WITHIN_S` fails. Needs nothing but Python's own library.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ ROWS, COLUMNS = 24, 80
 FULL_SCREEN = b"\x1b[?1049h"
 PICTURE_BYTES = 2000
 """What a first picture takes at least; an empty screen takes less."""
+PICTURE_WITHIN_S = 45.0
+SAMPLE_WITHIN_S = 180.0
+"""Seconds from the command on a quiet host."""
 LOOK_EVERY_S = 2.0
 LEAVING_S = 60.0
 
@@ -132,9 +136,25 @@ def seconds(value: float | None) -> str:
     return "never" if value is None else f"{value:.0f} s"
 
 
+def verdict(demo: Demo, load: float, cores: int) -> str:
+    """What was too late on a quiet host, as a sentence; empty where nothing or the host is not."""
+    if load >= cores:
+        return ""
+    late = [
+        f"the first {what} came after {seconds(after_s)}, to be there within {within_s:g} s"
+        for what, after_s, within_s in (
+            ("picture", demo.picture_s, PICTURE_WITHIN_S),
+            ("sample", demo.sample_s, SAMPLE_WITHIN_S),
+        )
+        if after_s is not None and after_s > within_s
+    ]
+    return "; ".join(late)
+
+
 def main() -> None:
     cut = sys.argv.index("--")
     tree, timeout_s, lab = sys.argv[1:cut]
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
     demo = Demo(tree, sys.argv[cut + 1 :])
     try:
         demo.watch(float(timeout_s))
@@ -143,9 +163,13 @@ def main() -> None:
         demo.end()
     print(f"first picture after {seconds(demo.picture_s)}")
     print(f"first sample after {seconds(demo.sample_s)}, lab {demo.lab or 'none'}")
+    quiet = "quiet" if load < cores else "others use it, so that these figures are no verdict"
+    print(f"load {load:.1f} on {cores} cores when it began: {quiet}")
     print(f"make demo, left by q: exit code {demo.exit_code}", flush=True)
     if demo.picture_s is None or demo.sample_s is None or demo.exit_code != 0:
         sys.exit(demo.last_words() or "it said nothing")
+    if late := verdict(demo, load, cores):
+        sys.exit(late)
     if lab and demo.lab != lab:
         sys.exit(f"lab {lab} was to measure; the session says:\n{demo.shown()}")
 

@@ -3,7 +3,7 @@
 #
 # It makes one from what is here: a PATH that holds Python, make and Debian's base system, an empty
 # home, a fresh clone of the last commit. Prints after how long there was a picture and a sample,
-# and exit codes. All that it made is removed again, whichever way it ends.
+# and exit codes; on a host that was quiet when it began, being late fails. All that it made is removed again, whichever way it ends.
 #
 # Kinds:
 #   engine          a Docker engine without any image, no registry, no debootstrap (needs root)
@@ -12,8 +12,9 @@
 #   no-root         as no-engine, for a user who is made for it (needs root)
 #   no-root-engine  as engine, for such a user who may talk to it (needs root)
 #
-# WHOLE=1 runs `make demo` to its end with an engine too (about ten minutes); else that is 60 s of a
-# budget. LAST=SECONDS is how long the first sample is waited for.
+# TESTS="cli ssh" tests these rooms or files only. WHOLE=1 runs `make demo` to its end with an engine
+# too (about ten minutes); else that is 60 s of a budget. LAST=SECONDS is how long the first sample is
+# waited for.
 set -euo pipefail
 
 kind=${1:-}
@@ -200,5 +201,5 @@ if [ "$what" != test ]; then
         run "make demo without a terminal" make demo
     fi
 fi
-[ "$what" = demo ] || run "make test" make test
+[ "$what" = demo ] || run "make test" make test TESTS="${TESTS:-}"
 exit $failed

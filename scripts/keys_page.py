@@ -23,7 +23,7 @@ now. Every key can be bound anew in `keys.toml`, by the id of its action; `i` on
 where that file is (on Linux `~/.config/vnf-workbench/keys.toml`).
 
 ```toml
-preset = "plain"                    # or "vim", which is the default
+preset = "vim"                      # or "plain", which is the default
 
 [keys]
 "view.freeze" = ["f", "space"]      # one key, or several
@@ -39,11 +39,11 @@ opens; the rest of the file is in force. In dialogs `enter` and `escape` always 
 
 def table(place: str) -> str:
     """The actions of a place: id, keys of both presets, what it does."""
-    plain = {action.id: action for action in preset_actions("plain")}
-    lines = ["| id | vim | plain | does |", "|---|---|---|---|"]
+    vim = {action.id: action for action in preset_actions("vim")}
+    lines = ["| id | plain | vim | does |", "|---|---|---|---|"]
     for action in ACTIONS:
         if action.place == place:
-            keys = f"{_keys(action)} | {_keys(plain[action.id])}"
+            keys = f"{_keys(action)} | {_keys(vim[action.id])}"
             lines.append(f"| `{action.id}` | {keys} | {action.help} |")
     return "\n".join(lines)
 
@@ -60,9 +60,10 @@ def page() -> str:
 
 
 def meanings() -> str:
-    """What each key of the plain preset means that several screens have."""
-    lines = ["## What a key means in the plain preset", ""]
-    lines += ["A key means one thing on all screens that have it. What throws away lab time or a"]
+    """What each key means that several screens have."""
+    lines = ["## What a key means", ""]
+    lines += ["A key means one thing on all screens that have it; `vim` has the keys of 0.1,"]
+    lines += ["where some mean several. What throws away lab time or a"]
     lines += ["decision asks first; all else that takes something away is brought back by `u`.", ""]
     lines += ["| key | means |", "|---|---|"]
     lines += [f"| `{key_name(key)}` | {words} |" for key, words in MEANINGS.items()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -41,6 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     accepting = bool(config.getoption("--accept"))
+    # A shell that starts the tests in the background has it ignored, and so would all they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     host_needs.required()  # a name that nobody knows is told before any test runs
     config.pluginmanager.register(FileCosts(limited=not accepting))
     driving.forked = not accepting

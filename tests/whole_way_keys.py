@@ -10,6 +10,8 @@ import yaml
 from terminal import Terminal
 
 ENTER, ESCAPE, TAB, DOWN, CLEAR = "\r", "\x1b", "\t", "\x1b[B", "\x15"
+RUN = "\x1b[15~"
+"""F5."""
 SESSION = "campaign-1"
 SLA = "p95<=200ms @ rate=300/s, filesize=10kB"
 PLACE_OF_KUSTOMIZE = 5
@@ -41,9 +43,9 @@ def build(screen: Terminal) -> None:
 
 def choose(screen: Terminal) -> None:
     """25 and 50 % of every function, an SLA, six samples each, the simulated lab."""
-    screen.press("w")
+    screen.press("3")
     screen.until("Cost", "3 configurations")
-    screen.press("v")
+    screen.press(TAB)
     screen.until("every target")
     screen.press(ENTER)
     step(screen, "target", DOWN)
@@ -55,7 +57,7 @@ def choose(screen: Terminal) -> None:
     screen.until("‹ sim ›")
     screen.press(ESCAPE)
     screen.until("≤ 48 samples", "can be run")
-    screen.press("R")
+    screen.press(RUN)
     screen.until("on the lab sim?")
     screen.press("y")
     screen.until("RUNNING", "●")
@@ -95,7 +97,7 @@ def canary(screen: Terminal, steps: int = 4) -> None:
 def accept(screen: Terminal) -> None:
     """What the canary came to, which may have ended while nobody looked."""
     screen.until("Accept", "Reject")
-    screen.press("a")
+    screen.press("Y")
     screen.until("Accept proposal")
     screen.press("held-out loads agree", ENTER)
     screen.until("in force model 1")

@@ -147,12 +147,14 @@ def test_bundle_import_and_recorded_lab_give_the_same_again(
         "run", str(small_campaign), "--lab", f"recorded:{bundle}", "--session", "again", "--json"
     )
     original = workbench.json("show", session, "--json")
-    assert sorted(recalled[-1]["breakpoints"], key=json.dumps) == sorted(
-        original["finished"]["breakpoints"], key=json.dumps
-    )
+
+    def states(found: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+        return sorted((json.dumps(b["configuration"]), b["rule"], b["state"]) for b in found)
+
+    assert states(recalled[-1]["breakpoints"]) == states(original["finished"]["breakpoints"])
 
     def figures(name: str) -> list[dict[str, Any]]:
-        rows = workbench.samples(name)
+        rows = sorted(workbench.samples(name), key=lambda row: str(row["id"]))
         return [{k: v for k, v in row.items() if k not in WALL_TIMES} for row in rows]
 
     assert figures("again") == figures(session)

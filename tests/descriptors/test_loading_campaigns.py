@@ -313,11 +313,21 @@ primary_workload_parameter: {name: rate, range: [1, 2]}
     assert "which source 'cannon' cannot offer; allowed: flows" in mistake.message
 
 
-def test_a_passive_function_may_be_profiled_alone(workspace: Workspace) -> None:
+def test_a_passive_function_alone_can_be_described(workspace: Workspace) -> None:
     _put(workspace, "vnfs/sniffer/vnf.yaml", "placement: passive\nimage: sniffer:1\n")
     path = _put(workspace, "campaigns/small.yaml", SMALL.replace("haproxy", "sniffer"))
 
     assert lint(path, workspace=workspace) == ()
+    (vnf,) = load_campaign(str(path), workspace=workspace).campaign.targets[0].target.vnfs
+    assert vnf.placement == "passive"
+
+
+def test_a_campaign_may_name_the_lab_that_it_is_meant_for(workspace: Workspace) -> None:
+    path = _put(workspace, "campaigns/own.yaml", f"lab: sim:host_cores=16\n{SMALL}")
+    assert load_campaign(str(path), workspace=workspace).campaign.lab == "sim:host_cores=16"
+    path = _put(workspace, "campaigns/other.yaml", f"lab: recorded:mine\n{SMALL}")
+    (mistake,) = lint(path, workspace=workspace)
+    assert mistake.field == "lab"
 
 
 def test_chains_of_chains_end_somewhere(workspace: Workspace) -> None:

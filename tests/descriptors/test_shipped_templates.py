@@ -28,6 +28,7 @@ FOLDER_KINDS: dict[str, Kind] = {
     "campaigns": "campaign",
     "metrics": "metrics",
     "prices": "prices",
+    "mappings": "mapping",
 }
 SHIPPED = sorted(TEMPLATES.rglob("*.yaml"))
 

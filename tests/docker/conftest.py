@@ -18,7 +18,7 @@ from workbench.domain.parameters import LoadModel
 from workbench.domain.topology import Target, VnfTemplate
 from workbench.labs.base import LabSettings
 from workbench.labs.docker import DockerLab
-from workbench.labs.docker.images import build_images
+from workbench.labs.docker.images import build_all_images
 from workbench.labs.docker.programs import Listener
 from workbench.paths import Workspace
 
@@ -28,7 +28,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[VnfTemplate, ...]:
     """The shipped templates, their images built."""
     shipped = templates(Workspace(tmp_path_factory.mktemp("workspace")))
     try:
-        asyncio.run(build_images(shipped, listener=Listener(print, print)))
+        asyncio.run(build_all_images(shipped, listener=Listener(print, print)))
     except LabError as error:
         host_needs.no_base_image(error)
         raise

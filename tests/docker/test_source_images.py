@@ -8,12 +8,14 @@ from types import SimpleNamespace
 import aiodocker
 import pytest
 
+from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import TrafficError
 from workbench.domain.parameters import LoadModel
 from workbench.domain.topology import VnfTemplate
 from workbench.labs.docker import images, oha_binary, preflight
 from workbench.labs.docker.programs import Listener
+from workbench.paths import Workspace
 from workbench.traffic.base import PathFacts
 
 
@@ -77,6 +79,27 @@ async def test_a_session_keeps_the_source_that_it_began_with(
     assert fresh == await images.build_images(
         [source], listener=listener, docker=engine, builds_oha=False, known=gone
     ), "the session is refused then: its image is another one"
+
+
+@pytest.mark.parametrize(
+    ("campaign", "packages"),
+    [("demo", ("luajit",)), ("demo-closed", ("python3-locust",)), ("udp-loss", ())],
+)
+async def test_the_source_holds_what_can_offer_the_load(
+    campaign: str, packages: tuple[str, ...], source: VnfTemplate, tmp_path: Path
+) -> None:
+    """A first sample of `demo` does not wait for the hundred packages that Locust needs."""
+    loaded = load_campaign(campaign, workspace=Workspace(tmp_path)).campaign
+    assert preflight.packages(loaded) == packages
+    engine = SimpleNamespace(images=Images("sha256:before"))
+    listener = Listener(print, print)
+    held = [
+        await images.build_images(
+            [source], listener=listener, docker=engine, builds_oha=False, packages=given
+        )
+        for given in (packages, ("another",), packages)
+    ]
+    assert held[0] == held[2] != held[1]
 
 
 class Source:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from typing import cast
 
 import pytest
 
 from workbench.domain import codec
+from workbench.domain.canaries import CanaryPlan, CanaryView
 from workbench.domain.event_log import LOG_LINES
 from workbench.domain.events import (
     ConfigurationFinished,
@@ -29,6 +31,7 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint, ModelScore, ParameterInfluence, TargetModel
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Estimate, Finding, Sample
+from workbench.domain.trials import TrialsView
 
 QUARTER = Configuration({"haproxy.vcpu": 0.25}, {"filesize_bytes": 10_000})
 
@@ -74,6 +77,42 @@ def influence(share: float) -> InfluenceMeasured:
     return InfluenceMeasured(
         ParameterInfluence("haproxy", ("haproxy.vcpu", "rate_rps"), ("p95_ms",), weights, 3)
     )
+
+
+def mutable(value: object) -> dict[int, str]:
+    """Ids of all that can change within a view, by where it is."""
+    found: dict[int, str] = {}
+
+    def walk(each: object, where: str) -> None:
+        frozen = is_dataclass(each) and type(each).__dataclass_params__.frozen  # type: ignore[attr-defined]
+        if isinstance(each, (list, dict)):
+            found[id(each)] = where
+            children = enumerate(each) if isinstance(each, list) else each.items()
+            for key, child in children:
+                walk(child, f"{where}[{key}]")
+        elif is_dataclass(each) and not frozen:
+            found[id(each)] = where
+            for item in fields(each):
+                walk(getattr(each, item.name), f"{where}.{item.name}")
+
+    walk(value, "view")
+    return found
+
+
+def test_a_copy_of_a_view_equals_it_and_shares_nothing_that_can_change() -> None:
+    view = SessionView("s")
+    for event in story():
+        view.apply(event)
+    view.canaries.append(CanaryView(cast("CanaryPlan", None), "p95_ms", "ann", 1.0))
+    view.trials.append(TrialsView("canary", "ann", 1.0))
+    assert view.configurations
+    copy = view.copy()
+    assert copy == view
+    shared = mutable(view).keys() & mutable(copy).keys()
+    assert [mutable(view)[each] for each in shared] == []
+    assert {".written", ".models", ".drifts", ".canaries[0].steps", ".trials[0].samples"} <= {
+        where.removeprefix("view") for where in mutable(copy).values()
+    }
 
 
 def story() -> list[Event]:

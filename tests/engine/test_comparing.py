@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from session_making import campaign, created, measurement
 
+from workbench.domain.lab import ASSUMED
 from workbench.domain.profiles import Difference
 from workbench.domain.samples import Estimate, Sample
 from workbench.engine.answers.comparing import Evidence, contrasted
@@ -51,3 +52,13 @@ def test_a_rate_that_was_carried_as_planned_says_nothing_of_the_router() -> None
     found = compared(packets(10_000.0, 0.05), packets(9_999.0, 0.15))
     assert found.keys() == {"jitter_ms"}
     assert found["jitter_ms"].verdict == "higher"
+
+
+def test_intervals_that_were_assumed_are_said_of_each_session() -> None:
+    host = replace(created().host, details={ASSUMED: "a log-sd of 0.24 was given"})
+    one, other = (
+        Evidence(name, facts, None, 0.0, (), ())
+        for name, facts in (("one", host), ("other", created().host))
+    )
+    warnings = contrasted(one, other).warnings
+    assert [w for w in warnings if "0.24" in w] == ["one: a log-sd of 0.24 was given"]

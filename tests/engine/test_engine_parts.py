@@ -87,6 +87,26 @@ async def test_the_worker_does_not_go_on_with_what_nobody_waits_for(
             task.cancel()
         assert await wanted == 1, "who waits behind it is asked again"
         assert begun.read_text() in ("begun", "begunbegun"), "what had not begun never does"
+        assert pool.losses == 0, "no worker died"
+    finally:
+        await pool.close()
+
+
+async def test_who_waits_behind_what_hangs_is_asked_again_as_often_as_it_is_ended(
+    tmp_path: Path,
+) -> None:
+    pool = Pool()
+    begun = [tmp_path / f"begun-{number}" for number in range(3)]
+    try:
+        hanging = [asyncio.create_task(pool.run(_endless, path)) for path in begun]
+        wanted = asyncio.create_task(pool.run(abs, -1))
+        for path, hangs in zip(begun, hanging, strict=True):
+            while not (path.exists() or hangs.done()):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
+            assert hangs.cancel(), "it was asked again"
+            pool.kill()
+        assert await wanted == 1
+        assert pool.losses == 0
     finally:
         await pool.close()
 

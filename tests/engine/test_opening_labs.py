@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from engine_watching import LONGEST_S, SLOW, Watched, start
@@ -10,6 +11,8 @@ from engine_watching import LONGEST_S, SLOW, Watched, start
 from workbench.domain.events import SampleTaken
 from workbench.domain.lab import HostFacts
 from workbench.domain.messages import EngineStatus, GetStatus, ResumeSession, StopRun
+from workbench.engine.learning.pool import Pool
+from workbench.engine.runs.planning import make_plan
 from workbench.labs.simulated import SimulatedLab
 from workbench.link.socket import SocketClient
 
@@ -44,6 +47,40 @@ async def test_what_a_run_waits_for_while_its_lab_opens_is_told(
     assert await preparing() == ""
     async with client.follow("built") as feed:
         assert (await Watched(feed).finish()).outcome == "done"
+
+
+async def test_planning_is_told_and_the_worker_warms_up_before_the_lab_opens(
+    client: SocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, told, order = asyncio.Event(), list[str](), list[str]()
+    run, warm, whole_open = Pool.run, Pool.warm, SimulatedLab.open
+
+    async def slowly(self: Pool, work: Any, *args: Any, **kwargs: Any) -> Any:
+        if work is make_plan:
+            await plan.wait()
+        return await run(self, work, *args, **kwargs)
+
+    def warming(self: Pool) -> None:
+        order.append("worker")
+        warm(self)
+
+    async def opening(self: SimulatedLab) -> HostFacts:
+        order.append("lab")
+        return await whole_open(self)
+
+    monkeypatch.setattr(Pool, "run", slowly)
+    monkeypatch.setattr(Pool, "warm", warming)
+    monkeypatch.setattr(SimulatedLab, "open", opening)
+    starting = asyncio.create_task(start(client, "planned"))
+    async with asyncio.timeout(LONGEST_S):
+        while "planned: planning" not in told:
+            status = await client.ask(GetStatus())
+            assert isinstance(status, EngineStatus)
+            told.append(status.preparing)
+    assert order[:2] == ["worker", "lab"]
+    plan.set()
+    await starting
+    await client.ask(StopRun("planned", abort=True))
 
 
 async def test_of_two_who_resume_a_session_at_once_one_is_refused_and_its_lab_closed(

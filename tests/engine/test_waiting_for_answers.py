@@ -45,6 +45,9 @@ def test_what_is_left_is_told_by_what_its_kind_took() -> None:
         expect("row_of", 3)  # known already
         expect("judge")
         took["judge"] = 2.0
+        expect("tried", usual_s=7.0)
+        assert asked.eta_s == pytest.approx(4 * 0.4 + 2.0 + 7.0)
+        skip("tried")
         with doing("row_of"):
             clock.now = 5.0
             took["row_of"] = 5.0

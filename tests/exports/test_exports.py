@@ -98,11 +98,16 @@ async def test_curves_are_the_figures_that_the_screens_draw(
     assert written == tmp_path / "exports" / "demo-1.curves.csv"
     with written.open(newline="") as file:
         names, *lines = csv.reader(file)
-    assert names == ["target", "configuration", "kpi", "model", "wl", "mean", "low", "high"]
+    assert names == [
+        *("target", "configuration", "kpi", "model", "wl", "mean", "low", "high"),
+        "caution",
+    ]
+    (caution,) = {line[-1] for line in lines}
+    assert caution == "this rests on a simulation: no real function was measured"
     drawn = [c for c in (await source.view()).configurations if c.curve is not None]
     assert len(drawn) > 0
     expected = [
-        [c.target, c.configuration.key, c.curve.kpi, c.curve.model, *map(str, figures)]
+        [c.target, c.configuration.key, c.curve.kpi, c.curve.model, *map(str, figures), caution]
         for c in drawn
         if c.curve is not None
         for figures in zip(c.curve.wl, c.curve.mean, c.curve.low, c.curve.high, strict=True)

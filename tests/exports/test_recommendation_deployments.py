@@ -15,6 +15,7 @@ from check_jsonschema.builtin_schemas import get_builtin_schema
 from recommended import case_study, context, export, unmet
 from ruamel.yaml import YAML
 
+from workbench import plugins
 from workbench.domain.errors import FINDING, WorkbenchError
 from workbench.domain.recommendations import Recommendation
 
@@ -309,3 +310,33 @@ def test_whole_vcpus_keep_their_number_in_every_format(format: str) -> None:
             "tosca": f"'num_virtual_cpu': {math.ceil(cores)}",
         }
         assert wanted[format] in text
+
+
+@pytest.mark.parametrize("format", sorted(plugins.names("recommendation_exports")))
+def test_an_export_that_rests_on_a_simulation_says_so_first(format: str) -> None:
+    about = context()
+    assert about.host is not None
+    simulated = replace(about, host=replace(about.host, lab="sim"))
+    for name, text in export(format)(case_study(), simulated).items():
+        if format == "html":
+            assert "<title>Simulated, not measured: " in text
+        elif format == "json":
+            assert '"caution": "this rests on a simulation' in text.splitlines()[2]
+        elif format == "csv":
+            header, row = text.splitlines()[:2]
+            assert header.startswith("caution,")
+            assert row.startswith("this rests on a simulation")
+        else:
+            assert "simulat" in text.splitlines()[0].lower(), f"{name} begins with its caution"
+    for text in export(format)(case_study(), about).values():
+        assert "simulat" not in text.lower(), "what was measured is not called a simulation"
+
+
+@pytest.mark.parametrize("format", DEPLOYING)
+def test_its_objects_carry_that_too(format: str) -> None:
+    about = context()
+    assert about.host is not None
+    simulated = replace(about, host=replace(about.host, lab="sim"))
+    for name, text in export(format)(case_study(), simulated).items():
+        objects = [line for line in text.splitlines() if not line.startswith("#")]
+        assert any("workbench" in line and "caution: " in line for line in objects), name

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from session_making import campaign
 from sklearn.base import clone
 from synthetic_function import CONFIGURATION, OPEN, RATE, TARGET, make_sample
 
@@ -12,8 +13,10 @@ from workbench import plugins
 from workbench.domain.codec import dumps, from_plain, loads, to_plain
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
-from workbench.domain.profiles import Curve, FittedModel
+from workbench.domain.profiles import Breakpoint, Curve, FittedModel
 from workbench.domain.samples import Estimate
+from workbench.domain.topology import Target, Vnf
+from workbench.engine.learning.advice import refit
 from workbench.models.breakpoints import find_breakpoints
 from workbench.models.gaussian_process import GaussianProcess
 from workbench.models.interpolation import LogInterpolation
@@ -255,3 +258,30 @@ def test_units_that_are_mixed_make_no_curve():
 def test_the_samples_own_loads_are_on_the_curve():
     curve, _ = profile([make_sample(s.point.wl, {"p95_ms": 2.0}) for s in SAMPLES])
     assert set(np.round(curve.wl, 6)) >= {s.point.wl for s in SAMPLES}
+
+
+def test_the_catalogue_parts_its_regions_where_usage_says(monkeypatch):
+    """Paper D's Algorithm 2: at the CPU break-point, wherever the KPI itself seems to bend."""
+    loads = np.geomspace(50.0, 3000.0, 12)
+    samples = [make_sample(wl, {"p95_ms": 5.0 if wl < 900.0 else 80.0}) for wl in loads]
+    known = replace(
+        campaign(),
+        targets=(
+            replace(
+                campaign().targets[0], target=Target(TARGET, Vnf(TARGET, TARGET)), primary=RATE
+            ),
+        ),
+    )
+    found = Breakpoint(TARGET, CONFIGURATION, "cpu", "usage", "found", 300.0, 280.0, 320.0)
+    monkeypatch.setattr("workbench.models.breakpoints.find_breakpoints", lambda *_, **__: (found,))
+    plan = replace(known.sampling, model="catalogue")
+    fit = refit(replace(known, sampling=plan), TARGET, 1, tuple(samples), CONFIGURATION, None)
+    assert fit.trouble == ""
+    assert fit.model.parameters["estimator__breakpoint"] == pytest.approx(math.log(300.0))
+    model = plugins.load("models", "catalogue")().set_params(**fit.model.parameters)
+    x = np.log(loads)[:, None]
+    model.fit(x, np.log([s.kpis["p95_ms"].value for s in samples]))
+    assert model.models_[0].breakpoint_ == pytest.approx(math.log(300.0))
+    other = replace(plan, model="interpolation")
+    fit = refit(replace(known, sampling=other), TARGET, 1, tuple(samples), CONFIGURATION, None)
+    assert "estimator__breakpoint" not in fit.model.parameters

@@ -10,7 +10,7 @@ import pytest
 from session_making import WLS, campaign, created, facts, make_session, measurement
 
 from workbench import plugins
-from workbench.domain.errors import LabError, SessionError
+from workbench.domain.errors import LabError, SessionError, UsageError
 from workbench.domain.events import LogWritten
 from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.parameters import Configuration, LoadModel, OperatingPoint
@@ -18,6 +18,7 @@ from workbench.domain.samples import Estimate, Measurement
 from workbench.labs.base import LabSettings, RecallingLab
 from workbench.labs.recorded import RecordedLab
 from workbench.labs.recorded.recall import Memory
+from workbench.labs.recorded_options import RecordedOptions
 
 SMALL = campaign().configurations(campaign().targets[0])[0]
 STORED = [measured for _, measured in facts() if measured is not None]
@@ -31,12 +32,12 @@ async def recording(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / ("demo-1.duckdb" if request.param == "session" else "demo-1.bundle")
 
 
-def lab(path: Path | str) -> RecordedLab:
-    return RecordedLab(campaign(), LabSettings(session="t", argument=str(path)))
+def lab(path: Path | str, options: str = "") -> RecordedLab:
+    return RecordedLab(campaign(), LabSettings(session="t", argument=f"{path}{options}"))
 
 
 def memory(*measurements: Measurement) -> Memory:
-    return Memory.of(measurements, "open-constant")
+    return Memory.of(measurements, "open-constant", interpolates=True)
 
 
 def at(wl: float, repetition: int = 0, configuration: Configuration = SMALL) -> OperatingPoint:
@@ -82,7 +83,7 @@ async def test_the_clock_charges_what_the_visits_cost(recording: Path) -> None:
     await recorded.recall(at(100.0))
     assert recorded.clock() == pytest.approx(2.0 + 8.5)
     await recorded.recall(at(150.0))
-    assert recorded.clock() == pytest.approx(2.0 + 17.0)
+    assert recorded.clock() == pytest.approx(2.0 + 8.5), "what was not measured cost nothing"
     await recorded.undeploy()
     await recorded.close()
     await recorded.close()
@@ -115,8 +116,35 @@ async def test_what_was_written_is_told_once_and_with_its_sample(
     assert await recorded.written() == (), "nobody wrote anything between two points"
 
 
-async def test_between_two_points_it_interpolates_in_logs(recording: Path) -> None:
+async def test_it_offers_the_loads_that_it_has_within_the_range(recording: Path) -> None:
     recorded = lab(recording)
+    await recorded.open()
+    offered = recorded.loads("haproxy")
+    assert set(offered) == set(campaign().configurations(campaign().targets[0]))
+    assert offered[SMALL] == WLS
+    assert recorded.repetitions == 1
+    trial = replace(STORED[0].sample, point=at(123.0), purpose="canary")
+    again = Memory.of([*STORED, replace(STORED[0], sample=trial)], "open-constant")
+    assert again.loads("haproxy", SMALL) == WLS, "a trial lies wherever somebody asked for it"
+
+
+async def test_what_was_not_recorded_is_not_measured(recording: Path) -> None:
+    recorded = lab(recording)
+    await recorded.open()
+    for point, says in (
+        (at(300.0), "holds no load of 300, but 100, 200, 400, 800"),
+        (at(50.0), "no load of 50"),
+        (at(WLS[1], repetition=2), "no repetition 2 of a load that was measured 1 times"),
+    ):
+        sample = (await recorded.recall(point)).sample
+        assert (sample.valid, sample.reason, sample.kpis) == (False, "not_measured", {})
+        assert says in sample.findings[0].evidence
+
+
+async def test_between_two_points_it_interpolates_where_that_is_asked_for(
+    recording: Path,
+) -> None:
+    recorded = lab(recording, ",interpolate=1")
     await recorded.open()
     answer = await recorded.recall(at(300.0))
     sample = answer.sample
@@ -133,7 +161,7 @@ async def test_between_two_points_it_interpolates_in_logs(recording: Path) -> No
         f"from:{high.id}",
         "without_windows",
     )
-    assert sample.valid
+    assert (sample.valid, sample.reason) == (False, "not_measured"), "nothing may rest on it"
     assert sample.id not in {m.sample.id for m in STORED}
     assert (answer.windows, answer.series, sample.windows, sample.completed) == ((), (), 0, 0)
     share = sample.usage["haproxy"].cpu_share
@@ -143,7 +171,7 @@ async def test_between_two_points_it_interpolates_in_logs(recording: Path) -> No
 async def test_beyond_the_ends_and_in_other_repetitions_the_nearest_answers(
     recording: Path,
 ) -> None:
-    recorded = lab(recording)
+    recorded = lab(recording, ",interpolate=1")
     await recorded.open()
     for point, stored in (
         (at(50.0), STORED[0]),
@@ -163,14 +191,6 @@ def test_repetitions_are_kept_apart() -> None:
     assert known.recall(at(200.0, 0)) == STORED[1]
     assert again[1].sample.id in str(known.recall(at(300.0, 1)).sample.labels)
     assert STORED[1].sample.id in str(known.recall(at(300.0, 0)).sample.labels)
-
-
-def test_what_rests_on_an_invalid_sample_is_invalid() -> None:
-    bad = measurement("haproxy", SMALL, 400.0, valid=False)
-    known = memory(STORED[1], bad)
-    sample = known.recall(at(300.0)).sample
-    assert not sample.valid
-    assert sample.findings == bad.sample.findings
 
 
 def test_a_figure_that_only_one_neighbour_states_is_not_stated() -> None:
@@ -207,7 +227,7 @@ async def test_a_configuration_that_was_not_recorded_is_not_guessed(recording: P
     await recorded.open()
     other = Configuration({"haproxy.vcpu": 0.2}, SMALL.workload)
     sample = (await recorded.recall(at(200.0, configuration=other))).sample
-    assert (sample.valid, sample.reason, sample.kpis) == (False, "too_few", {})
+    assert (sample.valid, sample.reason, sample.kpis) == (False, "not_measured", {})
     assert "haproxy.vcpu=0.2" in sample.findings[0].evidence
 
 
@@ -227,6 +247,18 @@ async def test_a_part_of_the_campaign_is_named_as_missing(tmp_path: Path) -> Non
     host = await lab(tmp_path / "part.duckdb").open()
     assert "haproxy.vcpu=0.25" in host.details["not_recorded"]
     assert "haproxy.vcpu=0.125" not in host.details["not_recorded"]
+
+
+@pytest.mark.parametrize("option", ["interpolate=2", "spread=0", "spread=x", "colour=1"])
+def test_options_that_are_none_are_named(option: str) -> None:
+    with pytest.raises(UsageError, match=f"'{option}' is no option.*interpolate=1"):
+        RecordedOptions.parse(f"mine.csv,{option}")
+
+
+def test_options_follow_a_name_that_may_hold_anything() -> None:
+    options = RecordedOptions.parse("a=b, c.csv,interpolate=1,spread=0.1")
+    assert options == RecordedOptions("a=b, c.csv", True, 0.1)
+    assert RecordedOptions.parse(options.text) == options
 
 
 async def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:

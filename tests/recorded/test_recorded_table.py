@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,14 +13,15 @@ from workbench.domain.errors import DescriptorError, LabError
 from workbench.domain.samples import Estimate, Sample
 from workbench.labs.base import LabSettings
 from workbench.labs.recorded import RecordedLab
-from workbench.labs.recorded.table import ASSUMED_INTERVAL, read_table
+from workbench.labs.recorded.intervals import ASSUMED_INTERVAL, FROM_REPETITIONS
+from workbench.labs.recorded.table import read_table
 from workbench.measuring.judging import sample_id
 
 
-def table(tmp_path: Path, text: str) -> tuple[Sample, ...]:
+def table(tmp_path: Path, text: str, spread: float | None = 0.24) -> tuple[Sample, ...]:
     path = tmp_path / "mine.csv"
     path.write_text(text, encoding="utf-8")
-    return read_table(path, campaign())
+    return read_table(path, campaign(), spread).samples
 
 
 async def test_an_exported_table_comes_back_but_for_its_windows(tmp_path: Path) -> None:
@@ -28,7 +30,9 @@ async def test_an_exported_table_comes_back_but_for_its_windows(tmp_path: Path) 
     await session.write_samples(path, "csv")
     stored = await session.samples()
     await session.close()
-    found = read_table(path, campaign())
+    completed = read_table(path, campaign())
+    found = completed.samples
+    assert completed.says == "", "every figure states its interval"
     for sample, original in zip(found, stored, strict=True):
         labels = (*original.labels, "without_windows")
         expected = replace(original, id=sample_id(original.point), labels=labels)
@@ -55,9 +59,41 @@ def test_target_wl_one_kpi_and_what_varies_are_enough(tmp_path: Path) -> None:
     assert first.kpis["p95_ms"].value == 8.5
     assert first.kpis["p95_ms"].low < 8.5 / 1.5
     assert first.kpis["p95_ms"].high > 8.5 * 1.5
-    assert first.labels == (ASSUMED_INTERVAL, "without_windows")
+    assert first.labels == ("without_windows", ASSUMED_INTERVAL)
     assert (first.valid, first.load_model, first.kpi_definition) == (True, "open-constant", "none")
     assert [s.point.repetition for s in (first, second, third)] == [0, 0, 1]
+
+
+def rows(*p95s: float) -> str:
+    """One row per figure, at two loads in turns."""
+    lines = [f"haproxy,{100 * (1 + n % 2)},{p95},0.125" for n, p95 in enumerate(p95s)]
+    return "\n".join([HEAD, *lines])
+
+
+async def test_an_interval_that_nobody_stated_or_repeated_is_asked_for(tmp_path: Path) -> None:
+    text = rows(8.0, 20.0, 8.8)
+    with pytest.raises(LabError, match=r"p95_ms without interval.*spread=0\.24"):
+        table(tmp_path, text, None)
+    one, other, _ = table(tmp_path, text, 0.1)
+    for sample, value in ((one, 8.0), (other, 20.0)):
+        assert sample.kpis["p95_ms"].high / value == pytest.approx(math.exp(0.196))
+        assert ASSUMED_INTERVAL in sample.labels
+    lab = RecordedLab(
+        campaign(), LabSettings(session="t", argument=f"{tmp_path / 'mine.csv'},spread=0.1")
+    )
+    (said,) = (await lab.open()).caveats
+    assert "p95_ms are assumed, not measured: a log-sd of 0.1" in said
+
+
+def test_a_recordings_own_repetitions_say_how_far_passes_differ(tmp_path: Path) -> None:
+    text = rows(*(level * noise for noise in (1.1, 1 / 1.1) * 3 for level in (8.0, 20.0)))
+    samples = table(tmp_path, text, None)
+    # Six of each load at +-log 1.1: the sum of squares has ten degrees of freedom.
+    sd = math.log(1.1) * math.sqrt(12 / 10)
+    for sample in samples:
+        estimate = sample.kpis["p95_ms"]
+        assert math.log(estimate.high / estimate.low) == pytest.approx(2 * 1.96 * sd)
+        assert sample.labels == ("without_windows", FROM_REPETITIONS)
 
 
 def test_quotes_and_bounds_are_understood(tmp_path: Path) -> None:

@@ -167,8 +167,8 @@ def lines_column(lines: list[str], words: str) -> int:
         ("sessions", "r", "there is nothing to go on with"),
         ("live", "d", "No sample is under the cursor"),
         ("live", "r", "There is nothing to go on with: the session is running"),
-        ("canary", "a", "No proposal waits for a decision"),
-        ("chain", "x", "No engine answers now"),  # the fake one keeps no drafts
+        ("canary", "Y", "No proposal waits for a decision"),
+        ("chain", "d", "No engine answers now"),  # the fake one keeps no drafts
     ],
 )
 async def test_a_key_that_is_of_no_use_now_says_why(screen: str, key: str, said: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,7 @@ from workbench.domain.retraining import CanaryEnding
 from workbench.tui import typed
 from workbench.tui.screens.canary.canary import CanaryScreen
 from workbench.tui.screens.canary.canary_form import CanaryForm
+from workbench.tui.widgets.waiting import Busy
 
 SIZES = [(80, 24), (160, 50)]
 GUARDED = [
@@ -148,7 +150,7 @@ async def test_a_form_with_its_defaults_shows_the_plan_and_starts_after_a_yes() 
         assert (request.chain, request.share, request.steps) == ("tinyproxy-haproxy", 0.4, 4)
         assert request.budget_s == 120.0
         await until(pilot, lambda: toasts(pilot.app), "what came of it")
-        assert "A proposal waits: a accepts, x rejects." in toasts(pilot.app)[-1]
+        assert "A proposal waits: Y accepts, d rejects." in toasts(pilot.app)[-1]
 
 
 @pytest.mark.parametrize(
@@ -245,9 +247,9 @@ async def test_a_proposal_is_accepted_without_a_reason_and_taken_back_by_undo() 
     client = CanaryClient(*whole())
     async with opened(client, screen="canary") as pilot:
         text = await redrawn(pilot)
-        assert "waits: a accepts, x rejects" in text
+        assert "waits: Y accepts, d rejects" in text
         assert "handover of all: 0 → 43.9 ms [43.1–44.8]" in text
-        await pilot.press("a")
+        await pilot.press("Y")
         await shows(pilot, "Accept proposal 3fa29c?")
         await pilot.press("enter")
         await until(pilot, lambda: client.requests(DecideProposal), "the request")
@@ -266,7 +268,7 @@ async def test_a_proposal_is_accepted_without_a_reason_and_taken_back_by_undo() 
 async def test_rejecting_asks_why_and_does_nothing_without() -> None:
     client = CanaryClient(*whole())
     async with opened(client, screen="canary") as pilot:
-        await pilot.press("x")
+        await pilot.press("d")
         await shows(pilot, "Reject proposal 3fa29c?")
         await pilot.press("enter")
         await shows(pilot, "Say why")
@@ -285,7 +287,7 @@ async def test_that_nothing_can_be_gained_is_said_before_it_is_accepted() -> Non
     facts = whole()[: -len(proposed())]
     async with opened(CanaryClient(*facts, *proposed(gain=False)), screen="canary") as pilot:
         assert "nothing can be gained" in " ".join((await redrawn(pilot)).split())
-        await pilot.press("a")
+        await pilot.press("Y")
         await shows(pilot, "it is no better")
 
 
@@ -317,7 +319,7 @@ async def test_observers_see_everything_and_are_offered_nothing(facts: list[Fact
         assert not {f"canary.{name}" for name in commands} & offered
         text = await redrawn(pilot)
         assert "an operator" in text or "step 4 of 5" in text
-        await pilot.press("n", "a", "x", "s")
+        await pilot.press("n", "Y", "d", "s")
         assert client.commands() == []
 
 
@@ -374,7 +376,7 @@ async def test_looks(size: tuple[int, int], tmp_path: Path) -> None:
     client = CanaryClient(*whole())
     async with opened(client, size, screen="canary") as pilot:
         await check(pilot, "canary-proposal", tmp_path)
-        await pilot.press("x")
+        await pilot.press("d")
         await check(pilot, "canary-reject", tmp_path)
     async with opened(
         CanaryClient(*whole(), accepted(), drifted()), size, screen="canary"
@@ -398,8 +400,9 @@ async def test_escape_ends_a_retraining_that_measures_nothing() -> None:
         screen = pilot.app.screen
         assert isinstance(screen, CanaryScreen)
         assert not screen.check_action("drop", ())
-        screen.doing = "tinyproxy-haproxy: retraining the model of p95_ms"
+        screen.awaited = Busy.of("retraining", measures=False)
         screen.draw()
+        assert re.search(r"retraining \(\d+ s so far\); esc cancels", await redrawn(pilot))
         await pilot.press("escape")
         await until(pilot, lambda: client.requests(CancelQuestions), "the end of it")
         assert client.requests(CancelQuestions) == [CancelQuestions(SESSION)]

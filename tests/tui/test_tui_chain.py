@@ -65,18 +65,18 @@ async def test_a_chain_is_built_by_keys_and_kept_in_its_file(tmp_path: Path) -> 
 async def test_parts_are_moved_replicated_and_removed(tmp_path: Path) -> None:
     async with drafting(tmp_path) as pilot:
         await pair(pilot)
-        await pilot.press("H")
+        await pilot.press("shift+left")
         assert target(pilot)["series"] == ["haproxy", "tinyproxy"]
         assert target(pilot)["name"] == "haproxy-tinyproxy"
-        await pilot.press("l", "plus")
+        await pilot.press("right", "plus")
         await settled(pilot)
         both = {"parallel": ["tinyproxy", {"vnf": "tinyproxy", "name": "tinyproxy-2"}]}
         assert target(pilot)["series"] == ["haproxy", both]
         assert "─ 50 % ─▶ │ tinyproxy-2 │" in screen_text(pilot.app)
-        await pilot.press("x")
+        await pilot.press("d")
         await settled(pilot)
         assert target(pilot)["series"] == ["haproxy", "tinyproxy"]
-        await pilot.press("x", "x")
+        await pilot.press("d", "d")
         await settled(pilot)
         assert pilot.app.draft.targets == []
         assert "Press a to choose the first function" in screen_text(pilot.app)
@@ -86,7 +86,7 @@ async def test_every_edit_is_taken_back_by_one_key(tmp_path: Path) -> None:
     async with drafting(tmp_path) as pilot:
         await pair(pilot)
         await add(pilot, "squid", "b")
-        await pilot.press("d")
+        await pilot.press("D")
         await settled(pilot)
         assert pilot.app.draft.targets == []
         for expected in (
@@ -124,21 +124,21 @@ async def test_shares_of_branches_stay_whole(tmp_path: Path) -> None:
 async def test_mistakes_stand_where_they_are(tmp_path: Path) -> None:
     async with drafting(tmp_path) as pilot:
         await pair(pilot)
-        await pilot.press("p")
+        await pilot.press("f7")
         text = await settled(pilot)
         assert "1 mistake" in text
-        assert "haproxy (copy)" in text
+        assert "haproxy (copy: no lab)" in text
         lines = text.splitlines()
         wrong = next(i for i, line in enumerate(lines) if "placement: passive" in line)
         assert "! is 'haproxy', a passive function" in lines[wrong + 1]
         assert pilot.app.draft.campaign is None
-        await pilot.press("p")
+        await pilot.press("f7")
         assert "can be run" in await settled(pilot)
 
 
 async def test_a_policy_gives_chains_that_are_pruned_by_hand(tmp_path: Path) -> None:
     async with drafting(tmp_path) as pilot:
-        await pilot.press("y")
+        await pilot.press("f3")
         await until(pilot, lambda: "A & B" in screen_text(pilot.app), "the prompt")
         await pilot.press(*"tinyproxy & haproxi", "enter")
         await until(pilot, lambda: "column 13" in screen_text(pilot.app), "the mistake")
@@ -150,7 +150,7 @@ async def test_a_policy_gives_chains_that_are_pruned_by_hand(tmp_path: Path) -> 
         await pilot.press("enter")
         await settled(pilot)
         assert [t["series"] for t in pilot.app.draft.targets] == [["haproxy", "tinyproxy"]]
-        await pilot.press("y")
+        await pilot.press("f3")
         await until(pilot, lambda: "A & B" in screen_text(pilot.app), "the prompt")
         await pilot.press(*"tinyproxy & haproxy", "enter")
         await until(pilot, lambda: "(is a target)" in screen_text(pilot.app), "what is there")
@@ -175,7 +175,7 @@ async def test_resources_go_along_with_their_functions(tmp_path: Path) -> None:
         await add(pilot, "squid")
         assert target(pilot)["series"] == ["haproxy", "squid"]
         assert [p["vnf"] for p in target(pilot)["resource_parameters"]] == ["haproxy"]
-        await pilot.press("h", "x")
+        await pilot.press("left", "d")
         await settled(pilot)
         assert target(pilot)["vnf"] == "squid"
         assert "resource_parameters" not in target(pilot)
@@ -186,13 +186,13 @@ async def test_a_chain_of_the_palette_can_be_unpacked(tmp_path: Path) -> None:
     async with drafting(tmp_path) as pilot:
         await add(pilot, "haproxy-tiny")
         assert target(pilot) == {"chain": "haproxy-tinyproxy"}
-        await pilot.press("v")
+        await pilot.press("f8")
         await settled(pilot)
         assert target(pilot) == {"name": "haproxy-tinyproxy", "series": ["haproxy", "tinyproxy"]}
 
 
 async def save_chain(pilot: Pilot[Any], name: str) -> None:
-    await pilot.press("s")
+    await pilot.press("ctrl+s")
     await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceScreen), "the kinds")
     await pilot.press("j", "enter")
     await name_it(pilot, name)
@@ -206,7 +206,7 @@ async def test_saved_as_a_chain_and_asked_before_it_is_replaced(tmp_path: Path) 
         await until(pilot, lambda: toasts(pilot.app)[-1:] == ["Saved the chain front."], "told")
         await until(pilot, lambda: pilot.app.draft.palette.chain("front"), "in the palette")
         assert saved.read_text() == "kind: chain\nseries: [tinyproxy, haproxy]\n"
-        await pilot.press("x")
+        await pilot.press("d")
         await settled(pilot)
         await save_chain(pilot, "front")
         await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "the question")
@@ -242,7 +242,7 @@ async def test_the_text_goes_through_an_editor_and_back(
 async def test_a_discarded_draft_comes_back(tmp_path: Path) -> None:
     async with drafting(tmp_path) as pilot:
         await pair(pilot)
-        await pilot.press("D")
+        await pilot.press("Z")
         await until(pilot, lambda: not pilot.app.draft.is_open, "nothing is open")
         assert not list((tmp_path / ".workbench" / "drafts").iterdir())
         await pilot.press("u")
@@ -283,7 +283,7 @@ async def test_the_last_draft_opens_again(tmp_path: Path) -> None:
     async with drafting(tmp_path) as pilot:
         await until(pilot, lambda: pilot.app.draft.is_open, "the draft")
         assert pilot.app.draft.name == "latest"
-        await pilot.press("D")  # whoever discards it does not meet the one before unasked
+        await pilot.press("Z")  # whoever discards it does not meet the one before unasked
         await until(pilot, lambda: not pilot.app.draft.is_open, "no draft")
         await pilot.press("3", "2")
         assert "No draft is open" in await settled(pilot)
@@ -301,7 +301,7 @@ async def test_what_was_built_while_the_engine_was_gone_is_sent_later(tmp_path: 
         await pair(pilot)
         (link,) = links
         link.down = True
-        await pilot.press("x")
+        await pilot.press("d")
         await until(pilot, lambda: "to reconnect" in screen_text(pilot.app), "the banner")
         assert target(pilot) == {"vnf": "tinyproxy"}
         link.down = False
@@ -367,7 +367,7 @@ async def test_what_is_no_chain_is_shown_as_text(tmp_path: Path) -> None:
         for targets in wrong:
             pilot.app.draft.put(targets, "targets", what="Breaking")
             assert "mistake" in await settled(pilot)
-            await pilot.press("x", "plus", "H", "space", "p", "enter")
+            await pilot.press("d", "plus", "shift+left", "space", "f7", "enter")
             await settled(pilot)
             assert pilot.app.draft.at("targets") == targets
 
@@ -380,23 +380,23 @@ async def test_looks(size: tuple[int, int], theme: str, tmp_path: Path) -> None:
     async with drafting(tmp_path / "work", size, theme=theme) as pilot:
         await check(pilot, "chain-empty", tmp_path)
         await pair(pilot)
-        await pilot.press("h")
+        await pilot.press("left")
         await check(pilot, "chain-series", tmp_path)
-        await pilot.press("l", "plus")
+        await pilot.press("right", "plus")
         await add(pilot, "nginx")
         await settled(pilot)
         await check(pilot, "chain-branches", tmp_path)
-        await pilot.press("p")
+        await pilot.press("f7")
         await settled(pilot)
         await check(pilot, "chain-mistake", tmp_path)
         if theme != "dark":
             return
-        await pilot.press("p")
+        await pilot.press("f7")
         await settled(pilot)
         await pilot.press("a")
         await until(pilot, lambda: "choose" in screen_text(pilot.app), "the palette")
         await check(pilot, "chain-palette", tmp_path)
-        await pilot.press("escape", "y")
+        await pilot.press("escape", "f3")
         await until(pilot, lambda: "A & B" in screen_text(pilot.app), "the prompt")
         await pilot.press(*"squid > (tinyproxy & haproxy)", "enter")
         await until(pilot, lambda: "chains obey it" in screen_text(pilot.app), "the chains")

@@ -53,7 +53,7 @@ async def test_the_heading_shows_the_sort_key_and_o_goes_to_the_next() -> None:
         heading, first, *_ = await lines(pilot)
         assert "changed ▼" in heading
         assert first.startswith(SESSION)
-        await pilot.press("o", "o", "o", "o")  # lab, invalid, targets, session
+        await pilot.press("f6", "f6", "f6", "f6")  # lab, invalid, targets, session
         heading, *rest = await lines(pilot)
         assert heading.startswith("session ▲")
         assert "changed ▼" not in heading
@@ -99,7 +99,7 @@ async def test_hidden_columns_give_their_room_to_the_targets() -> None:
 async def test_columns_are_moved_and_remembered(tmp_path: Path) -> None:
     memory = tmp_path / "screen.json"
     async with listed(memory) as pilot:
-        await pilot.press("v", "J", "J", "k", "space", "enter", "o", "O")
+        await pilot.press("v", "J", "J", "k", "space", "enter", "f6", "O")
         heading = (await lines(pilot))[0]
         assert heading.split() == ["state", "session", "changed", "lab", "▼", "invalid", "targets"]
     async with listed(memory) as pilot:

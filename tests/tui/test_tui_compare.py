@@ -44,7 +44,7 @@ def shown(pilot: Pilot) -> CompareScreen:
 
 async def settled(pilot: Pilot) -> str:
     """Everything that is asked for has come and is drawn."""
-    await until(pilot, lambda: shown(pilot).answer and not shown(pilot).doing, "an answer")
+    await until(pilot, lambda: shown(pilot).answer and shown(pilot).awaited is None, "an answer")
     return await redrawn(pilot)
 
 
@@ -178,13 +178,13 @@ async def test_every_rule_can_be_asked_for() -> None:
     client = ComparingClient()
     async with opened(client, (100, 30), screen="compare") as pilot:
         await settled(pilot)
-        await pilot.press("R", "R")
+        await pilot.press("f9", "f9")
         text = await settled(pilot)
         assert "by weakest-link" in text
         asked = client.questions()[-1]
         assert isinstance(asked, ChartChain)
         assert asked.rule == "weakest-link"
-        await pilot.press("R")
+        await pilot.press("f9")
         assert "by convolved" in await settled(pilot), "the default again"
 
 
@@ -196,7 +196,7 @@ async def test_samples_that_come_later_are_counted_and_compared_when_asked() -> 
         more_samples(client, "haproxy-tinyproxy")
         await until(pilot, lambda: "1 sample came since" in screen_text(pilot.app), "the note")
         assert len(client.questions()) == before
-        await pilot.press("n")
+        await pilot.press("ctrl+r")
         assert "came since" not in await settled(pilot)
         assert len(client.questions()) == before + 2
 
@@ -212,7 +212,7 @@ async def test_what_was_refused_is_asked_again_when_the_samples_came(
         assert not offered & {"compare.right", "compare.left", "compare.live", "compare.log"}
         before = len(client.questions())
         client.tell(*(event.fact for event in story()[2:9]))
-        await until(pilot, lambda: "came since: n compares" in screen_text(pilot.app), "the line")
+        await until(pilot, lambda: "came since: ^r compares" in screen_text(pilot.app), "the line")
         await redrawn(pilot)
         assert len(client.questions()) == before, "not at every sample"
         monkeypatch.setattr(compare_asking, "AGAIN_S", 0.0)
@@ -274,7 +274,7 @@ async def test_a_series_is_switched_off_and_on_and_the_legend_says_which() -> No
         before = await of_worse(pilot)
         assert "off:" not in before
         for keys, off in ((("j",) * 2, "measured"), ((), "sample of the chain, measured")):
-            await pilot.press("a")
+            await pilot.press("h")
             await until(pilot, lambda: "Switch off" in screen_text(pilot.app), "which")
             await pilot.press(*keys, "enter")
             await until(pilot, lambda off=off: f"off: {off}" in screen_text(pilot.app), off)
@@ -288,7 +288,7 @@ async def test_a_series_is_switched_off_and_on_and_the_legend_says_which() -> No
         assert "off: sample of the chain, measured" in await settled(pilot), "in the next plot too"
         await pilot.press("k")
         for keys in (("j",) * 2, ()):
-            await pilot.press("a")
+            await pilot.press("h")
             await until(
                 pilot,
                 lambda: (
@@ -345,9 +345,9 @@ async def test_a_refusal_is_a_sentence_with_what_to_do() -> None:
     async with opened(client, screen="compare") as pilot:
         text = await settled(pilot)
         assert "no sample of haproxy states p95_ms" in text
-        assert "n tries again; b takes the profiles of another session" in text
+        assert "^r tries again; Q takes the profiles of another session" in text
         client.refuses_chains.clear()
-        await pilot.press("n")
+        await pilot.press("ctrl+r")
         assert "none of 2 deviates" in await settled(pilot)
 
 
@@ -356,7 +356,7 @@ async def test_profiles_of_another_host_are_insisted_on() -> None:
     async with opened(client, screen="compare") as pilot:
         await settled(pilot)
         client.refuses_chains["haproxy-tinyproxy"] = UsageError("night was measured elsewhere")
-        await pilot.press("b")
+        await pilot.press("Q")
         await until(pilot, lambda: "of this session" in screen_text(pilot.app), "the choice")
         await pilot.press("j", "enter")
         await until(pilot, lambda: "elsewhere" in screen_text(pilot.app), "the refusal")

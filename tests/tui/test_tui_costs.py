@@ -195,7 +195,7 @@ async def test_bare_numbers_are_shown_as_they_are_read_and_asked_about(tmp_path:
             assert "read as 25 and 50 whole cores" in text
             assert "needs more cores than this host has" in text
             assert "can be run" not in text
-            await pilot.press("escape", "R")
+            await pilot.press("escape", "f5")
             await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "it asks")
             assert "50 cores" in " ".join(screen_text(pilot.app).split())
             assert not any(isinstance(request, RunCampaign) for request in client.asked)

@@ -57,13 +57,13 @@ async def test_a_warning_that_is_said_again_stands_there_once() -> None:
         assert "× 12 since " in shown
         client.tell(Noted("info", "goes on"), Noted("warning", "the host is busy"))
         assert (await redrawn(pilot)).count("the host is busy") == 2
-        await pilot.press("l")
+        await pilot.press("h")
         assert "× 13 since " in await redrawn(pilot)
 
 
 async def test_events_are_filtered_by_words_and_level() -> None:
     async with opened(FakeClient(story(finished=True)), screen="events") as pilot:
-        await pilot.press("l")
+        await pilot.press("h")
         shown = await redrawn(pilot)
         assert "9 of 86" in shown
         assert "not valid: source" in shown
@@ -97,7 +97,7 @@ async def test_what_functions_wrote_stands_between_the_events() -> None:
         assert "4 of" in shown
         assert "logs · level all" in shown
         assert "afterwards" not in shown
-        await pilot.press("l")
+        await pilot.press("h")
         assert "2 of" in await redrawn(pilot)
         await pilot.press("slash", *"haproxy down", "enter")
         assert "1 of" in await redrawn(pilot)
@@ -125,12 +125,12 @@ async def test_older_lines_of_logs_come_with_the_events_around_them() -> None:
     first = client.view().written_since
     assert first > 500, "the view has the last of them only"
     async with opened(client, screen="events") as pilot:
-        assert f"{first - 1} older: o" in await redrawn(pilot)
+        assert f"{first - 1} older: H" in await redrawn(pilot)
         await pilot.press("v")
         assert "older" not in await redrawn(pilot), "the events are all there"
-        await pilot.press("v", "o")
+        await pilot.press("v", "H")
         await until(pilot, lambda: f"{first - 501} older" in screen_text(pilot.app), "a page")
-        await pilot.press("v", "o")
+        await pilot.press("v", "H")
         await until(pilot, lambda: "older" not in screen_text(pilot.app), "all")
         lines = [said.line for said in pilot.app.screen._listed]
         listed = [(line.seq, line.place) for line in lines]
@@ -160,9 +160,9 @@ async def test_older_events_are_fetched_by_the_page() -> None:
     ]
     async with opened(client, screen="events") as pilot:
         shown = await redrawn(pilot)
-        assert "older: o" in shown
-        await pilot.press("o")
-        await until(pilot, lambda: "older: o" not in screen_text(pilot.app), "the first page")
+        assert "older: H" in shown
+        await pilot.press("H")
+        await until(pilot, lambda: "older: H" not in screen_text(pilot.app), "the first page")
         await pilot.press("g")
         shown = await redrawn(pilot)
         assert "session created: campaign demo" in shown

@@ -68,11 +68,11 @@ async def test_cursor_default_and_unit_are_seen_before_anything_is_typed(
         await pilot.press(*["up"] * 9)
         assert form.here.name == "target"
         shown = "".join(str(widget.render()) for widget in form.query(".more"))
-        assert shown.startswith("m shows ")
-        await pilot.press("m")
+        assert shown.startswith("h shows ")
+        await pilot.press("h")
         await redrawn(pilot)
         shown = "".join(str(widget.render()) for widget in form.query(".more"))
-        assert shown.startswith("m hides ")
+        assert shown.startswith("h hides ")
 
 
 async def test_keys_belong_to_the_line_that_is_typed(tmp_path: Path) -> None:
@@ -122,10 +122,10 @@ async def test_every_target_is_set_at_once(tmp_path: Path) -> None:
             ["100%"], ["25%", "50%"], ["100%"], ["25%", "50%"], ["25%"], ["100%"],
         ]  # fmt: skip
         assert line.value == "100%"
-        await pilot.press("escape", "v")
+        await pilot.press("escape", "tab")
         await pilot.pause()
         assert screen.form.field("target").value == "1 haproxy"
-        await pilot.press("v")
+        await pilot.press("tab")
         await redrawn(pilot)
         assert [f.label for f in screen.form.fields if f.display][1] == "tinyproxy"
         assert pilot.app.draft.target == 1
@@ -154,7 +154,7 @@ async def test_another_load_has_other_lines_and_a_range_of_its_own(tmp_path: Pat
 
 async def test_flavors_are_written_and_named_in_the_lines_of_functions(tmp_path: Path) -> None:
     async with campaigning(PricingClient(tmp_path)) as pilot:
-        await pilot.press("m")
+        await pilot.press("h")
         await redrawn(pilot)
         await write(pilot, "flavors", "small=25% 64MiB, big=1 128MiB")
         await write(pilot, "line-0", "small, big")
@@ -173,7 +173,7 @@ async def test_it_runs_after_a_question_and_goes_to_live(tmp_path: Path) -> None
     async with campaigning(client) as pilot:
         await choose(pilot, "lab", "sim")
         await write(pilot, "seed", "7")
-        await pilot.press("escape", "R")
+        await pilot.press("escape", "f5")
         await pilot.pause()
         assert isinstance(pilot.app.screen, ConfirmScreen)
         text = screen_text(pilot.app)
@@ -203,7 +203,7 @@ async def test_a_seed_that_is_no_number_is_refused_at_its_line(tmp_path: Path) -
 async def test_a_draft_that_is_gone_leaves_the_empty_state(tmp_path: Path) -> None:
     client = PricingClient(tmp_path)
     async with campaigning(client) as pilot:
-        await pilot.press("D")
+        await pilot.press("Z")
         await until(pilot, lambda: not pilot.app.draft.is_open, "it is discarded")
         await redrawn(pilot)
         assert "No draft is open." in screen_text(pilot.app)
@@ -236,7 +236,7 @@ async def test_it_looks_as_it_did(size: tuple[int, int], tmp_path: Path) -> None
 
 async def test_it_looks_as_it_did_without_colours(tmp_path: Path) -> None:
     async with campaigning(PricingClient(tmp_path), theme="mono") as pilot:
-        await pilot.press("m", "enter", "down")
+        await pilot.press("h", "enter", "down")
         await check(pilot, "grid-all-settings", tmp_path)
 
 

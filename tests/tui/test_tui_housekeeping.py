@@ -62,28 +62,28 @@ async def test_a_deleted_session_is_gone_until_u_takes_it_back() -> None:
 async def test_a_session_that_is_measured_is_not_deleted() -> None:
     client = FakeClient()
     async with on_night(client) as pilot:
-        await pilot.press("up", "d", "m", "D", "r")
+        await pilot.press("up", "d", "e", "C", "r")
         assert client.commands() == []
 
 
 async def test_a_session_gets_another_name_and_its_old_one_back() -> None:
     client = FakeClient()
     async with on_night(client) as pilot:
-        await pilot.press("m", "end", *"-2", "enter")
+        await pilot.press("e", "end", *"-2", "enter")
         await told(pilot, "Renamed to night-2. u takes it back.")
         await until(pilot, lambda: "night-2" in screen_text(pilot.app), "the new name")
         await pilot.press("u")
         await told(pilot, "night has its name again.")
         renames = [RenameSession("night", "night-2"), RenameSession("night-2", "night")]
         assert client.commands() == renames
-        await pilot.press("m", "escape")
+        await pilot.press("e", "escape")
         assert client.commands() == renames
 
 
 async def test_a_refused_name_is_a_sentence_and_nothing_to_take_back() -> None:
     client = FakeClient()
     async with on_night(client) as pilot:
-        await pilot.press("m")
+        await pilot.press("e")
         client.refuses = SessionTaken("there is a session 'x' already")
         await pilot.press("end", "x", "enter")
         said = "! there is a session 'x' already"
@@ -94,9 +94,9 @@ async def test_a_refused_name_is_a_sentence_and_nothing_to_take_back() -> None:
 async def test_a_session_is_copied_and_exported() -> None:
     client = FakeClient()
     async with on_night(client) as pilot:
-        await pilot.press("D")
+        await pilot.press("C")
         await told(pilot, "Copied night to night-1.")
-        await pilot.press("e", "j", "enter")
+        await pilot.press("x", "j", "enter")
         await told(pilot, "Wrote exports/night.parquet.")
         assert client.commands() == [
             DuplicateSession("night"),
@@ -131,7 +131,7 @@ async def test_another_workspace_is_another_engine() -> None:
     app = WorkbenchApp(connect, theme="dark", files=files)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "night" in screen_text(app), "the list")
-        await pilot.press("w", "j", "enter")
+        await pilot.press("ctrl+k", "j", "enter")
         await until(pilot, lambda: "1 session" in screen_text(app), "the other list")
         assert chosen == ["/data/b"]
         assert "night" not in screen_text(app)
@@ -175,7 +175,7 @@ async def test_places_says_where_everything_is(tmp_path: Path) -> None:
     async with on_night(client, keys=tmp_path / "keys.toml") as pilot:
         await pilot.press("i")
         await until(pilot, lambda: isinstance(pilot.app.screen, MessageScreen), "the dialog")
-        for part in ("process 42", "1 client\n", "vim preset", "keys.toml", "not written here"):
+        for part in ("process 42", "1 client\n", "plain preset", "keys.toml", "not written here"):
             assert part in pilot.app.screen.message, part
 
 

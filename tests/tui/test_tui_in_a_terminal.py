@@ -60,7 +60,7 @@ def test_keys_drive_the_run_and_the_screen_shows_its_state(workbench: Workbench)
     screen.press("p")
     screen.until("RUNNING")
 
-    screen.press("x", "y")  # skip asks first
+    screen.press("K", "y")  # skip asks first
     screen.until("skip")
     screen.press("Q", "\x07", "%")  # keys without a meaning
     screen.press("s")

@@ -26,17 +26,22 @@ def test_a_preset_gives_a_key_to_everything_and_no_key_to_strangers(preset: str)
     actions = preset_actions(preset)  # type: ignore[arg-type]
     assert [a.id for a in actions] == [a.id for a in ACTIONS]
     assert all(action.keys for action in actions)
-    vim = {action.id: set(action.keys) for action in ACTIONS}
+    other_preset = preset_actions("vim" if preset == "plain" else "plain")
+    there = {action.id: set(action.keys) for action in other_preset}
     for one, other in combinations(actions, 2):
         if set(one.keys) & set(other.keys) and meet(one, other):
             # The same two share a key in the other preset: `check_action` offers one of them.
-            assert vim[one.id] & vim[other.id], (one.id, other.id)
+            assert there[one.id] & there[other.id], (one.id, other.id)
 
 
-def test_the_plain_preset_needs_no_letters_to_move() -> None:
-    for action in preset_actions("plain"):
-        if action.area in ("list", "select") and action.id != "select.follow":
-            assert all(len(key) > 1 for key in action.keys), action.id
+def test_the_default_moves_by_arrows_and_by_the_letters_of_other_tools() -> None:
+    actions = {action.id: set(action.keys) for action in preset_actions("plain")}
+    for area in ("list", "select"):
+        ways = ("down", "up") if area == "list" else ("next", "previous")
+        for way, keys in zip(
+            (*ways, "first", "last"), ("down j", "up k", "home g", "end G"), strict=True
+        ):
+            assert actions[f"{area}.{way}"] == set(keys.split()), (area, way)
 
 
 def test_a_file_binds_anew_by_id() -> None:
@@ -51,7 +56,7 @@ def test_a_file_binds_anew_by_id() -> None:
     assert keys(keymap, "view.freeze") == ("space", "ctrl+x")
     assert keys(keymap, "run.abort") == ()
     assert keys(keymap, "app.help") == ("question_mark",)
-    assert keys(keymap, "select.next") == ("down",)
+    assert keys(keymap, "select.next") == ("down", "j")
 
 
 @pytest.mark.parametrize(
@@ -61,15 +66,15 @@ def test_a_file_binds_anew_by_id() -> None:
         ({"keys": {"run.pause": "pp"}}, "'pp', for run.pause, is not a key."),
         ({"keys": {"run.pause": 7}}, "run.pause must be a key or a list of keys."),
         (
-            {"keys": {"view.kpi": "x"}},
-            "'x' would mean both run.skip and view.kpi; run.skip has it.",
+            {"keys": {"view.kpi": "K"}},
+            "'K' would mean both run.skip and view.kpi; run.skip has it.",
         ),
         (
             {"keys": {"view.kpi": "q"}},
             "'q' would mean both app.quit and view.kpi; app.quit has it.",
         ),
         ({"keys": {"app.theme": "y"}}, "would mean both view.kpi and app.theme; view.kpi has it."),
-        ({"preset": "emacs"}, "there is no preset 'emacs'; use vim or plain."),
+        ({"preset": "emacs"}, "there is no preset 'emacs'; use plain or vim."),
         ({"colour": 1}, "there is no setting 'colour'; use preset and [keys]."),
         ({"keys": 3}, "keys must be a table"),
     ],
@@ -107,18 +112,18 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, content: bytes
 
 async def test_keys_of_the_file_work_and_are_named_everywhere(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    path.write_text('[keys]\n"view.freeze" = "space"\n"go.events" = "Z"\n"run.pauze" = "x"\n')
+    path.write_text('[keys]\n"view.freeze" = "space"\n"go.events" = "f12"\n"run.pauze" = "x"\n')
     async with opened(FakeClient(), (160, 50), files=Files(keys=path)) as pilot:
         app = pilot.app
         assert "space Freeze" in screen_text(app)
-        assert "Z Events" in screen_text(app)
+        assert "f12 Events" in screen_text(app)
         assert toasts(app) == [
             "keys.toml: there is no action 'run.pauze'; did you mean 'run.pause'."
         ]
         await pilot.press("f", "9")
         assert app.opened.frozen is None
         assert app.screen.NAME == "live"
-        await pilot.press("space", "Z")
+        await pilot.press("space", "f12")
         assert app.opened.frozen is not None
         assert app.screen.NAME == "events"
         await pilot.press("f")  # view.unfreeze shared the old key, and keeps it

@@ -67,7 +67,7 @@ async def test_what_follows_the_key_of_a_dialog_is_typed_into_it() -> None:
         await pilot.press("1")
         await until(pilot, lambda: "night" in screen_text(pilot.app), "the list")
         client.asked.clear()
-        arrive(pilot, "g", "j", "m", "end", *"-2", "enter")
+        arrive(pilot, "g", "j", "e", "end", *"-2", "enter")
         await until(pilot, lambda: client.commands(), "the new name")
         (renamed,) = client.commands()
         assert isinstance(renamed, RenameSession)

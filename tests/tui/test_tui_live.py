@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -127,7 +128,7 @@ async def test_selection_follows_until_the_user_picks_and_f_follows_again() -> N
         assert "F Follow" not in screen_text(pilot.app)
 
 
-@pytest.mark.parametrize(("keys", "index"), [("j", 3), ("n", 3), ("k", 1), ("b", 1), ("kkk", 7)])
+@pytest.mark.parametrize(("keys", "index"), [("j", 3), ("k", 1), ("kkk", 7)])
 async def test_next_and_previous_go_round(keys: str, index: int) -> None:
     async with opened(FakeClient()) as pilot:
         for key in keys:
@@ -225,7 +226,7 @@ async def test_skip_names_the_configuration_shown() -> None:
     client = FakeClient()
     name, configuration = configurations(campaign())[3]
     async with opened(client) as pilot:
-        await pilot.press("j", "x")
+        await pilot.press("j", "K")
         await pilot.pause()
         assert "Skip tinyproxy 50 %?" in screen_text(pilot.app)
         await pilot.press("y")
@@ -237,7 +238,7 @@ async def test_skip_names_the_configuration_shown() -> None:
 async def test_keys_that_mean_nothing_do_nothing() -> None:
     client = FakeClient()
     async with opened(client) as pilot:
-        for key in ("a", "w", "0", "f5", "r", "plus", "minus", "enter", "tab", "delete"):
+        for key in ("a", "w", "0", "f5", "r", "plus", "minus", "enter", "tab", "x", "n", "b"):
             await pilot.press(key)
         assert client.commands() == []
         assert isinstance(pilot.app.screen, LiveScreen)
@@ -249,7 +250,7 @@ async def test_a_finished_run_offers_no_command() -> None:
         shown = screen_text(pilot.app)
         assert "FINISHED" in shown
         assert "p Pause" not in shown
-        await pilot.press("p", "s", "S", "x")
+        await pilot.press("p", "s", "S", "K")
         assert client.commands() == []
 
 
@@ -425,7 +426,7 @@ async def test_a_lost_engine_leaves_a_banner_and_r_reconnects() -> None:
         shown = screen_text(pilot.app)
         assert "r to reconnect" in shown
         assert "capacity 750" in shown, "what was known stays on the screen"
-        await pilot.press("p", "s", "x")
+        await pilot.press("p", "s", "K")
         assert client.commands() == []
         await pilot.press("r")
         await until(pilot, lambda: "engine gone" not in screen_text(pilot.app), "reconnected")
@@ -450,6 +451,7 @@ async def test_what_a_run_waits_for_is_told_until_it_begins() -> None:
 
     app = WorkbenchApp(connect, command=RunCampaign("demo"))
     async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: re.search(r" \(\d+ s so far\)", screen_text(app)), "how long")
         told = " demo  starting demo: oha: Compiling ·[31mtokio v1"
         await until(pilot, lambda: told in screen_text(app), "what it waits for")
         client.lab_opens.set()
@@ -507,7 +509,7 @@ async def test_names_from_outside_are_plain_text(name: str) -> None:
         shown = await redrawn(pilot)
         assert "".join(c if c.isprintable() else "·" for c in name) in shown
         assert not any(c in shown for c in "\x1b\r‮")
-        await pilot.press("x")
+        await pilot.press("K")
         await pilot.pause()
         assert "Skip " in screen_text(pilot.app)
 

@@ -65,7 +65,7 @@ async def test_residuals_are_asked_for_once_and_shown_over_load_or_prediction() 
         await until(pilot, lambda: "log error over rate" in screen_text(pilot.app), "the plot")
         assert client.requests(ExplainModel) == [ExplainModel(SESSION, "tinyproxy", KPI, 2)]
         assert "6 held out in 5 folds" in screen_text(pilot.app)
-        await pilot.press("x")
+        await pilot.press("J")
         assert "log error over predicted p95 (ms)" in await redrawn(pilot)
         assert pilot.app.screen.copied()[1].startswith("sample\tconfiguration")
         await pilot.press("v")
@@ -88,7 +88,7 @@ async def test_scores_are_sorted_by_a_column_and_best_first_again() -> None:
     async with opened(CanaryClient(*STORY), (80, 30), screen="models") as pilot:
         await until(pilot, lambda: "did not converge" in screen_text(pilot.app), "all scores")
         best_first = await methods()
-        await pilot.press("o")
+        await pilot.press("f6")
         assert "rmse ▲" in await redrawn(pilot)
         rising = await methods()
         await pilot.press("O")
@@ -96,9 +96,9 @@ async def test_scores_are_sorted_by_a_column_and_best_first_again() -> None:
         falling = await methods()
         assert falling != rising
         assert falling[-1] == rising[-1], "what failed has no figure"
-        await pilot.press("o", "o", "o")
+        await pilot.press("f6", "f6", "f6")
         assert " log err▲" in await redrawn(pilot)
-        await pilot.press("o", "o", "o", "o")
+        await pilot.press("f6", "f6", "f6", "f6")
         assert "▲" not in await redrawn(pilot)
         assert await methods() == best_first
 
@@ -116,7 +116,7 @@ async def test_a_chain_is_rolled_back_after_a_yes_and_forward_by_undo() -> None:
     async with opened(client, screen="models") as pilot:
         await pilot.press("tab")
         assert "models.roll_back" not in {a.id for a in pilot.app.screen.offered()}, "in force"
-        await pilot.press("j", "b")
+        await pilot.press("j", "U")
         await until(
             pilot, lambda: "Let the stand-alone profiles say" in screen_text(pilot.app), "it asks"
         )
@@ -152,7 +152,7 @@ async def test_looks(size: tuple[int, int], tmp_path: Path) -> None:
         await check(pilot, "models-coefficients", tmp_path)
         await pilot.press("v", "tab")
         await check(pilot, "models-chain", tmp_path)
-        await pilot.press("b")
+        await pilot.press("U")
         await check(pilot, "models-roll-back", tmp_path)
 
 
@@ -188,7 +188,7 @@ class ScoringClient(FakeClient):
 
 async def scoring(pilot: Pilot[Any], *keys: str) -> None:
     """Asked for, and still computed."""
-    await pilot.press("n")
+    await pilot.press("ctrl+r")
     await until(pilot, lambda: "all targets" in screen_text(pilot.app), "which target")
     await pilot.press(*keys, "enter")
     await until(pilot, lambda: "3 of 9 methods" in screen_text(pilot.app), "how far it is")
@@ -209,7 +209,7 @@ async def test_escape_ends_the_scoring_and_then_leaves_the_screen() -> None:
 async def test_a_target_is_scored_by_a_key_and_its_model_is_shown() -> None:
     client = ScoringClient()
     async with opened(client, (100, 30), screen="models") as pilot:
-        assert "n scores all methods on a target's samples" in screen_text(pilot.app)
+        assert "^r scores all methods on a target's samples" in screen_text(pilot.app)
         await scoring(pilot, "j")
         assert client.questions() == [ScoreModels(SESSION, "tinyproxy", "p95_ms")]
         assert "models.score" not in {action.id for action in pilot.app.screen.offered()}
@@ -219,7 +219,7 @@ async def test_a_target_is_scored_by_a_key_and_its_model_is_shown() -> None:
         assert "✓       2" in text
         assert "did not converge" in text, "all methods, the failed ones too"
         assert "3 of 9" not in text
-        await pilot.press("n")
+        await pilot.press("ctrl+r")
         await until(pilot, lambda: "all targets" in screen_text(pilot.app), "which target")
         rows = screen_text(pilot.app).splitlines()
         names = [row for row in rows if "valid sample" in row]
@@ -238,7 +238,7 @@ async def test_why_nothing_can_be_scored_is_a_sentence_until_it_can() -> None:
         await until(pilot, lambda: "haproxy: two loads are too few" in screen_text(pilot.app))
         assert "Measure more" in screen_text(pilot.app)
         client.refused = None
-        await pilot.press("n")
+        await pilot.press("ctrl+r")
         await until(pilot, lambda: "all targets" in screen_text(pilot.app), "which target")
         await pilot.press("enter")
         await until(pilot, lambda: "neighbours" in screen_text(pilot.app), "the scores")
@@ -251,7 +251,7 @@ async def test_what_is_not_stored_is_shown_all_the_same(replayed: bool) -> None:
     client.stores, client.role = False, "operator" if replayed else "observer"
     more = {"replay_speed": 1000.0} if replayed else {}
     async with opened(client, (100, 30), screen="models", **more) as pilot:
-        await until(pilot, lambda: "n scores all methods" in screen_text(pilot.app), "the key")
+        await until(pilot, lambda: "^r scores all methods" in screen_text(pilot.app), "the key")
         await scoring(pilot, "j")
         client.free.set()
         await until(pilot, lambda: "did not converge" in screen_text(pilot.app), "the scores")

@@ -256,3 +256,15 @@ def test_what_holds_stands_below_the_limit_and_what_does_not_above(
 @settings(max_examples=200, derandomize=True)
 def test_a_log_axis_has_two_ticks_at_least(low: float, factor: float, most: int) -> None:
     assert len(Axis(low, low * factor, log=True).ticks(most)) >= 2
+
+
+@pytest.mark.parametrize("height", range(9, 24))
+def test_where_names_stand_along_the_axis_ticks_stay_in_the_rows_of_their_values(
+    height: int,
+) -> None:
+    """The plot is a row shorter then, and the limit's tick stood a row off its line."""
+    along = (Stretch(10, 1000, "haproxy"),)
+    marks = (Mark(10, 2.0, 1.7, 2.4, True), Mark(900, 14000.0, None, None, True))
+    rows = text(Figure((10, 1000), marks, limit=Limit(100.0, "SLA"), along=along), height=height)
+    assert next(row for row in rows if "╌╌" in row).startswith(("100┤", " 100┤"))
+    assert sum("┤" in row.partition("│")[0][:5] for row in rows[:-3]) >= 2, "two ticks at least"

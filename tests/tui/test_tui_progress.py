@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from fake_link import FakeClient, story
 
 from workbench.domain.event_log import LogLine
@@ -65,3 +66,27 @@ def test_lines_name_samples_and_what_was_measured_after_the_campaign() -> None:
     name = present.name_of(view, item)
     said = present.log_line(view, line)
     assert said == f"sample of {name} at wl={sample.wl:g} rejected by ann"
+
+
+@pytest.mark.parametrize(
+    ("clock_s", "width", "said"),
+    [
+        (None, 120, "ETA 6:00"),
+        (350.0, 120, "ETA 6:00"),
+        (120.0, 160, "ETA lab 6:00, about 2:00 on the clock"),
+        (120.0, 80, "ETA 6:00 (clock 2:00)"),
+    ],
+)
+def test_lab_time_and_the_clock_are_both_said_where_they_differ(
+    clock_s: float | None, width: int, said: str
+) -> None:
+    tick = Progress("s", "measuring", "chain", None, 621.0, 2, 10, 75.0, 360.0, eta_wall_s=clock_s)
+    shown = line(RunStarted(False, None), tick=tick, width=width)
+    assert shown.endswith(said)
+    assert len(shown) <= width
+
+
+def test_trials_say_what_is_left_of_them() -> None:
+    ended = (RunStarted(False, None), RunFinished("done", 40, 0, 9.0, 60.0, ()))
+    tick = Progress("s", "measuring", "chain", None, 300.0, 2, 10, 75.0, 48.0)
+    assert "ETA 0:48" in line(*ended, TrialsStarted("canary", "ann", None), tick=tick)

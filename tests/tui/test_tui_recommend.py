@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,12 @@ from workbench.domain.errors import (
     WorkbenchError,
 )
 from workbench.domain.events import RecommendationVerified
+from workbench.domain.lab_verdicts import lab_verdict
 from workbench.domain.messages import ExportRecommendation, GetStatus, StopRun
 from workbench.domain.questions import CancelQuestions, Recommend, VerifyRecommendation
+from workbench.paths import shipped
+from workbench.store.session_file import SessionFile
+from workbench.tui.screens.recommend import recommend_rows
 
 SIZES = [(80, 24), (160, 50)]
 ALL = [*((size, "dark") for size in SIZES), ((60, 18), "dark"), ((80, 24), "mono")]
@@ -228,14 +233,14 @@ async def test_it_is_verified_after_it_was_said_what_that_means() -> None:
     client = RecommendingClient(held())
     client.gate.clear()
     async with recommending(client) as pilot:
-        await pilot.press("v")
+        await pilot.press("f5")
         asks = " ".join(screen_text(pilot.app).split())
         assert "Verify r1 on the lab sim?" in asks
         assert "tinyproxy 25 %, haproxy 25 %" in asks
         assert "of lab time" in asks
         await pilot.press("n")
         assert client.commands() == []
-        await pilot.press("v", "y")
+        await pilot.press("f5", "y")
         await until(pilot, lambda: "verifying r1 on the lab" in screen_text(pilot.app), "busy")
         offered = {action.id for action in pilot.app.screen.offered()}
         assert "recommend.stop" in offered
@@ -263,7 +268,7 @@ async def test_a_lab_that_fails_leaves_the_recommendation_and_a_sentence() -> No
     client = RecommendingClient(held())
     client.verdict = LabError("r1 is stored, and was not verified: no core is free")
     async with recommending(client) as pilot:
-        await pilot.press("v", "y")
+        await pilot.press("f5", "y")
         await until(pilot, lambda: "no core is free" in screen_text(pilot.app), "the sentence")
         assert "r1: tinyproxy 25 %" in screen_text(pilot.app)
 
@@ -275,7 +280,7 @@ async def test_a_recording_measures_nothing_and_says_so() -> None:
     client.notes = ("computed, not stored: science-open is a bundle",)
     async with recommending(client) as pilot:
         await redrawn(pilot)
-        await pilot.press("v")
+        await pilot.press("f5")
         await until(pilot, lambda: toasts(pilot.app), "the toast")
         assert "bundles are not changed" in toasts(pilot.app)[0]
         assert pilot.app.screen.NAME == "recommend"
@@ -430,15 +435,55 @@ async def test_looks_of_other_states(
         await pilot.press("o", "j", "enter", "x")
         await until(pilot, lambda: "line: 3" in screen_text(pilot.app), "the preview")
         await check(pilot, "recommend-export", tmp_path)
-        await pilot.press("escape", "v")
+        await pilot.press("escape", "f5")
         await check(pilot, "recommend-verify", tmp_path)
 
 
 async def test_greedys_answer_loses_its_tick_where_the_lab_refuted_it() -> None:
     refuted = held("r1", chosen=choice((0.5, 0.25), 0.97, 120.0), verified=verified(met=False))
-    for past, sign in (((refuted,), "✗"), ((), "✓")):
-        client = RecommendingClient(*past, held("r2", greedy=greedy()))
-        async with recommending(client) as pilot:
-            shown = await redrawn(pilot)
-            assert f"{sign} greedy    50+25 %" in shown
-            assert ("does not hold: the lab showed" in shown) is bool(past)
+    client = RecommendingClient(refuted, held("r2", greedy=greedy()))
+    async with recommending(client) as pilot:
+        shown = await redrawn(pilot)
+        assert "✗ greedy    50+25 %" in shown
+        assert "the lab does NOT confirm it: p95" in shown
+
+
+@pytest.mark.parametrize(
+    ("probability", "sign", "said"),
+    [
+        (0.97, "✓", ""),
+        (0.62, "✗", "holds with 62.0 % only, not with 95 %"),
+        (None, "?", "nobody computed how probably it holds"),
+    ],
+)
+async def test_greedys_answer_has_the_tick_that_its_probability_earns(
+    probability: float | None, sign: str, said: str
+) -> None:
+    elsewhere = held(chosen=choice((0.25, 0.5), 0.97, 120.0), runners_up=())
+    found = replace(elsewhere, greedy=replace(greedy(), probability=probability))
+    async with recommending(RecommendingClient(found)) as pilot:
+        shown = " ".join((await redrawn(pilot)).split())
+        assert f"{sign} greedy 50+25 %" in shown
+        assert said in shown
+        assert ("Greedy scaling's answer" in shown) is bool(said)
+
+
+async def test_what_the_lab_measured_of_an_allocation_is_known_beside_it() -> None:
+    """Of the recording: greedy scaling's answer was tried, and does not hold."""
+    session = await SessionFile.open(shipped("sessions") / "chain-real")
+    view = await session.view()
+    await session.close()
+    found = view.recommendations[-1].recommendation
+    assert found.greedy is not None
+    assert found.chosen is not None
+    theirs = lab_verdict(view, found, found.greedy.steps[-1].deployment)
+    assert theirs is not None
+    assert not theirs.met
+    assert theirs.kpis["p95_ms"].value > 100.0
+    rows = recommend_rows.ways_rows(found, 100, partial(lab_verdict, view, found))
+    told = ["".join(words for words, _ in row) for row in rows]
+    assert told[1].startswith(" ✓ profiles  50+12.5 %")
+    assert told[2].startswith(" ✗ greedy    25+25 %")
+    assert "costs less, but the lab does NOT confirm it: p95 101" in told[3]
+    unheard = replace(found.chosen.deployment, allocation={"tinyproxy.vcpu": 4.0})
+    assert lab_verdict(view, found, unheard) is None

@@ -151,14 +151,14 @@ async def test_one_more_repetition_and_one_more_point() -> None:
     name, configuration = configurations(campaign())[2]
     async with opened(client) as pilot:
         await on_sample(pilot, client)
-        await pilot.press("o")
+        await pilot.press("A")
         await until(pilot, client.commands, "the command")
-        await pilot.press("O", *"555", "enter")
+        await pilot.press("insert", *"555", "enter")
         await until(pilot, lambda: len(client.commands()) == 2, "the other")
         assert client.commands() == [
             RequestPoint(SESSION, name, configuration, wl, pace=20.0) for wl in (760.0, 555.0)
         ]
-        await pilot.press("O", *"x", "enter")
+        await pilot.press("insert", *"x", "enter")
         await until(pilot, lambda: "! 'x' is no number" in screen_text(pilot.app), "said")
         assert isinstance(pilot.app.screen, NameScreen), "the dialog stays"
         assert len(client.commands()) == 2
@@ -178,7 +178,7 @@ async def test_what_the_engine_refuses_keeps_the_dialog_open() -> None:
             return await ask(request)
 
         client.ask = refuse  # type: ignore[method-assign]
-        await pilot.press("O", "1", "enter")
+        await pilot.press("insert", "1", "enter")
         await until(pilot, lambda: "! 1 is below the range" in screen_text(pilot.app), "said")
         assert isinstance(pilot.app.screen, NameScreen)
         client.ask = ask  # type: ignore[method-assign]
@@ -222,7 +222,7 @@ async def test_a_replay_decides_nothing() -> None:
     async with opened(client, replay_speed=1000.0) as pilot:
         await until(pilot, lambda: pilot.app.opened.replay.ended, "the end")  # type: ignore[attr-defined]
         await redrawn(pilot)
-        await pilot.press("left", "d", "m", "o", "B")
+        await pilot.press("left", "d", "m", "A", "B")
         await pilot.pause()
         assert not isinstance(pilot.app.screen, NameScreen)
         assert client.commands() == []

@@ -56,7 +56,7 @@ async def test_sessions(size: tuple[int, int], tmp_path: Path) -> None:
         await check(pilot, "sessions-none-match", tmp_path)
         await pilot.press("escape", "T")
         await check(pilot, "sessions-tour", tmp_path)
-        await pilot.press("m")
+        await pilot.press("e")
         await check(pilot, "sessions-rename", tmp_path)
     async with listed(FakeClient(sessions=False), size, "No sessions") as pilot:
         await check(pilot, "sessions-empty", tmp_path)
@@ -97,7 +97,7 @@ async def test_live(size: tuple[int, int], theme: str, tmp_path: Path) -> None:
 async def test_events_and_models(size: tuple[int, int], tmp_path: Path) -> None:
     async with opened(FakeClient(story(finished=True)), size, screen="events") as pilot:
         await check(pilot, "events-following", tmp_path)
-        await pilot.press("l")
+        await pilot.press("h")
         await check(pilot, "events-warnings", tmp_path)
         await pilot.press("slash", *"nothing")
         await check(pilot, "events-none-match", tmp_path)

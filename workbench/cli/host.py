@@ -136,19 +136,20 @@ def reap(json: JsonOption = False) -> None:
 
 
 def build_images() -> None:
-    """Build the images of all VNF templates, source and sink included, and oha.
+    """Build the images of all VNF templates, the source with each generator, and oha.
 
     Example: workbench images build
     """
     from workbench.cli.context import current_workspace, execute, put, say
     from workbench.descriptors.loading import load_vnf_templates
-    from workbench.labs.docker.images import build_images as build
+    from workbench.labs.docker.images import build_all_images
     from workbench.labs.docker.programs import Listener
 
     templates = load_vnf_templates(workspace=current_workspace())
-    built = execute(build(templates, listener=Listener(say, say)))
-    for name, digest in built.items():
-        put(f"{name} {digest}")
+    built = execute(build_all_images(templates, listener=Listener(say, say)))
+    for name, digests in built.items():
+        for digest in digests:
+            put(f"{name} {digest}")
 
 
 def engine_status(json: JsonOption = False) -> None:

@@ -146,6 +146,7 @@ def _plain(found: Recommendation) -> dict[str, Any]:
             "allocation": dict(run.steps[-1].allocation),
             "replicas": dict(run.steps[-1].replicas),
             "met": run.met,
+            "probability": run.probability,
             "cost": run.cost,
             "iterations": tried(run),
             "lab_iterations": run.lab_iterations,
@@ -224,10 +225,19 @@ def _table(found: Recommendation, judged: Choice, rows: Sequence[ComparisonRow])
         iterations = greedy.lab_iterations or tried(greedy)
         took = [_seconds(greedy.lab_s) if greedy.lab_iterations else "-"] * 2
         told = [_allotted(theirs, vnf) for vnf in functions]
-        told += [f"{greedy.cost:.4g}", "yes" if greedy.met else "no", f"{iterations}", *took]
+        told += [f"{greedy.cost:.4g}", _holds_greedy(found), f"{iterations}", *took]
         for line, figure in zip(body, told, strict=True):
             line.append(figure)
     yield from table(headings, body).splitlines()
+
+
+def _holds_greedy(found: Recommendation) -> str:
+    """On the model it goes by what is expected alone: how sure that is, decides."""
+    run = found.greedy
+    assert run is not None
+    if run.met and run.probability is not None and run.probability < found.confidence:
+        return "not surely"
+    return "yes" if run.met else "no"
 
 
 def tried(run: GreedyRun) -> int:
@@ -266,6 +276,8 @@ def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
             f"{' before the SLA holds' if greedy.met else ' and does not get there'}."
             + (f" {greedy.note}" if greedy.note else "")
         )
+        if greedy.probability is not None:
+            yield f"What it comes to holds with a probability of {_percent(greedy.probability)}."
         if (count := found.slas_to_break_even) is not None:
             yield f"Profiling has paid for itself after {counted(count, 'SLA')} like this."
 

@@ -41,7 +41,10 @@ SessionOption = Annotated[
 ]
 LabOption = Annotated[
     str | None,
-    typer.Option(help="docker, sim or recorded:NAME; default: docker where an engine answers."),
+    typer.Option(
+        help="docker, sim or recorded:NAME (a session, bundle or CSV; interpolate=1 and spread=0.1 "
+        "may follow, after commas); default: docker where an engine answers."
+    ),
 ]
 SeedOption = Annotated[
     int, typer.Option(callback=within("seed"), help="Seed of every random choice.")
@@ -185,6 +188,10 @@ def _absolute(name: str) -> str:
 def _absolute_recording(lab: str | None) -> str | None:
     if lab is None or not lab.startswith("recorded:"):
         return lab
-    from workbench.cli.context import session_name
+    from dataclasses import replace
 
-    return f"recorded:{session_name(lab.removeprefix('recorded:'))}"
+    from workbench.cli.context import session_name
+    from workbench.labs.recorded_options import RecordedOptions
+
+    options = RecordedOptions.parse(lab.removeprefix("recorded:"))
+    return f"recorded:{replace(options, name=session_name(options.name)).text}"

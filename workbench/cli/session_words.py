@@ -52,6 +52,8 @@ def _figure(value: float | None) -> str:
 
 def explain(view: SessionView) -> str:
     """A session in words and tables."""
+    from workbench.domain.gains import nothing_gained
+
     lines = [_header(view), ""]
     targets = list(dict.fromkeys(c.target for c in view.configurations))
     for target in targets:
@@ -59,6 +61,8 @@ def explain(view: SessionView) -> str:
         lines.append(target)
         lines.append(_configurations_table(own))
         lines.append("")
+    if wasted := nothing_gained(view):
+        lines += ["Where more vCPU brings nothing:", *(f"  {gain.text}" for gain in wasted), ""]
     if view.trials:
         lines += ["Measured after the campaign:", _trials_table(view.trials), ""]
     notes = said_once(line for line in view.log if line.level != "info")[-10:]

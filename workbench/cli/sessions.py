@@ -48,7 +48,7 @@ def register(app: typer.Typer) -> None:
     app.command("samples")(samples)
     app.command("compare")(compare)
     app.command("export")(export)
-    app.command("import")(import_bundle)
+    app.command("import")(import_recording)
     app.command("rescue")(rescue)
     app.command("replay")(replay)
     app.command("attach")(attach)
@@ -337,19 +337,49 @@ def _must_be_of_sessions(format: str) -> None:
         )
 
 
-def import_bundle(
+def import_recording(
     bundle: Annotated[
-        Path, typer.Argument(help="A bundle's folder.", exists=True, file_okay=False)
+        Path, typer.Argument(help="A bundle's folder, or a CSV file.", exists=True, metavar="PATH")
     ],
-    session: Annotated[str | None, typer.Option(help="Its name; default: the bundle's.")] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Its name; default: the bundle's or file's.")
+    ] = None,
+    mapping: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a CSV: the YAML file, or the name of a mapping, that says what its columns "
+            "are here."
+        ),
+    ] = None,
+    spread: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, max=2, help="Of a CSV without intervals or repetitions: log-sd of passes."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Of a CSV: say what it would become, and stop.")
+    ] = False,
 ) -> None:
-    """Make a session of a bundle.
+    """Make a session of a bundle, or of somebody else's table (docs/importing.md).
 
     Example: workbench import exports/demo-1.bundle --session demo-copy
+
+    Example: workbench import theirs.csv --mapping theirs.yaml --dry-run
     """
     from workbench.cli.context import ask, put
+    from workbench.domain.errors import UsageError
     from workbench.domain.messages import ImportBundle, RunAccepted
 
+    if bundle.is_file():
+        from workbench.cli.importing import import_table
+
+        import_table(bundle, session, mapping, spread, dry_run=dry_run)
+        return
+    if mapping is not None or spread is not None or dry_run:
+        raise UsageError(
+            "is a bundle; --mapping, --spread and --dry-run are for CSV files", where=str(bundle)
+        )
     reply = ask(ImportBundle(str(bundle.expanduser().absolute()), session))
     assert isinstance(reply, RunAccepted)
     put(reply.session)

@@ -348,6 +348,9 @@ class CampaignText(Descriptor):
     )
     windows: WindowsText = WindowsText()
     budget: PositiveDuration | None = Field(None, description="Of lab time")
+    lab: Annotated[str, Field(pattern=r"^(docker|sim)(:[^\s]+)?$")] | None = Field(
+        None, description="Where it is meant to run, such as sim:host_cores=16; --lab goes over it"
+    )
     initialization: list[CommandText] = Field(default_factory=list)
     metrics: MetricsName | None = None
 

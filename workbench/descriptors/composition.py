@@ -129,8 +129,14 @@ def node_of(composition: Composition, library: Library) -> Node | None:
             return Parallel(nodes, shares) if len(nodes) == len(branches) else None
     if isinstance(composition, Reference):
         if composition.vnf:
-            name = composition.name if isinstance(composition, Part) else None
-            return Vnf(name or composition.vnf, composition.vnf)
+            part = composition if isinstance(composition, Part) else None
+            template = library.vnf(composition.vnf)
+            own = template.placement if template else "inline"
+            return Vnf(
+                (part and part.name) or composition.vnf,
+                composition.vnf,
+                (part and part.placement) or own,
+            )
         if composition.chain:
             chain = library.chain(composition.chain)
             return chain.node if chain else None

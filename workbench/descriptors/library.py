@@ -22,14 +22,15 @@ from workbench.domain.errors import DescriptorError, Mistake
 from workbench.domain.sessions import DescriptorText
 from workbench.domain.topology import Node, VnfTemplate
 
-Kind = Literal["vnf", "chain", "campaign", "metrics", "prices"]
-KINDS: tuple[Kind, ...] = ("vnf", "chain", "campaign", "metrics", "prices")
+Kind = Literal["vnf", "chain", "campaign", "metrics", "prices", "mapping"]
+KINDS: tuple[Kind, ...] = ("vnf", "chain", "campaign", "metrics", "prices", "mapping")
 FOLDERS: dict[Kind, str] = {
     "vnf": "vnfs",
     "chain": "chains",
     "campaign": "campaigns",
     "metrics": "metrics",
     "prices": "prices",
+    "mapping": "mappings",
 }
 VNF_FILE = "vnf.yaml"
 _LONGEST_CHAIN_OF_CHAINS = 20

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from workbench.descriptors.campaign import CampaignText
 from workbench.descriptors.chain import ChainText
 from workbench.descriptors.library import Kind
+from workbench.descriptors.mapping import MappingText
 from workbench.descriptors.metrics import MetricsText
 from workbench.descriptors.prices import PricesText
 from workbench.descriptors.reading import Descriptor
@@ -18,4 +19,5 @@ MODELS: Mapping[Kind, type[Descriptor]] = {
     "campaign": CampaignText,
     "metrics": MetricsText,
     "prices": PricesText,
+    "mapping": MappingText,
 }

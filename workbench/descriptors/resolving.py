@@ -85,6 +85,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
             for command in text.initialization
         ),
         profile_model=text.profile_model,
+        lab=text.lab or "",
     )
 
 

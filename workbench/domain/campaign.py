@@ -125,6 +125,8 @@ class Campaign:
     initialization: tuple[InitializationCommand, ...] = ()
     profile_model: str = "auto"
     """Method of each target's model; `auto`: the best by cross-validation."""
+    lab: str = ""
+    """The lab that it is meant for, with its options; empty: none in particular."""
 
     def template(self, name: str) -> VnfTemplate:
         """Raises `KeyError` where there is none of that name."""

@@ -8,6 +8,12 @@ from typing import Literal
 
 from workbench.domain.parameters import ParameterValue
 
+ASSUMED = "assumed"
+"""Among a host's details: what figures rest on that nobody measured, as a sentence."""
+SIMULATION = "sim"
+"""What the simulated lab calls itself. It stands in where nobody named a lab and the real one
+cannot be made ready."""
+
 
 @dataclass(frozen=True)
 class HostFacts:
@@ -25,6 +31,19 @@ class HostFacts:
     """By template name; a session never mixes two digests (decision 5)."""
     details: Mapping[str, str]
     """Offload settings, governor, conntrack table, seed ... as text."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether no real function was ever loaded; of a recording: when it was made."""
+        return self.lab == SIMULATION
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What every answer that rests on its samples has to say, as sentences."""
+        simulated = "this rests on a simulation: no real function was measured"
+        return tuple(
+            filter(None, (simulated if self.is_simulated else "", self.details.get(ASSUMED, "")))
+        )
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ cannot tell the three apart.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import TypeVar, cast
 
 from workbench.domain import canaries, conclusions, trials
 from workbench.domain.campaign import Campaign
@@ -72,6 +73,8 @@ from workbench.domain.retraining import ChainModels, Drift
 from workbench.domain.samples import Sample
 from workbench.domain.sessions import Outcome, Plan, SessionState
 from workbench.domain.trials import TrialPoint, TrialsView
+
+T = TypeVar("T")
 
 _STATE_AFTER: Mapping[Outcome, SessionState] = {
     "done": "finished",
@@ -140,6 +143,10 @@ class SessionView:
     """Alarms of models that are still in force, at most one for each chain and KPI."""
     chain_models: list[ChainModels] = field(default_factory=list)
     """Retrained models by chain and KPI: versions, what is proposed, what was rejected."""
+
+    def copy(self) -> SessionView:
+        """What later events leave alone, and on which others may fold."""
+        return _copied(self)
 
     def configuration(self, key: str) -> ConfigurationView | None:
         if len(self._by_key) != len(self.configurations):
@@ -357,6 +364,24 @@ class SessionView:
             found = self._by_key[key] = ConfigurationView(target, configuration)
             self.configurations.append(found)
         return found
+
+
+def _copied(value: T) -> T:
+    """Lists, dicts and records that can change, copied all the way down; all else is shared."""
+    if isinstance(value, list):
+        return cast("T", [_copied(each) for each in value])
+    if isinstance(value, dict):
+        return cast("T", {key: _copied(each) for key, each in value.items()})
+    if type(value) in _MUTABLE:
+        names = _MUTABLE[type(value)]
+        return type(value)(**{name: _copied(getattr(value, name)) for name in names})
+    return value
+
+
+_MUTABLE: Mapping[type, tuple[str, ...]] = {
+    record: tuple(field.name for field in fields(record))
+    for record in (SessionView, ConfigurationView, TrialsView, CanaryView)
+}
 
 
 def _sample_line(sample: Sample, kpi: str) -> str:

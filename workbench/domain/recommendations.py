@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -154,6 +154,9 @@ class GreedyRun:
     """Allocations tried on the lab; 0 where it ran on a model."""
     lab_s: float
     note: str = ""
+    probability: float | None = None
+    """Of what it came to, as `Choice.probability`: greedy scaling itself goes by what is expected.
+    None where it was not computed."""
 
 
 @dataclass(frozen=True)
@@ -270,24 +273,3 @@ class ComparisonRow:
     lab_iterations: int
     lab_s: float
     lab_s_with_profiling: float
-
-
-def refuted(found: Recommendation, issued: Iterable[Recommendation]) -> str:
-    """Id of the recommendation on which the lab showed that what greedy scaling found does not hold
-    these SLAs; empty where none did. A run on the lab itself stands for itself."""
-    run = found.greedy
-    if run is None or not run.steps or not run.met or run.lab_iterations:
-        return ""
-    last = Deployment(run.steps[-1].allocation, run.steps[-1].replicas)
-    return next(
-        (
-            one.id
-            for one in issued
-            if one.verified is not None
-            and not one.verified.met
-            and one.chosen is not None
-            and one.chosen.deployment.key == last.key
-            and (one.chain, one.slas) == (found.chain, found.slas)
-        ),
-        "",
-    )

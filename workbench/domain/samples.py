@@ -22,10 +22,12 @@ Reason = Literal[
     "timeout",
     "too_few",
     "unsteady",
+    "not_measured",
     "rejected",
 ]
 """Why a sample is not valid (METHOD.md 4), in the order in which they are reported; `rejected`, by
-somebody who looked at it, stands before all others."""
+somebody who looked at it, stands before all others. `not_measured`: a recording has nothing at
+that point; figures that such a sample states are interpolated, and nothing rests on them."""
 
 Label = Literal[
     "throttled",

@@ -82,11 +82,15 @@ class VnfTemplate:
         return any(UPSTREAM_NUMBER in Template(f.text).get_identifiers() for f in self.files)
 
 
-class Vnf(Struct, frozen=True, tag_field="kind", tag="vnf"):
-    """A network function in a chain: an instance name that is unique there, and its template."""
+class Vnf(Struct, frozen=True, tag_field="kind", tag="vnf", omit_defaults=True):
+    """A network function in a chain: an instance name that is unique there, and its template.
+
+    A passive one is meant to get a copy of the traffic, which a lab has to make (`Lab.placements`).
+    """
 
     name: str
     template: str
+    placement: Placement = "inline"
 
 
 class Series(Struct, frozen=True, tag_field="kind", tag="series"):

@@ -10,8 +10,9 @@ from pathlib import Path
 from workbench.domain.projection import SessionView
 from workbench.exports.base import ExportSource, file_in
 
-COLUMNS = ("target", "configuration", "kpi", "model", "wl", "mean", "low", "high")
-"""`wl` is the load, in the unit of the target's primary workload; `low` and `high` are the band."""
+COLUMNS = ("target", "configuration", "kpi", "model", "wl", "mean", "low", "high", "caution")
+"""`wl` is the load, in the unit of the target's primary workload; `low` and `high` are the band;
+`caution` is what the session rests on that nobody measured: a simulation, assumed intervals."""
 
 
 async def export_curves(source: ExportSource, destination: Path) -> tuple[Path, ...]:
@@ -32,6 +33,7 @@ def _write(path: Path, view: SessionView) -> None:
 
 
 def _write_rows(path: Path, view: SessionView) -> None:
+    caution = "; ".join(view.host.caveats) if view.host else ""
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)
@@ -41,4 +43,4 @@ def _write_rows(path: Path, view: SessionView) -> None:
                 continue
             of = (shown.target, shown.configuration.key, curve.kpi, curve.model)
             for figures in zip(curve.wl, curve.mean, curve.low, curve.high, strict=True):
-                table.writerow((*of, *figures))
+                table.writerow((*of, *figures, caution))

@@ -16,7 +16,7 @@ from workbench.domain.lab import Check, HostFacts
 from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Measurement, Usage
-from workbench.domain.topology import Target
+from workbench.domain.topology import Placement, Target
 from workbench.measuring.records import Drive
 
 OnUsage = Callable[[Mapping[str, Usage]], None]
@@ -80,6 +80,8 @@ class Lab(Protocol):
 
     name: str
     """Entry point name: `docker`, `sim`, `recorded`."""
+    placements: tuple[Placement, ...]
+    """Where it can put a function: `inline`, and `passive` if it mirrors traffic to it."""
 
     def __init__(self, campaign: Campaign, settings: LabSettings) -> None: ...
 
@@ -144,8 +146,17 @@ class DrivingLab(Lab, Protocol):
 class RecallingLab(Lab, Protocol):
     """A lab that answers from what was measured before."""
 
+    @property
+    def repetitions(self) -> int:
+        """How often the most often repeated point was measured."""
+        ...
+
+    def loads(self, target: str) -> Mapping[Configuration, tuple[float, ...]]:
+        """By configuration, the loads that there are: samplers ask for no others."""
+        ...
+
     async def recall(self, point: OperatingPoint) -> Measurement:
-        """The measurement at `point`, or the nearest ones interpolated, labelled as such."""
+        """The measurement at `point`; where there is none, a sample that is `not_measured`."""
         ...
 
 

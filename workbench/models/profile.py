@@ -26,6 +26,9 @@ MOST_POINTS = 200
 FEWEST_LOADS = 3
 """Distinct loads below which no curve is fitted."""
 
+BREAKPOINT = "estimator__breakpoint"
+"""Parameter of a model for each configuration: the log of the load at which its regions part."""
+
 ModelFactory = Callable[[], ProfileModel]
 
 
@@ -38,6 +41,7 @@ def fit_profile(
     kpi_max: float,
     method: str,
     model_factory: ModelFactory,
+    breaks_at: float | None = None,
 ) -> tuple[Curve | None, FittedModel | None]:
     """Fit one configuration's KPI over `wl`, both in logs (METHOD.md 8).
 
@@ -50,6 +54,9 @@ def fit_profile(
         Ceiling of the KPI in its unit: values above it are drawn at it, none is modelled beyond.
     method, model_factory
         Name of the model as stored, and what makes an unfitted one.
+    breaks_at : float, optional
+        The load at which CPU usage saturates (rule `cpu`), where that is known. A model whose
+        regions part there (`BREAKPOINT`), as paper D's Algorithm 2 has it, is told.
 
     Returns
     -------
@@ -74,7 +81,10 @@ def fit_profile(
     x = np.array([log_wl(s.point.wl) for s in used])
     y = np.array([capped_log_kpi(s, kpi, ceiling) for s in used])
     noise = np.array([log_sd(kpi, s.kpis[kpi]) for s in used])
-    model = model_factory().fit(x[:, None], y, noise)
+    model = model_factory()
+    if breaks_at is not None and BREAKPOINT in _parameters(model):
+        model.set_params(**{BREAKPOINT: log_wl(breaks_at)})  # type: ignore[attr-defined]
+    model = model.fit(x[:, None], y, noise)
 
     # The samples' own loads are on the grid, so that an interpolating curve is drawn through them.
     own = np.unique(x)[: MOST_POINTS // 2]
@@ -97,3 +107,8 @@ def fit_profile(
         tuple(float(c) for c in coefficients),
     )
     return curve, fitted
+
+
+def _parameters(model: ProfileModel) -> dict[str, object]:
+    get = getattr(model, "get_params", None)
+    return dict(get(deep=True)) if get else {}

@@ -49,7 +49,8 @@ class Space:
     costs: Costs = Costs()
     loads: Mapping[Configuration, tuple[float, ...]] = field(default_factory=dict)
     """Of a recorded data set: the loads that there are, rising; empty where any can be measured.
-    A sampler that asks for another load is told a sample of the nearest one."""
+    A sampler that asks for another load is set aside (`sampling.guard`); the science benchmark
+    tells it a sample of the nearest one."""
 
 
 @dataclass(frozen=True)

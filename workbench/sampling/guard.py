@@ -24,7 +24,10 @@ def complaint(ask: Ask, space: Space, samples: Iterable[Sample]) -> str:
         low * (1 - _TOLERANCE) <= ask.wl <= high * (1 + _TOLERANCE)
     ):
         return f"asks for a load of {ask.wl:g}, outside of {low:g} to {high:g}"
-    if space.primary.integer and not space.loads and ask.wl != round(ask.wl):
+    recorded = space.loads.get(ask.configuration, ())
+    if recorded and ask.wl not in recorded:
+        return f"asks for a load of {ask.wl:.10g}, which is not among those recorded"
+    if space.primary.integer and not recorded and ask.wl != round(ask.wl):
         return f"asks for a load of {ask.wl:.10g}, where only whole numbers can be offered"
     if ask.repetition < 0 or ask.block < 0:
         return f"asks for repetition {ask.repetition} in block {ask.block}"

@@ -48,6 +48,8 @@ class Offer:
 class Generator(Protocol):
     name: str
     kpi_definition: KpiDefinition
+    packages: tuple[str, ...]
+    """Debian packages that bring it to the source's image; none where the image has it anyway."""
 
     def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
         """A sentence why it cannot offer this load or state these KPIs on any path, or None.

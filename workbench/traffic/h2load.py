@@ -29,6 +29,7 @@ class H2load:
 
     name = "h2load"
     kpi_definition: KpiDefinition = "request"
+    packages: tuple[str, ...] = ("nghttp2-client",)
 
     def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
         del kpis, most

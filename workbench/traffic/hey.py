@@ -30,6 +30,7 @@ class Hey:
 
     name = "hey"
     kpi_definition: KpiDefinition = "request"
+    packages: tuple[str, ...] = ("hey",)
 
     def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
         del kpis, most  # its records answer every question about requests, at any rate it can send

@@ -32,6 +32,7 @@ class Locust:
 
     name = "locust"
     kpi_definition: KpiDefinition = "request"
+    packages: tuple[str, ...] = ("python3-locust",)
 
     def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
         del kpis

@@ -51,6 +51,7 @@ class Oha:
 
     name = "oha"
     kpi_definition: KpiDefinition = "request"
+    packages: tuple[str, ...] = ()
 
     def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
         del kpis, most  # its records answer every question about requests, at any rate it can send

@@ -29,6 +29,7 @@ class Steady:
 
     name = "steady"
     kpi_definition: KpiDefinition = "request"
+    packages: tuple[str, ...] = ("luajit",)
 
     def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
         del kpis, most  # its records answer every question about requests, at any rate it can send

@@ -36,6 +36,7 @@ class Wrk:
 
     name = "wrk"
     kpi_definition: KpiDefinition = "none"
+    packages: tuple[str, ...] = ("wrk",)
 
     def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
         del most

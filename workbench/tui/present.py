@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from workbench.domain.configurations import ConfigurationView
 from workbench.domain.event_log import LogLine
@@ -35,6 +35,10 @@ PHASES = {
 }
 
 
+ALIKE, ALIKE_S = 0.2, 2.0
+"""Lab time and the clock's that differ by no more are one, as a share and in seconds."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """What the user chose to look at; None is *whatever is being measured* or the default."""
@@ -58,16 +62,8 @@ class Shown:
     progress: Progress | None = None
 
     def frozen(self) -> Shown:
-        """A copy that later events leave alone. Its parts are immutable, so it is shallow."""
-        view = replace(
-            self.view,
-            configurations=[replace(c, samples=list(c.samples)) for c in self.view.configurations],
-            log=list(self.view.log),
-            written=list(self.view.written),
-            trials=[replace(t, samples=list(t.samples)) for t in self.view.trials],
-            canaries=[replace(c, steps=list(c.steps)) for c in self.view.canaries],
-        )
-        return Shown(view, self.usage, self.progress)
+        """A copy that later events leave alone."""
+        return Shown(self.view.copy(), self.usage, self.progress)
 
     def selected(self, choice: Choice) -> ConfigurationView | None:
         """What to show: the chosen one, else the one being measured, else the first."""
@@ -181,8 +177,8 @@ def progress(shown: Shown, width: int) -> Row:
     budget = f" of {text.duration(view.budget_s)}" if view.budget_s else ""
     spans.append((f"  lab {text.duration(spent)}{budget}", ""))
     left = tick.eta_s if tick else (view.plan.lab_s - spent if view.plan else None)
-    if left is not None and not view.finished:
-        spans.append((f"  ETA {text.duration(left)}", "dim"))
+    if left is not None and (trials or not view.finished):
+        spans.append((f"  ETA {_to_go(left, tick.eta_wall_s if tick else None, width)}", "dim"))
     phase, room = _phase(shown), width - sum(len(words) for words, _ in spans) - 3
     bar = 8 if width < 120 else 30
     if width < 78 or len(phase) + bar + 2 > room:
@@ -190,6 +186,15 @@ def progress(shown: Shown, width: int) -> Row:
     full = round(share * bar)
     done: list[Span] = [("█" * full, "accent"), ("·" * (bar - full), "dim"), ("  ", "")]
     return ((f" {phase}  ", "strong"), *done, *spans)
+
+
+def _to_go(lab_s: float, clock_s: float | None, width: int) -> str:
+    """Lab time, and what that is on the clock where it is another."""
+    lab = text.duration(lab_s)
+    if clock_s is None or abs(clock_s - lab_s) < max(ALIKE_S, ALIKE * lab_s):
+        return lab
+    clock = text.duration(clock_s)
+    return f"{lab} (clock {clock})" if width < 120 else f"lab {lab}, about {clock} on the clock"
 
 
 def _phase(shown: Shown) -> str:

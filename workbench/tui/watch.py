@@ -79,6 +79,8 @@ class Watch:
         """Why it could not be opened at all."""
         self.preparing = ""
         """What the run waits for that we start, such as an image that is built."""
+        self.since = 0.0
+        """When we began to wait for it, or for the engine; on the monotonic clock."""
         self.previewing = ""
         """The recording that is shown in place of a session whose lab is still made ready."""
         self.queued_behind = ""
@@ -150,7 +152,8 @@ class Watch:
 
     async def follow(self, client: Callable[[], Awaitable[Client]]) -> None:
         """Fold what happens until the engine goes away or somebody cancels this. Never raises."""
-        self.refused = None
+        self.refused, self.since = None, time.monotonic()
+        waiting = asyncio.create_task(self._wait())
         try:
             engine = await client()
             self.person, self.role = engine.person, engine.role
@@ -172,10 +175,24 @@ class Watch:
             self._lose(self._why(error), _loss(error))
         except Exception as error:  # noqa: BLE001  # a lost link must never take the screen down
             self._lose(f"{type(error).__name__}: {error}", "engine")
+        finally:
+            waiting.cancel()
+
+    @property
+    def awaited(self) -> str:
+        """What is waited for before there is a session to show, and for how long."""
+        words = f"starting {self.preparing}" if self.preparing else "connecting"
+        return f"{words} ({duration(time.monotonic() - self.since)} so far)"
+
+    async def _wait(self) -> None:
+        """See that it is drawn."""
+        while not self.connected:
+            self.touch()
+            await asyncio.sleep(POLL_S)
 
     async def _start(self, client: Client, command: RunCampaign | ResumeSession) -> None:
         meanwhile = [
-            asyncio.create_task(self._tell_preparing(client)),
+            asyncio.create_task(self._tell_preparing(client, command)),
             asyncio.create_task(self._preview(client)),
         ]
         try:
@@ -190,14 +207,12 @@ class Watch:
             self.command, self.session = None, reply.session
             self.queued_behind = reply.queued_behind
 
-    async def _tell_preparing(self, client: Client) -> None:
-        begin = time.monotonic()
+    async def _tell_preparing(self, client: Client, command: RunCampaign | ResumeSession) -> None:
         with suppress(WorkbenchError):  # who asks for the run hears of it, too
             while True:
                 status = await client.ask(GetStatus())
-                if isinstance(status, EngineStatus) and status.preparing:
-                    passed = duration(time.monotonic() - begin)
-                    self.preparing = f"{status.preparing} ({passed} so far)"
+                if isinstance(status, EngineStatus):
+                    self.preparing = status.preparing or f"{_named(command)}: preparing"
                     self.touch()
                 await asyncio.sleep(POLL_S)
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from workbench.domain.errors import Stopped
+from workbench.domain.gains import nothing_gained
+from workbench.domain.lab import ASSUMED
 from workbench.domain.messages import Done, Hello, Reply
+from workbench.domain.projection import SessionView
 from workbench.domain.questions import (
     CancelQuestions,
     ChartChain,
@@ -23,6 +26,7 @@ from workbench.domain.questions import (
     PredictChain,
     Question,
     Recommend,
+    Recommended,
     RetrainChain,
     RollBackModel,
     ScoreModels,
@@ -79,6 +83,17 @@ class Answering:
         return False
 
 
+def to_be_said(view: SessionView, reply: Reply) -> Iterator[str]:
+    """Beside an answer that rests on a session: what nobody measured of its figures, and of an
+    allocation where more vCPU brought nothing."""
+    if view.host and (assumed := view.host.details.get(ASSUMED)):
+        yield assumed
+    if isinstance(reply, Recommended):
+        found = reply.recommendation.chosen or reply.recommendation.closest
+        functions = {key.rpartition(".")[0] for key in found.allocation} if found else set()
+        yield from (gain.text for gain in nothing_gained(view) if gain.vnf in functions)
+
+
 class Asking:
     """Answers; rooms of science are imported with the first question that needs them.
 
@@ -122,13 +137,25 @@ class Asking:
         try:
             with counted_for(one.remaining):
                 one.task = asyncio.ensure_future(self._answer(request, who, say))
-            return await one.task
+            return await self._with_assumptions(await one.task, request)
         except asyncio.CancelledError:
             if not one.cancelled:
                 raise
             raise Stopped("the question was cancelled", where=session_of(request)) from None
         finally:
             self._answering.remove(one)
+
+    async def _with_assumptions(self, reply: Reply, request: Question) -> Reply:
+        """The reply, and what its figures rest on that nobody measured."""
+        notes = getattr(reply, "notes", None)
+        if notes is None:
+            return reply
+        new: dict[str, None] = {}
+        for session in filter(None, (session_of(request), getattr(request, "profiles", None))):
+            async with self._library.borrow(session) as channel:
+                new |= dict.fromkeys(to_be_said(channel.view, reply))
+        said = tuple(text for text in new if text not in notes)
+        return replace(reply, notes=(*said, *notes)) if said else reply  # type: ignore[arg-type]
 
     def cancel(self, request: CancelQuestions, who: Hello) -> Done:
         """End what is computed for the questions that came over the same link about a session.

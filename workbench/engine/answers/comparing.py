@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from workbench.domain.errors import SessionError
-from workbench.domain.lab import HostFacts, HostNoise
+from workbench.domain.lab import ASSUMED, HostFacts, HostNoise
 from workbench.domain.messages import Compared
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint, Difference
@@ -70,8 +70,18 @@ def contrasted(first: Evidence, second: Evidence) -> Compared:
         *comparison.other_workloads(),
     )
     return Compared(
-        first.session, second.session, differences, tuple(comparison.warnings(len(differences)))
+        first.session,
+        second.session,
+        differences,
+        (*_assumed(first, second), *comparison.warnings(len(differences))),
     )
+
+
+def _assumed(*evidence: Evidence) -> Iterator[str]:
+    """Of each session, what its figures rest on that nobody measured."""
+    for one in evidence:
+        if assumed := one.host.details.get(ASSUMED):
+            yield f"{one.session}: {assumed}"
 
 
 class _Comparison:

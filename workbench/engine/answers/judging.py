@@ -6,7 +6,7 @@ All of this runs there; what crosses over to it can be pickled.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from workbench.domain.errors import NothingAllowed, OutsideProfile, WorkbenchError
@@ -121,9 +121,20 @@ def judge(
     if order.greedy:
         try:
             greedy = on_model(scaling_of(order, question), foretold.performance)
+            greedy = replace(greedy, probability=_probability(candidates, greedy))
         except WorkbenchError as error:
             notes.append(f"greedy scaling cannot be played: {error}")
     return Judged(answer, trends, greedy, version, tuple(notes))
+
+
+def _probability(candidates: Candidates, run: GreedyRun) -> float | None:
+    """Of what greedy scaling came to, by the same measure as of what is recommended."""
+    with suppress(OutsideProfile, NothingAllowed):
+        if run.steps and run.met:
+            alone = candidates.judge((run.steps[-1].deployment,))
+            choice = alone.chosen or alone.closest
+            return choice.probability if choice is not None else None
+    return None
 
 
 def next_trial(

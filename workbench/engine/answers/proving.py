@@ -15,6 +15,7 @@ from workbench.domain import questions
 from workbench.domain.errors import BudgetSpent, DataError, LabError, UsageError, WorkbenchError
 from workbench.domain.events import Fact, GreedyScaled, RecommendationVerified
 from workbench.domain.parameters import Sla
+from workbench.domain.projection import SessionView
 from workbench.domain.recommendations import (
     Deployment,
     GreedyRun,
@@ -41,7 +42,9 @@ from workbench.engine.answers.proving_steps import (
     worth_repeating,
 )
 from workbench.engine.learning.pool import Pool
+from workbench.engine.learning.remaining import doing, expect, skip
 from workbench.engine.learning.scoring import Say, patiently
+from workbench.engine.runs.opening import loads_host
 from workbench.engine.runs.trials import TrialsRequest
 from workbench.engine.sessions.library import Library
 from workbench.engine.sessions.recording import recorded
@@ -87,6 +90,8 @@ class Proof:
     question: Question
     by: str
     say: Say
+    view: SessionView
+    """The session before anything was tried."""
 
     async def iterations(
         self, issued: Recommendation, profiles: Profiles
@@ -100,6 +105,7 @@ class Proof:
         """
         done: list[Iteration] = []
         budget_s = self.request.budget_s
+        expect(self._trial, ITERATIONS, self._usual_s)
         while len(done) < ITERATIONS:
             tried = tuple(one.taught for one in done if one.taught)
             last = len(done) + 1 == ITERATIONS
@@ -107,9 +113,11 @@ class Proof:
                 self.pool, next_trial, self.order, self.question, profiles, tried, last
             )
             if following is None or any(one.deployment.key == following.key for one in done):
+                skip(self._trial)
                 break
             try:
-                done.append(await self._tried(following, budget_s))
+                with doing(self._trial):
+                    done.append(await self._tried(following, budget_s))
             except WorkbenchError as error:
                 if not done:
                     error.what = f"{issued.id} is stored, and was not verified: {error.what}"
@@ -141,6 +149,18 @@ class Proof:
             issued = channel.view.recommendation(id)
         assert issued is not None
         return issued.recommendation
+
+    @property
+    def _trial(self) -> str:
+        """What an allocation that is tried is called among the work that is done here."""
+        return f"an allocation tried on {self.view.lab}"
+
+    @property
+    def _usual_s(self) -> float | None:
+        """What one takes where none was tried yet: a sample's share of the session's lab time. A
+        lab without load keeps no such time."""
+        samples = self.view.samples_taken + self.view.trial_samples
+        return self.view.lab_s / samples if samples and loads_host(self.view.lab) else None
 
     async def _tried(self, deployment: Deployment, budget_s: float | None) -> Iteration:
         limits = self.question.limits

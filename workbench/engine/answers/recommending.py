@@ -87,7 +87,7 @@ async def recommend(
     here = elsewhere(given.session, given.view.host)
     notes = [*here, *profiles.unstored, *judged.notes, trouble]
     if issued.id and (request.verify or request.on_lab):
-        proof = Proof(library, pool, trials, request, order, examined.question, by, say)
+        proof = Proof(library, pool, trials, request, order, examined.question, by, say, given.view)
         budget_s = request.budget_s
         if request.verify and issued.chosen is None:
             notes.append("Nothing is recommended, so that nothing was verified")
@@ -213,7 +213,7 @@ async def verify(
     order = replace(order, accepted=await _accepted(library, given, order))
     examined = await patiently(pool, examine, order)
     profiles = await _profiles(library, pool, given, order, examined, store=True, say=say)
-    proof = Proof(library, pool, trials, question, order, examined.question, by, say)
+    proof = Proof(library, pool, trials, question, order, examined.question, by, say, given.view)
     left, notes, _ = await _proven(proof, given, profiles, found)
     return _reply(await proof.stored(left.id), [*profiles.unstored, *notes])
 

@@ -11,7 +11,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from workbench import plugins
@@ -65,6 +65,9 @@ class Question:
     """The campaign's sampler or model has hung: what ships serves in their place."""
     costs: LabCosts | None = None
     """What the lab says that things take; without it samplers weigh what `Costs` assumes."""
+    loads: Mapping[Configuration, tuple[float, ...]] = field(default_factory=dict)
+    """Of a recorded lab: the loads that there are. Nothing is driven there, so that nobody needs a
+    variance floor."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,9 @@ def advise(question: Question) -> Advice | None:
     state = _states.get(question.key)
     if question.known == 0:
         space = space_of(question.campaign, question.target, question.seed, question.costs)
+        if question.loads:
+            recorded = tuple(c for c in space.configurations if question.loads.get(c))
+            space = replace(space, configurations=recorded, loads=question.loads)
         sampler = GuardedSampler(question.campaign, space, distrusted=question.distrusted)
         state = _states[question.key] = _State(sampler, question.others)
     elif state is None or len(state.samples) != question.known:
@@ -144,7 +150,9 @@ def advise(question: Question) -> Advice | None:
         _first_s(question, state.samples, ask) if ask else 0.0,
         state.sampler.endings,
         fits,
-        variance_floor((*state.others, *state.samples), question.noise),
+        METHOD_FLOOR
+        if question.loads
+        else variance_floor((*state.others, *state.samples), question.noise),
         time.process_time() - begin,
         tuple(filter(None, (state.sampler.set_aside, state.sampler.model_set_aside))),
     )
@@ -254,7 +262,8 @@ def _fit(
             noise=question.noise,
         )
         try:
-            curve, model = _curve(question, samples, configuration, method)
+            breaks_at = next((b.wl for b in breakpoints if b.rule == "cpu"), None)
+            curve, model = _curve(question, samples, configuration, method, breaks_at)
         except plugins.FAILURES as error:
             if method == MODEL:
                 raise
@@ -280,7 +289,11 @@ def refit(
 
 
 def _curve(
-    question: Question, samples: Sequence[Sample], configuration: Configuration, method: str
+    question: Question,
+    samples: Sequence[Sample],
+    configuration: Configuration,
+    method: str,
+    breaks_at: float | None = None,
 ) -> tuple[Curve | None, FittedModel | None]:
     from workbench.models.profile import fit_profile
 
@@ -294,6 +307,7 @@ def _curve(
         campaign.kpi_max,
         method,
         plugins.load("models", method),
+        breaks_at,
     )
     if curve and not all(map(math.isfinite, (*curve.mean, *curve.low, *curve.high))):
         raise PluginError("predicts what is not finite")

@@ -40,11 +40,13 @@ class Advisor:
         noise: HostNoise | None = None,
         *,
         costs: LabCosts,
+        loads: Mapping[Configuration, tuple[float, ...]] | None = None,
     ) -> None:
         self.samples = list(samples)
         self._others = tuple(others)
         self._noise = noise
         self._costs = costs
+        self._loads = loads or {}
         self._pool = pool
         self._campaign = campaign
         self.target = target
@@ -127,4 +129,5 @@ class Advisor:
             noise=self._noise,
             distrusted=bool(self.distrusted),
             costs=self._costs,
+            loads=self._loads,
         )

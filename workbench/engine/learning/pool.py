@@ -19,6 +19,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from multiprocessing.connection import wait
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakSet
 
 from workbench.domain.errors import EngineError, PluginError
 from workbench.engine.learning.advice import Advice, Question, advise, warm
@@ -73,10 +74,10 @@ class Pool:
         """Of the worker that is, in their order; the first is what it does."""
         self._executor: ProcessPoolExecutor | None = None
         self._warming: asyncio.Future[None] | None = None
-        self._ended: ProcessPoolExecutor | None = None
-        """Whose worker was ended over a call that nobody waited for."""
+        self._killed: WeakSet[ProcessPoolExecutor] = WeakSet()
+        """Whose worker was ended by us."""
         self.losses = 0
-        """How often a worker died and was replaced."""
+        """How often a worker died of itself and was replaced."""
         self._worker_cpu_s: dict[int, float] = {}
         """By process, dead ones included: what they burned does not un-burn."""
 
@@ -122,7 +123,7 @@ class Pool:
                     loop.call_later(UNWANTED_S, self._end_unwanted, future)
                 raise
             except BrokenProcessPool:
-                if executor is self._ended:  # over what another had asked
+                if executor in self._killed:  # over what another had asked
                     continue
                 attempt += 1
                 log.warning("worker died", work=work.__name__, attempt=attempt)
@@ -147,18 +148,21 @@ class Pool:
         self._calls = [call for call in self._calls if not call.done()]
         if self._calls[:1] == [future]:
             log.info("the worker is replaced: nobody waits for what it does")
-            self._ended = self._executor
             self.kill()
         elif future in self._calls:  # it is handed to the worker, and not begun
             asyncio.get_running_loop().call_later(UNWANTED_S, self._end_unwanted, future)
 
     def kill(self) -> None:
-        """End a worker that does not answer; the next call gets another."""
-        executor = self._executor
+        """End a worker that does not answer; calls that wait behind get another, as does the next.
+
+        It is no loss, and none of theirs.
+        """
+        executor, self._executor = self._executor, None
         if executor is not None:
+            self._killed.add(executor)
             for process in list(getattr(executor, "_processes", {}).values()):
                 process.kill()
-            self._discard(executor)
+            executor.shutdown(wait=False)
 
     async def close(self) -> None:
         """End the worker; what it was doing is of no use any more."""

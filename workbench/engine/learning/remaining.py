@@ -36,9 +36,12 @@ class Remaining:
         self._left: Counter[str] = Counter()
         self._under_way: list[tuple[str, float]] = []
 
-    def at_least(self, work: str, count: int = 1) -> None:
-        """So many pieces of that kind are still to be begun, or more."""
+    def at_least(self, work: str, count: int = 1, usual_s: float | None = None) -> None:
+        """So many pieces of that kind are still to be begun, or more; `usual_s` is what one takes
+        where none was done here yet."""
         self._left[work] = max(self._left[work], count)
+        if usual_s is not None:
+            self._took.setdefault(work, usual_s)
 
     def less(self, work: str) -> None:
         """A piece need not be done: it is known."""
@@ -89,10 +92,10 @@ def counted_for(remaining: Remaining) -> Iterator[None]:
         _current.reset(token)
 
 
-def expect(work: str, count: int = 1) -> None:
+def expect(work: str, count: int = 1, usual_s: float | None = None) -> None:
     """`Remaining.at_least` of the question that this is done for, if there is one."""
     if (remaining := _current.get()) is not None:
-        remaining.at_least(work, count)
+        remaining.at_least(work, count, usual_s)
 
 
 def skip(work: str) -> None:

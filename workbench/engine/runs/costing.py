@@ -41,10 +41,11 @@ class Costing:
 
         workspace = self._library.workspace
         loaded = await asyncio.to_thread(load_campaign, request.campaign, workspace=workspace)
-        lab_name, why = await choose_lab(request.lab)
+        campaign = loaded.campaign
+        lab_name, why = await choose_lab(request.lab, campaign.lab)
         argument = await argument_of(self._library, lab_name)
         settings = LabSettings(session="plan", seed=request.seed, argument=argument)
-        campaign, warnings = loaded.campaign, [why] if why else []
+        warnings = [why] if why else []
         if request.fit:
             campaign, left_out = await self.fitted(campaign, lab_name, request)
             warnings += left_out

@@ -77,6 +77,15 @@ class Bench:
         self._without_bypass: list[bypass.Kind] = []
         """Kinds of load whose bypass was tried in vain."""
 
+    @property
+    def recalls(self) -> bool:
+        """Whether its samples are there already and cost next to nothing."""
+        return self._recalling is not None
+
+    def loads(self, target: str) -> Mapping[Configuration, tuple[float, ...]]:
+        """Of a recorded lab: the loads that there are of a target; else nothing."""
+        return {} if self._recalling is None else self._recalling.loads(target)
+
     async def deploy(
         self, target: Target, configuration: Configuration, block: int = 0
     ) -> Deployment:

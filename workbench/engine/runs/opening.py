@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 
 from workbench import plugins
 from workbench.descriptors.capacity import check_fits_host
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, UsageError, WorkbenchError
-from workbench.domain.lab import Check, HostFacts, HostNoise
+from workbench.domain.lab import SIMULATION, Check, HostFacts, HostNoise
 from workbench.engine.runs import noises
 from workbench.engine.sessions.library import Library
 from workbench.labs.base import Lab, LabSettings
+from workbench.labs.recorded_options import RecordedOptions
 from workbench.paths import SHIPPED_TEMPLATE
 
-SIMULATION = "sim"
-"""The lab that stands in where nobody named one and the real one cannot be made ready."""
 SIMULATED = (SIMULATION, "recorded")
 """Labs that load no host: they need neither its cores nor its measuring lock."""
 
@@ -33,12 +33,21 @@ def kind_of(lab: str) -> str:
 
 async def argument_of(library: Library, lab: str) -> str:
     """What follows the colon: of `recorded:NAME` as a path, else the lab's own options."""
-    name = lab.partition(":")[2]
-    return name if kind_of(lab) != "recorded" else str(await library.path_of(name))
+    text = lab.partition(":")[2]
+    if kind_of(lab) != "recorded":
+        return text
+    options = RecordedOptions.parse(text)
+    return replace(options, name=str(await library.path_of(options.name))).text
 
 
-async def choose_lab(wanted: str | None) -> tuple[str, str]:
-    """The lab's name, and why it is not the one that a user would expect."""
+async def choose_lab(wanted: str | None, own: str = "") -> tuple[str, str]:
+    """The lab's name, and why it is not the one that a user would expect.
+
+    `own` is the campaign's: it is meant where nobody names a lab, and its options are where
+    somebody names that kind of lab without any.
+    """
+    if own and wanted in (None, kind_of(own)):
+        return own, ""
     if wanted is not None:
         if kind_of(wanted) == "recorded" and ":" not in wanted:
             raise UsageError(
@@ -75,9 +84,22 @@ def is_users_own(error: LabError, campaign: Campaign) -> bool:
 
 
 async def made_lab(lab: str, campaign: Campaign, settings: LabSettings) -> Lab:
-    """A lab by its entry point's name, not open yet."""
+    """A lab by its entry point's name, not open yet.
+
+    Raises `UsageError` where the campaign places a function as that lab cannot.
+    """
     kind = await asyncio.to_thread(plugins.load, "labs", kind_of(lab))
     made: Lab = kind(campaign, settings)
+    for plan in campaign.targets:
+        for vnf in plan.target.vnfs:
+            if vnf.placement not in made.placements:
+                raise UsageError(
+                    f"{vnf.name} is placed {vnf.placement}: it wants a copy of the traffic, and "
+                    f"the lab {kind_of(lab)} mirrors none. It would be measured in the path, "
+                    "as what it is not",
+                    where=f"campaign {campaign.name}, {plan.target.name}",
+                    remedy="Leave it out; or profile it as an inline function (placement: inline)",
+                )
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from workbench.domain.campaign import Campaign, TargetPlan
@@ -29,6 +30,9 @@ from workbench.engine.runs.visits import Ending, Visits
 from workbench.engine.sessions.channel import Publisher
 from workbench.measuring.floor import VarianceFloor
 from workbench.sampling.base import Ask
+
+MOST_FITS = 16
+"""At once: so many take seconds, and a worker that hangs is waited for."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +118,14 @@ class Profiler:
             (s for other, samples in self._samples.items() if other != target for s in samples),
             self._out.view.noise,
             costs=self._bench.lab.costs,
+            loads=self._bench.loads(target),
         )
-        advice = await self._advise(advisor, self._fitted_perhaps(target))
+        unfitted = dict.fromkeys(self._fitted_perhaps(target))
+        advice = await self._advise(advisor, self._due(unfitted, ()))
         while (ask := self._requested(target) or advice.ask) is not None:
             ending = await self._visits.hold(self._foreseen_s(plan, ask, advice))
             if ending is not None:
+                await self._fit_rest(advisor, unfitted)
                 return ending
             advisor.skip(self._control.skipped(target))
             if self._control.revised:
@@ -145,7 +152,9 @@ class Profiler:
             self._samples[target].append(sample)
             advisor.skip(self._control.skipped(target))
             self._progress.phase("fitting", point)
-            advice = await self._advise(advisor, (point.configuration,))
+            unfitted[point.configuration] = None
+            advice = await self._advise(advisor, self._due(unfitted, advice.endings))
+        await self._fit_rest(advisor, unfitted)
         if self._bench.target is not None:
             await self._bench.undeploy()
         return None
@@ -197,6 +206,23 @@ class Profiler:
         for configuration, ended in advice.endings.items():
             await self._end((advisor.target, configuration), ended.outcome, ended.note)
         return advice
+
+    def _due(
+        self, unfitted: dict[Configuration, None], ended: Collection[Configuration]
+    ) -> tuple[Configuration, ...]:
+        """Which of the unfitted are fitted now, and taken from them.
+
+        Between samples that take seconds every one is: who watches sees what it changed. Samples
+        that are only read would wait for it, so there a configuration is fitted when it has ended.
+        """
+        due = [c for c in unfitted if not self._bench.recalls or c in ended][:MOST_FITS]
+        for configuration in due:
+            del unfitted[configuration]
+        return tuple(due)
+
+    async def _fit_rest(self, advisor: Advisor, unfitted: dict[Configuration, None]) -> None:
+        while due := self._due(unfitted, tuple(unfitted)):
+            await self._advise(advisor, due)
 
     async def _end(self, place: Place, outcome: ConfigurationOutcome, note: str) -> None:
         """Record how a configuration ended, unless that is known."""
@@ -269,6 +295,6 @@ class Profiler:
         )
 
     def _fitted_perhaps(self, target: str) -> tuple[Configuration, ...]:
-        """The configuration of the last stored sample: its fit may not have been stored."""
-        last = self._order.samples[-1:]
+        """Configurations of stored samples whose last fit may not have been stored."""
+        last = self._order.samples if self._bench.recalls else self._order.samples[-1:]
         return tuple(s.point.configuration for s in last if s.point.target == target)

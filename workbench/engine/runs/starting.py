@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from workbench import __version__
 from workbench.descriptors.capacity import check_fits_host
 from workbench.domain.campaign import Campaign, TargetPlan
+from workbench.domain.counts import counted
 from workbench.domain.errors import LabError, SessionError, UsageError
 from workbench.domain.events import CampaignPlanned, Noted, SessionCreated, TrialsStarted
-from workbench.domain.lab import HostFacts
+from workbench.domain.lab import ASSUMED, SIMULATION, HostFacts
 from workbench.domain.messages import ResumeSession, RunCampaign
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Sample
@@ -20,7 +22,6 @@ from workbench.domain.topology import VnfTemplate
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.costing import Costing
 from workbench.engine.runs.opening import (
-    SIMULATION,
     argument_of,
     check_fits_here,
     choose_lab,
@@ -39,7 +40,7 @@ from workbench.engine.runs.trials import TrialsOrder, TrialsRequest
 from workbench.engine.sessions.channel import Channel
 from workbench.engine.sessions.clock import now
 from workbench.engine.sessions.library import Library
-from workbench.labs.base import Lab, LabSettings
+from workbench.labs.base import Lab, LabSettings, RecallingLab
 
 ENDED = ("finished", "stopped", "failed")
 """States of a session in which nothing of its campaign is under way or cut off."""
@@ -48,6 +49,8 @@ LONGEST_LINE = 200
 """Characters that are kept of what a lab says while it opens."""
 
 T = TypeVar("T")
+Tell = Callable[[str], None]
+"""Hears what is done now."""
 
 
 @dataclass(frozen=True)
@@ -69,25 +72,31 @@ class Starting:
         self._costing = costing
         self._one_at_a_time = asyncio.Lock()
         """Two requests must not choose the same fresh name."""
-        self._opening: dict[object, str] = {}
-        """What the opening of each lab is about, as `SESSION: WHAT`."""
+        self._under_way: dict[object, str] = {}
+        """What is done for each run that is made ready, as `SESSION: WHAT`."""
 
     @property
     def preparing(self) -> str:
         """What a run that is being started waits for, as `SESSION: WHAT`; empty if none is."""
-        return next(iter(self._opening.values()), "")
+        return next(iter(self._under_way.values()), "")
 
     async def new(self, request: RunCampaign) -> Ready[Order]:
         """A new session. Raises what stands against it, before anything is left behind.
 
         Where nobody named a lab and the real one cannot be made ready, the simulated one stands in.
         """
+        self._pool.warm()  # the plan needs it, once the lab is open
+        with self._telling(request.session or request.campaign) as tell:
+            return await self._new(request, tell)
+
+    async def _new(self, request: RunCampaign, tell: Tell) -> Ready[Order]:
         from workbench.descriptors.loading import load_campaign
 
+        tell("reading the campaign")
         workspace = self._library.workspace
         loaded = await asyncio.to_thread(load_campaign, request.campaign, workspace=workspace)
         campaign = loaded.campaign
-        lab_name, why = await choose_lab(request.lab)
+        lab_name, why = await choose_lab(request.lab, campaign.lab)
         left_out: tuple[str, ...] = ()
         if request.fit:
             campaign, left_out = await self._costing.fitted(campaign, lab_name, request)
@@ -104,12 +113,14 @@ class Starting:
                 own_cpu_s=self._pool.own_cpu_s,
             )
             try:
-                lab, host = await self._opened(lab_name, campaign, settings)
+                lab, host = await self._opened(lab_name, campaign, settings, tell)
             except LabError as error:
                 if request.lab is not None or is_users_own(error, campaign):
                     raise
                 lab_name, why = SIMULATION, why_simulated(error.what, error.remedy)
-                lab, host = await self._opened(lab_name, campaign, settings)
+                lab, host = await self._opened(lab_name, campaign, settings, tell)
+            campaign, fewer = _recorded_so_often(campaign, lab)
+            tell("planning")
             try:
                 plan = await self._pool.run(make_plan, campaign, lab_name, lab.costs)
                 noise, foreign = await asyncio.to_thread(noise_of, lab_name, campaign, host)
@@ -134,12 +145,18 @@ class Starting:
             await self._library.release(channel)
             raise
         budget_s = request.budget_s if request.budget_s is not None else campaign.budget_s
-        notes = tuple(Noted("warning", text) for text in (why, *left_out, foreign) if text)
+        said = (why, *left_out, foreign, fewer, host.details.get(ASSUMED))
+        notes = tuple(Noted("warning", text) for text in said if text)
         order = Order(campaign, request.seed, (), False, budget_s, 0.0, notes)
         return Ready(order, lab, channel, loads_host(lab_name))
 
     async def resume(self, request: ResumeSession) -> Ready[Order]:
         """A stored session, as it was created; its samples are told to the sampler again."""
+        self._pool.warm()
+        with self._telling(request.session) as tell:
+            return await self._resume(request, tell)
+
+    async def _resume(self, request: ResumeSession, tell: Tell) -> Ready[Order]:
         await self._library.resumable(request.session)
         async with self._library.borrow(request.session) as stored:
             view = stored.snapshot()
@@ -154,7 +171,8 @@ class Starting:
                 )
         spent_s = view.lab_s - view.trials_s
         budget_s = _budget(view, spent_s, request.budget_s)
-        lab, _ = await self._opened_again(view, campaign, request.pace)
+        lab, _ = await self._opened_again(view, campaign, request.pace, tell)
+        tell("reading the samples")
         channel = await self._revived(request.session, lab)
         try:
             samples = await _all_samples(channel)
@@ -172,6 +190,10 @@ class Starting:
 
     async def trials(self, request: TrialsRequest) -> Ready[TrialsOrder]:
         """A stored session whose campaign has ended; what `Queue.trials` says of the rest."""
+        with self._telling(request.session) as tell:
+            return await self._trials(request, tell)
+
+    async def _trials(self, request: TrialsRequest, tell: Tell) -> Ready[TrialsOrder]:
         session, plans = request.session, request.plans
         await self._library.resumable(session)
         async with self._library.borrow(session) as stored:
@@ -189,7 +211,7 @@ class Starting:
             targets=_with_plans(view, campaign, plans),
             templates=(*campaign.templates, *templates),
         )
-        lab, host = await self._opened_again(view, wider, request.pace)
+        lab, host = await self._opened_again(view, wider, request.pace, tell)
         try:
             changed = what_changed(session, host_then, host)
             if plans and not request.oversubscribe and kind_of(view.lab) != "recorded":
@@ -239,7 +261,7 @@ class Starting:
         return tuple(found[name] for name in sorted(missing))
 
     async def _opened_again(
-        self, view: SessionView, campaign: Campaign, pace: float | None
+        self, view: SessionView, campaign: Campaign, pace: float | None, tell: Tell
     ) -> tuple[Lab, HostFacts]:
         """The lab of a stored session, refused if one of its images is another now."""
         _, host_then = _whole(view)
@@ -252,7 +274,7 @@ class Starting:
             own_cpu_s=self._pool.own_cpu_s,
             images=host_then.image_digests,
         )
-        lab, host = await self._opened(view.lab, campaign, settings)
+        lab, host = await self._opened(view.lab, campaign, settings, tell)
         try:
             refuse_other_images(view.session, host_then, host)
         except BaseException:
@@ -261,20 +283,26 @@ class Starting:
         return lab, host
 
     async def _opened(
-        self, lab: str, campaign: Campaign, settings: LabSettings
+        self, lab: str, campaign: Campaign, settings: LabSettings, tell: Tell
     ) -> tuple[Lab, HostFacts]:
         """`opening.opened`; `preparing` says how far it is, since images may have to be built."""
-        opening = object()  # one session may be asked for twice at once
+        tell(f"opening the lab {lab}")
+        return await opened(lab, campaign, replace(settings, say=tell))
 
-        def hear(line: str) -> None:
-            if opening in self._opening:
-                self._opening[opening] = f"{settings.session}: {line[:LONGEST_LINE]}"
+    @contextmanager
+    def _telling(self, session: str) -> Iterator[Tell]:
+        """What it gives is told what the body does; `preparing` says it until the body ends."""
+        here = object()  # one session may be asked for twice at once
 
-        self._opening[opening] = f"{settings.session}: opening the lab"
+        def tell(what: str) -> None:
+            if here in self._under_way:
+                self._under_way[here] = f"{session}: {what[:LONGEST_LINE]}"
+
+        self._under_way[here] = f"{session}: preparing"
         try:
-            return await opened(lab, campaign, replace(settings, say=hear))
+            yield tell
         finally:
-            del self._opening[opening]
+            del self._under_way[here]
 
     async def _revived(self, session: str, lab: Lab) -> Channel:
         try:
@@ -282,6 +310,19 @@ class Starting:
         except BaseException:
             await lab.close()
             raise
+
+
+def _recorded_so_often(campaign: Campaign, lab: Lab) -> tuple[Campaign, str]:
+    """The campaign with no more repetitions than a recorded lab has, and a sentence on that."""
+    recorded = lab.repetitions if isinstance(lab, RecallingLab) else 0
+    sampling = campaign.sampling
+    if not 0 < recorded < sampling.repetitions:
+        return campaign, ""
+    said = f"{counted(recorded, 'repetition')} of {sampling.repetitions} that the campaign asks for"
+    return (
+        replace(campaign, sampling=replace(sampling, repetitions=recorded)),
+        f"the recording has {said}: no point is asked for more often",
+    )
 
 
 def _whole(view: SessionView) -> tuple[Campaign, HostFacts]:

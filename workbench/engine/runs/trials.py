@@ -328,15 +328,21 @@ class _Ask:
 
 
 class _TrialsProgress(ProgressReport):
-    """How many of the points are measured; what it will take is up to who asks."""
+    """How many of the points are measured, and what is left at the pace so far."""
 
     def __init__(self, trials: Trials) -> None:
-        before_s = trials._out.view.lab_s
+        view = trials._out.view
+        before_s, samples = view.lab_s, view.samples_taken + view.trial_samples
         super().__init__(trials._out, lambda: before_s + trials.lab_s, 0.0)
         self._trials = trials
+        self._before_each_s = before_s / samples if samples else None
+        """Lab seconds of a sample of the session before."""
 
     def tally(self) -> tuple[int, int, float | None]:
-        return len(self._trials.samples), self._trials._order.points, None
+        taken, points = len(self._trials.samples), self._trials._order.points
+        each_s = self._trials.lab_s / taken if taken else self._before_each_s
+        left_s = max(0, points - taken) * each_s if points and each_s is not None else None
+        return taken, points, left_s
 
 
 def _same(point: OperatingPoint, ask: _Ask) -> bool:

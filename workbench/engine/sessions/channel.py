@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -148,17 +147,7 @@ class Channel:
 
     def snapshot(self) -> SessionView:
         """A copy that others may fold on; of a session whose engine died, as `interrupted`."""
-        view = replace(
-            self.view,
-            configurations=[replace(c, samples=list(c.samples)) for c in self.view.configurations],
-            bypasses=list(self.view.bypasses),
-            log=list(self.view.log),
-            models=list(self.view.models),
-            influences=list(self.view.influences),
-            recommendations=list(self.view.recommendations),
-            trials=[replace(t, samples=list(t.samples)) for t in self.view.trials],
-            canaries=[replace(c, steps=list(c.steps)) for c in self.view.canaries],
-        )
+        view = self.view.copy()
         if not self.live:
             view.cut_off()
             view.log += [LogLine(view.seq, view.at, "warning", w) for w in self.file.damage]

@@ -10,8 +10,9 @@ from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.deploying import to_deploy
 from workbench.exports.recommendation.functions import FunctionAllocation
 from workbench.exports.recommendation.kubernetes import pod_annotations, prefixed, resources
-from workbench.exports.recommendation.naming import dns_label
+from workbench.exports.recommendation.naming import dns_label, one_line
 from workbench.exports.recommendation.provenance import (
+    cautions,
     function_provenance,
     provenance,
     remarks,
@@ -29,7 +30,10 @@ def export_kustomize(recommendation: Recommendation, context: Context) -> Mappin
     """
     functions = to_deploy(recommendation, context)
     patches = {
-        f"patch-{function.label}.yaml": to_yaml(_patch(function, recommendation, context))
+        f"patch-{function.label}.yaml": to_yaml(
+            _patch(function, recommendation, context),
+            [f"caution: {one_line(text)}" for text in cautions(context)],
+        )
         for function in functions
     }
     component = {

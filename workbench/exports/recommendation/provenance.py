@@ -14,9 +14,13 @@ from workbench.exports.recommendation.naming import file_stem, one_line
 
 
 def provenance(recommendation: Recommendation, context: Context) -> dict[str, str]:
-    """Where a recommendation comes from, by kebab-case key; each format adds its own prefix."""
+    """Where a recommendation comes from, by kebab-case key; each format adds its own prefix.
+
+    What it rests on that nobody measured comes first (`caution`).
+    """
     chosen, verified = recommendation.chosen, recommendation.verified
     facts = {
+        **({"caution": text} if (text := "; ".join(cautions(context))) else {}),
         "session": recommendation.session,
         "recommendation": recommendation.id,
         "chain": recommendation.chain,
@@ -38,6 +42,11 @@ def provenance(recommendation: Recommendation, context: Context) -> dict[str, st
     if verified:
         facts["verified"] = f"{'held' if verified.met else 'missed'}, sample {verified.sample_id}"
     return {key: one_line(text) for key, text in facts.items()}
+
+
+def cautions(context: Context) -> tuple[str, ...]:
+    """What whoever deploys has to know before anything else."""
+    return context.host.caveats if context.host else ()
 
 
 def _chance(probability: float) -> str:

@@ -12,7 +12,12 @@ from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.functions import functions_of
 from workbench.exports.recommendation.naming import one_line
 from workbench.exports.recommendation.plot import Line, figure, plot
-from workbench.exports.recommendation.provenance import limit_text, provenance, sla_texts
+from workbench.exports.recommendation.provenance import (
+    cautions,
+    limit_text,
+    provenance,
+    sla_texts,
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,8 @@ class Report:
 
 def report(recommendation: Recommendation, context: Context) -> Report:
     """Everything that is to be said of a recommendation, in the order of how much it matters."""
-    title = one_line(f"{recommendation.chain}: {sla_texts(recommendation)}")
+    simulated = "Simulated, not measured: " if context.host and context.host.is_simulated else ""
+    title = one_line(f"{simulated}{recommendation.chain}: {sla_texts(recommendation)}")
     return Report(title, tuple(_blocks(recommendation, context)))
 
 
@@ -63,6 +69,8 @@ def in_words(deployment: Deployment, context: Context) -> str:
 
 
 def _blocks(recommendation: Recommendation, context: Context) -> Iterator[Block]:
+    for caution in cautions(context):
+        yield Paragraph(f"Caution: {one_line(caution)}.")
     yield Paragraph(_verdict(recommendation, context))
     judged = recommendation.chosen or recommendation.closest
     for doubt in _doubts(judged) if judged else ():

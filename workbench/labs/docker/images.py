@@ -7,12 +7,13 @@ change is not built again, and a change is never missed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import aiodocker
 
+from workbench import plugins
 from workbench.domain.errors import LabError
 from workbench.domain.topology import VnfTemplate
 from workbench.labs.docker import oha_binary
@@ -22,6 +23,7 @@ from workbench.labs.docker.engine import connect, speaking_to
 from workbench.labs.docker.making import alone
 from workbench.labs.docker.programs import Listener, Progress
 from workbench.paths import located
+from workbench.traffic.packets import PacketGenerator
 
 LABEL = "vnf-workbench.template"
 DESCRIPTOR = "vnf.yaml"
@@ -44,6 +46,7 @@ async def build_images(
     docker: aiodocker.Docker | None = None,
     builds_oha: bool = True,
     known: Mapping[str, str] | None = None,
+    packages: Sequence[str] = (),
 ) -> dict[str, str]:
     """Build or pull what is missing; the image id of every template, by name.
 
@@ -52,6 +55,7 @@ async def build_images(
     builds_oha : whether to wait for the minutes that takes; else the source goes without.
     known : images that a session was begun with, by template: its source is taken as it was, since
         one that holds oha meanwhile would measure by another definition.
+    packages : Debian packages of the generators that the source is to hold (`preflight.packages`).
 
     Raises
     ------
@@ -61,17 +65,40 @@ async def build_images(
     if docker is None:
         async with connect() as own:
             return await build_images(
-                templates, listener=listener, docker=own, builds_oha=builds_oha, known=known
+                templates,
+                listener=listener,
+                docker=own,
+                builds_oha=builds_oha,
+                known=known,
+                packages=packages,
             )
     with speaking_to("the Docker engine"):
         wanted = [
-            await _wanted(docker, template, listener, builds_oha, known or {})
+            await _wanted(docker, template, listener, builds_oha, known or {}, packages)
             for template in templates
         ]
         missing = [image for image in wanted if not await present(docker, image.reference)]
         if missing:
             await _make(docker, missing, listener)
         return {image.template.name: await _id(docker, image.reference) for image in wanted}
+
+
+async def build_all_images(
+    templates: Sequence[VnfTemplate], *, listener: Listener
+) -> dict[str, tuple[str, ...]]:
+    """Build what any campaign may need: the source once with each generator.
+
+    Ids by template, those of the source by generator. Raises `LabError` as `build_images` does.
+    """
+    kinds, _ = plugins.load_all("traffic")
+    made = [kind() for kind in kinds.values()]
+    packages = dict.fromkeys(g.packages for g in made if not isinstance(g, PacketGenerator))
+    found: dict[str, dict[str, None]] = {template.name: {} for template in templates}
+    for one in packages:
+        built = await build_images(templates, listener=listener, packages=one)
+        for name, image in built.items():
+            found[name][image] = None
+    return {name: tuple(ids) for name, ids in found.items()}
 
 
 @dataclass(frozen=True)
@@ -93,16 +120,18 @@ async def _wanted(
     listener: Listener,
     builds_oha: bool,
     known: Mapping[str, str],
+    packages: Sequence[str],
 ) -> _Image:
     if template.image:
         await _pull(docker, template, listener)
         return _Image(template, template.image, {})
-    besides: Context = {}
+    besides: dict[str, bytes] = {}
     if template.role == "source":
         before = known.get(template.name, "")
         if before and await present(docker, before):
             return _Image(template, before, {})
         besides = await _oha(docker, listener, builds_oha)
+        besides |= {"packages": "".join(f"{package}\n" for package in packages).encode()}
     context = {**read_context(located(template.build)), **besides}
     return _Image(template, f"{PREFIX}/{template.name}:{digest(context)}", context)
 
@@ -163,7 +192,7 @@ async def _build(docker: aiodocker.Docker, image: _Image, listener: Listener) ->
         ) from error
 
 
-async def _oha(docker: aiodocker.Docker, listener: Listener, builds: bool) -> Context:
+async def _oha(docker: aiodocker.Docker, listener: Listener, builds: bool) -> dict[str, bytes]:
     binary = await (oha_binary.find_or_build(listener, docker) if builds else oha_binary.find())
     if binary is None and not builds:
         listener.step(LATER)

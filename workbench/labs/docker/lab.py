@@ -15,7 +15,7 @@ from workbench.domain.errors import LabError, WorkbenchError
 from workbench.domain.lab import Check, HostFacts
 from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
-from workbench.domain.topology import Target
+from workbench.domain.topology import Placement, Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
 from workbench.labs.docker import (
     allotments,
@@ -54,6 +54,7 @@ class DockerLab:
     """
 
     name = "docker"
+    placements: tuple[Placement, ...] = ("inline",)
 
     def __init__(self, campaign: Campaign, settings: LabSettings) -> None:
         self._campaign = campaign
@@ -107,6 +108,7 @@ class DockerLab:
             docker=docker,
             builds_oha=self._campaign.generator == "oha",
             known=self._settings.images,
+            packages=preflight.packages(self._campaign),
         )
         shared = sorted(
             plan.target.name for plan in self._campaign.targets if not self._pins(plan.target)

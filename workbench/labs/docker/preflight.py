@@ -85,14 +85,33 @@ async def look(source: Component, url: str, timeout_s: float, target: str) -> Pa
     return facts
 
 
+def generators(campaign: Campaign) -> tuple[Generator, ...]:
+    """Those that are asked in turn: the one that the campaign names, else all by preference."""
+    names = (campaign.generator,) if campaign.generator else GENERATORS
+    return tuple(make("traffic", name) for name in names)
+
+
+def packages(campaign: Campaign) -> tuple[str, ...]:
+    """Debian packages of the generators that can offer the load of a target, whatever its path."""
+    if campaign.load.unit != "requests":  # the image of a source of packets is made for one program
+        return ()
+    most = min((plan.primary.high for plan in campaign.targets), default=0.0)
+    able = [
+        generator
+        for generator in generators(campaign)
+        if generator.unable(campaign.load, wanted_kpis(campaign), most) is None
+    ]
+    return tuple(sorted({package for generator in able for package in generator.packages}))
+
+
 async def choose(source: Component, facts: PathFacts, campaign: Campaign, most: float) -> Choice:
     """The generator that the campaign names, or the first that is there and fits.
 
     `most` is the largest `wl` of the target. Raises `TrafficError` with every reason.
     """
     passed_over: list[str] = []
-    for name in (campaign.generator,) if campaign.generator else GENERATORS:
-        generator: Generator = make("traffic", name)
+    for generator in generators(campaign):
+        name = generator.name
         reason = generator.unable(campaign.load, wanted_kpis(campaign), most)
         reason = reason or generator.unfit(facts)
         if reason is None:

@@ -1,8 +1,13 @@
-"""`RecordedLab`: a `RecallingLab` that answers from a session, a bundle or a CSV file."""
+"""`RecordedLab`: a `RecallingLab` that answers from a session, a bundle or a CSV file.
+
+Samplers ask for loads that were recorded, and for nothing else (`loads`). What people ask for off
+these is answered between its neighbours only where that was asked for, too (`interpolate=1`).
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -10,14 +15,15 @@ from statistics import fmean
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError
-from workbench.domain.lab import Check, HostFacts
+from workbench.domain.lab import ASSUMED, Check, HostFacts
 from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Measurement
-from workbench.domain.topology import Target
+from workbench.domain.topology import Placement, Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings
-from workbench.labs.recorded.recall import Memory
+from workbench.labs.recorded.recall import SAME_WL, Memory
 from workbench.labs.recorded.recording import Recording, read_recording
+from workbench.labs.recorded_options import RecordedOptions
 from workbench.measuring.judging import Terms, first_drive_s
 
 
@@ -29,6 +35,7 @@ class RecordedLab:
     """
 
     name = "recorded"
+    placements: tuple[Placement, ...] = ("inline",)
 
     def __init__(self, campaign: Campaign, settings: LabSettings) -> None:
         if not settings.argument:
@@ -36,17 +43,22 @@ class RecordedLab:
                 "no recording is named", remedy="Write --lab recorded:NAME, see workbench ls"
             )
         self._campaign = campaign
-        self._path = Path(settings.argument)
+        self._options = RecordedOptions.parse(settings.argument)
+        self._path = Path(self._options.name)
         self._clock = 0.0
         self._written: tuple[ComponentLog, ...] = ()
 
     @cached_property
     def _recording(self) -> Recording:
-        return read_recording(self._path, self._campaign)
+        return read_recording(self._path, self._campaign, self._options.spread)
 
     @cached_property
     def _memory(self) -> Memory:
-        return Memory.of(self._recording.measurements, self._campaign.load.key)
+        return Memory.of(
+            self._recording.measurements,
+            self._campaign.load.key,
+            interpolates=self._options.interpolate,
+        )
 
     @cached_property
     def costs(self) -> LabCosts:
@@ -85,6 +97,8 @@ class RecordedLab:
                 remedy="Choose another recording, or the campaign that it was made by",
             )
         details = {**recording.host.details, "recording": str(self._path)}
+        if recording.assumed:
+            details[ASSUMED] = recording.assumed
         if missing:
             names = "; ".join(f"{p.target} {p.configuration.key}" for p in missing)
             details["not_recorded"] = names
@@ -106,6 +120,22 @@ class RecordedLab:
 
     async def allocate(self, configuration: Configuration) -> None:
         """Nothing to do: a recorded visit includes its allocation."""
+
+    def loads(self, target: str) -> Mapping[Configuration, tuple[float, ...]]:
+        """The loads in the campaign's range at which each configuration was recorded, rising."""
+        plan = self._campaign.target_plan(target)
+        low, high = plan.primary.low * (1 - SAME_WL), plan.primary.high * (1 + SAME_WL)
+        return {
+            configuration: tuple(
+                wl for wl in self._memory.loads(target, configuration) if low <= wl <= high
+            )
+            for configuration in self._campaign.configurations(plan)
+        }
+
+    @property
+    def repetitions(self) -> int:
+        """How often the most often repeated point was recorded."""
+        return self._memory.repetitions
 
     async def recall(self, point: OperatingPoint) -> Measurement:
         measurement = self._memory.recall(point)

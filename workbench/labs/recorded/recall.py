@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from workbench.domain.parameters import OperatingPoint
+from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Estimate, Finding, KpiDefinition, Measurement, Sample, Usage
 from workbench.measuring.judging import sample_id
 
@@ -27,9 +27,12 @@ class Memory:
 
     load_model: str
     by_configuration: Mapping[tuple[str, str], Sequence[Measurement]]
+    interpolates: bool = False
 
     @classmethod
-    def of(cls, measurements: Iterable[Measurement], load_model: str) -> Memory:
+    def of(
+        cls, measurements: Iterable[Measurement], load_model: str, *, interpolates: bool = False
+    ) -> Memory:
         """Keep what was measured under `load_model`: open and closed loops never mix."""
         kept: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
         for measurement in measurements:
@@ -37,7 +40,23 @@ class Memory:
                 kept[_place(measurement.sample.point)].append(measurement)
         for found in kept.values():
             found.sort(key=lambda m: (m.sample.point.wl, m.sample.point.repetition))
-        return cls(load_model, kept)
+        return cls(load_model, kept, interpolates)
+
+    def loads(self, target: str, configuration: Configuration) -> tuple[float, ...]:
+        """Where a campaign measured, rising; loads of trials lie wherever they were asked for."""
+        known = self.by_configuration.get((target, configuration.key), ())
+        rising = [m.sample.point.wl for m in known if m.sample.purpose == "profile"]
+        return tuple(wl for n, wl in enumerate(rising) if n == 0 or not _same(wl, rising[n - 1]))
+
+    @property
+    def repetitions(self) -> int:
+        counts = Counter(
+            (place, m.sample.point.wl)
+            for place, known in self.by_configuration.items()
+            for m in known
+            if m.sample.purpose == "profile"
+        )
+        return max(counts.values(), default=0)
 
     def knows(self, point: OperatingPoint) -> bool:
         return _place(point) in self.by_configuration
@@ -45,10 +64,11 @@ class Memory:
     def recall(self, point: OperatingPoint) -> Measurement:
         """What was measured at `point`, else what can be said from the same configuration.
 
-        The stored measurement itself where there is one; else, labelled and without windows, the
-        neighbours in `wl` interpolated (`interpolated`), or the one nearest (`nearest`): another
-        repetition, or where `wl` lies outside of what was measured. A configuration that was never
-        measured is not guessed at: its sample is `too_few`.
+        The stored measurement itself where there is one; else a sample that is `not_measured`,
+        whose evidence says what was recorded. It states no figures, but where this memory
+        interpolates those of the neighbours in `wl`, labelled `interpolated`, or of the one nearest
+        (`nearest`): another repetition, or where `wl` lies outside of what was measured. A
+        configuration that was never measured is not guessed at in either case.
         """
         known = self.by_configuration.get(_place(point), ())
         if not known:
@@ -57,6 +77,13 @@ class Memory:
         for measurement in here:
             if measurement.sample.point.repetition == point.repetition:
                 return measurement
+        if not self.interpolates:
+            recorded = (
+                f"no repetition {point.repetition} of a load that was measured {len(here)} times"
+                if here
+                else f"no load of {point.wl:g}, but {_listed(m.sample.point.wl for m in known)}"
+            )
+            return _nothing(point, self.load_model, recorded)
         if here:
             return _nearest(point, here[-1].sample)
         below = [m.sample for m in known if m.sample.point.wl < point.wl]
@@ -92,7 +119,7 @@ def _nearest(point: OperatingPoint, sample: Sample) -> Measurement:
 def _between(point: OperatingPoint, low: Sample, high: Sample) -> Sample:
     """Log-log interpolation in `wl`; a figure that is not positive, or a share, goes linearly.
 
-    P(R <= limit) goes by its logit (METHOD.md 5). The answer is valid if both neighbours are.
+    P(R <= limit) goes by its logit (METHOD.md 5).
     """
     here, left, right = (math.log(wl) for wl in (point.wl, low.point.wl, high.point.wl))
     weight = (here - left) / (right - left)
@@ -123,8 +150,6 @@ def _between(point: OperatingPoint, low: Sample, high: Sample) -> Sample:
             for name in low.usage
             if name in high.usage
         },
-        valid=low.valid and high.valid,
-        findings=low.findings + high.findings,
         throttled_share=linear(low.throttled_share, high.throttled_share),
         straddle_share=linear(low.straddle_share, high.straddle_share),
         measured_s=linear(low.measured_s, high.measured_s),
@@ -134,12 +159,15 @@ def _between(point: OperatingPoint, low: Sample, high: Sample) -> Sample:
 
 
 def _not_measured(sample: Sample, point: OperatingPoint, labels: tuple[str, ...]) -> Sample:
-    """A sample moved to a point where no request was ever sent: it has no counts and no windows."""
+    """A sample moved to a point where no request was ever sent: it has no counts and no windows,
+    and nothing may rest on it."""
     once = tuple(dict.fromkeys((*labels, WITHOUT_WINDOWS)))
     return replace(
         sample,
         id=sample_id(point),
         point=point,
+        valid=False,
+        findings=(_not_recorded(f"nothing at {point.wl:g}; its figures are interpolated"),),
         labels=once,
         planned=0,
         completed=0,
@@ -162,8 +190,17 @@ def _usage(blend: Blend, low: Usage, high: Usage) -> Usage:
     return Usage(threads=low.threads, **blended)
 
 
-def _nothing(point: OperatingPoint, load_model: str) -> Measurement:
-    evidence = f"the recording holds no {load_model} sample of {point.configuration.key}"
+def _listed(loads: Iterable[float]) -> str:
+    known = [f"{wl:g}" for wl in dict.fromkeys(loads)]
+    return ", ".join(known[:12]) + (" ..." if len(known) > 12 else "")
+
+
+def _not_recorded(what: str) -> Finding:
+    return Finding("not_measured", 0.0, 1.0, f"the recording holds {what}")
+
+
+def _nothing(point: OperatingPoint, load_model: str, recorded: str = "") -> Measurement:
+    what = recorded or f"no {load_model} sample of {point.configuration.key}"
     definition: KpiDefinition = "none"
     sample = Sample(
         id=sample_id(point),
@@ -171,7 +208,7 @@ def _nothing(point: OperatingPoint, load_model: str) -> Measurement:
         kpis={},
         usage={},
         valid=False,
-        findings=(Finding("too_few", 0.0, 1.0, evidence),),
+        findings=(_not_recorded(what),),
         labels=(WITHOUT_WINDOWS,),
         load_model=load_model,
         kpi_definition=definition,

@@ -34,6 +34,7 @@ class Recording:
     deployments : what the pre-flight saw, by target.
     deploy_s : lab seconds that one deployment cost on average.
     written : what components wrote, by target and sample; of no sample: while the target came up.
+    assumed : what its figures rest on that nobody measured, as a sentence; empty if nothing.
     """
 
     measurements: tuple[Measurement, ...]
@@ -41,12 +42,16 @@ class Recording:
     deployments: Mapping[str, TargetDeployed]
     deploy_s: float
     written: Mapping[tuple[str, str], tuple[ComponentLog, ...]] = field(default_factory=dict)
+    assumed: str = ""
 
 
-def read_recording(path: Path, campaign: Campaign) -> Recording:
-    """Read a recording. Blocks. Raises `SessionError`, or `DescriptorError` for a wrong CSV."""
+def read_recording(path: Path, campaign: Campaign, spread: float | None = None) -> Recording:
+    """Read a recording; `spread` as in `read_table`. Blocks.
+
+    Raises `SessionError`, or `DescriptorError` for a wrong CSV.
+    """
     if path.suffix.lower() == ".csv":
-        return _table(path, campaign)
+        return _table(path, campaign, spread)
     return _session(path)
 
 
@@ -100,9 +105,10 @@ def _of_the_campaign(facts: Sequence[Fact]) -> Iterator[Fact]:
             yield fact
 
 
-def _table(path: Path, campaign: Campaign) -> Recording:
+def _table(path: Path, campaign: Campaign, spread: float | None) -> Recording:
     from workbench.labs.recorded.table import read_table
 
     host = HostFacts("recorded", 0, 0, "unknown", "unknown", "none", "none", {}, {})
-    samples = read_table(path, campaign)
-    return Recording(tuple(Measurement(sample, (), ()) for sample in samples), host, {}, 0.0)
+    table = read_table(path, campaign, spread)
+    measurements = tuple(Measurement(sample, (), ()) for sample in table.samples)
+    return Recording(measurements, host, {}, 0.0, assumed=table.says)

@@ -29,17 +29,17 @@ from workbench.domain.samples import (
 )
 from workbench.domain.tables import FACTS, LABEL_SEPARATOR, POINT, USAGE_FIELDS, USAGE_PREFIX
 from workbench.labs.recorded.cells import Cells, Complain
+from workbench.labs.recorded.intervals import Completed, completed, unstated
 from workbench.labs.recorded.recall import WITHOUT_WINDOWS
 from workbench.measuring.judging import sample_id
 
-ASSUMED_LOG_SD = 0.24
-"""Log-sd of a figure between passes (METHOD.md 6): the interval of one that is given without."""
-ASSUMED_INTERVAL = "assumed_interval"
-"""Label of a sample with such an interval."""
 
+def read_table(path: Path, campaign: Campaign, spread: float | None = None) -> Completed:
+    """The samples of a CSV, labelled `without_windows`.
 
-def read_table(path: Path, campaign: Campaign) -> tuple[Sample, ...]:
-    """The samples of a CSV, labelled `without_windows`. Raises `DescriptorError`."""
+    `spread` is the log-sd between passes, for figures without an interval that nobody repeated.
+    Raises `DescriptorError`, and `LabError` where that figure is needed and not given.
+    """
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -50,7 +50,7 @@ def read_table(path: Path, campaign: Campaign) -> tuple[Sample, ...]:
     samples = table.samples()
     if table.mistakes:
         raise DescriptorError(table.mistakes)
-    return samples
+    return completed(samples, spread, str(path))
 
 
 class _Table:
@@ -196,14 +196,13 @@ class _Table:
     ) -> Sample:
         windows, load = self._campaign.windows, self._campaign.load.key
         labels = [label for label in cells.text("labels").split(LABEL_SEPARATOR) if label]
-        if any(not cells.has(f"{kpi}_low") for kpi in kpis):
-            labels.append(ASSUMED_INTERVAL)
         valid = cells.flag("valid", True)
         reasons = get_args(Reason)
         reason = "" if valid else cells.choice("reason", reasons, "too_few")
         evidence = f"said by {self._file}, line {line}, without a figure"
         measured_s = cells.number("measured_s", windows.window_s)
-        p_sla = _estimate(cells, "p_sla") if cells.has("p_sla_low") else None
+        stated = all(map(cells.has, ("p_sla", "p_sla_low", "p_sla_high")))
+        p_sla = _estimate(cells, "p_sla") if stated else None
         return Sample(
             id=sample_id(point),
             point=point,
@@ -235,11 +234,11 @@ class _Table:
 
 
 def _estimate(cells: Cells, name: str) -> Estimate:
-    """A figure with its interval, or with one as wide as passes differ where none is given."""
+    """A figure with its interval, or `unstated` where the table does not give both ends."""
     value = cells.number(name, 0.0)
-    spread = math.exp(1.96 * ASSUMED_LOG_SD)
-    low = cells.number(f"{name}_low", value / spread)
-    high = cells.number(f"{name}_high", value * spread)
+    if not (cells.has(f"{name}_low") and cells.has(f"{name}_high")):
+        return unstated(value)
+    low, high = cells.number(f"{name}_low", value), cells.number(f"{name}_high", value)
     if not low <= high:
         cells.complain(f"{name}_low", f"is above {name}_high")
     return Estimate(value, low, high)

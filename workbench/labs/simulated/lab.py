@@ -15,7 +15,7 @@ from workbench.domain.errors import LabError
 from workbench.domain.lab import Check, HostFacts
 from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.parameters import Configuration, OperatingPoint
-from workbench.domain.topology import Target
+from workbench.domain.topology import Placement, Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
 from workbench.labs.simulated.noise import Drift, pass_step, restart, stream
 from workbench.labs.simulated.options import SimulationOptions
@@ -52,6 +52,26 @@ class Schedule:
         return (blocks + place) * self._block_s + visit * self._visit_s
 
 
+def _refuse_memory(campaign: Campaign) -> None:
+    """Raises `LabError` where memory is varied or limited: here no amount of it would ever be too
+    little, and an answer would recommend the least."""
+    for plan in campaign.targets:
+        for configuration in campaign.configurations(plan):
+            limited = [
+                vnf.name
+                for vnf in plan.target.vnfs
+                if configuration.resource(f"{vnf.name}.memory_bytes")
+            ]
+            if limited:
+                raise LabError(
+                    f"memory is not simulated: nothing would show what too little of it does to "
+                    f"{', '.join(limited)}",
+                    where=f"campaign {campaign.name}, {plan.target.name}",
+                    remedy="Leave memory out of its resource parameters and flavors, or profile it "
+                    "on the Docker lab (--lab docker)",
+                )
+
+
 class SimulatedLab:
     """Targets that exist as queueing networks only, on a virtual clock.
 
@@ -63,6 +83,7 @@ class SimulatedLab:
     """
 
     name = "sim"
+    placements: tuple[Placement, ...] = ("inline",)
 
     def __init__(
         self,
@@ -95,6 +116,7 @@ class SimulatedLab:
 
     async def open(self) -> HostFacts:
         """Check stand-ins and the host's size; nothing is there to be built."""
+        _refuse_memory(self._campaign)
         templates = {template.name: template for template in self._campaign.templates}
         cores = self.options.host_cores
         if not self._settings.oversubscribe:

@@ -14,7 +14,7 @@ class Action:
 
     id: str
     keys: tuple[str, ...]
-    """In force; those of the registry are the vim-like preset's."""
+    """In force; those of the registry are the preset `plain`'s."""
     label: str
     help: str
     place: Place
@@ -22,8 +22,8 @@ class Action:
     """As Textual runs it, arguments included: `go('live')`."""
     rank: int = 9
     """Which are named in the line of keys first; 9 is not named there."""
-    plain: tuple[str, ...] | None = None
-    """Keys of the plain preset, where they differ."""
+    vim: tuple[str, ...] | None = None
+    """Keys of the preset `vim`, where they differ."""
 
     @property
     def area(self) -> str:
@@ -85,8 +85,8 @@ def action(
     rank: int,
     help: str,
     *,
-    plain: str | None = None,
+    vim: str | None = None,
 ) -> Action:
-    """One action; `keys` and `plain` are separated by spaces."""
-    other = None if plain is None else tuple(plain.split())
+    """One action; `keys` and `vim` are separated by spaces."""
+    other = None if vim is None else tuple(vim.split())
     return Action(id, tuple(keys.split()), label, help, place, handler, rank, other)

@@ -1,7 +1,7 @@
 """Which keys are in force: a preset, and what the user's `keys.toml` binds anew.
 
 ```toml
-preset = "plain"            # or "vim", which is the default
+preset = "vim"              # or "plain", which is the default
 
 [keys]
 "view.freeze" = ["f", "space"]
@@ -28,7 +28,7 @@ from workbench.tui.commands.actions import ACTIONS
 from workbench.tui.commands.catalogue import SCREENS
 from workbench.tui.text import plain
 
-Preset = Literal["vim", "plain"]
+Preset = Literal["plain", "vim"]
 
 _NAMED = {key.value for key in Keys} | {"space"}
 _MODIFIERS = ("ctrl+", "shift+", "alt+")
@@ -39,20 +39,20 @@ class Keymap:
     """Every action with the keys in force, and what was wrong with the file."""
 
     actions: tuple[Action, ...]
-    preset: Preset = "vim"
+    preset: Preset = "plain"
     problems: tuple[str, ...] = ()
     """Sentences; what they are about is not in force."""
 
 
 def preset_actions(preset: Preset) -> tuple[Action, ...]:
     """The registry with the keys of a preset."""
-    if preset == "vim":
+    if preset == "plain":
         return ACTIONS
-    return tuple(a if a.plain is None else replace(a, keys=a.plain) for a in ACTIONS)
+    return tuple(a if a.vim is None else replace(a, keys=a.vim) for a in ACTIONS)
 
 
 def load(path: Path | None) -> Keymap:
-    """The keymap of a file; the vim-like preset where there is none."""
+    """The keymap of a file; the preset `plain` where there is none."""
     if path is None:
         return Keymap(ACTIONS)
     try:
@@ -70,12 +70,12 @@ def keymap_of(given: Mapping[str, Any], name: str) -> Keymap:
     problems: list[str] = []
     unknown = sorted(set(given) - {"preset", "keys"})
     problems += [f"{name}: there is no setting {key!r}; use preset and [keys]." for key in unknown]
-    preset: Preset = "vim"
-    match given.get("preset", "vim"):
-        case "vim" | "plain" as chosen:
+    preset: Preset = "plain"
+    match given.get("preset", "plain"):
+        case "plain" | "vim" as chosen:
             preset = chosen
         case other:
-            problems.append(f"{name}: there is no preset {other!r}; use vim or plain.")
+            problems.append(f"{name}: there is no preset {other!r}; use plain or vim.")
     actions = {action.id: action for action in preset_actions(preset)}
     table = given.get("keys", {})
     if not isinstance(table, Mapping):

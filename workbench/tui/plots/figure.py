@@ -248,7 +248,7 @@ def _draw_axes(
     for row in range(rows):
         canvas.put(gutter - 1, row, glyphs.axis_y, "axis")
     for tick in ticks:
-        row = _cell(1 - y.at(tick), rows)
+        row = _cell(1 - y.at(tick), rows - bool(figure.along))
         label = number(tick)
         canvas.put(gutter - 1, row, glyphs.tick_y, "axis")
         canvas.text(gutter - 1 - len(label), row, label, "tick")

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import Done, EngineStatus, GetStatus, Reply
+from workbench.domain.messages import Done, GetStatus, Reply
 from workbench.domain.questions import CancelQuestions, Question, session_of
 from workbench.link.client import Client
 from workbench.tui.widgets.waiting import Busy
@@ -41,9 +41,7 @@ async def answered(
     asking = asyncio.ensure_future(engine.ask(request))
     try:
         while not (await asyncio.wait({asking}, timeout=POLL_S))[0]:
-            status = await engine.ask(GetStatus())
-            if isinstance(status, EngineStatus):
-                busy.doing = status.preparing or status.computing
+            busy.hear(await engine.ask(GetStatus()))
             draw()
         return await asking
     except asyncio.CancelledError:

@@ -148,8 +148,7 @@ class SessionScreen(WorkbenchScreen):
         if watch.connected:
             head = present.header(shown, frozen, _badge(watch), width)
         else:
-            starting = f"starting {plain(watch.preparing)}" if watch.preparing else "connecting…"
-            waiting = WITHOUT.get(watch.loss, starting)
+            waiting = WITHOUT.get(watch.loss, plain(watch.awaited))
             name = "preview" if watch.previewing else plain(shown.view.session)
             head = ((f" {name} ", "strong"), (f" {waiting}", "dim"))
         self.query_one("#header", Rows).show([head])

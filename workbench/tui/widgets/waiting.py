@@ -8,8 +8,10 @@ from time import monotonic
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from workbench.tui.text import duration, plain, wrapped
-from workbench.tui.widgets.rows import Rows
+from workbench.domain.durations import duration
+from workbench.domain.messages import EngineStatus, Reply
+from workbench.tui.text import plain, wrapped
+from workbench.tui.widgets.rows import Rows, fit
 
 
 @dataclass
@@ -30,7 +32,16 @@ class Busy:
     @property
     def text(self) -> str:
         doing = f": {plain(self.doing)}" if self.doing else ""
-        return f"{self.words}{doing} ({duration(monotonic() - self.since)})"
+        return f"{self.words}{doing} ({duration(monotonic() - self.since)} so far)"
+
+    def ended_by(self, key: str) -> str:
+        """The same, and the key that cancels it."""
+        return f"{self.text}; {key} {'stops' if self.measures else 'cancels'}"
+
+    def hear(self, status: Reply) -> None:
+        """What the engine says that it does."""
+        if isinstance(status, EngineStatus):
+            self.doing = status.preparing or status.computing
 
 
 class Waiting(Vertical):
@@ -42,11 +53,14 @@ class Waiting(Vertical):
         yield Rows(id="busy")
         yield Rows(id="trouble")
 
-    def tell(self, busy: Busy | None, trouble: str, width: int) -> None:
+    def tell(self, busy: Busy | None, trouble: str, width: int, key: str) -> None:
+        """`key` cancels what is waited for."""
         line, why = self.query_one("#busy", Rows), self.query_one("#trouble", Rows)
         line.display, why.display = busy is not None, bool(trouble)
         self.display = line.display or why.display
-        line.show([((f" … {busy.text}", "accent"),)] if busy is not None else [])
+        line.show(
+            [((fit(f" … {busy.ended_by(key)}", width), "accent"),)] if busy is not None else []
+        )
         said = [words for part in trouble.splitlines() for words in wrapped(part, width - 4)]
         why.styles.height = max(1, len(said))
         why.show([((f" {' ' if i else '!'} {words}", "bad"),) for i, words in enumerate(said)])

@@ -11,12 +11,12 @@ _draft = partial(action, "draft")
 ACTIONS: tuple[Action, ...] = (
     _draft("draft.new", "n", "new_draft", "New", 3, "Start a draft, from a template or nothing"),
     _draft("draft.open", "o", "open_draft", "Open", 3, "Go on with another draft"),
-    _draft("draft.save", "s", "save_draft", "Save as", 4, "Save it as a template: campaign, chain",
-            plain="ctrl+s"),
+    _draft("draft.save", "ctrl+s", "save_draft", "Save as", 4,
+           "Save it as a template: campaign, chain", vim="s"),
     _draft("draft.editor", "e", "edit_text", "Editor", 5, "The text in $EDITOR, and back"),
-    _draft("draft.discard", "D", "discard_draft", "Discard", 8, "Remove the draft; undo brings it",
-            plain="Z"),
-    _draft("draft.run", "R", "run_draft", "Run", 2, "Choose a lab, see the plan, start it",
-            plain="f5"),
+    _draft("draft.discard", "Z", "discard_draft", "Discard", 8, "Remove the draft; undo brings it",
+            vim="D"),
+    _draft("draft.run", "f5", "run_draft", "Run", 2, "Choose a lab, see the plan, start it",
+            vim="R"),
     _draft("draft.reconnect", "r", "reconnect_draft", "Reconnect", 1, "Look for the engine again"),
 )  # fmt: skip

@@ -10,12 +10,10 @@ _grid = partial(action, "grid")
 
 ACTIONS: tuple[Action, ...] = (
     _grid("grid.edit", "enter", "edit", "Edit", 1, "Write the setting at the cursor; esc leaves"),
-    _grid("grid.target", "v", "next_target", "Target", 3, "The functions of the next target",
-            plain="tab"),
-    _grid("grid.settings", "m", "settings", "More", 4, "All settings, or those that matter most",
-            plain="h"),
-    _grid("grid.down", "j down", "move_cursor(1)", "Down", 9, "The cursor to the next setting",
-          plain="down"),
-    _grid("grid.up", "k up", "move_cursor(-1)", "Up", 9, "The cursor to the setting before",
-          plain="up"),
+    _grid("grid.target", "tab", "next_target", "Target", 3, "The functions of the next target",
+            vim="v"),
+    _grid("grid.settings", "h", "settings", "More", 4, "All settings, or those that matter most",
+            vim="m"),
+    _grid("grid.down", "down j", "move_cursor(1)", "Down", 9, "The cursor to the next setting"),
+    _grid("grid.up", "up k", "move_cursor(-1)", "Up", 9, "The cursor to the setting before"),
 )  # fmt: skip

@@ -84,7 +84,7 @@ class CanaryScreen(DecidingScreen, HasList):
         alarmed = self.query_one("#alarm", Rows)
         alarmed.display = alarm is not None
         alarmed.show([alarm] if alarm else [])
-        self._put("#state", canary_rows.state_rows(view, record, self.doing, width))
+        self._put("#state", canary_rows.state_rows(view, record, self.waiting_for, width))
         self._draw_panels(shown, record, choice)
 
     def _draw_panels(self, shown: Shown, record: Record, choice: Choice) -> None:
@@ -152,8 +152,8 @@ class CanaryScreen(DecidingScreen, HasList):
         lines.show(rows)
 
     def _why_empty(self, shown: Shown) -> str:
-        if self.doing:
-            return f"{self.doing}…"
+        if self.awaited is not None:
+            return self.waiting_for
         watch = self.opened
         next_key = self.key("canary.plan") if self.check_action("plan", ()) else ""
         return canary_rows.empty(

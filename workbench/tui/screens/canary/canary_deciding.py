@@ -8,7 +8,7 @@ from functools import partial
 from workbench.domain.canaries import CanaryView
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
-from workbench.domain.messages import EngineStatus, GetStatus, StopRun
+from workbench.domain.messages import GetStatus, StopRun
 from workbench.domain.questions import ChainRetrained, DecideProposal, RetrainChain, RollBackModel
 from workbench.tui.present import Shown
 from workbench.tui.screens.asking import cancel
@@ -19,6 +19,7 @@ from workbench.tui.screens.reason import ReasonScreen
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.text import plain
 from workbench.tui.undo import Undo
+from workbench.tui.widgets.waiting import Busy
 from workbench.tui.work import begin
 
 
@@ -28,7 +29,7 @@ class DecidingScreen(SessionScreen):
     Attributes
     ----------
     record : which of `canary_rows.records` is shown; None: the latest.
-    doing : what the engine computes for our request; empty where none is awaited.
+    awaited : our request that the engine has not answered yet; None where there is none.
     chains : that a canary can be of; empty until the engine has said so.
     unmeasurable : why nothing can be measured or decided in this session, as a sentence.
     """
@@ -36,7 +37,7 @@ class DecidingScreen(SessionScreen):
     def __init__(self) -> None:
         super().__init__()
         self.record: int | None = None
-        self.doing = ""
+        self.awaited: Busy | None = None
         self.chains: tuple[str, ...] = ()
         self.unmeasurable = ""
         self._asked_for = ""
@@ -73,24 +74,26 @@ class DecidingScreen(SessionScreen):
         under_way, may = self._under_way is not None, self.may_command
         view = self.opened.live.view
         idle = view.state in canary_rows.AT_REST and view.under_trial is None and not under_way
-        waits = record is not None and record.waits and not self.doing
+        waits = record is not None and record.waits and self.awaited is None
         conditions = {
-            "plan": may and idle and not self.doing,
+            "plan": may and idle and self.awaited is None,
             "accept": may and waits,
             "reject": may and waits,
-            "drop": bool(self.doing) and not under_way,
-            "back": not self.doing or under_way,
+            "drop": self.awaited is not None and not under_way,
+            "back": self.awaited is None or under_way,
             "end_canary": may and under_way,
             "abort_canary": may and under_way,
         }
         return conditions.get(action, super().check_action(action, parameters))
 
     def why_not(self, method: str) -> str:
-        if method in ("accept", "reject") and (self.doing or self._under_way is not None):
+        if method in ("accept", "reject") and (
+            self.awaited is not None or self._under_way is not None
+        ):
             return "The proposal is not there yet: retraining goes on."
         if method in ("accept", "reject"):
             return "No proposal waits for a decision."
-        if method == "plan" and (self.doing or self._under_way is not None):
+        if method == "plan" and (self.awaited is not None or self._under_way is not None):
             return "A canary is under way: its end comes first."
         if method in ("end_canary", "abort_canary"):
             return "No canary is under way."
@@ -159,18 +162,18 @@ class DecidingScreen(SessionScreen):
 
     async def _retrain(self, request: RetrainChain) -> None:
         """Ask, and say what came of it; steps come as events meanwhile."""
-        self.doing = "starting"
+        self.awaited = Busy.of("retraining", measures=False)
         self.draw()
-        looking = asyncio.ensure_future(self._look())
+        looking = asyncio.ensure_future(self._look(self.awaited))
         try:
             reply = await (await self.workbench.client()).ask(request)
         except (WorkbenchError, OSError) as error:
-            self.doing = ""
+            self.awaited = None
             self.workbench.say(str(error), "error")
             return
         finally:
             looking.cancel()
-            self.doing = ""
+            self.awaited = None
         if isinstance(reply, ChainRetrained):
             self.workbench.say(self._told(reply))
 
@@ -182,16 +185,20 @@ class DecidingScreen(SessionScreen):
         accept, reject = self.key("canary.accept"), self.key("canary.reject")
         return f"{ended}A proposal waits: {accept} accepts, {reject} rejects."
 
-    async def _look(self) -> None:
+    @property
+    def waiting_for(self) -> str:
+        """What is computed for our request, for how long; empty where none is awaited."""
+        return self.awaited.ended_by(self.key("canary.drop")) if self.awaited else ""
+
+    async def _look(self, busy: Busy) -> None:
         """Keep saying what the engine computes."""
         while True:
             try:
                 status = await (await self.workbench.client()).ask(GetStatus())
             except (WorkbenchError, OSError):
                 return  # the request itself tells
-            if isinstance(status, EngineStatus) and status.scoring:
-                self.doing = plain(status.computing)
-                self.draw()
+            busy.hear(status)
+            self.draw()
             await asyncio.sleep(LOOK_S)
 
     def _decide(self, accept: bool) -> None:

@@ -14,7 +14,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import EngineStatus, GetStatus
+from workbench.domain.messages import GetStatus
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import CanaryPlanned, PlanCanary, RetrainChain
 from workbench.tui.screens.canary import canary_question
@@ -22,6 +22,7 @@ from workbench.tui.screens.dialogs import ConfirmScreen, Dialog
 from workbench.tui.text import plain_lines
 from workbench.tui.watch import WATCHED_PACE
 from workbench.tui.widgets.field import Field, Form
+from workbench.tui.widgets.waiting import Busy
 from workbench.tui.work import begin
 
 if TYPE_CHECKING:
@@ -93,8 +94,9 @@ class CanaryForm(Dialog[RetrainChain | None]):
                 self.form.edit()
             return
         if self._known is None or self._known.request != request:
-            self._say("planning…")
-            looking = asyncio.ensure_future(self._look())
+            busy = Busy.of("planning", measures=False)
+            self._say(busy.text)
+            looking = asyncio.ensure_future(self._look(busy))
             try:
                 client = await cast("WorkbenchApp", self.app).client()
                 reply = await client.ask(PlanCanary(request))
@@ -111,14 +113,14 @@ class CanaryForm(Dialog[RetrainChain | None]):
         if start:
             self._confirm(known)
 
-    async def _look(self) -> None:
+    async def _look(self, busy: Busy) -> None:
         """Say what the plan waits for, where it takes its time."""
         with suppress(WorkbenchError, OSError):  # the plan itself tells
             while True:
                 await asyncio.sleep(LOOK_S)
                 status = await (await cast("WorkbenchApp", self.app).client()).ask(GetStatus())
-                if isinstance(status, EngineStatus) and status.scoring:
-                    self._say(f"planning… {status.computing}")
+                busy.hear(status)
+                self._say(busy.text)
 
     def _refused(self, error: WorkbenchError | OSError, start: bool) -> None:
         mistakes = canary_question.mistake_of(error) if isinstance(error, WorkbenchError) else {}

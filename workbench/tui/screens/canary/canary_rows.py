@@ -286,7 +286,7 @@ def state_rows(view: SessionView, record: Record, doing: str, width: int) -> lis
         return [((" no canary", "dim"), (": retrained with what was stored", ""))]
     rows = [_progress_row(view, canary, doing, width), _guard_row(view, canary)]
     if doing and record.proposal is None and not canary.under_way:
-        rows[0] = (*rows[0][:2], (f"  ▶ {doing}…", "strong"))
+        rows[0] = (*rows[0][:2], (f"  ▶ {doing}", "strong"))
     error = live_error(canary.steps)
     if error is not None:
         before, after = (departures.typically(record.kpi, *found) for found in error[:2])

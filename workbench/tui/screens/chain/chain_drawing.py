@@ -143,6 +143,10 @@ def _is_parallel(tree: Tree | None) -> bool:
     return isinstance(tree, Group) and tree.form == "parallel"
 
 
+COPY = " (copy: no lab)"
+"""Of a passive function: no lab mirrors traffic yet (`Lab.placements`), and a run is refused."""
+
+
 def _title(leaf: Leaf) -> str:
     title = plain(leaf.title)
     if leaf.name and leaf.name != leaf.template:
@@ -151,12 +155,12 @@ def _title(leaf: Leaf) -> str:
 
 
 def _name(leaf: Leaf, path: Path, look: Look) -> Drawing:
-    mark = " (copy)" if leaf.passive else ""
+    mark = COPY if leaf.passive else ""
     return _line(((f" {_title(leaf)}{mark} ", look, path),))
 
 
 def _box(leaf: Leaf, path: Path, look: Look) -> Drawing:
-    title = f" {_title(leaf)}{' (copy)' if leaf.passive else ''} "
+    title = f" {_title(leaf)}{COPY if leaf.passive else ''} "
     rule, side = ("┄", "┆") if leaf.passive else ("─", "│")
     line = rule * cell_len(title)
     edge: Look = look if look in ("bad", "accent") else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -137,10 +136,9 @@ class CompareScreen(AskingScreen, HasList):
         row = compare_lines.views_row(self.view, name, place, self.answer if name else None, width)
         self.query_one("#views", Rows).show([row])
         busy = self.query_one("#busy", Rows)
-        busy.display = bool(self.doing)
-        if self.doing:
-            passed = f" {time.monotonic() - self.began:.0f} s " if self.began else " "
-            words = f" computing{passed}· {plain(self.doing)}"
+        busy.display = self.awaited is not None
+        if self.awaited is not None:
+            words = f" … {self.awaited.ended_by(self.key('compare.drop'))}"
             subject = self.subject()
             if self.answer and self.answer.here and subject and self.answer.subject != subject:
                 before = self.answer.subject
@@ -308,7 +306,7 @@ class CompareScreen(AskingScreen, HasList):
 
     def _plot(self, figure: Figure, title: str) -> None:
         title = fit(title, self.size.width - 6).rstrip()
-        if self.doing and not figure.marks and figure.fit is None:
+        if self.awaited is not None and not figure.marks and figure.fit is None:
             figure = replace(figure, empty="computing …")
         self.query_one(ProfilePlot).show(replace(figure, off=self.off), title)
 
@@ -321,9 +319,9 @@ class CompareScreen(AskingScreen, HasList):
             "chain": chain and len(comparing.chains(self.shown.view)) > 1,
             "kpi": len(self.shown.kpis()) > 1,
             "rule": chain and len(self.rules) > 1,
-            "drop": bool(self.doing),
-            "back": not self.doing,
-            "anew": not self.doing and (chain or self.contrast is not None),
+            "drop": self.awaited is not None,
+            "back": self.awaited is None,
+            "anew": self.awaited is None and (chain or self.contrast is not None),
             "profiles": chain,
             "insist": chain and self._can_insist(),
             "read_left": chain and curves,

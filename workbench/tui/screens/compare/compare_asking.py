@@ -10,7 +10,7 @@ from functools import partial
 
 from workbench.domain.counts import counted
 from workbench.domain.errors import EngineError, WorkbenchError
-from workbench.domain.messages import EngineStatus, GetStatus, ListSessions, SessionList
+from workbench.domain.messages import GetStatus, ListSessions, SessionList
 from workbench.domain.parameters import Configuration
 from workbench.domain.sessions import UNDER_WAY
 from workbench.domain.topology import Target
@@ -20,6 +20,7 @@ from workbench.tui.screens.compare.comparing import AT_ONCE, Answer, Contrast, S
 from workbench.tui.screens.compare.contrast_rows import Change
 from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.screens.session import SessionScreen
+from workbench.tui.widgets.waiting import Busy
 from workbench.tui.work import begin
 
 SETTLE_S = 0.3
@@ -43,8 +44,7 @@ class AskingScreen(SessionScreen):
     here : the configuration under the cursor.
     contrast, changes, change : the other session, what differs from it, the line of the cursor.
     answer : what is drawn; it stays until that of what is looked at now is there.
-    doing : what the engine computes for us; empty where nothing is asked.
-    began : when we began to wait, 0 where we do not yet.
+    awaited : what the engine is asked now; None where nothing is.
     """
 
     def __init__(self) -> None:
@@ -59,12 +59,11 @@ class AskingScreen(SessionScreen):
         self.change = 0
         self.answer: Answer | None = None
         self.answers: dict[Subject, Answer] = {}
-        self.doing = ""
-        self.began = 0.0
+        self.awaited: Busy | None = None
 
     @property
     def unanswered(self) -> bool:
-        return bool(self.doing) or (self.view == "sessions" and self._awaits_other)
+        return self.awaited is not None or (self.view == "sessions" and self._awaits_other)
 
     @property
     def _awaits_other(self) -> bool:
@@ -99,8 +98,8 @@ class AskingScreen(SessionScreen):
     def go_on(self) -> None:
         """See that somebody asks what is still to be asked."""
         here = self.opened.connected and not self.opened.lost
-        if not self.doing and here and self._next() is not None:
-            self.doing, self.began = "asking the engine", 0.0
+        if self.awaited is None and here and self._next() is not None:
+            self.awaited = Busy.of("computing", measures=False)
             begin(self, self._work)
             begin(self, self._look)
 
@@ -153,7 +152,6 @@ class AskingScreen(SessionScreen):
 
     async def _work(self) -> None:
         """One question at a time, until everything is there that is looked at."""
-        self.began = time.monotonic()
         try:
             while self._next() is not None:
                 await asyncio.sleep(SETTLE_S)
@@ -165,7 +163,7 @@ class AskingScreen(SessionScreen):
                     self._fail(lacking, EngineError(str(error)))
                 self.draw()
         finally:
-            self.doing = ""
+            self.awaited = None
             self.draw()
 
     def _fail(self, lacking: Answer, error: WorkbenchError) -> None:
@@ -185,13 +183,12 @@ class AskingScreen(SessionScreen):
 
     async def _look(self) -> None:
         """What the engine says that it is doing, as long as we wait."""
-        while self.doing:
+        while (busy := self.awaited) is not None:
             try:
                 status = await (await self.workbench.client()).ask(GetStatus())
             except (WorkbenchError, OSError):
                 return
-            if self.doing and isinstance(status, EngineStatus) and status.scoring:
-                self.doing = status.computing
+            busy.hear(status)
             self.draw()
             await asyncio.sleep(LOOK_S)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.domain.configurations import ConfigurationView, SamplePoint
+from workbench.domain.gains import nothing_gained
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Usage
@@ -36,6 +37,11 @@ def breakpoints(shown: Shown, choice: Choice, width: int) -> Row:
         spans += [(" · ", "dim")] * bool(index)
         spans.append((words, look))
         used += 3 * bool(index) + len(words)
+    for gain in nothing_gained(shown.view):
+        words = text.plain(gain.text)
+        if gain.keys[1] == selected.key and used + 3 + len(words) <= width:
+            spans += [(" · ", "dim"), (words, "warn")]
+            used += 3 + len(words)
     return tuple(spans)
 
 

@@ -115,7 +115,9 @@ class ModelsScreen(ScoringScreen, HasList):
     def draw_middle(self, shown: Shown, choice: Choice) -> None:
         del choice
         subjects = self._subjects
-        self.query_one(Waiting).tell(self.awaited, self.trouble, self.size.width)
+        self.query_one(Waiting).tell(
+            self.awaited, self.trouble, self.size.width, self.key("models.drop")
+        )
         empty = self.query_one("#empty", Static)
         empty.display = not subjects
         for id in ("#subject", "#versions"):

@@ -29,8 +29,7 @@ class Told:
     trends: Sequence[Trend] | None
     width: int
     airy: bool
-    refuted: str = ""
-    """Id of what showed on the lab that greedy scaling's answer does not hold."""
+    lab: rows_of.Lab = rows_of.NOT_ASKED
 
 
 class AnswerView(Vertical):
@@ -77,11 +76,11 @@ class AnswerView(Vertical):
         listing.show_lines(
             rows_of.heading(columns),
             len(lines),
-            lambda index, here, _: rows_of.line_row(lines[index], found, columns, here),
+            lambda index, here, _: rows_of.line_row(lines[index], found, columns, here, told.lab),
             min(listing.cursor, len(lines) - 1),
         )
         here = lines[listing.cursor] if lines else None
-        parts = rows_of.parts(here, found, told.notes, told.primary, width, told.refuted)
+        parts = rows_of.parts(here, found, told.notes, told.primary, width, told.lab)
         self._below = [row for part in parts for row in [(), *part]][not told.airy :]
         self._show_below(told.trends is not None)
         self._show_plot(here, told)

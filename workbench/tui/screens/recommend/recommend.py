@@ -11,7 +11,8 @@ from textual.containers import Vertical
 from textual.widgets import Static
 
 from workbench.domain.handing_on import RecommendOptions
-from workbench.domain.recommendations import Recommendation, refuted
+from workbench.domain.lab_verdicts import lab_verdict
+from workbench.domain.recommendations import Recommendation
 from workbench.tui.present import Choice, Shown
 from workbench.tui.screens.base import HasList
 from workbench.tui.screens.dialogs import ChoiceScreen
@@ -73,7 +74,9 @@ class RecommendScreen(AskingScreen, HasList):
         first = pair is None and self.awaited is not None  # what was asked stays in sight
         self.set_class(self.editing or first, "-editing")
         self.set_class(self.can_ask, "-asks")
-        self.query_one(Waiting).tell(self.awaited, self.trouble, self._width)
+        measures = self.awaited is not None and self.awaited.measures
+        key = self.key("recommend.stop" if measures else "recommend.drop")
+        self.query_one(Waiting).tell(self.awaited, self.trouble, self._width, key)
         empty = self.query_one("#empty", Static)
         empty.display = pair is None and self.awaited is None and not self.trouble
         answer = self.query_one(AnswerView)
@@ -96,7 +99,7 @@ class RecommendScreen(AskingScreen, HasList):
                 self.trends.get(seq, ()) if drawn else None,
                 self._width,
                 airy=not self.has_class("-low") and not self.has_class("-short"),
-                refuted=self._refuted(found),
+                lab=self._lab(found),
             )
         )
 
@@ -168,8 +171,9 @@ class RecommendScreen(AskingScreen, HasList):
         }
         return conditions.get(action, super().check_action(action, parameters))
 
-    def _refuted(self, found: Recommendation) -> str:
-        return refuted(found, (one.recommendation for one in self.shown.view.recommendations))
+    def _lab(self, found: Recommendation) -> rows_of.Lab:
+        """What the lab said of an allocation by now."""
+        return partial(lab_verdict, self.shown.view, found)
 
     def copied(self) -> tuple[str, str]:
         pair = self.found() if self.ready else None
@@ -177,7 +181,7 @@ class RecommendScreen(AskingScreen, HasList):
             return "", ""
         found = pair[0]
         rows = rows_of.whole(
-            found, self.notes.get(found.id, ()), self.primary, COPIED_WIDTH, self._refuted(found)
+            found, self.notes.get(found.id, ()), self.primary, COPIED_WIDTH, self._lab(found)
         )
         return "the recommendation", rows_of.copied(rows)
 

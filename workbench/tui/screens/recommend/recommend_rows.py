@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from workbench.domain.counts import counted
 from workbench.domain.parameters import PrimaryWorkload
@@ -23,11 +23,14 @@ from workbench.tui.screens.proposals.chain_names import limit_text, per
 from workbench.tui.screens.recommend import recommend_words as words_of
 from workbench.tui.widgets.rows import Look, Row, Span, fit
 
+Lab = Callable[[Deployment], Verification | None]
+"""What the lab said of an allocation; None where it was not asked."""
+NOT_ASKED: Lab = lambda _: None  # noqa: E731  # it has the shape of what others give
 BAR = "█"
 INDENT = 15
 """Cells of a label in the lower part."""
-WAY_LAB, WAY_WHOLE = 10, 13
-"""Cells of lab time after profiling, and with it, beside greedy scaling."""
+WAY_CHANCE, WAY_LAB, WAY_WHOLE = 13, 10, 13
+"""Cells of a probability, of lab time after profiling and with it, beside greedy scaling."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ class Columns:
     margin: int = 9
     bar: int = 0
     usage: int = 0
+    lab: int = 15
     marks: int = 14
 
     @classmethod
@@ -138,7 +142,7 @@ class Columns:
         )
         used = max((len(words_of.usage(line.choice)) for line in lines), default=0) + 2
         allocation = min(max(12, wanted), 40)
-        left = width - 3 - allocation - cls.cost - cls.chance - cls.margin - cls.marks
+        left = width - 3 - allocation - cls.cost - cls.chance - cls.margin - cls.lab - cls.marks
         share = used if left >= used else 0
         left -= share
         bar = min(16, left - 1) if left >= 6 else 0
@@ -153,12 +157,16 @@ def heading(columns: Columns) -> Row:
         f"{'margin':>{columns.margin}}",
         " " * columns.bar,
         fit("  CPU", columns.usage) if columns.usage else "",
+        fit("  lab", columns.lab),
     ]
     return (("".join(cells), "dim"),)
 
 
-def line_row(line: Allotted, found: Recommendation, columns: Columns, here: bool) -> Row:
+def line_row(
+    line: Allotted, found: Recommendation, columns: Columns, here: bool, lab: Lab = NOT_ASKED
+) -> Row:
     choice = line.choice
+    said = lab(choice.deployment)
     sign = "✓" if line.recommended else "≈" if line.closest else " "
     body: Look = "badge" if here else "strong" if line.recommended else ""
     chance: Look = "badge" if here else _chance_look(choice, found)
@@ -174,6 +182,8 @@ def line_row(line: Allotted, found: Recommendation, columns: Columns, here: bool
         spans.append((" " + _margin_bar(choice, found, columns.bar - 1), "accent"))
     if columns.usage:
         spans.append(("  " + fit(words_of.usage(choice), columns.usage - 2), ""))
+    look: Look = "dim" if said is None else "good" if said.met else "bad"
+    spans.append(("  " + fit(words_of.checked(said), columns.lab - 2), look))
     spans.append((f"  {words_of.marks(choice)}", "warn"))
     return tuple(spans)
 
@@ -199,11 +209,11 @@ def parts(
     notes: Sequence[str],
     primary: PrimaryWorkload | None,
     width: int,
-    refuted: str = "",
+    lab: Lab = NOT_ASKED,
 ) -> list[list[Row]]:
     """What stands below the list: of an allocation, greedy scaling beside it, notes."""
     about = detail_rows(here, found, primary, width) if here else []
-    told = (about, ways_rows(found, width, refuted), note_rows(found, notes, width))
+    told = (about, ways_rows(found, width, lab), note_rows(found, notes, width))
     return [part for part in told if part]
 
 
@@ -212,15 +222,15 @@ def whole(
     notes: Sequence[str],
     primary: PrimaryWorkload | None,
     width: int,
-    refuted: str = "",
+    lab: Lab = NOT_ASKED,
 ) -> list[Row]:
     """Everything, of the first allocation, to be copied."""
     lines = allotted(found)
     columns = Columns.within(lines, width)
     rows = [asked_row(found, width), *verdict_rows(found, width), (), heading(columns)]
-    rows += [line_row(line, found, columns, False) for line in lines]
+    rows += [line_row(line, found, columns, False, lab) for line in lines]
     first = next((line for line in lines if line.recommended), lines[0] if lines else None)
-    for part in parts(first, found, notes, primary, width, refuted):
+    for part in parts(first, found, notes, primary, width, lab):
         rows += [(), *part]
     return rows
 
@@ -293,58 +303,96 @@ def _carries(choice: Choice, found: Recommendation, name: str) -> str:
     return f"{words} ({100 * choice.margin_wl / at:+.0f} %)"
 
 
-def ways_rows(found: Recommendation, width: int, refuted: str = "") -> list[Row]:
-    """Paper A's Table 1: greedy scaling and the profiles beside each other.
-
-    `refuted` names the recommendation that showed on the lab that greedy's answer does not hold.
-    """
-    if found.greedy is None:
+def ways_rows(found: Recommendation, width: int, lab: Lab = NOT_ASKED) -> list[Row]:
+    """Paper A's Table 1: greedy scaling and the profiles beside each other."""
+    run = found.greedy
+    if run is None:
         return []
     ways = {way.method: way for way in found.ways}
     room = max(
         [12, *(len(words_of.shares(Deployment(w.allocation, w.replicas))) for w in ways.values())]
     )
-    room = min(room, max(12, width - 62)) + 2
-    head = f" {'':<12}{fit('allocation', room)}{'cost':>8}{'tried':>12}"
+    room = min(room, max(12, width - 62 - WAY_CHANCE)) + 2
+    head = (
+        f" {'':<12}{fit('allocation', room)}{'cost':>8}{'probability':>{WAY_CHANCE}}{'tried':>12}"
+    )
     wide = len(head) + WAY_LAB + WAY_WHOLE <= width  # else what all of it cost says more
     head += f"{'lab time':>{WAY_LAB}}" if wide else ""
     rows: list[Row] = [((head + f"{'+ profiling':>{WAY_WHOLE}}", "dim"),)]
-    if "profiled" in ways:
-        rows.append(
-            _way_row("profiles", ways["profiled"], room, f"{found.lab_iterations} on lab", wide)
-        )
+    if found.chosen is not None:
+        tried = f"{found.lab_iterations} on lab"
+        standing = Standing.of(found, found.chosen.deployment, lab)
+        rows.append(_way_row("profiles", ways["profiled"], standing, room, tried, wide))
     else:
         rows.append(((f"   {'profiles':<10}recommend nothing", "bad"),))
-    run = found.greedy
     if "greedy" in ways:
-        where = "on lab" if run.lab_iterations else "on model"
-        rows.append(
-            _way_row(
-                "greedy",
-                replace(ways["greedy"], met=ways["greedy"].met and not refuted),
-                room,
-                f"{words_of.tried(run)} {where}",
-                wide,
-            )
-        )
-    if refuted:
-        said = (
-            f"Greedy scaling's answer costs less and does not hold: the lab showed it ({refuted})."
-        )
-        rows += _said("!", said, "warn", width)
+        standing = Standing.of(found, run.steps[-1].deployment, lab)
+        tried = f"{words_of.tried(run)} {'on lab' if run.lab_iterations else 'on model'}"
+        rows.append(_way_row("greedy", ways["greedy"], standing, room, tried, wide))
+        if run.met and not standing.met:
+            said = f"Greedy scaling's answer {_cheaper(found)}{standing.words(found.confidence)}."
+            rows += _said("!", said, "warn", width)
     if run.note:
         rows += _said(" ", f"Greedy scaling: {run.note}", "dim", width)
     return rows
 
 
-def _way_row(name: str, way: ComparisonRow, room: int, tried: str, wide: bool) -> Row:
+@dataclass(frozen=True)
+class Standing:
+    """What is known of whether an allocation holds: how probable that is, and what the lab said."""
+
+    probability: float | None
+    said: Verification | None
+    met: bool
+    """It holds where it was tried: on the lab, or as probably as was asked."""
+
+    @classmethod
+    def of(cls, found: Recommendation, deployment: Deployment, lab: Lab) -> Standing:
+        run = found.greedy
+        is_greedys = (
+            run is not None and run.steps and run.steps[-1].deployment.key == deployment.key
+        )
+        chance = run.probability if run is not None and is_greedys else None
+        for line in allotted(found):
+            if line.choice.deployment.key == deployment.key:
+                chance = line.choice.probability
+        said = lab(deployment)
+        if said is not None:
+            return cls(chance, said, said.met)
+        on_lab = run is not None and is_greedys and run.met and run.lab_iterations > 0
+        return cls(chance, None, on_lab or (chance is not None and chance >= found.confidence))
+
+    def words(self, asked: float) -> str:
+        """Why it is not taken to hold."""
+        if self.said is not None:
+            kpis = ", ".join(_measured(kpi, at, None) for kpi, at in self.said.kpis.items())
+            return f"the lab does NOT confirm it{f': {kpis}' if kpis else ''}"
+        if self.probability is not None:
+            sure = words_of.probability(self.probability)
+            return f"holds with {sure} only, not with {words_of.confidence(asked)}"
+        return "nobody computed how probably it holds, and it was not checked on the lab"
+
+
+def _cheaper(found: Recommendation) -> str:
+    if found.greedy is None or found.chosen is None or found.greedy.cost >= found.chosen.cost:
+        return ""
+    return "costs less, but "
+
+
+def _way_row(
+    name: str, way: ComparisonRow, standing: Standing, room: int, tried: str, wide: bool
+) -> Row:
     on_lab = way.method == "profiled" or way.lab_iterations
     spent = text.duration(way.lab_s) if on_lab else "–"
     whole = text.duration(way.lab_s_with_profiling) if on_lab else "–"
     given = fit(words_of.shares(Deployment(way.allocation, way.replicas)), room)
-    body = f"{name:<10}{given}{text.number(way.cost):>8}{tried:>12}"
+    chance = "–" if standing.probability is None else words_of.probability(standing.probability)
+    body = f"{name:<10}{given}{text.number(way.cost):>8}{chance:>{WAY_CHANCE}}{tried:>12}"
     body += (f"{spent:>{WAY_LAB}}" if wide else "") + f"{whole:>{WAY_WHOLE}}"
-    return ((f" {'✓' if way.met else '✗'} ", "good" if way.met else "bad"), (body, ""))
+    if way.met and standing.met:
+        return ((" ✓ ", "good"), (body, ""))
+    unknown = way.met and standing.said is None and standing.probability is None
+    return ((" ? ", "warn") if unknown else (" ✗ ", "bad"), (body, ""))
 
 
 def note_rows(found: Recommendation, notes: Sequence[str], width: int) -> list[Row]:

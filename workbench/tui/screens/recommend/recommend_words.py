@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from workbench.domain.parameters import ParameterValue, Sla
-from workbench.domain.recommendations import Choice, Deployment, GreedyRun, Recommendation
+from workbench.domain.recommendations import (
+    Choice,
+    Deployment,
+    GreedyRun,
+    Recommendation,
+    Verification,
+)
 from workbench.tui import text
 
 
@@ -91,6 +97,13 @@ def marks(choice: Choice) -> str:
     if choice.extrapolated:
         return "extrapolated"
     return "" if choice.profiled else "interpolated"
+
+
+def checked(said: Verification | None) -> str:
+    """What the lab said of an allocation."""
+    if said is None:
+        return "not checked"
+    return "confirmed" if said.met else "not confirmed"
 
 
 def tried(run: GreedyRun) -> int:

@@ -1,0 +1,40 @@
+"""`workbench import FILE.csv`: a session of somebody else's figures, or a word on why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from driving import Workbench
+
+ROWS = "\n".join(
+    f"mine,{clients},{rate},{1e3 * clients / rate:.6g},{share}"
+    for share in (0.25, 0.5)
+    for clients in (1, 16, 32, 64)
+    for rate in (min(40 * clients, 2000 * share),)
+)
+MAPPING = """\
+kind: mapping
+columns: {target: function, wl: clients, throughput_rps: rps, p95_ms: latency, mine.vcpu: cpu}
+load: {kind: closed}
+"""
+
+
+def test_a_table_becomes_a_session_of_all_its_rows(workbench: Workbench, tmp_path: Path) -> None:
+    table, mapping = tmp_path / "theirs.csv", tmp_path / "theirs.yaml"
+    table.write_text(f"function,clients,rps,latency,cpu\n{ROWS}\n", encoding="utf-8")
+    mapping.write_text(MAPPING, encoding="utf-8")
+    given = ("import", str(table), "--mapping", str(mapping))
+    dry = workbench.run(*given, "--dry-run")
+    assert "latency -> p95_ms" in dry.stderr
+    assert "8 rows are used" in dry.stderr
+    refused = workbench.run(*given, expect=3)
+    assert "spread" in refused.stderr, "an interval is asked for, not made up"
+    workbench.run(*given, "--spread", "0.1")
+    samples = workbench.samples("theirs")
+    assert {(s["wl"], s["mine.vcpu"]) for s in samples} == {
+        (clients, share) for clients in (1.0, 16.0, 32.0, 64.0) for share in (0.25, 0.5)
+    }
+    assert all(s["valid"] and "assumed_interval" in s["labels"] for s in samples)
+    assert "log-sd of 0.1" in workbench.run("show", "theirs").stdout
+    again = workbench.run("import", str(tmp_path), "--dry-run", expect=2)
+    assert "for CSV files" in again.stderr

@@ -1,0 +1,66 @@
+"""`import FILE.csv`: somebody else's table becomes descriptors, a table of ours and a session."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workbench.descriptors.mapping import MappingText
+
+
+def import_table(
+    path: Path, session: str | None, mapping: str | None, spread: float | None, *, dry_run: bool
+) -> None:
+    """Say what each column became, write what is needed, and make a session of all its rows."""
+    from workbench.cli.context import current_workspace, execute, say
+    from workbench.cli.headless import run_headless
+    from workbench.descriptors.importing import (
+        check,
+        descriptors,
+        explained,
+        load_mapping,
+        read_table,
+    )
+    from workbench.descriptors.library import library_for
+    from workbench.domain.errors import UsageError
+    from workbench.domain.messages import RunCampaign
+    from workbench.labs.recorded_options import RecordedOptions
+
+    workspace = current_workspace()
+    if mapping is None:
+        raise UsageError(
+            "needs a mapping: at least how its load was offered",
+            where=str(path),
+            remedy="Give --mapping FILE.yaml with at least `kind: mapping`, `load: {kind: closed}`",
+        )
+    text: MappingText = load_mapping(mapping, workspace=workspace)
+    table = read_table(path, text)
+    name = session or re.sub(r"[^a-z0-9-]+", "-", path.stem.lower()).strip("-") or "imported"
+    made = descriptors(name, table, text, library_for(workspace), path.name)
+    check(made, name, workspace=workspace)
+    files = {workspace.templates / file: body for file, body in made.items()}
+    recording = workspace.root / "imports" / f"{name}.csv"
+    files[recording] = table.as_csv()
+    for line in explained(table, [str(file) for file in files]):
+        say(line)
+    if dry_run:
+        return
+    for file, body in files.items():
+        if file.exists() and file.read_text(encoding="utf-8") != body:
+            raise UsageError(
+                "is there already and says something else",
+                where=str(file),
+                remedy="Move it away, or choose another name (--session)",
+            )
+    for file, body in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(body, encoding="utf-8")
+    lab = f"recorded:{RecordedOptions(str(recording.absolute()), spread=spread).text}"
+    command = RunCampaign(
+        campaign=str((workspace.templates / "campaigns" / f"{name}.yaml").absolute()),
+        session=name,
+        lab=lab,
+    )
+    execute(run_headless(command, json=False, http=None))

@@ -1,0 +1,106 @@
+"""`mappings/NAME.yaml`: what the columns of somebody else's table are called here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from workbench.descriptors.campaign import LoadText
+from workbench.descriptors.fields import NonEmptyText, Summary, TargetName
+from workbench.descriptors.reading import Descriptor, Located, Reading, did_you_mean
+from workbench.descriptors.units import (
+    BYTES,
+    CORES,
+    KPI_DIMENSIONS,
+    MEGABITS,
+    PACKETS_PER_SECOND,
+    PER_SECOND,
+    WORKLOADS,
+    Dimension,
+    shown,
+    workload_key,
+)
+from workbench.domain.samples import KPI_UNITS
+from workbench.domain.tables import FACTS, POINT
+
+RESOURCES = {"vcpu": CORES, "memory_bytes": BYTES, "bandwidth_mbps": MEGABITS}
+WORKLOAD_KEYS = {workload_key(name): name for name in WORKLOADS}
+_BOUNDS = ("_low", "_high")
+_RATES = {"kpps": 1e3, "Mpps": 1e6}
+"""Of packets; descriptors have no need of them."""
+
+
+class MappingText(Descriptor):
+    """How to read somebody else's CSV. Keys are our names, values theirs."""
+
+    kind: Literal["mapping"] = "mapping"
+    summary: Summary = ""
+    columns: dict[str, NonEmptyText] = Field(
+        default_factory=dict, description="Our column: theirs; columns of our names need none"
+    )
+    units: dict[str, str | float] = Field(
+        default_factory=dict, description="Of ours: the unit that they write, or a factor"
+    )
+    values: dict[str, dict[str, str | float]] = Field(
+        default_factory=dict, description="Of ours: what a cell that holds a text of theirs means"
+    )
+    constants: dict[str, str | float] = Field(
+        default_factory=dict, description="Of ours: what is the same in every row"
+    )
+    chains: dict[TargetName, Annotated[list[TargetName], Field(min_length=2)]] = Field(
+        default_factory=dict, description="Targets that are chains: functions from the source on"
+    )
+    load: LoadText
+    rows: Literal["samples", "seconds"] = Field(
+        "samples", description="seconds: rows of one point are one sample, whose mean counts"
+    )
+
+    @classmethod
+    def checks(cls, reading: Reading) -> Iterator[Located]:
+        for key in ("columns", "units", "values", "constants"):
+            for name in reading.valid.get(key, {}):
+                if not is_column(name):
+                    yield (key, name), f"is no column of ours; {did_you_mean(name, EXAMPLES)}"
+        for name, unit in reading.valid.get("units", {}).items():
+            if is_column(name):
+                try:
+                    factor(name, unit)
+                except ValueError as error:
+                    yield ("units", name), str(error)
+
+
+EXAMPLES = ("target", "wl", *KPI_UNITS, "FUNCTION.vcpu", "FUNCTION.memory_bytes", *WORKLOAD_KEYS)
+
+
+def is_column(name: str) -> bool:
+    """Whether a table of ours may have such a column."""
+    base = name.removesuffix("_low").removesuffix("_high")
+    resource = name.rpartition(".")[2] in RESOURCES and "." in name
+    return base in KPI_UNITS or name in ("target", *POINT, *FACTS, *WORKLOAD_KEYS) or resource
+
+
+def dimension(name: str) -> Dimension | None:
+    """What a column of ours is a quantity of; None where it has no unit, or may have several."""
+    base = next((name.removesuffix(end) for end in _BOUNDS if name.endswith(end)), name)
+    if base in KPI_UNITS:
+        return KPI_DIMENSIONS[KPI_UNITS[base]]
+    if name in WORKLOAD_KEYS:
+        return WORKLOADS[WORKLOAD_KEYS[name]]
+    return RESOURCES.get(name.rpartition(".")[2])
+
+
+def factor(name: str, unit: str | float) -> float:
+    """What one of their units is in ours. Raises `ValueError` with a sentence that begins with
+    *is*."""
+    if not isinstance(unit, str):
+        return float(unit)
+    own = dimension(name)
+    known = dict((own or PER_SECOND).factors)
+    if own in (PACKETS_PER_SECOND, None):  # `wl` may be either
+        known |= {**PACKETS_PER_SECOND.factors, **_RATES}
+    if unit not in known or not unit:
+        allowed = ", ".join(unit for unit in known if unit)
+        raise ValueError(f"is {shown(unit)}, must be a number or one of: {allowed}")
+    return known[unit]
