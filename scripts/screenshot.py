@@ -33,7 +33,7 @@ OPENED: tuple[Step, ...] = (*CHOSEN, ("enter", "valid"))
 
 PICTURES: dict[str, tuple[Step, ...]] = {
     "sessions": (("", "{recording}"),),
-    "chain": (*CHOSEN, ("N", "can be run"), ("2 j j j v", "can be run")),
+    "chain": (*CHOSEN, ("N", "can be run"), ("2 j j j f8", "can be run")),
     "campaign": (*CHOSEN, ("N", "can be run"), ("", "bisection")),
     "live": (*OPENED, ("j", "breakpoints")),
     "overview": (*OPENED, ("V", "8 configurations")),
@@ -64,7 +64,7 @@ async def until(pilot: Pilot[None], app: WorkbenchApp, shown: str) -> None:
     """Wait until the screen says that."""
     try:
         async with asyncio.timeout(PATIENCE_S):
-            while shown not in (text := words(picture.of_screen(app, ""))) or "computing…" in text:
+            while shown not in (text := words(picture.of_screen(app, ""))) or "computing" in text:
                 await headless.computed(pilot, app)
                 await pilot.pause(0.1)
     except TimeoutError:

@@ -15,7 +15,7 @@ from aiohttp import web
 
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(?::\d{1,5})?", re.IGNORECASE)
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - what is listened at; nobody asks for a page there
-REFUSED = "Open this page by its own address, or list that name (`workbench web --name`).\n"
+BY_ADDRESS = "Open this page by its own address"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -38,11 +38,16 @@ class OwnNames:
     ----------
     listed : names as in a URL, without a port.
     told : called with `host` and `origin` of what is refused.
+    remedy : what to do about a refusal, for who asked.
     """
 
     def __init__(
-        self, listed: Iterable[str] = (), told: Callable[[web.Request], None] | None = None
+        self,
+        listed: Iterable[str] = (),
+        told: Callable[[web.Request], None] | None = None,
+        remedy: str = BY_ADDRESS,
     ) -> None:
+        self._remedy = remedy
         self._listed = frozenset(_plain(name) for name in listed)
         self._told = told
 
@@ -65,7 +70,7 @@ class OwnNames:
         if not (once and self.answer_to(hosts[0], origin, came_in_at)):
             if self._told is not None:
                 self._told(request)
-            raise web.HTTPForbidden(text=REFUSED)
+            raise web.HTTPForbidden(text=f"{self._remedy}.\n")
         return await handler(request)
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import aiodocker
 import pytest
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign
-from workbench.domain.errors import TrafficError
+from workbench.domain.errors import LabError, TrafficError
 from workbench.domain.parameters import LoadModel
 from workbench.domain.topology import VnfTemplate
-from workbench.labs.docker import images, oha_binary, preflight
+from workbench.labs.docker import doctor, images, oha_binary, preflight
 from workbench.labs.docker.programs import Listener
 from workbench.paths import Workspace
 from workbench.traffic.base import PathFacts
@@ -52,7 +53,7 @@ async def test_no_session_waits_for_oha_and_it_is_said(source: VnfTemplate) -> N
     listener = Listener(said.append, print)
     found = await images.build_images([source], listener=listener, docker=engine, builds_oha=False)
     assert found["source"].startswith("sha256:of vnf-workbench/source:")
-    assert said == [images.LATER]
+    assert said == [images.NOT_BUILT]
 
 
 async def test_a_session_keeps_the_source_that_it_began_with(
@@ -127,3 +128,21 @@ async def test_an_open_loop_needs_no_oha(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (chosen.generator.name, chosen.passed_over) == ("oha", ())
     with pytest.raises(TrafficError, match="no generator can offer open"):
         await preflight.choose(Source(), path, asked, 4000)  # type: ignore[arg-type]
+
+
+async def test_why_oha_could_not_be_built_is_kept_until_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def fails(*_: object) -> bytes:
+        raise LabError("no room for the compiler", where="cargo")
+
+    monkeypatch.setattr(oha_binary, "cached", lambda: tmp_path / "bin" / "oha")
+    monkeypatch.setattr(oha_binary.shutil, "which", lambda _: None)
+    monkeypatch.setattr(oha_binary, "_build", fails)
+    assert await oha_binary.find_or_build(Listener(print, print), cast(Any, object())) is None
+    check = doctor._oha()
+    assert check.state == "warning"
+    assert "no room for the compiler" in check.found
+    oha_binary._keep(b"")
+    assert oha_binary.trouble() == ""
+    assert doctor._oha().state == "ok"

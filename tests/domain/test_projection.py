@@ -15,6 +15,7 @@ from workbench.domain.events import (
     Event,
     InfluenceMeasured,
     ModelFitted,
+    PauseRequested,
     PointAsked,
     RunContinued,
     RunFinished,
@@ -236,3 +237,29 @@ def test_the_log_is_bounded() -> None:
     view = fold(events)
     assert len(view.log) == LOG_LINES
     assert view.log[-1].seq == LOG_LINES + 49
+
+
+def test_runs_are_counted_by_the_clock_without_pauses_and_without_what_others_did() -> None:
+    view = SessionView("s")
+    asked = PointAsked("haproxy", QUARTER, 100.0, 0, 100.0, 100.0, "")
+    facts = [
+        (0.0, RunStarted(False, 600.0)),
+        (10.0, asked),
+        (25.0, RunPaused("")),
+        (1000.0, RunContinued("")),
+        (1010.0, asked),  # its engine is killed: nothing says when
+        (9000.0, InfluenceMeasured(ParameterInfluence("haproxy", "p95_ms", 0, 0, ()))),
+        (9500.0, RunStarted(True, 600.0)),
+        (9520.0, asked),
+        (9580.0, RunFinished("budget", 0, 0, 1.0, 1.0, (), waited_s=40.0)),
+    ]
+    for seq, (at, fact) in enumerate(facts, start=1):
+        view.apply(Event(seq, at, "s", fact))
+    assert view.ran_s == 25.0 + 10.0 + 20.0 + 60.0 - 40.0
+
+
+def test_who_is_paused_and_continued_in_the_queue_waits_on() -> None:
+    view = SessionView("s")
+    for seq, fact in enumerate((PauseRequested("ann"), RunContinued("ann")), start=1):
+        view.apply(Event(seq, float(seq), "s", fact))
+        assert (view.state, view.ran_until) == ("planned", None)

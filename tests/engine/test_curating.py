@@ -266,7 +266,7 @@ async def test_a_run_without_a_budget_needs_none(client: SocketClient) -> None:
         await watched.fact(SampleTaken)
         with pytest.raises(UsageError, match="has no budget"):
             await client.ask(ExtendBudget("free", 60.0))
-        with pytest.raises(UsageError, match="-1 is not lab time"):
+        with pytest.raises(UsageError, match="-1 is not a time"):
             await client.ask(ExtendBudget("free", -1.0))
         await client.ask(StopRun("free", abort=True))
         await watched.fact(RunFinished)

@@ -47,6 +47,7 @@ async def test_figures_of_a_run_are_there_while_it_runs(root: Path) -> None:
                 for headers in FOREIGN:
                     async with http.get(f"{base}/{page}", headers=headers) as answer:
                         assert answer.status == 403, headers
+                        assert "web --name" not in await answer.text()
                 for name in ("localhost:9464", f"127.0.0.1:{base.rpartition(':')[2]}", "[::1]"):
                     async with http.get(f"{base}/{page}", headers={"Host": name}) as answer:
                         assert answer.status == 200, name

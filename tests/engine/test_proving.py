@@ -76,6 +76,12 @@ class LawfulLab:
     opened: list[tuple[str, TargetPlan, float | None]] = field(default_factory=list)
     measured: list[Configuration] = field(default_factory=list)
     lab_s: float = 0.0
+    unused_s: float = 0.0
+    """Of the clock, beside the lab's own."""
+
+    @property
+    def spent_s(self) -> float:
+        return self.lab_s + self.unused_s
 
     @asynccontextmanager
     async def __call__(self, request: TrialsRequest) -> AsyncIterator[LawfulLab]:
@@ -200,6 +206,21 @@ async def test_a_cheaper_allocation_that_the_lab_confirms_comes_after_what_was_r
     assert 1 <= found.lab_iterations == len(tried) <= 2
     assert found.lab_s == len(tried) * (LAB_S + DEPLOYING_S)
     assert "r1 is what the profiles recommend" in " ".join(told.notes)
+
+
+async def test_a_second_trial_has_what_the_first_left_of_the_budget_by_the_clock(
+    library: Library, pool: InlinePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = (await recommend(library, pool, no_lab, asked())).recommendation
+    assert first.chosen is not None
+    recommended = first.chosen.deployment
+    cheaper = replace(recommended, allocation={**recommended.allocation, "tinyproxy.vcpu": 0.5})
+    monkeypatch.setattr(proving, "next_trial", lambda *given: recommended if given[3] else cheaper)
+    lab = LawfulLab(unused_s=100.0)
+    wanted = VerifyRecommendation(SESSION, first.id, budget_s=1000.0)
+    await verify(library, pool, lab, wanted, by="ann")
+    left = [budget_s for _, _, budget_s in lab.opened]
+    assert left == [1000.0, 1000.0 - (LAB_S + DEPLOYING_S + 100.0)]
 
 
 async def test_what_is_verified_later_is_tried_as_recommend_tries_it(

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
     [
         (RunCampaign(SMALL, lab="sim", seed=-1), "-1 is not a seed"),
         (RunCampaign(SMALL, lab="sim", pace=-1.0), "-1 is not a pace"),
-        (RunCampaign(SMALL, lab="sim", budget_s=-1.0), "-1 is not lab time"),
+        (RunCampaign(SMALL, lab="sim", budget_s=-1.0), "-1 is not a time"),
         (ListSamples("demo-real", limit=-1), "-1 is not a limit"),
         (ViewSession("a" * 5000), "has 5000 letters"),
         (RunCampaign(SMALL, lab="sim", session="a" * 5000), "has 5000 letters"),

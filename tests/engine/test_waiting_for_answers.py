@@ -8,17 +8,15 @@ from typing import Any, cast
 import pytest
 from modelling_session import SESSION, TARGET, InlinePool, first, make_workspace
 
-from workbench.domain.errors import Stopped
-from workbench.domain.messages import Done, EngineStatus, Hello
-from workbench.domain.questions import CancelQuestions, Recommend, RetrainChain, ScoreModels
-from workbench.engine.answers.asking import Answering, Asking
+from workbench.domain.messages import EngineStatus, Hello
+from workbench.domain.questions import Recommend, RetrainChain, ScoreModels, measures
+from workbench.engine.answers.asking import Asking
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.remaining import Remaining, counted_for, doing, expect, skip
 from workbench.engine.sessions.library import Library
 from workbench.paths import Workspace
 
-ME, OTHER = Hello(0, "", "me"), Hello(0, "", "me")
-"""The same person over two links."""
+ME = Hello(0, "", "me")
 
 
 @pytest.fixture(scope="module")
@@ -93,26 +91,20 @@ class StuckPool(InlinePool):
         await asyncio.Event().wait()
 
 
-async def test_who_asked_cancels_and_is_told_so(library: Library) -> None:
+async def test_what_nobody_waits_for_is_computed_no_further(library: Library) -> None:
     asking = Asking(library, cast(Any, None))
     asking.pool = stuck = StuckPool()
     mine = asyncio.ensure_future(asking.answer(ScoreModels(SESSION, TARGET), ME))
-    others = asyncio.ensure_future(asking.answer(ScoreModels(SESSION, TARGET), OTHER))
     await stuck.waited_for.wait()
-    assert asking.cancel(CancelQuestions("another"), ME) != Done()
-    assert not mine.done()
-    assert asking.cancel(CancelQuestions(SESSION), ME) == Done()
-    with pytest.raises(Stopped, match="cancelled"):
+    assert asking._answering
+    mine.cancel()
+    with pytest.raises(asyncio.CancelledError):
         await mine
-    assert not others.done()
-    assert asking.cancel(CancelQuestions(SESSION), OTHER) == Done()
-    with pytest.raises(Stopped):
-        await others
-    assert asking.latest is None
+    assert not asking._answering
 
 
 @pytest.mark.parametrize(
-    ("request_", "measures"),
+    ("request_", "on_lab"),
     [
         (Recommend("s", ()), False),
         (Recommend("s", (), verify=True), True),
@@ -120,8 +112,8 @@ async def test_who_asked_cancels_and_is_told_so(library: Library) -> None:
         (RetrainChain("s"), True),
     ],
 )
-def test_what_is_measured_is_not_cancelled_but_stopped(request_: Any, measures: bool) -> None:
-    assert Answering(request_, ME, Remaining({})).measures is measures
+def test_what_is_measured_is_not_cancelled_but_stopped(request_: Any, on_lab: bool) -> None:
+    assert measures(request_) is on_lab
 
 
 # ------------------------------------------------------------------- two workers

@@ -29,6 +29,7 @@ from workbench.domain.messages import (
     Reply,
     Request,
 )
+from workbench.domain.questions import CompareChain, RetrainChain, ScoreModels
 from workbench.engine import connections, server
 from workbench.engine.core import Engine
 from workbench.engine.server import Server
@@ -236,6 +237,36 @@ async def test_what_changes_something_goes_on_though_who_asked_has_left(
     assert ReapStrays() in started
 
 
+async def test_one_question_is_cancelled_and_no_other(
+    door: Server, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Request] = []
+    ended: list[Request] = []
+    monkeypatch.setattr(door._engine, "handle", endless(started, ended))
+    mine, others = [await SocketClient.connect(workspace.socket, who) for who in ("me", "other")]
+    compare, score = CompareChain("s", "a-b"), ScoreModels("s")
+    measured = RetrainChain("s", steps=3)
+    asking = [
+        asyncio.ensure_future(client.ask(question))
+        for client, question in (
+            (mine, compare), (mine, compare), (mine, score), (mine, measured), (others, score)
+        )
+    ]  # fmt: skip
+    await until(lambda: len(started) == 5)
+    asking[1].cancel()
+    asking[3].cancel()
+    await until(lambda: ended)
+    assert ended == [compare], "of two that are alike, one; and none that is measured"
+    asking[2].cancel()
+    await until(lambda: len(ended) == 2)
+    assert ended == [compare, score]
+    assert not asking[0].done()
+    assert not asking[4].done(), "that is somebody else's"
+    await mine.close()
+    await others.close()
+    await asyncio.gather(*asking, return_exceptions=True)
+
+
 async def test_who_has_no_more_to_ask_may_still_read(door: Server, workspace: Workspace) -> None:
     reader, writer = await asyncio.open_unix_connection(workspace.socket)
     writer.write(HELLO + asked(1, {"type": "GetStatus"}))
@@ -245,16 +276,26 @@ async def test_who_has_no_more_to_ask_may_still_read(door: Server, workspace: Wo
     writer.close()
 
 
-async def test_feeds_of_who_has_no_more_to_ask_end(door: Server, workspace: Workspace) -> None:
-    """Also one that was asked for last, and begins only then."""
-    await long_session(workspace, 3, 10)
-    reader, writer = await asyncio.open_unix_connection(workspace.socket, limit=1 << 24)
+async def test_who_has_no_more_to_ask_still_follows(door: Server, workspace: Workspace) -> None:
+    await long_session(workspace, 1, 1)
+    reader, writer = await asyncio.open_unix_connection(workspace.socket)
     writer.write(HELLO + asked(1, {"type": "Subscribe", "session": "long"}))
     writer.write_eof()
-    async with asyncio.timeout(60):
-        lines = (await reader.read()).splitlines()
-    assert json.loads(lines[-1])["reply"]["type"] == "Viewed"
+    await until(lambda: any(c._feeds for c in door.clients.connections.values()))
+    door._engine.library.end_feeds()
+    lines = (await asyncio.wait_for(reader.read(), 30.0)).splitlines()
+    assert json.loads(lines[-1]) == {"feed": 1, "session": "long", "end": None}
     writer.close()
+
+
+async def test_who_only_follows_and_hangs_up_is_seen(door: Server, workspace: Workspace) -> None:
+    await long_session(workspace, 1, 1)
+    _reader, writer = await asyncio.open_unix_connection(workspace.socket)
+    writer.write(HELLO + asked(1, {"type": "Subscribe", "session": "long"}))
+    writer.write_eof()
+    await until(lambda: any(c._feeds for c in door.clients.connections.values()))
+    writer.close()
+    await until(lambda: not door.clients.connections)
 
 
 async def test_one_client_more_than_there_is_room_for_is_told_so(

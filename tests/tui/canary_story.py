@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from fake_link import SESSION, START, FakeClient, campaign, configurations, modelled, sample, story
@@ -180,6 +181,8 @@ class CanaryClient(FakeClient):
         self.tell(*facts)
         self.plan_refused: WorkbenchError | None = None
         self.unmeasurable = ""
+        self.retrained = asyncio.Event()
+        self.retrained.set()
 
     def requests(self, kind: type[Request]) -> list[Request]:
         return [request for request in self.asked if isinstance(request, kind)]
@@ -198,6 +201,7 @@ class CanaryClient(FakeClient):
                 return CanaryPlanned(plan, KPI, "rate", "/s", 5.0 * count, notes)
             case RetrainChain():
                 self.asked.append(request)
+                await self.until(self.retrained, request)
                 run = CanaryRun(PLAN, (), CanaryEnding("done", "All 5 loads are measured"))
                 return ChainRetrained(CHAIN, KPI, 0, run, proposal(), None, None)
             case DecideProposal(proposal=id, accept=accept, why=why):

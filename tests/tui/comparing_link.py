@@ -203,7 +203,7 @@ class ComparingClient(FakeClient):
             return await super().ask(request)
         self.asked.append(request)
         if self.holds:
-            await self._free.wait()
+            await self.until(self._free, request)
             self._free.clear()
         if error := self.refuses_chains.get(getattr(request, "chain", "")):
             raise error

@@ -271,6 +271,8 @@ class FakeClient:
         self.trash: dict[str, SessionSummary] = {}
         self.status = EngineStatus("0.1.0", "home", 42, START, "", (), 1)
         self.asked: list[Request] = []
+        self.dropped: list[Request] = []
+        """What was asked and is not waited for any more."""
         self.refuses: WorkbenchError | None = None
         self.closed = False
         self.role, self.person, self.remote = "operator", "ann", False
@@ -312,6 +314,14 @@ class FakeClient:
         for event in self.events:
             view.apply(event)
         return view
+
+    async def until(self, gate: asyncio.Event, request: Request) -> None:
+        """What is asked takes as long as the gate is closed."""
+        try:
+            await gate.wait()
+        except asyncio.CancelledError:
+            self.dropped.append(request)
+            raise
 
     # ------------------------------------------------------------------ Client
 

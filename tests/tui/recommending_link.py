@@ -138,11 +138,11 @@ class RecommendingClient(FakeClient):
             case Recommend():
                 self.asked.append(request)
                 answer = self.next
-                await self.gate.wait()
+                await self.until(self.gate, request)
                 return self._told(answer)
             case VerifyRecommendation(recommendation=id):
                 self.asked.append(request)
-                await self.gate.wait()
+                await self.until(self.gate, request)
                 if isinstance(self.verdict, WorkbenchError):
                     raise self.verdict
                 self.tell(RecommendationVerified(id, self.verdict, "ann"))

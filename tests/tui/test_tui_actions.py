@@ -102,7 +102,7 @@ async def test_a_screen_needs_an_open_session_and_says_so() -> None:
         await until(pilot, lambda: toasts(app), "the toast of the key")
         assert toasts(app) == ["Open a session first: ⏎ on its line."]
         assert "go.events" not in {action.id for action in app.screen.offered()}
-        app.messages.clear()
+        app.messages._kept.clear()
         await pilot.pause()
         column = screen_text(app).splitlines()[0].index("Live")
         await pilot.click("#tabs", offset=(column, 0))

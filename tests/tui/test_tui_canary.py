@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,7 +30,6 @@ from workbench.domain.events import Fact, Wheel
 from workbench.domain.messages import StopRun, Viewed
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import (
-    CancelQuestions,
     DecideProposal,
     PlanCanary,
     RetrainChain,
@@ -39,9 +37,7 @@ from workbench.domain.questions import (
 )
 from workbench.domain.retraining import CanaryEnding
 from workbench.tui import typed
-from workbench.tui.screens.canary.canary import CanaryScreen
 from workbench.tui.screens.canary.canary_form import CanaryForm
-from workbench.tui.widgets.waiting import Busy
 
 SIZES = [(80, 24), (160, 50)]
 GUARDED = [
@@ -394,16 +390,26 @@ async def test_looks_where_there_is_little(
         await check(pilot, "canary-proposal", tmp_path)
 
 
-async def test_escape_ends_a_retraining_that_measures_nothing() -> None:
+@pytest.mark.parametrize(("steps", "ends"), [("0", True), ("4", False)])
+async def test_escape_ends_a_retraining_that_measures_nothing(steps: str, ends: bool) -> None:
     client = CanaryClient()
+    client.retrained.clear()
     async with opened(client, (100, 30), screen="canary") as pilot:
-        screen = pilot.app.screen
-        assert isinstance(screen, CanaryScreen)
-        assert not screen.check_action("drop", ())
-        screen.awaited = Busy.of("retraining", measures=False)
-        screen.draw()
-        assert re.search(r"retraining \(\d+ s so far\); esc cancels", await redrawn(pilot))
+        found = await form(pilot)
+        found.form.field("steps").value = steps
+        await pilot.press("enter")
+        await shows(pilot, "Retrain the model of" if ends else "Load ")
+        await pilot.press("y")
+        await until(pilot, lambda: client.requests(RetrainChain), "the request")
+        await shows(pilot, "starting")
         await pilot.press("escape")
-        await until(pilot, lambda: client.requests(CancelQuestions), "the end of it")
-        assert client.requests(CancelQuestions) == [CancelQuestions(SESSION)]
-        assert screen.is_current
+        await pilot.pause()
+        if ends:
+            await until(pilot, lambda: client.dropped, "the end of it")
+            assert client.dropped == client.requests(RetrainChain)
+            assert pilot.app.screen.NAME == "canary"
+            await until(pilot, lambda: "starting" not in screen_text(pilot.app), "not waited for")
+        else:
+            assert not client.dropped, "what is measured is stopped, or goes on"
+            assert pilot.app.screen.NAME == "sessions"
+        client.retrained.set()

@@ -12,20 +12,31 @@ from comparing_link import (
     NOTE,
     WORSE,
     ComparingClient,
+    chart,
     compared,
     more_samples,
     of_chain,
 )
-from fake_link import SESSION, FakeClient, opened, redrawn, screen_text, story, until
+from fake_link import (
+    SESSION,
+    FakeClient,
+    campaign,
+    configurations,
+    opened,
+    redrawn,
+    screen_text,
+    story,
+    until,
+)
 from snapshots import check
 from textual.pilot import Pilot
 
 from workbench.domain.errors import UsageError
 from workbench.domain.messages import CompareSessions
-from workbench.domain.questions import CancelQuestions, ChartChain, CompareChain
+from workbench.domain.questions import ChartChain, CompareChain
 from workbench.tui import headless
 from workbench.tui.plots.canvas import GLYPHS
-from workbench.tui.screens.compare import compare_asking, compare_lines
+from workbench.tui.screens.compare import compare_asking, compare_lines, compare_tables
 from workbench.tui.screens.compare.compare import CompareScreen
 from workbench.tui.screens.compare.comparing import Answer, Subject
 from workbench.tui.screens.dialogs import HelpScreen
@@ -128,7 +139,7 @@ async def test_what_is_shown_stays_until_the_new_answer_is_there() -> None:
         await settled(pilot)
         client.holds = True
         await pilot.press("y")
-        await until(pilot, lambda: "model of p95_ms" in screen_text(pilot.app), "what is computed")
+        await until(pilot, lambda: "cancels) · shown" in screen_text(pilot.app), "what is computed")
         text = screen_text(pilot.app)
         assert "computing" in text
         assert "shown: haproxy-tinyproxy p95 (ms), as before" in text
@@ -146,12 +157,16 @@ async def test_escape_ends_what_is_computed_and_does_not_leave() -> None:
         await settled(pilot)
         client.holds = True
         await pilot.press("y")
-        await until(pilot, lambda: "model of p95_ms" in screen_text(pilot.app), "what is computed")
+        await until(pilot, lambda: "cancels) · shown" in screen_text(pilot.app), "what is computed")
         await pilot.press("escape")
-        await until(pilot, lambda: CancelQuestions(SESSION) in client.asked, "the end of it")
+        await until(pilot, lambda: "not waited for" in screen_text(pilot.app), "the end of it")
+        assert client.dropped == client.questions()[-1:]
         assert pilot.app.screen.NAME == "compare"
         client.holds = False
-        client.let_go()
+        await redrawn(pilot)
+        assert client.dropped == client.questions()[-1:], "it is not asked again by itself"
+        await pilot.press("n")
+        assert "p50 (ms) by convolved" in await settled(pilot)
 
 
 async def test_an_answer_that_comes_late_is_kept_and_not_drawn_in_anothers_place() -> None:
@@ -429,12 +444,14 @@ async def test_looks(size: tuple[int, int], theme: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_looks_of_states(size: tuple[int, int], tmp_path: Path) -> None:
+async def test_looks_of_states(
+    size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.tui.widgets.waiting.monotonic", lambda: 0.0)
     client = ComparingClient()
     client.holds = True
     async with opened(client, size, screen="compare") as pilot:
         await until(pilot, lambda: "model of p95_ms" in screen_text(pilot.app), "busy")
-        shown(pilot).began = 0.0  # the seconds depend on the machine
         await check(pilot, "compare-busy", tmp_path)
         client.refuses_chains["haproxy-tinyproxy"] = NOT_PROFILED
         client.holds = False
@@ -447,3 +464,25 @@ async def test_looks_of_states(size: tuple[int, int], tmp_path: Path) -> None:
         await settled(pilot)
         assert pilot.app.screen.query_one(Listing).count == 2
         await check(pilot, "compare-planned", tmp_path)
+
+
+def test_who_limits_is_said_of_which_allocation_and_by_what() -> None:
+    """Of another one that is recommended, by an accepted model, it says nothing."""
+    configuration = next(c for t, c in configurations(campaign()) if t == WORSE)
+    told = chart(WORSE, configuration)
+    said = "".join(words for words, _ in compare_tables.limits_row(told, 120))
+    assert re.match(r" limits at [\d.+]+ %: (tiny|ha)proxy limits to", said)
+    of_model = replace(told, profiles=told.predicted)
+    said = "".join(words for words, _ in compare_tables.limits_row(of_model, 120))
+    assert " %, by the profiles alone: " in said
+
+
+async def test_what_is_being_compared_is_told_with_its_time_and_the_key_that_ends_it() -> None:
+    client = ComparingClient()
+    client.holds = True
+    async with opened(client, (120, 36), screen="compare") as pilot:
+        await until(pilot, lambda: "being compared" in screen_text(pilot.app), "the list")
+        assert re.search(r"… computing \(\d+ s, esc cancels\)", screen_text(pilot.app))
+        client.holds = False
+        client.let_go()
+        assert "being compared" not in await settled(pilot)

@@ -150,16 +150,3 @@ def test_a_key_of_the_plain_preset_means_one_thing_on_all_screens() -> None:
     shared = {key: ids for key, ids in having.items() if len(ids) > 1}
     assert shared == {key: set(ids) for key, ids in SHARED.items()}
     assert set(MEANINGS) == set(SHARED), "what they have in common is said"
-
-
-@pytest.mark.parametrize("id", ["run.stop", "run.abort", "run.skip", "canary.stop", "canary.abort",
-                                "canary.reject", "models.roll_back", "sample.reject"])  # fmt: skip
-def test_what_throws_away_lab_time_or_a_decision_asks(id: str) -> None:
-    action = next(action for action in ACTIONS if action.id == id)
-    assert "asks" in action.help
-
-
-@pytest.mark.parametrize("id", ["session.delete", "draft.discard", "chain.remove", "chain.drop"])
-def test_what_else_takes_something_away_is_undone(id: str) -> None:
-    action = next(action for action in ACTIONS if action.id == id)
-    assert "undo" in action.help

@@ -75,7 +75,7 @@ async def test_80x24_shows_configurations_usage_breakpoints_and_events() -> None
         shown = screen_text(pilot.app)
         assert "simulated lab (chosen, or no Docker engine): figures are not of your host" in shown
         assert "configurations 2/8" in shown
-        assert "✓ haproxy 12.5 %             8/10  1 468 ±5%" in shown
+        assert "✓ haproxy 12.5 %             8/10  1 468 ±5 %" in shown
         assert "›▶ tinyproxy 25 %             5/10  1" in shown
         assert "cpu at wl 760" not in shown.splitlines()[1]
         assert "breakpoints sla 936 [889–983] · capacity 750 [690–810] · cpu none in range" in shown
@@ -451,7 +451,7 @@ async def test_what_a_run_waits_for_is_told_until_it_begins() -> None:
 
     app = WorkbenchApp(connect, command=RunCampaign("demo"))
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: re.search(r" \(\d+ s so far\)", screen_text(app)), "how long")
+        await until(pilot, lambda: re.search(r" \(\d+ s\)", screen_text(app)), "how long")
         told = " demo  starting demo: oha: Compiling ·[31mtokio v1"
         await until(pilot, lambda: told in screen_text(app), "what it waits for")
         client.lab_opens.set()
@@ -563,7 +563,7 @@ async def test_usage_names_its_configuration_and_decodes_its_marks() -> None:
     async with opened(client) as pilot:
         shown = await redrawn(pilot)
         assert " cpu at wl 830 · 50+25 %" in shown
-        assert " T37%" in shown
+        assert " T37 %" in shown
     async with opened(client, (160, 50)) as pilot:
         shown = await redrawn(pilot)
         assert " cpu at wl 830 · tinyproxy-haproxy 50+25 %" in shown

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_link import SESSION, opened, redrawn, screen_text, toasts, until
+from fake_link import opened, redrawn, screen_text, toasts, until
 from recommending_link import (
     RECORDED,
     RecommendingClient,
@@ -32,7 +32,7 @@ from workbench.domain.errors import (
 from workbench.domain.events import RecommendationVerified
 from workbench.domain.lab_verdicts import lab_verdict
 from workbench.domain.messages import ExportRecommendation, GetStatus, StopRun
-from workbench.domain.questions import CancelQuestions, Recommend, VerifyRecommendation
+from workbench.domain.questions import Recommend, VerifyRecommendation
 from workbench.paths import shipped
 from workbench.store.session_file import SessionFile
 from workbench.tui.screens.recommend import recommend_rows
@@ -190,6 +190,7 @@ async def test_while_it_is_computed_a_line_says_so_and_a_stale_answer_is_dropped
         client.gate.set()
         await until(pilot, lambda: "r7: tinyproxy" in screen_text(pilot.app), "its answer")
         assert toasts(pilot.app) == ["r7: an allocation holds."]
+        assert client.dropped == asked(client)[:1], "and not the second, which says the same"
         assert "recommending" not in screen_text(pilot.app)
 
 
@@ -202,7 +203,7 @@ async def test_an_answer_need_not_be_waited_for() -> None:
         assert not pilot.app.screen.editing, "keys are the screen's while it waits"
         await pilot.press("escape")
         await until(pilot, lambda: "recommending" not in screen_text(pilot.app), "not busy")
-        assert CancelQuestions(SESSION) in client.asked, "nor is it computed any further"
+        assert client.dropped == asked(client), "nor is it computed any further"
         assert pilot.app.screen.NAME == "recommend"
         await pilot.press("escape")
         assert pilot.app.screen.NAME == "sessions"
@@ -245,7 +246,7 @@ async def test_it_is_verified_after_it_was_said_what_that_means() -> None:
         offered = {action.id for action in pilot.app.screen.offered()}
         assert "recommend.stop" in offered
         assert "recommend.verify" not in offered
-        await pilot.press("s")
+        await pilot.press("s", "y")
         await until(pilot, lambda: any(isinstance(r, StopRun) for r in client.asked), "the stop")
         client.gate.set()
         await until(pilot, lambda: "the lab confirms it" in screen_text(pilot.app), "the verdict")
@@ -487,3 +488,12 @@ async def test_what_the_lab_measured_of_an_allocation_is_known_beside_it() -> No
     assert "costs less, but the lab does NOT confirm it: p95 101" in told[3]
     unheard = replace(found.chosen.deployment, allocation={"tinyproxy.vcpu": 4.0})
     assert lab_verdict(view, found, unheard) is None
+
+
+@pytest.mark.parametrize("width", [58, 60, 70, 80, 120])
+def test_what_the_ways_cost_is_whole_in_every_width(width: int) -> None:
+    rows = recommend_rows.ways_rows(held(greedy=greedy(8)), width)[:3]
+    told = ["".join(words for words, _ in row) for row in rows]
+    assert all(len(line) <= width for line in told)
+    assert told[0].endswith("+ profiling")
+    assert told[1].endswith(" 8:00")

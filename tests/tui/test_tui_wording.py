@@ -11,8 +11,10 @@ from fake_link import FakeClient, screen_text, until
 from pricing_link import PricingClient, campaigning
 
 from workbench.domain.errors import UsageError
-from workbench.domain.messages import PlanCampaign, Planned
+from workbench.domain.messages import EngineStatus, PlanCampaign, Planned
+from workbench.tui import text
 from workbench.tui.commands import keymap
+from workbench.tui.widgets.waiting import Busy
 from workbench.tui.wording import ON_SCREENS, WordedClient, on_screen
 
 
@@ -62,3 +64,18 @@ async def test_so_does_the_warning_of_a_plan() -> None:
     reply = await worded.ask(PlanCampaign("demo"))
     assert isinstance(reply, Planned)
     assert reply.plan.warnings[0].endswith("oversubscribe the host (beyond host, on Campaign: 3)")
+
+
+def test_what_is_waited_for_says_how_long_first_and_which_key_ends_it() -> None:
+    busy = Busy.of("recommending", measures=False)
+    busy.hear(
+        EngineStatus(
+            "", "", 1, 0.0, "", (), 0, scoring="chain: judging", scoring_s=4.0, scoring_eta_s=12.0
+        )
+    )
+    said = busy.ended_by("esc")
+    assert said == "recommending (0 s, about 12 s to go, esc cancels): chain: judging"
+
+
+def test_percentages_of_stored_sentences_have_the_gap_of_the_screens() -> None:
+    assert text.sentence("it carries 10% more, +5% of 30 %") == "it carries 10 % more, +5 % of 30 %"

@@ -227,6 +227,7 @@ async def test_who_commands_needs_the_token_that_was_shown(workbench: Workbench)
                 assert answer.status == 200
                 assert not answer.url.query
                 cookie = answer.history[0].headers["Set-Cookie"]
+                assert cookie.startswith(f"workbench-token-{answer.url.port}=")
                 assert "HttpOnly" in cookie and "SameSite=Strict" in cookie  # noqa: PT018
             async with session.ws_connect(f"{page.address}ws?width=80&height=24") as socket:
                 await Browser(socket).until("Quit")

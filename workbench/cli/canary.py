@@ -10,6 +10,7 @@ import typer
 
 from workbench.cli.completion import chains, sessions
 from workbench.cli.context import finite
+from workbench.cli.run import BudgetOption, seconds
 from workbench.domain import departures
 from workbench.domain.counts import counted
 
@@ -57,7 +58,7 @@ def canary(
         list[str] | None,
         typer.Option(help='Limit that stops it: "p95<=200ms"; again for more. Default: the SLA.'),
     ] = None,
-    budget: Annotated[str | None, typer.Option(help="Most lab time: 5m, 90s.")] = None,
+    budget: BudgetOption = None,
     allocate: Annotated[
         str, typer.Option(help='"haproxy=25%, tinyproxy=50%"; default: the campaign\'s largest.')
     ] = "",
@@ -90,7 +91,6 @@ def canary(
     Example: workbench canary demo-1 --chain tinyproxy-haproxy --guard "p95<=200ms" --budget 5m
     """
     from workbench.cli.context import ask_patiently, identity, put, put_json, say, session_name
-    from workbench.cli.run import seconds
     from workbench.domain.errors import FINDING, UsageError
     from workbench.domain.questions import ChainRetrained, RetrainChain
 

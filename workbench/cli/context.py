@@ -29,8 +29,6 @@ START_TIMEOUT_S = 15.0
 
 POLL_S = 0.5
 """How often a terminal is told what a question has come to."""
-CANCEL_S = 1.0
-"""How long an engine may take to hear that nobody waits any more."""
 
 
 @dataclass
@@ -321,11 +319,7 @@ def ask_patiently(request: Question) -> Reply:
 
     async def asked() -> Reply:
         async with any_client() as client:
-            try:
-                return await _asked_aloud(client, request)
-            except asyncio.CancelledError:
-                await _cancel(client, request)
-                raise
+            return await _asked_aloud(client, request)
 
     return execute(asked())
 
@@ -345,14 +339,6 @@ def _waited_for(status: EngineStatus) -> str:
     if status.preparing or not status.scoring:
         return status.preparing
     return f"{status.scoring_s:.0f} s: {status.computing}"
-
-
-async def _cancel(client: Client, request: Question) -> None:
-    """Have an engine that runs on compute no further."""
-    from workbench.domain.questions import CancelQuestions, session_of
-
-    with suppress(Exception):  # who leaves hears of nothing any more
-        await asyncio.wait_for(client.ask(CancelQuestions(session_of(request))), CANCEL_S)
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ import typer
 
 from workbench.cli.completion import NameArgument, chains
 from workbench.cli.context import finite
+from workbench.cli.run import BudgetOption, seconds
 
 if TYPE_CHECKING:
     from workbench.domain.parameters import ParameterValue
@@ -62,7 +63,7 @@ def recommend(
         bool,
         typer.Option("--verify", help="Try up to two allocations on the lab, and recommend by it."),
     ] = False,
-    budget: Annotated[str | None, typer.Option(help="Most lab time of both: 5m, 90s.")] = None,
+    budget: BudgetOption = None,
     oversubscribe: Annotated[
         bool, typer.Option("--oversubscribe", help="Deploy more cores than the host has, too.")
     ] = False,
@@ -75,7 +76,6 @@ def recommend(
     Example: workbench recommend demo-1 --chain tinyproxy-haproxy --sla "p95<=50ms @ rate=300/s"
     """
     from workbench.cli.context import ask_patiently, put, put_json, say, session_name
-    from workbench.cli.run import seconds
     from workbench.domain.errors import FINDING, UsageError
     from workbench.domain.questions import Recommend, Recommended
 

@@ -49,9 +49,8 @@ LabOption = Annotated[
 SeedOption = Annotated[
     int, typer.Option(callback=within("seed"), help="Seed of every random choice.")
 ]
-BudgetOption = Annotated[
-    str | None, typer.Option(help="Lab time after which no sample is begun: 30m, 2h, 90s.")
-]
+BUDGET = "Time on the clock (of a simulated lab its own) after which no sample is begun"
+BudgetOption = Annotated[str | None, typer.Option(help=f"{BUDGET}: 30m, 2h, 90s.")]
 FitOption = Annotated[
     bool,
     typer.Option(

@@ -78,7 +78,7 @@ def list_sessions(json: JsonOption = False) -> None:
     rows = [
         [
             s.name,
-            s.state if s.kind == "session" else s.kind,
+            s.state if s.kind == "session" else "recording",
             s.lab,
             s.campaign,
             ", ".join(s.targets),
@@ -398,13 +398,14 @@ def rescue(
 
     Example: workbench rescue demo-1 --to /tmp
     """
-    from workbench.cli.context import ask, put
+    from workbench.cli.context import ask, current_workspace, put
     from workbench.domain.housekeeping import RescueSession
     from workbench.domain.messages import RunAccepted
 
-    reply = ask(RescueSession(name, str(to.expanduser().absolute()) if to else None))
+    folder = to.expanduser().absolute() if to else None
+    reply = ask(RescueSession(name, str(folder) if folder else None))
     assert isinstance(reply, RunAccepted)
-    put(reply.session)
+    put(str((folder or current_workspace().sessions) / f"{reply.session}.duckdb"))
 
 
 def replay(

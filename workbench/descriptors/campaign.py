@@ -347,7 +347,7 @@ class CampaignText(Descriptor):
         "auto", description="Of each target; auto: the best by cross-validation"
     )
     windows: WindowsText = WindowsText()
-    budget: PositiveDuration | None = Field(None, description="Of lab time")
+    budget: PositiveDuration | None = Field(None, description="On the clock")
     lab: Annotated[str, Field(pattern=r"^(docker|sim)(:[^\s]+)?$")] | None = Field(
         None, description="Where it is meant to run, such as sim:host_cores=16; --lab goes over it"
     )

@@ -117,7 +117,7 @@ class Campaign:
     sampling: SamplingPlan = field(default_factory=SamplingPlan)
     windows: WindowPlan = field(default_factory=WindowPlan)
     budget_s: float | None = None
-    """Lab time after which no new sample is begun."""
+    """After which no new sample is begun: seconds of the clock, of a simulated lab its own."""
     summary: str = ""
     metrics: tuple[Metric, ...] = ()
     agents: tuple[Agent, ...] = ()

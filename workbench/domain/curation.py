@@ -45,7 +45,7 @@ class PointRequested:
 
 @dataclass(frozen=True)
 class BudgetExtended:
-    """The running campaign may spend more lab time; `budget_s` is the whole of it from now on."""
+    """The running campaign has a longer budget; `budget_s` is the whole of it from now on."""
 
     budget_s: float
     by: str
@@ -85,7 +85,7 @@ class RequestPoint:
 
 @dataclass(frozen=True)
 class ExtendBudget:
-    """Let a running campaign spend more lab time. Reply: `Done`."""
+    """Let a running campaign take longer. Reply: `Done`."""
 
     session: str
     more_s: float

@@ -160,7 +160,7 @@ class Stopped(EngineError):
 
 
 class BudgetSpent(WorkbenchError):
-    """No more samples may be taken: the lab time that they may cost is spent."""
+    """No more samples may be taken: the time that they may take is spent."""
 
     title = "Budget"
 

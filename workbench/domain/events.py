@@ -177,6 +177,9 @@ class RunFinished:
     """Lab time: deployment, allocation, warm-up and windows."""
     breakpoints: tuple[Breakpoint, ...]
     note: str = ""
+    waited_s: float = 0.0
+    """Where others kept the host busy to the end: how long it waited in vain, which is none of its
+    budget when it is resumed."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +193,7 @@ class TrialsStarted:
     purpose: TrialPurpose
     by: str
     budget_s: float | None
-    """Lab time of these trials after which no new sample is begun."""
+    """Of these trials, as a campaign's."""
     plans: tuple[TargetPlan, ...] = ()
     """Targets and allocations that the campaign does not have."""
     templates: tuple[VnfTemplate, ...] = ()

@@ -27,10 +27,16 @@ class Range:
     high: float
     what: str
     remedy: str
+    typed: str = ""
+    """The option that a user gave, where the field is called otherwise."""
 
 
 _DURATION = Range(
-    math.nextafter(0.0, 1.0), CENTURY_S, "lab time", "Write it like 90s, 30m or 2h, or leave it out"
+    math.nextafter(0.0, 1.0),
+    CENTURY_S,
+    "a time",
+    "Write it like 90s, 30m or 2h, or leave it out",
+    "--budget",
 )
 _COUNT = "Give a whole number from 1"
 RANGES: Mapping[str, Range] = {
@@ -42,7 +48,7 @@ RANGES: Mapping[str, Range] = {
     "offset": Range(0, LARGEST_SEED, "an offset", "Give a whole number from 0"),
     "after": Range(0, LARGEST_SEED, "an event's number", "Give a whole number from 0"),
     "steps": Range(
-        0, MOST_LOADS, "a number of steps", f"Give a whole number from 0 to {MOST_LOADS}"
+        0, MOST_LOADS, "a number of steps", f"Give a whole number from 0 to {MOST_LOADS}", "--steps"
     ),
 }
 """By the field of a request, which is also the option of a command."""
@@ -50,7 +56,8 @@ RANGES: Mapping[str, Range] = {
 
 def check(field: str, value: float, where: str = "") -> None:
     """Raise `UsageError` where a figure of that name cannot be that; `where`: as it was asked."""
-    allowed, where = RANGES[field], where or field
+    allowed = RANGES[field]
+    where = where or allowed.typed or field
     if allowed is _DURATION and value == 0:
         raise UsageError("is no time at all", where=where, remedy=allowed.remedy)
     if allowed is _DURATION and value > allowed.high:

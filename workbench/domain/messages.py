@@ -23,7 +23,6 @@ from workbench.domain.profiles import Difference
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import (
     CanaryPlanned,
-    CancelQuestions,
     ChainCharted,
     ChainCompared,
     ChainPredicted,
@@ -269,6 +268,17 @@ class Unsubscribe:
     session: str
 
 
+@dataclass(frozen=True)
+class Cancel:
+    """Nobody waits any more for the answer to a request of this connection: what is computed for it
+    ends, and it is not answered. What it changes or measures goes on (`StopRun` ends that).
+    Reply: `Done`.
+    """
+
+    asked: int
+    """The `id` of the line that asked."""
+
+
 Command = (
     RunCampaign
     | ResumeSession
@@ -310,7 +320,7 @@ Query = (
     | Recommend
     | PlanCanary
     | ExplainModel
-    | CancelQuestions
+    | Cancel
     | ExportRecommendation
     | HandingQuery
     | DraftQuery
@@ -368,10 +378,15 @@ class EngineStatus:
 
     @property
     def computing(self) -> str:
-        """What is computed for a question, and about how long it still takes, after a second."""
-        if not self.scoring or self.scoring_s < 1.0 or self.scoring_eta_s < 0.5:
-            return self.scoring
-        return f"{self.scoring}, about {duration(self.scoring_eta_s)} to go"
+        """What is computed for a question, and about how long it still takes."""
+        return ", ".join(filter(None, (self.scoring, self.to_go)))
+
+    @property
+    def to_go(self) -> str:
+        """About how long it still takes, after a second; empty where nobody knows."""
+        if not self.scoring or self.scoring_s < 1.0 or self.scoring_eta_s < 1.0:
+            return ""
+        return f"about {duration(self.scoring_eta_s)} to go"
 
 
 @dataclass(frozen=True)

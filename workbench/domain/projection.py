@@ -88,6 +88,10 @@ MOST_POINTS = 4000
 """Samples that the view keeps for plots, of all configurations; the session file keeps all."""
 
 
+OF_A_RUN = TargetDeployed | BypassMeasured | PointAsked | SampleTaken | RunPaused | RunFinished
+"""What only a run or trials say, and often enough to tell by it how long they took."""
+
+
 @dataclass
 class SessionView:
     """A session as of sequence number `seq`."""
@@ -105,6 +109,10 @@ class SessionView:
     """What source and sink do on their own, one for each kind of load."""
     plan: Plan | None = None
     budget_s: float | None = None
+    ran_s: float = 0.0
+    """Seconds of the clock that runs of the campaign took so far, without pauses."""
+    ran_until: float | None = None
+    """Up to when `ran_s` counts; None while nothing of the campaign runs."""
     configurations: list[ConfigurationView] = field(default_factory=list)
     """In the order of the plan."""
     points: int = 0
@@ -205,6 +213,7 @@ class SessionView:
         if event.seq <= self.seq:
             return
         self.seq, self.at = event.seq, event.at
+        self._count_time(event)
         level, text, sample = "info", "", ""
         match event.fact:
             case SessionCreated(campaign=campaign, lab=lab, seed=seed, host=host, noise=noise):
@@ -223,6 +232,7 @@ class SessionView:
                 )
             case RunStarted(resumed=resumed, budget_s=budget_s):
                 self.cut_off()
+                self.ran_until = event.at
                 self.state, self.budget_s, self.finished = "running", budget_s, None
                 self.started_at = self.started_at or event.at
                 text = "run resumed" if resumed else "run started"
@@ -263,7 +273,8 @@ class SessionView:
                 self.state = self.state if self.under_trial else "paused"
                 text = f"paused{by_whom(by)}"
             case RunContinued(by=by):
-                self.state = self.state if self.under_trial else "running"
+                # One that was paused while it was queued waits on.
+                self.state = "running" if self.state in ("paused", "pausing") else self.state
                 text = f"continued{by_whom(by)}"
             case StopRequested(by=by, abort=abort):
                 text = f"{'abort' if abort else 'stop after this sample'} requested{by_whom(by)}"
@@ -273,6 +284,7 @@ class SessionView:
                 self._take_log(lines_written(event.seq, event.at, fact))
             case RunFinished() as run:
                 self.finished = run
+                self.ran_s, self.ran_until = max(0.0, self.ran_s - run.waited_s), None
                 self.state = _STATE_AFTER[run.outcome]
                 self.lab_s = max(self.lab_s, run.measured_s + self.trials_s)
                 for view in self.configurations:
@@ -350,6 +362,16 @@ class SessionView:
         """Trials and a canary without an end: their engine died."""
         trials.cut_off(self.trials)
         canaries.cut_off(self.canaries)
+
+    def _count_time(self, event: Event) -> None:
+        """What others do to a session whose engine died is not counted: only what a run says."""
+        if isinstance(event.fact, RunContinued) and self.state == "paused":
+            self.ran_until = event.at
+        elif isinstance(event.fact, TrialsStarted):
+            self.ran_until = None
+        elif self.ran_until is not None and isinstance(event.fact, OF_A_RUN):
+            self.ran_s += max(0.0, event.at - self.ran_until)
+            self.ran_until = None if isinstance(event.fact, RunPaused) else event.at
 
     def _spend(self, lab_s: float) -> None:
         self.lab_s += lab_s

@@ -132,7 +132,7 @@ class Recommend:
     verify: bool = False
     """Measure what is recommended, on the session's lab."""
     budget_s: float | None = None
-    """Lab time of both, after which no new sample is begun."""
+    """Of both, as a campaign's."""
     oversubscribe: bool = False
     """Measure deployments that need more cores than the host has, too."""
     by: str = ""
@@ -150,7 +150,7 @@ class VerifyRecommendation:
     recommendation: str
     """Its id: `r1`."""
     budget_s: float | None = None
-    """Lab time, after which no new sample is begun."""
+    """As a campaign's."""
     oversubscribe: bool = False
     """Also a deployment that needs more cores than the host has."""
     by: str = ""
@@ -180,7 +180,7 @@ class RetrainChain:
     guards: tuple[str, ...] = ()
     """Limits that stop it, as `p95<=200ms`; none: the SLA's."""
     budget_s: float | None = None
-    """Lab time."""
+    """As a campaign's."""
     allocation: str = ""
     """As `haproxy=25%, tinyproxy=50%`; empty: the largest of the campaign's."""
     online: bool = False
@@ -249,16 +249,6 @@ class RollBackModel:
     by: str = ""
 
 
-@dataclass(frozen=True)
-class CancelQuestions:
-    """End what is computed for the questions that came over this link about a session; each is
-    answered that it was cancelled. What is measured for one goes on, `StopRun` ends that. Reply:
-    `Done`.
-    """
-
-    session: str
-
-
 Question = (
     ScoreModels
     | PredictChain
@@ -276,6 +266,18 @@ Question = (
 
 def session_of(question: Question) -> str:
     return question.canary.session if isinstance(question, PlanCanary) else question.session
+
+
+def measures(question: Question) -> bool:
+    """Whether the lab is asked, too; the end of that is `StopRun`'s."""
+    match question:
+        case Recommend(verify=verify, on_lab=on_lab):
+            return verify or on_lab
+        case RetrainChain(steps=steps):
+            return steps > 0
+        case VerifyRecommendation():
+            return True
+    return False
 
 
 # --------------------------------------------------------------------------- replies

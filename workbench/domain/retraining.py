@@ -120,7 +120,7 @@ class CanaryPlan:
     loads : in the order in which they are measured; rising in a canary.
     guards : limits that stop it; the SLA's own unless others are named.
     attempts : how often a load is measured until a sample is valid.
-    budget_s : lab seconds that it may cost; None for no cap.
+    budget_s : seconds that it may take, as a campaign's; None for no cap.
     sample_s : lab seconds that a sample is expected to cost before the first has been taken.
     """
 

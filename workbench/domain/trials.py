@@ -52,6 +52,27 @@ class TrialsView:
         return sum(not taken.sample.valid for taken in self.samples)
 
 
+def usual_s(view: SessionView) -> float | None:
+    """Lab seconds of one more allocation that is tried: what the last one took, else a deployment
+    and a sample as planned; None where nothing was planned."""
+    last = next((t for t in reversed(view.trials) if t.purpose == "verification" and t.lab_s), None)
+    if last is not None:
+        return last.lab_s
+    plan, campaign, each_s = view.plan, view.campaign, planned_sample_s(view)
+    if plan is None or campaign is None or each_s is None:
+        return None
+    deployments = len(campaign.targets) * max(1, campaign.sampling.repetitions)
+    return (plan.lab_s - plan.samples * each_s) / deployments + each_s
+
+
+def planned_sample_s(view: SessionView) -> float | None:
+    """Lab seconds of a sample as planned, without its deployment; None where none was planned."""
+    plan = view.plan
+    if plan is None or not plan.samples:
+        return None
+    return sum(configuration.lab_s for configuration in plan.configurations) / plan.samples
+
+
 def under_way(trials: Sequence[TrialsView]) -> TrialsView | None:
     """The trials that are under way."""
     return next((t for t in trials[-1:] if t.outcome == "running"), None)

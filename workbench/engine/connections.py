@@ -12,7 +12,7 @@ import asyncio
 import select
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from workbench import __version__
 from workbench.domain import codec, messages, timeline
@@ -28,7 +28,7 @@ from workbench.domain.lines import (
     request_of,
 )
 from workbench.domain.messages import PROTOCOL_VERSION, Hello, Reply, Request
-from workbench.domain.questions import CancelQuestions, Recommend
+from workbench.domain.questions import Recommend, RetrainChain, VerifyRecommendation, measures
 from workbench.engine.admission import CHANGES
 from workbench.engine.core import Engine
 from workbench.engine.sessions.channel import Following
@@ -67,7 +67,7 @@ PAGES = (
     | timeline.GetTimeLine
 )
 """Requests whose reply is long: the next is made when the client has taken the last."""
-AT_HAND = messages.GetStatus | messages.Unsubscribe | DraftQuery | CancelQuestions
+AT_HAND = messages.GetStatus | messages.Unsubscribe | DraftQuery | messages.Cancel
 """Requests that cost nothing to answer."""
 
 log = logger("engine.server")
@@ -132,8 +132,8 @@ class Connection:
         self._computing = asyncio.Semaphore(COMPUTED_AT_ONCE)
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._reading: asyncio.Task[None] | None = None
-        self._asked: dict[asyncio.Task[None], int] = {}
-        """Bytes of the requests under way that end when the client leaves."""
+        self._asked: dict[asyncio.Task[None], _Asked] = {}
+        """The requests under way that end when nobody waits for them."""
         self._feeds: dict[asyncio.Task[None], str] = {}
         self._who = Hello(0, "", "")
         self._greeted = False
@@ -174,7 +174,7 @@ class Connection:
         if self._writer.transport.is_closing():
             return 0
         waiting: int = self._writer.transport.get_write_buffer_size()
-        return waiting + self._unsent + self._line + sum(self._asked.values())
+        return waiting + self._unsent + self._line + sum(a.size for a in self._asked.values())
 
     @property
     def hung_up(self) -> bool:
@@ -211,12 +211,15 @@ class Connection:
         for task in (self._reading, *self._feeds):
             if task is not None:
                 task.cancel()
-        asked = [task for task in self._asked if not task.cancelling()]
-        for task in asked:
+        if ended := self._cancel(list(self._asked)):
+            log.info("client left", identity=self._who.identity, requests_cancelled=ended)
+
+    def _cancel(self, tasks: list[asyncio.Task[None]]) -> int:
+        tasks = [task for task in tasks if not task.cancelling()]
+        for task in tasks:
             task.cancel()
-        if asked:
-            self._clients.cancelled += len(asked)
-            log.info("client left", identity=self._who.identity, requests_cancelled=len(asked))
+        self._clients.cancelled += len(tasks)
+        return len(tasks)
 
     def tell_share(self, share: float | None) -> None:
         """What part of a core the client may draw with."""
@@ -285,15 +288,13 @@ class Connection:
                 task = tasks.create_task(self._reply(number, request, tasks))
                 task.add_done_callback(self._answered)
                 if not _goes_on(request):
-                    self._asked[task] = len(text)
+                    self._asked[task] = _Asked(number, len(text))
                 await asyncio.sleep(0)  # hundreds of clients with much to ask hold nobody up
         except ConnectionError:
             return  # it left without reading the rest; what it commanded goes on
         finally:
             self._line = 0
-            for feed in self._feeds:
-                feed.cancel()
-            if self.hung_up:
+            if self.hung_up:  # who only has no more to ask still follows
                 self.leave()
 
     def _answered(self, task: asyncio.Task[None]) -> None:
@@ -325,6 +326,8 @@ class Connection:
                     for feed, session in list(self._feeds.items()):
                         if session == request.session:
                             feed.cancel()
+                if isinstance(request, messages.Cancel):
+                    self._cancel([t for t, a in self._asked.items() if a.number == request.asked])
                 if isinstance(request, PAGES):
                     await self._write(await self._page(number, request))
                     return
@@ -406,13 +409,20 @@ class Connection:
             self._writing.release()
 
 
+class _Asked(NamedTuple):
+    number: int
+    size: int
+    """Bytes of its line."""
+
+
 def _goes_on(request: Request) -> bool:
-    """Whether a request is carried out to its end though who asked has left: it changes something.
+    """Whether a request is carried out to its end though nobody waits for it: it changes something.
 
     It leaves files or facts behind that somebody will look for.
     """
-    measures = isinstance(request, Recommend) and (request.verify or request.on_lab)
-    return isinstance(request, CHANGES) or measures
+    if isinstance(request, Recommend | RetrainChain | VerifyRecommendation):
+        return measures(request)
+    return isinstance(request, CHANGES)
 
 
 async def _encoded(number: int, reply: Reply) -> bytes:

@@ -16,6 +16,7 @@ from workbench.domain.drafts import DraftCommand, DraftQuery
 from workbench.domain.errors import (
     EngineError,
     SessionError,
+    Stopped,
     WorkbenchError,
     WorkspaceHeld,
 )
@@ -23,7 +24,7 @@ from workbench.domain.events import Wheel
 from workbench.domain.housekeeping import HousekeepingCommand
 from workbench.domain.lab import Reaped, ReapStrays
 from workbench.domain.messages import Hello, Reply, Request
-from workbench.domain.questions import CancelQuestions, Question
+from workbench.domain.questions import Question
 from workbench.engine.admission import Admission
 from workbench.engine.answers import queries
 from workbench.engine.answers.asking import Asking
@@ -244,7 +245,11 @@ class Engine:
 
     async def handle(self, request: Request, who: Hello) -> Reply:
         """Answer a request; errors come back as `Failed`, and the engine goes on."""
-        reply = await self._reply(request, who)
+        try:
+            reply = await self._reply(request, who)
+        except asyncio.CancelledError:
+            self.admission.settled(request, who, codec.failed(Stopped("nobody waits for it")))
+            raise
         self.admission.settled(request, who, reply)
         return reply
 
@@ -269,8 +274,6 @@ class Engine:
             raise self._unwritable
         if isinstance(request, HousekeepingCommand):
             return await housekeeping.answer(self.library, request)
-        if isinstance(request, CancelQuestions):
-            return self._asking.cancel(request, who)
         if isinstance(request, Question):
             return await self._asking.answer(request, who)
         if isinstance(request, DraftCommand | DraftQuery):
@@ -292,7 +295,7 @@ class Engine:
                 return messages.Done("the engine ends")
             case messages.GetStatus():
                 return self.status()
-            case messages.Unsubscribe():
+            case messages.Unsubscribe() | messages.Cancel():
                 return messages.Done()
             case _:
                 return await queries.answer(self.library, request)

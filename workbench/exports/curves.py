@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import os
 from pathlib import Path
 
+from workbench import files
 from workbench.domain.projection import SessionView
 from workbench.exports.base import ExportSource, file_in
 
@@ -24,7 +24,7 @@ async def export_curves(source: ExportSource, destination: Path) -> tuple[Path, 
 
 def _write(path: Path, view: SessionView) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial = files.partial(path)
     try:
         _write_rows(partial, view)
         partial.replace(path)  # whole or not at all

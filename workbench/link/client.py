@@ -50,7 +50,11 @@ class Client(Protocol):
         ...
 
     async def ask(self, request: Request) -> Reply:
-        """The reply to a request. A `Failed` reply is raised as the error it stands for."""
+        """The reply to a request. A `Failed` reply is raised as the error it stands for.
+
+        Who is cancelled while it waits has the engine compute no further for it
+        (`messages.Cancel`).
+        """
         ...
 
     def follow(self, session: str) -> AbstractAsyncContextManager[Feed]:

@@ -27,6 +27,7 @@ from workbench.domain.lines import (
 )
 from workbench.domain.messages import (
     PROTOCOL_VERSION,
+    Cancel,
     Failed,
     Hello,
     Reply,
@@ -165,6 +166,9 @@ class SocketClient:
             self._writer.write(asked)
             await self._writer.drain()
             reply = await future
+        except asyncio.CancelledError:
+            self._cancel(number)
+            raise
         except (ConnectionError, BrokenPipeError):
             future.cancel()
             if not future.cancelled():
@@ -175,6 +179,12 @@ class SocketClient:
         if isinstance(reply, Failed):
             raise codec.error_of(reply)
         return reply
+
+    def _cancel(self, number: int) -> None:
+        """Nobody waits for that answer any more; nor for the one to this."""
+        if self._lost is None and not self._writer.is_closing():
+            request = codec.message_to_plain(Cancel(number))
+            self._writer.write(line({"id": next(self._ids), "request": request}))
 
     async def _listen(self) -> None:
         """Sort what comes in to who waits for it, until the engine goes."""

@@ -60,21 +60,24 @@ def parse_stat(stat: str) -> tuple[str, int, int, float]:
     return name, int(fields[1]), int(fields[START_FIELD - 3]), cpu_s
 
 
-def read(proc: Path = PROC) -> Burned:
-    """Every process but this one and its children."""
+def read(proc: Path = PROC) -> tuple[Burned, float]:
+    """Every process but this one and its children; CPU seconds of these, dead ones included."""
     own, found = os.getpid(), {}
+    times = os.times()
+    own_s = times.children_user + times.children_system
     for folder in proc.iterdir():
         if not folder.name.isdecimal():
             continue
         try:
             name, parent, started, cpu_s = parse_stat((folder / "stat").read_text(errors="replace"))
             if own in (int(folder.name), parent):
+                own_s += cpu_s
                 continue
             group = parse_group((folder / "cgroup").read_text(errors="replace"))
         except OSError:  # it has ended meanwhile
             continue
         found[int(folder.name), started] = Burning(name, group, cpu_s)
-    return found
+    return found, own_s
 
 
 def busiest(before: Burned, after: Burned, seconds: float, most: int = 3) -> tuple[Burner, ...]:

@@ -20,7 +20,7 @@ from workbench.audit import AuditLog
 from workbench.domain.errors import UsageError
 from workbench.domain.messages import PROTOCOL_VERSION, Hello, Role
 from workbench.log import logger
-from workbench.own_names import EVERYWHERE, OwnNames, is_loopback
+from workbench.own_names import BY_ADDRESS, EVERYWHERE, OwnNames, is_loopback
 from workbench.paths import Workspace
 from workbench.serve.browser import BrowserScreen
 from workbench.serve.links import Links
@@ -33,6 +33,8 @@ HEARTBEAT_S = 15.0
 END_S = 4.0
 """For the screens to end when the server does; then their connections are cut."""
 COOKIE = "workbench-token"
+"""With the port behind it: a browser sends the cookies of all ports of a host to each."""
+LISTS_NAMES = f"{BY_ADDRESS}, or list that name (`workbench web --name`)"
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'"
@@ -77,7 +79,7 @@ class WebServer(Server):
         self.token = secrets.token_urlsafe() if role == "operator" else ""
         public = (name for name in (host, *names) if name not in EVERYWHERE)
         self.listed = tuple(name for name in public if not is_loopback(name))
-        self._names = OwnNames(self.listed, self._tell_refused)
+        self._names = OwnNames(self.listed, self._tell_refused, LISTS_NAMES)
         self._argv = tuple(command)
         self._links = Links(workspace.socket, engine_up)
         self._screens: set[web.WebSocketResponse] = set()
@@ -134,11 +136,12 @@ class WebServer(Server):
         """Where the page commands: a token in its address, which becomes a cookie."""
         if not self.token or request.path.startswith("/static/"):
             return await handler(request)
+        cookie = f"{COOKIE}-{request.url.port}"  # as the browser knows it, through any tunnel
         if self._is_token(request.query.get("token")):
             opened = web.HTTPSeeOther("/")  # and the token is in nobody's history
-            opened.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict")
+            opened.set_cookie(cookie, self.token, httponly=True, samesite="Strict")
             raise opened
-        if not self._is_token(request.cookies.get(COOKIE)):
+        if not self._is_token(request.cookies.get(cookie)):
             self._tell_refused(request)
             raise web.HTTPForbidden(
                 text="Open the address with the token that it was shown with.\n"

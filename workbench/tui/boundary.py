@@ -63,7 +63,8 @@ class Boundary:
             self.fatal = self.fatal or error
             return False
         if where is not None and (where._pruning or where._closing):
-            return True  # an answer that came for a screen that is being closed
+            self._log(error)  # an answer that came for a screen that is being closed
+            return True
         if where in self._failed:
             return True  # it is logged already, and its widgets fail one after the other
         said = f"Unexpected {type(error).__name__}: {error}".rstrip(".: ")

@@ -62,7 +62,7 @@ class Keyboard:
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_S):
                 while (left := PAINTED_S - self.quiet_s) > 0:
-                    await self._idle.wait()
+                    await self.dealt_with()
                     await asyncio.sleep(left)
 
     async def dealt_with(self) -> None:

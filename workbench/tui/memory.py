@@ -7,10 +7,11 @@ day; where it cannot be written, nothing is remembered. Neither is worth a messa
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from workbench import files
 
 MOST_WORKSPACES = 20
 
@@ -62,7 +63,7 @@ class Memory:
         self._values[key] = value
         if self.path is None:
             return
-        partial = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        partial = files.partial(self.path)
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Another screen may have remembered something meanwhile.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from workbench.tui.text import clock, plain, plain_lines
+from workbench.tui.text import clock, plain_lines, sentence
 from workbench.tui.widgets.rows import Look, fit
 
 Level = Literal["information", "warning", "error"]
@@ -34,7 +34,7 @@ class Message:
 
     def line(self, width: int, more: str) -> str:
         """In one line of that width; `more` is the key that shows the rest."""
-        words = SIGNS[self.level] + " ".join(plain(self.text.replace("\n", " ")).split())
+        words = SIGNS[self.level] + " ".join(sentence(self.text.replace("\n", " ")).split())
         again = f" (× {self.times})" if self.times > 1 else ""
         if len(words) + len(again) <= width:
             return words + again
@@ -62,9 +62,6 @@ class Messages:
 
     def __bool__(self) -> bool:
         return bool(self._kept)
-
-    def clear(self) -> None:
-        self._kept.clear()
 
     @property
     def listed(self) -> str:

@@ -135,7 +135,7 @@ def log_line(view: SessionView, line: LogLine) -> str:
         if key and key in words:
             name = name_of(view, item)
             words = words.replace(item.key, name).replace(f"{item.target} {key}", name)
-    return text.plain(_trials_named(view, words) if "=" in words else words)
+    return text.sentence(_trials_named(view, words) if "=" in words else words)
 
 
 def _sample_named(view: SessionView, id: str) -> str:
@@ -165,7 +165,8 @@ def progress(shown: Shown, width: int) -> Row:
     tick = shown.progress if trials or not view.finished else None
     taken = len(trials.samples) if trials else view.samples_taken
     taken = max(taken, tick.samples if tick else 0)
-    planned = tick.samples_planned if tick else (view.plan.samples if view.plan else 0)
+    plan = None if trials else view.plan
+    planned = tick.samples_planned if tick else (plan.samples if plan else 0)
     spent = max(view.lab_s, tick.lab_s if tick else 0.0)
     share = min(1.0, taken / planned) if planned else 0.0
     if view.finished and not trials:
@@ -174,9 +175,11 @@ def progress(shown: Shown, width: int) -> Row:
     invalid = trials.invalid if trials else sum(c.invalid for c in view.configurations)
     if invalid:
         spans.append((f" ({invalid} ×)" if width < 120 else f" ({invalid} not valid)", "bad"))
-    budget = f" of {text.duration(view.budget_s)}" if view.budget_s else ""
+    own_time = view.lab == "sim"  # elsewhere a budget is of the clock, of which the lab is a part
+    of = " of" if own_time else ", budget"
+    budget = f"{of} {text.duration(view.budget_s)}" if view.budget_s else ""
     spans.append((f"  lab {text.duration(spent)}{budget}", ""))
-    left = tick.eta_s if tick else (view.plan.lab_s - spent if view.plan else None)
+    left = tick.eta_s if tick else (plan.lab_s - spent if plan else None)
     if left is not None and (trials or not view.finished):
         spans.append((f"  ETA {_to_go(left, tick.eta_wall_s if tick else None, width)}", "dim"))
     phase, room = _phase(shown), width - sum(len(words) for words, _ in spans) - 3
@@ -218,5 +221,5 @@ def _phase(shown: Shown) -> str:
 
 def _doing(tick: Progress) -> str:
     at = f" at {text.number(tick.wl)}" if tick.wl is not None else ""
-    note = f", {text.plain(tick.note)}" if tick.note else ""
+    note = f", {text.sentence(tick.note)}" if tick.note else ""
     return PHASES[tick.phase] + at + note

@@ -9,7 +9,16 @@ from dataclasses import replace
 from workbench.domain.configurations import SamplePoint
 from workbench.domain.curation import SampleDetail
 from workbench.tui.plots.figure import Figure
-from workbench.tui.text import clock, estimate, kpi_name, number, percent, plain, plain_lines
+from workbench.tui.text import (
+    clock,
+    estimate,
+    kpi_name,
+    number,
+    percent,
+    plain,
+    plain_lines,
+    sentence,
+)
 
 CLOSER = 0.5
 """Share of the range of loads that is left by one step closer."""
@@ -92,8 +101,8 @@ def detail_text(detail: SampleDetail, kpi: str) -> str:
     label = max((len(kpi_name(name)) for name in names), default=0)
     lines += [f"{kpi_name(name):<{label}} {estimate(sample.kpis[name])}" for name in names]
     lines += ["", "valid" if sample.valid else "not valid"]
-    lines += [f"  {f.reason}: {f.evidence}" for f in sample.findings]
-    lines += [f"  {r.label}: {r.evidence}" for r in sample.remarks]
+    lines += [f"  {f.reason}: {sentence(f.evidence)}" for f in sample.findings]
+    lines += [f"  {r.label}: {sentence(r.evidence)}" for r in sample.remarks]
     if detail.decision is not None and detail.decided_at is not None:
         decision = detail.decision
         why = f": {decision.why}" if decision.why else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 
 from workbench.domain.campaign import Campaign
@@ -13,6 +14,7 @@ from workbench.domain.samples import KPI_UNITS, Estimate
 
 SIMULATED_NOTICE = "simulated lab (chosen, or no Docker engine): figures are not of your host"
 
+_PERCENT = re.compile(r"(?<=\d)%")
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -21,6 +23,12 @@ def plain(text: str) -> str:
     if text.isprintable():  # nearly all is, and a screen is made of hundreds of texts
         return text
     return "".join(c if c.isprintable() else "·" for c in text)
+
+
+def sentence(text: str) -> str:
+    """`plain`, with the gap before a percent sign that all figures of the screens have: sentences
+    of the engine and of older sessions are stored without."""
+    return _PERCENT.sub(" %", plain(text))
 
 
 def plain_lines(text: str) -> str:

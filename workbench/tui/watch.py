@@ -182,7 +182,7 @@ class Watch:
     def awaited(self) -> str:
         """What is waited for before there is a session to show, and for how long."""
         words = f"starting {self.preparing}" if self.preparing else "connecting"
-        return f"{words} ({duration(time.monotonic() - self.since)} so far)"
+        return f"{words} ({duration(time.monotonic() - self.since)})"
 
     async def _wait(self) -> None:
         """See that it is drawn."""

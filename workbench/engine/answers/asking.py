@@ -5,19 +5,16 @@ They take seconds to minutes; a campaign's sampler must not wait behind them.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from workbench.domain.errors import Stopped
 from workbench.domain.gains import nothing_gained
 from workbench.domain.lab import ASSUMED
-from workbench.domain.messages import Done, Hello, Reply
+from workbench.domain.messages import Hello, Reply
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import (
-    CancelQuestions,
     ChartChain,
     CompareChain,
     DecideProposal,
@@ -52,35 +49,17 @@ ENDS_WITH = {
 """The last and longest piece of work of a question, as the worker knows it."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Answering:
     """A question that is being answered.
 
     Attributes
     ----------
     doing : what is computed for it, as a sentence.
-    task : answers it; None before it has begun.
-    cancelled : whether somebody asked for its end.
     """
 
-    request: Question
-    who: Hello
     remaining: Remaining
     doing: str = ""
-    task: asyncio.Task[Reply] | None = None
-    cancelled: bool = False
-
-    @property
-    def measures(self) -> bool:
-        """On the lab, whose end is `StopRun`'s."""
-        match self.request:
-            case Recommend(verify=verify, on_lab=on_lab):
-                return verify or on_lab
-            case RetrainChain(steps=steps):
-                return steps > 0
-            case VerifyRecommendation():
-                return True
-        return False
 
 
 def to_be_said(view: SessionView, reply: Reply) -> Iterator[str]:
@@ -122,11 +101,8 @@ class Asking:
         return next((one for one in reversed(self._answering) if one.doing), None)
 
     async def answer(self, request: Question, who: Hello) -> Reply:
-        """The reply; nothing is stored for an observer.
-
-        Raises `WorkbenchError`: `Stopped` where who asked has cancelled it.
-        """
-        one = Answering(request, who, Remaining(self._took))
+        """The reply; nothing is stored for an observer. Raises `WorkbenchError`."""
+        one = Answering(Remaining(self._took))
         if (last := ENDS_WITH.get(type(request))) is not None:
             one.remaining.at_least(last)
 
@@ -136,12 +112,8 @@ class Asking:
         self._answering.append(one)
         try:
             with counted_for(one.remaining):
-                one.task = asyncio.ensure_future(self._answer(request, who, say))
-            return await self._with_assumptions(await one.task, request)
-        except asyncio.CancelledError:
-            if not one.cancelled:
-                raise
-            raise Stopped("the question was cancelled", where=session_of(request)) from None
+                reply = await self._answer(request, who, say)
+            return await self._with_assumptions(reply, request)
         finally:
             self._answering.remove(one)
 
@@ -156,20 +128,6 @@ class Asking:
                 new |= dict.fromkeys(to_be_said(channel.view, reply))
         said = tuple(text for text in new if text not in notes)
         return replace(reply, notes=(*said, *notes)) if said else reply  # type: ignore[arg-type]
-
-    def cancel(self, request: CancelQuestions, who: Hello) -> Done:
-        """End what is computed for the questions that came over the same link about a session.
-
-        What is measured for one goes on: that is a turn at the lab, which `StopRun` ends.
-        """
-        count = 0
-        for one in self._answering:
-            ours = one.who is who and session_of(one.request) == request.session
-            if ours and not one.measures and one.task is not None:
-                one.cancelled = True
-                one.task.cancel()
-                count += 1
-        return Done("" if count else "nothing is computed for you that could be cancelled")
 
     async def close(self) -> None:
         await self.pool.close()

@@ -6,8 +6,8 @@ next, the worker says (`judging.next_trial`, `proving_steps`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,6 +24,7 @@ from workbench.domain.recommendations import (
 )
 from workbench.domain.samples import Sample, TrialPurpose
 from workbench.domain.topology import Target
+from workbench.domain.trials import usual_s
 from workbench.engine.answers import retraining
 from workbench.engine.answers.judging import next_trial
 from workbench.engine.answers.order import Order
@@ -60,6 +61,11 @@ class Lab(retraining.Lab, Protocol):
     @property
     def lab_s(self) -> float: ...
 
+    @property
+    def spent_s(self) -> float:
+        """Of its budget."""
+        ...
+
 
 Trials = Callable[[TrialsRequest], AbstractAsyncContextManager[Lab]]
 """Opens the lab of a session: `Queue.trials`."""
@@ -78,7 +84,7 @@ class Iteration:
     taught: Tried | None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Proof:
     """What the lab is asked of one stored recommendation."""
 
@@ -92,6 +98,8 @@ class Proof:
     say: Say
     view: SessionView
     """The session before anything was tried."""
+    spent_s: float = 0.0
+    """Of the request's budget."""
 
     async def iterations(
         self, issued: Recommendation, profiles: Profiles
@@ -104,7 +112,6 @@ class Proof:
             If the first allocation cannot be deployed or measured.
         """
         done: list[Iteration] = []
-        budget_s = self.request.budget_s
         expect(self._trial, ITERATIONS, self._usual_s)
         while len(done) < ITERATIONS:
             tried = tuple(one.taught for one in done if one.taught)
@@ -117,14 +124,12 @@ class Proof:
                 break
             try:
                 with doing(self._trial):
-                    done.append(await self._tried(following, budget_s))
+                    done.append(await self._tried(following))
             except WorkbenchError as error:
                 if not done:
                     error.what = f"{issued.id} is stored, and was not verified: {error.what}"
                     raise
                 return done, [f"No other allocation was tried: {error}"]
-            if budget_s is not None:
-                budget_s = max(0.0, budget_s - done[-1].verified.lab_s)
         return done, []
 
     async def confirm(
@@ -135,9 +140,9 @@ class Proof:
         verdict = RecommendationVerified(issued.id, found.verified, self.by, len(done), lab_s)
         await self._record(verdict)
 
-    async def scale(self, issued: Recommendation, budget_s: float | None) -> list[str]:
+    async def scale(self, issued: Recommendation) -> list[str]:
         """Run greedy scaling and store it beside a recommendation; sentences on what failed."""
-        greedy = await self._scaled(budget_s)
+        greedy = await self._scaled()
         if not greedy.steps:
             return [f"Greedy scaling was not run: {greedy.note}"]
         await self._record(GreedyScaled(issued.id, greedy, self.by))
@@ -157,22 +162,20 @@ class Proof:
 
     @property
     def _usual_s(self) -> float | None:
-        """What one takes where none was tried yet: a sample's share of the session's lab time. A
-        lab without load keeps no such time."""
-        samples = self.view.samples_taken + self.view.trial_samples
-        return self.view.lab_s / samples if samples and loads_host(self.view.lab) else None
+        """What one takes where none was tried here yet; only on a lab whose time is the clock's."""
+        return usual_s(self.view) if loads_host(self.view.lab) else None
 
-    async def _tried(self, deployment: Deployment, budget_s: float | None) -> Iteration:
+    async def _tried(self, deployment: Deployment) -> Iteration:
         limits = self.question.limits
         stand = await patiently(self.pool, stand_of, self.order, self.question, deployment)
         target = stand.plan.target
         self.say(f"{target.name}: measuring {stand.configuration.key}")
-        async with self._opened("verification", stand, budget_s, 1) as lab:
+        async with self._opened("verification", stand, 1) as lab:
             sample = typical(await _repeated(lab, stand, limits), limits)
         taught = await patiently(self.pool, tried_of, deployment, target, sample, limits)
         return Iteration(deployment, verdict(sample, limits, lab.lab_s), taught)
 
-    async def _scaled(self, budget_s: float | None) -> GreedyRun:
+    async def _scaled(self) -> GreedyRun:
         """Greedy scaling to its end, or as far as it came; other instances are deployed anew."""
         told: list[Sample] = []
         labs: list[Lab] = []
@@ -180,10 +183,8 @@ class Proof:
         climb = await patiently(self.pool, climbed, self.order, self.question, ())
         try:
             while (stand := climb.stand) is not None:
-                spent_s = sum(lab.lab_s for lab in labs)
-                left_s = None if budget_s is None else max(0.0, budget_s - spent_s)
                 target = stand.plan.target
-                async with self._opened("greedy", stand, left_s, 0) as lab:
+                async with self._opened("greedy", stand, 0) as lab:
                     labs.append(lab)
                     while stand is not None and stand.plan.target == target:
                         self.say(f"{target.name}: greedy scaling, {stand.configuration.key}")
@@ -197,20 +198,24 @@ class Proof:
         lab_s = sum(lab.lab_s for lab in labs)
         return replace(climb.run, lab_s=lab_s, note=note or climb.run.note)
 
-    def _opened(
-        self, purpose: TrialPurpose, stand: Stand, budget_s: float | None, points: int
-    ) -> AbstractAsyncContextManager[Lab]:
-        return self.trials(
-            TrialsRequest(
-                self.request.session,
-                purpose,
-                (stand.plan,),
-                budget_s,
-                points,
-                self.by,
-                oversubscribe=self.request.oversubscribe,
-            )
+    @asynccontextmanager
+    async def _opened(self, purpose: TrialPurpose, stand: Stand, points: int) -> AsyncIterator[Lab]:
+        """The lab, with what is left of the request's budget."""
+        budget_s = self.request.budget_s
+        request = TrialsRequest(
+            self.request.session,
+            purpose,
+            (stand.plan,),
+            None if budget_s is None else max(0.0, budget_s - self.spent_s),
+            points,
+            self.by,
+            oversubscribe=self.request.oversubscribe,
         )
+        async with self.trials(request) as lab:
+            try:
+                yield lab
+            finally:
+                self.spent_s += lab.spent_s
 
     async def _record(self, fact: Fact) -> None:
         await recorded(self.library, self.request.session, lambda _: fact)

@@ -88,30 +88,27 @@ async def recommend(
     notes = [*here, *profiles.unstored, *judged.notes, trouble]
     if issued.id and (request.verify or request.on_lab):
         proof = Proof(library, pool, trials, request, order, examined.question, by, say, given.view)
-        budget_s = request.budget_s
         if request.verify and issued.chosen is None:
             notes.append("Nothing is recommended, so that nothing was verified")
         elif request.verify:
-            issued, told, spent_s = await _proven(proof, given, profiles, issued)
+            issued, told = await _proven(proof, given, profiles, issued)
             notes += told
-            if budget_s is not None:
-                budget_s = max(0.0, budget_s - spent_s)
         if request.on_lab:
-            notes += await proof.scale(issued, budget_s)
+            notes += await proof.scale(issued)
         issued = await proof.stored(issued.id)
     return _reply(issued, notes)
 
 
 async def _proven(
     proof: Proof, given: Material, profiles: Profiles, issued: Recommendation
-) -> tuple[Recommendation, list[str], float]:
-    """What trials leave of a stored recommendation, sentences on them, and their lab seconds.
+) -> tuple[Recommendation, list[str]]:
+    """What trials leave of a stored recommendation, and sentences on them.
 
     Raises as `Proof.iterations`.
     """
     done, troubles = await proof.iterations(issued, profiles)
     found, told = await _after(proof, given, profiles, issued, done)
-    return found, [*troubles, *told], sum(one.verified.lab_s for one in done)
+    return found, [*troubles, *told]
 
 
 async def _after(
@@ -214,7 +211,7 @@ async def verify(
     examined = await patiently(pool, examine, order)
     profiles = await _profiles(library, pool, given, order, examined, store=True, say=say)
     proof = Proof(library, pool, trials, question, order, examined.question, by, say, given.view)
-    left, notes, _ = await _proven(proof, given, profiles, found)
+    left, notes = await _proven(proof, given, profiles, found)
     return _reply(await proof.stored(left.id), [*profiles.unstored, *notes])
 
 

@@ -278,7 +278,7 @@ async def _walk(
             raise UsageError(
                 f"does not reach for one step: {walk.ending.note}",
                 where="--budget",
-                remedy="Allow more lab time",
+                remedy="Allow more time",
             )
         await _keep(library, request.session, CanaryEnded(walk.run, by))
         return walk.run, ()

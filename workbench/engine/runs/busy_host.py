@@ -32,6 +32,7 @@ MOST_WAIT_S = 600.0
 class Instant:
     at: float
     busy_s: float
+    """CPU seconds of all but the engine and its workers."""
     burned: Burned
 
 
@@ -53,8 +54,8 @@ class Look:
 
 
 async def read_host() -> Instant:
-    burned = await asyncio.to_thread(burners.read)
-    return Instant(time.monotonic(), host.read_busy_s(), burned)
+    burned, own_s = await asyncio.to_thread(burners.read)
+    return Instant(time.monotonic(), host.read_busy_s() - own_s, burned)
 
 
 class BusyHost:
@@ -87,12 +88,13 @@ class BusyHost:
         spoiled = any(finding.reason == SPOILED for finding in sample.findings)
         self._streak = self._streak + 1 if spoiled else 0
 
-    async def until_quiet(self, left_s: float | None) -> bool:
+    async def until_quiet(self, left_s: Callable[[], float | None]) -> bool:
         """Return at once, or when the host is quiet after it spoiled samples; False: it is not.
 
         Parameters
         ----------
-        left_s : seconds that are left of the run's budget; None: it has none.
+        left_s : says how many seconds are left of the run's budget, which may be extended
+            meanwhile; None: it has none.
         """
         if self._streak < self._longest:
             return True
@@ -103,7 +105,7 @@ class BusyHost:
             self._longest *= 2
             return True
         begin = time.monotonic()
-        most_s = MOST_WAIT_S - self.waited_s if left_s is None else left_s
+        before_s = self.waited_s
         await self._noted(
             f"{spoiled} samples in a row were spoiled by a busy host; the run waits until it is "
             f"quiet. {look}"
@@ -113,7 +115,8 @@ class BusyHost:
             while quiet < QUIET_LOOKS and not self._held():
                 self.seen = str(look) if not look.quiet else self.seen
                 waited_s = time.monotonic() - begin
-                if waited_s >= most_s:
+                left = left_s()
+                if (MOST_WAIT_S - before_s - waited_s if left is None else left) <= 0.0:
                     return False
                 self._shown(f"waits for {duration(waited_s)}; {look}")
                 look = await self._look()

@@ -154,9 +154,7 @@ async def request_point(library: Library, request: RequestPoint, by: str) -> Poi
 
 
 async def extend(library: Library, run: Turn, request: ExtendBudget, by: str) -> Reply:
-    """More lab time for a campaign that runs; it is in force before the next sample."""
-    if not 0 < request.more_s < float("inf"):
-        raise UsageError("a budget is extended by some lab time", where=request.session)
+    """More time for a campaign that runs; it is in force before the next sample."""
 
     def made(view: SessionView) -> Fact | None:
         if view.under_trial is not None:
@@ -171,4 +169,4 @@ async def extend(library: Library, run: Turn, request: ExtendBudget, by: str) ->
     fact = await recorded(library, request.session, made)
     assert isinstance(fact, BudgetExtended)
     run.control.ring()
-    return Done(f"it may spend {duration(fact.budget_s)} of lab time")
+    return Done(f"its budget is {duration(fact.budget_s)} now")

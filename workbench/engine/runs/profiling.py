@@ -22,6 +22,7 @@ from workbench.domain.sessions import ConfigurationOutcome
 from workbench.engine.learning.advice import Advice, first_s
 from workbench.engine.learning.advisor import Advisor
 from workbench.engine.learning.pool import Pool
+from workbench.engine.runs.budget import Budget
 from workbench.engine.runs.control import Control, Place
 from workbench.engine.runs.measurement import Bench
 from workbench.engine.runs.planning import bypasses_s
@@ -46,8 +47,10 @@ class Order:
     session."""
     resumed: bool
     budget_s: float | None
-    """Lab time of the session after which no new sample is begun."""
+    """After which no new sample is begun (`Budget`), of all runs together."""
     spent_s: float
+    """Of the budget, in earlier runs."""
+    lab_s: float
     """Lab time of the session so far, without its trials."""
     notes: tuple[Noted, ...] = ()
     trials_s: float = 0.0
@@ -68,20 +71,24 @@ class Profiler:
         *,
         on_host: bool = False,
     ) -> None:
-        self._visits = Visits(
+        self.visits = Visits(
             out,
             pool,
             bench,
             control,
             progress,
-            spent_s=order.spent_s,
-            budget_s=order.budget_s,
-            extendable=True,
+            budget=Budget(
+                order.budget_s,
+                order.spent_s,
+                lambda: bench.lab_s,
+                by_clock=on_host,
+                extended=lambda: out.view.budget_s,
+            ),
             on_host=on_host,
         )
-        self.begin = self._visits.begin
-        self.faults = self._visits.faults
-        self._note = self._visits.note
+        self.begin = self.visits.begin
+        self.faults = self.visits.faults
+        self._note = self.visits.note
         self._order = order
         self._campaign = order.campaign
         self._out = out
@@ -123,7 +130,7 @@ class Profiler:
         unfitted = dict.fromkeys(self._fitted_perhaps(target))
         advice = await self._advise(advisor, self._due(unfitted, ()))
         while (ask := self._requested(target) or advice.ask) is not None:
-            ending = await self._visits.hold(self._foreseen_s(plan, ask, advice))
+            ending = await self.visits.hold(self._foreseen_s(plan, ask, advice))
             if ending is not None:
                 await self._fit_rest(advisor, unfitted)
                 return ending
@@ -143,7 +150,7 @@ class Profiler:
                 seconds = advice.first_s if own else await self._first_s(advisor, point)
                 sample = await self._measure(plan, point, ask.block, seconds, advice.floor)
             except LabError as error:
-                if await self._visits.gives_up(point, error):
+                if await self.visits.gives_up(point, error):
                     self._refused.add(point)
                     advisor.skip((point.configuration,))
                     advice = await self._advise(advisor)
@@ -264,7 +271,7 @@ class Profiler:
         seconds: float,
         floor: VarianceFloor,
     ) -> Sample:
-        sample = await self._visits.take(plan.target, point, block, seconds, floor)
+        sample = await self.visits.take(plan.target, point, block, seconds, floor)
         self._taken.add(point)
         for fault in self.faults.sample_taken((point.target, point.configuration)):
             await self._end(fault.place, "unusable", fault.note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from workbench.domain.events import Noted, RunStarted
 from workbench.engine.learning.pool import Pool
@@ -55,7 +56,7 @@ class Run(Turn):
         order = self._order
         return ProgressReport(
             self._out,
-            lambda: order.spent_s + order.trials_s + self._bench.lab_s,
+            lambda: order.lab_s + order.trials_s + self._bench.lab_s,
             sum(sample.lab_s for sample in order.samples),
         )
 
@@ -90,7 +91,8 @@ class Run(Turn):
         for left in unfinished(view, outcome, note, self._profiler.faults.given_up):
             await self._out.record(left)
         fact = finished(
-            view, campaign, outcome, note, wall_s, self._order.spent_s + self._bench.lab_s
+            view, campaign, outcome, note, wall_s, self._order.lab_s + self._bench.lab_s
         )
+        fact = replace(fact, waited_s=self._profiler.visits.waited_in_vain_s)
         self.concluded = True
         await self._out.record(fact)

@@ -20,6 +20,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.samples import Sample
 from workbench.domain.topology import VnfTemplate
 from workbench.engine.learning.pool import Pool
+from workbench.engine.runs.budget import budget_after_s, spent_before_s
 from workbench.engine.runs.costing import Costing
 from workbench.engine.runs.opening import (
     argument_of,
@@ -147,7 +148,7 @@ class Starting:
         budget_s = request.budget_s if request.budget_s is not None else campaign.budget_s
         said = (why, *left_out, foreign, fewer, host.details.get(ASSUMED))
         notes = tuple(Noted("warning", text) for text in said if text)
-        order = Order(campaign, request.seed, (), False, budget_s, 0.0, notes)
+        order = Order(campaign, request.seed, (), False, budget_s, 0.0, 0.0, notes)
         return Ready(order, lab, channel, loads_host(lab_name))
 
     async def resume(self, request: ResumeSession) -> Ready[Order]:
@@ -169,8 +170,8 @@ class Starting:
                     where=request.session,
                     remedy=f"See `workbench show {request.session}`",
                 )
-        spent_s = view.lab_s - view.trials_s
-        budget_s = _budget(view, spent_s, request.budget_s)
+        spent_s = spent_before_s(view, by_clock=loads_host(view.lab))
+        budget_s = budget_after_s(view, spent_s, request.budget_s)
         lab, _ = await self._opened_again(view, campaign, request.pace, tell)
         tell("reading the samples")
         channel = await self._revived(request.session, lab)
@@ -185,7 +186,10 @@ class Starting:
             raise
         notes = tuple(Noted("warning", text) for text in channel.file.warnings)
         own = tuple(sample for sample in samples if sample.purpose == "profile")
-        order = Order(campaign, view.seed, own, True, budget_s, spent_s, notes, view.trials_s)
+        lab_s = view.lab_s - view.trials_s
+        order = Order(
+            campaign, view.seed, own, True, budget_s, spent_s, lab_s, notes, view.trials_s
+        )
         return Ready(order, lab, channel, loads_host(view.lab))
 
     async def trials(self, request: TrialsRequest) -> Ready[TrialsOrder]:
@@ -354,17 +358,6 @@ def _with_plans(
         )
         merged[plan.target.name] = replace(plan, primary=primary)
     return tuple(merged.values())
-
-
-def _budget(view: SessionView, spent_s: float, more_s: float | None) -> float | None:
-    """Lab time of the session at which it ends: `more_s` from now; else what was left of its own.
-
-    Who resumes a session whose budget is spent, and names no other, wants it finished.
-    """
-    if more_s is not None:
-        return spent_s + more_s
-    is_spent = view.finished is not None and view.finished.outcome == "budget"
-    return None if is_spent else view.budget_s
 
 
 async def _all_samples(channel: Channel) -> tuple[Sample, ...]:

@@ -29,8 +29,10 @@ from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Sample, TrialPurpose
 from workbench.domain.topology import Target
+from workbench.domain.trials import planned_sample_s, usual_s
 from workbench.engine.learning.advice import first_s
 from workbench.engine.learning.pool import Pool
+from workbench.engine.runs.budget import Budget
 from workbench.engine.runs.planning import blocks
 from workbench.engine.runs.progress import ProgressReport
 from workbench.engine.runs.turn import Turn
@@ -51,7 +53,7 @@ class TrialsRequest:
     plans : targets that the campaign does not have, such as replicas behind a balancer, and
         targets of it that are asked beyond its range or allocations. Templates come with the
         campaign, earlier trials or the library.
-    budget_s : lab time of these trials after which no new sample is begun.
+    budget_s : of these trials, after which no new sample is begun (`Budget`).
     points : how many will be asked for, for those who watch; 0: nobody knows.
     by : who asks.
     pace : of the simulated lab; None: as fast as it can.
@@ -112,14 +114,18 @@ class Trials(Turn):
         self._order = order
         self._taken: list[Sample] = []
         super().__init__(order.campaign, lab, publisher, pool, slot, host_lock, holder)
+        on_host = host_lock is not None
+        self._budget = Budget(
+            order.started.budget_s, 0.0, lambda: self._bench.lab_s, by_clock=on_host
+        )
         self._visits = Visits(
             self._out,
             pool,
             self._bench,
             self.control,
             self._progress,
-            budget_s=order.started.budget_s,
-            on_host=host_lock is not None,
+            budget=self._budget,
+            on_host=on_host,
         )
         self._asks: asyncio.Queue[_Ask | None] = asyncio.Queue()
         """What is to be measured; None: nothing more."""
@@ -138,6 +144,11 @@ class Trials(Turn):
     def lab_s(self) -> float:
         """Lab seconds that they cost so far."""
         return self._bench.lab_s
+
+    @property
+    def spent_s(self) -> float:
+        """Of the budget."""
+        return self._budget.here_s
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -331,18 +342,22 @@ class _TrialsProgress(ProgressReport):
     """How many of the points are measured, and what is left at the pace so far."""
 
     def __init__(self, trials: Trials) -> None:
-        view = trials._out.view
-        before_s, samples = view.lab_s, view.samples_taken + view.trial_samples
+        before_s = trials._out.view.lab_s
         super().__init__(trials._out, lambda: before_s + trials.lab_s, 0.0)
         self._trials = trials
-        self._before_each_s = before_s / samples if samples else None
-        """Lab seconds of a sample of the session before."""
 
     def tally(self) -> tuple[int, int, float | None]:
-        taken, points = len(self._trials.samples), self._trials._order.points
-        each_s = self._trials.lab_s / taken if taken else self._before_each_s
-        left_s = max(0, points - taken) * each_s if points and each_s is not None else None
-        return taken, points, left_s
+        taken, points = self._trials.samples, self._trials._order.points
+        left = max(0, points - len(taken))
+        if not points:
+            return len(taken), points, None
+        if taken:  # what is deployed stays so
+            return len(taken), points, left * sum(s.lab_s for s in taken) / len(taken)
+        view = self._out.view
+        first_s, each_s = usual_s(view), planned_sample_s(view)
+        if first_s is None or each_s is None:
+            return 0, points, None
+        return 0, points, first_s + (left - 1) * each_s
 
 
 def _same(point: OperatingPoint, ask: _Ask) -> bool:

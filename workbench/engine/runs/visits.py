@@ -22,6 +22,7 @@ from workbench.domain.samples import Purpose, Sample
 from workbench.domain.sessions import Outcome
 from workbench.domain.topology import Target
 from workbench.engine.learning.pool import Pool
+from workbench.engine.runs.budget import Budget
 from workbench.engine.runs.busy_host import BusyHost
 from workbench.engine.runs.control import Control
 from workbench.engine.runs.faults import Faults
@@ -45,11 +46,8 @@ class Visits:
 
     Parameters
     ----------
-    spent_s : lab time that counts towards the budget and was spent before.
-    budget_s : lab time after which no new sample is begun.
-    extendable : that is the campaign's, which may be extended while it runs.
-    on_host : it measures on this host, so that seconds of the clock count and not the lab's alone,
-        and a host that others keep busy is waited for.
+    budget : what it may take.
+    on_host : it measures on this host, so that one that others keep busy is waited for.
     """
 
     def __init__(
@@ -60,9 +58,7 @@ class Visits:
         control: Control,
         progress: ProgressReport,
         *,
-        spent_s: float = 0.0,
-        budget_s: float | None = None,
-        extendable: bool = False,
+        budget: Budget,
         on_host: bool = False,
     ) -> None:
         self.faults = Faults()
@@ -71,12 +67,11 @@ class Visits:
         self._bench = bench
         self._control = control
         self._progress = progress
-        self._spent_s, self._budget_s = spent_s, budget_s
-        self._extendable = extendable
-        self._began = time.monotonic()
-        self._paused_s = 0.0
+        self._budget = budget
         self._on_host = on_host
         self.busy_host = BusyHost(control, self._waiting, self._warn)
+        self.waited_in_vain_s = 0.0
+        """How long it waited for a host that stayed busy until the end."""
         self._warned: set[str] = set()
         """What was said of deployments already."""
 
@@ -180,7 +175,7 @@ class Visits:
 
     def begin(self) -> None:
         """The turn has come: its time counts from now."""
-        self._began = time.monotonic()
+        self._budget.begin()
 
     async def hold(self, foreseen_s: float = 0.0) -> Ending | None:
         """Between samples: hold while paused or while others keep the host busy; say whether the
@@ -191,18 +186,18 @@ class Visits:
         foreseen_s : what the next one is to take. Where the budget does not reach for it, the end
             has come; a sample that settles late may still exceed it, by its time-out at most.
         """
+        budget = self._budget
         while True:
             if self._control.on_hold():
                 await self._pause()
             if self._control.stop:
                 return "stopped", ""
-            spent, budget = self._spent(), self._budget()
-            if budget is not None and spent + foreseen_s > budget:
-                return "budget", _spent_of(spent, foreseen_s, budget)
+            if budget.left_s is not None and foreseen_s > budget.left_s:
+                return "budget", _spent_of(budget, foreseen_s)
             if not self._on_host:
                 return None
-            left_s = None if budget is None else budget - spent - foreseen_s
-            if not await self.busy_host.until_quiet(left_s):
+            if not await self.busy_host.until_quiet(lambda: _left_after(budget, foreseen_s)):
+                self.waited_in_vain_s = self.busy_host.waited_s
                 return "budget", _too_busy(self._out.view.session, self.busy_host)
             if not (self._control.on_hold() or self._control.stop):
                 return None
@@ -215,25 +210,11 @@ class Visits:
             while control.on_hold():
                 self._progress.phase("paused", None)
                 await control.rung(PAUSE_TICK_S)
-            self._paused_s += time.monotonic() - begin
+            self._budget.paused(time.monotonic() - begin)
             if not control.ending:
                 await self._out.record(RunContinued(control.continued_by))
         finally:
             control.holds = False
-
-    def _spent(self) -> float:
-        """Of the budget: lab time and, on this host, whatever else took time but pauses."""
-        here_s = self._bench.lab_s
-        if self._on_host:
-            here_s = max(here_s, time.monotonic() - self._began - self._paused_s)
-        return self._spent_s + here_s
-
-    def _budget(self) -> float | None:
-        """What it began with, or more if somebody extended that of the campaign meanwhile."""
-        extended = self._out.view.budget_s
-        if self._budget_s is None or extended is None or not self._extendable:
-            return self._budget_s
-        return max(self._budget_s, extended)
 
     def _waiting(self, note: str) -> None:
         self._progress.phase("waiting", None, note)
@@ -245,9 +226,14 @@ class Visits:
         await self._out.record(Noted(level, text))
 
 
-def _spent_of(spent_s: float, foreseen_s: float, budget_s: float) -> str:
-    said = f"{duration(spent_s)} spent of {duration(budget_s)}"
-    if spent_s >= budget_s or not foreseen_s:
+def _left_after(budget: Budget, foreseen_s: float) -> float | None:
+    return None if budget.left_s is None else budget.left_s - foreseen_s
+
+
+def _spent_of(budget: Budget, foreseen_s: float) -> str:
+    total_s = budget.total_s or 0.0
+    said = f"{duration(budget.spent_s)} spent of {duration(total_s)}"
+    if budget.spent_s >= total_s or not foreseen_s:
         return said
     return f"{said}; the next sample would take about {duration(foreseen_s)}"
 

@@ -109,6 +109,9 @@ def _oha() -> Check:
         return Check("oha", "ok", f"{oha_binary.VERSION} is built and kept")
     if shutil.which("oha"):
         return Check("oha", "ok", "installed on this host")
+    if why := oha_binary.trouble():
+        said = f"could not be built: {why} steady and hey stand in"
+        return Check("oha", "warning", said, "`workbench images build` tries again")
     return Check(
         "oha",
         "ok",

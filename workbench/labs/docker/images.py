@@ -33,9 +33,9 @@ LISTS = f"FROM {BASE}\nRUN apt-get -qq update\n"
 AT_ONCE = 3
 """Images that are built beside each other: each waits for downloads and for the disk."""
 
-LATER = (
+NOT_BUILT = (
     "oha is not built yet: this session measures with steady (open loops) or hey (closed ones), "
-    "and oha is built for later ones while nothing is measured"
+    f"and it {oha_binary.LATER}, or by `workbench images build`"
 )
 
 
@@ -195,7 +195,7 @@ async def _build(docker: aiodocker.Docker, image: _Image, listener: Listener) ->
 async def _oha(docker: aiodocker.Docker, listener: Listener, builds: bool) -> dict[str, bytes]:
     binary = await (oha_binary.find_or_build(listener, docker) if builds else oha_binary.find())
     if binary is None and not builds:
-        listener.step(LATER)
+        listener.step(NOT_BUILT)
     # The folder is always there, so that the Dockerfile can copy it with or without a binary.
     empty = {"bin/.keep": b""}
     return {**empty, "bin/oha": binary.read_bytes()} if binary else empty

@@ -7,16 +7,17 @@ engine, and the next one goes on from there.
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import shutil
 import tarfile
+from contextlib import suppress
 from pathlib import Path
 
 import aiodocker
 from aiodocker.containers import DockerContainer
 
+from workbench import files
 from workbench.domain.errors import LabError
 from workbench.labs.docker import cargo_settings, making
 from workbench.labs.docker.base_image import BASE, ensure_base, present
@@ -24,9 +25,14 @@ from workbench.labs.docker.building import PREFIX, build, digest, proxies
 from workbench.labs.docker.containers import pack
 from workbench.labs.docker.engine import connect, speaking_to
 from workbench.labs.docker.programs import Listener, Progress, run
+from workbench.log import logger
+
+log = logger("labs.docker.oha")
 
 VERSION = "1.16.0"
 """The version whose records `traffic.oha` was checked against."""
+
+LATER = "is built for later sessions while nothing is measured"
 
 DOCKERFILE = f"""\
 FROM {BASE}
@@ -56,6 +62,19 @@ def cached() -> Path:
     return making.cache() / f"oha-{VERSION}-{platform.machine()}" / "bin" / "oha"
 
 
+def _trouble() -> Path:
+    """Why the last attempt to build it failed."""
+    return cached().with_name("trouble.txt")
+
+
+def trouble() -> str:
+    """The same as a sentence; empty: no attempt failed, or a later one did not."""
+    try:
+        return _trouble().read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
 async def find() -> Path | None:
     """The binary, where it was built or installed before."""
     kept = cached()
@@ -80,6 +99,10 @@ async def find_or_build(listener: Listener, docker: aiodocker.Docker | None = No
                 return _keep(await _build(docker, listener))
         except LabError as error:
             listener.step(f"oha could not be built: {error} Other generators stand in")
+            log.warning("oha could not be built", error=str(error))
+            with suppress(OSError):
+                files.make_folder(_trouble().parent)
+                _trouble().write_text(f"{error}\n")
             return None
 
 
@@ -136,7 +159,8 @@ async def _compile(compiling: DockerContainer, listener: Listener) -> None:
 def _keep(binary: bytes) -> Path:
     kept = cached()
     kept.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = kept.with_name(f"oha.{os.getpid()}")
+    _trouble().unlink(missing_ok=True)
+    unfinished = files.partial(kept)
     unfinished.write_bytes(binary)
     unfinished.chmod(0o755)
     return unfinished.rename(kept)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, TrafficError
+from workbench.labs.docker import oha_binary
 from workbench.labs.docker.containers import Component
 from workbench.plugins import make
 from workbench.traffic.base import Generator, PathFacts
@@ -13,7 +14,6 @@ from workbench.traffic.base import Generator, PathFacts
 GENERATORS = ("oha", "steady", "hey", "locust")
 """By preference, where a campaign names none; the first that fits drives."""
 
-LATER = ", and is built for later sessions while nothing is measured"
 
 REPORT = "%{http_code} %{size_download} %{num_connects} %header{content-encoding} %{redirect_url}"
 SEPARATOR = "\n"
@@ -119,7 +119,8 @@ async def choose(source: Component, facts: PathFacts, campaign: Campaign, most: 
             if outcome.exit_code == 0:
                 version = generator.parse_version(outcome.stdout)
                 return Choice(generator, version, _instead(name, passed_over))
-            reason = f"{name} is not in the source's image{LATER if name == 'oha' else ''}"
+            later = f", and {oha_binary.LATER}"
+            reason = f"{name} is not in the source's image{later if name == 'oha' else ''}"
         passed_over.append(reason)
     if campaign.generator:
         raise TrafficError(

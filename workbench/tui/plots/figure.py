@@ -276,7 +276,10 @@ def _draw_axes(
         canvas.put(right, rows, glyphs.ask_right, "asked")
         canvas.put(at, rows, glyphs.asked, "asked")
         text = " next "
-        canvas.text(right + 1 if right + 6 < canvas.width else left - 6, rows, text, "asked")
+        # Beside the interval where there is room, else on it: the axis of y is no room.
+        starts = (right + 1, left - len(text), at + 2, at - 1 - len(text))
+        fits = (s for s in starts if gutter <= s and s + len(text) <= canvas.width)
+        canvas.text(next(fits, gutter), rows, text, "asked")
 
 
 def _draw_along(canvas: Canvas, x: Axis, gutter: int, along: Sequence[Stretch]) -> None:

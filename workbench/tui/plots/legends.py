@@ -25,7 +25,7 @@ def plot_marks(g: Glyphs) -> tuple[str, ...]:
         f"{g.ask_left}{g.ask}{g.asked}{g.ask}{g.ask_right} next: interval and point to measure",
         f"{g.vertical} breakpoint   {g.span_left}{g.span}{g.span_right} its 95 % interval",
         f"{g.limit * 2} limit of the SLA",
-        "T37% quota throttled 37 % of the periods   ! no CPU left",
+        "T37 % quota throttled 37 % of the periods   ! no CPU left",
         "",
         "States of a configuration",
         "· planned   ▶ sampling   ✓ done   » skipped",

@@ -20,7 +20,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def of_screen(app: App[None], title: str) -> str:
-    """The whole terminal as SVG, toasts and dialogs included."""
+    """The whole terminal as SVG, messages and dialogs included."""
     return _local(app.export_screenshot(title=title))
 
 

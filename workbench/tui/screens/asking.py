@@ -1,30 +1,35 @@
-"""A question to the engine that takes its time: what is done for it is told meanwhile, and who
-waits no longer has it ended."""
+"""A question to the engine that takes its time: what is done for it is told meanwhile, and it
+can be dropped."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
-from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import Done, GetStatus, Reply
-from workbench.domain.questions import CancelQuestions, Question, session_of
+from workbench.domain.messages import GetStatus, Reply
+from workbench.domain.questions import Question
 from workbench.link.client import Client
+from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.widgets.waiting import Busy
+from workbench.tui.work import begin
 
 POLL_S = 0.5
 """How often the engine is asked what it does for it."""
 
 
-async def cancel(client: Callable[[], Awaitable[Client]], session: str) -> str:
-    """Have the engine compute no further for our questions about a session: they are answered that
-    they were cancelled. Returns what is to be said of it; empty where the answers say it."""
-    try:
-        reply = await (await client()).ask(CancelQuestions(session))
-    except (WorkbenchError, OSError) as error:
-        return str(error)
-    return reply.note if isinstance(reply, Done) else ""
+ASKING = "asking"
+"""Work of a screen that asks and waits."""
+
+
+def ask(screen: WorkbenchScreen, work: Callable[[], Awaitable[None]]) -> None:
+    """Begin ``work`` that asks the engine; what the screen asked before is dropped."""
+    begin(screen, work, group=ASKING, exclusive=True)
+
+
+def drop(screen: WorkbenchScreen) -> None:
+    """Wait no longer for what a screen asked; the engine computes no further for it."""
+    screen.workers.cancel_group(screen, ASKING)
+    screen.workbench.say("Not waited for any more.")
 
 
 async def answered(
@@ -33,10 +38,7 @@ async def answered(
     busy: Busy,
     draw: Callable[[], object],
 ) -> Reply:
-    """The answer; `busy` says what is done until then, and is drawn. Raises what `ask` raises.
-
-    Whose task is cancelled ends what the engine computes for it (`CancelQuestions`).
-    """
+    """The answer; `busy` says what is done until then, and is drawn. Raises what `ask` raises."""
     engine = await client()
     asking = asyncio.ensure_future(engine.ask(request))
     try:
@@ -44,9 +46,5 @@ async def answered(
             busy.hear(await engine.ask(GetStatus()))
             draw()
         return await asking
-    except asyncio.CancelledError:
-        with suppress(WorkbenchError, OSError, asyncio.CancelledError):
-            await asyncio.shield(engine.ask(CancelQuestions(session_of(request))))
-        raise
     finally:
         asking.cancel()

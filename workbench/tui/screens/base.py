@@ -140,7 +140,7 @@ class WorkbenchScreen(Screen[None]):
         self.workbench.say_shortly(said)
 
     def key(self, id: str) -> str:
-        """The key of an action as people write it, for empty states and toasts."""
+        """The key of an action as people write it, for empty states and messages."""
         return self.workbench.key(id)
 
     # ------------------------------------------------------------------------- drawing

@@ -354,7 +354,7 @@ class DraftScreen(WorkbenchScreen):
         return await (await self.workbench.client()).ask(request)
 
     def do(self, work: Coroutine[None, None, None]) -> None:
-        """Without holding up the keys; what goes wrong is a toast."""
+        """Without holding up the keys; what goes wrong is a message."""
 
         async def done() -> None:
             try:

@@ -24,6 +24,8 @@ class Busy:
     since: float
     doing: str = ""
     """What the engine does for it now, in its own words."""
+    to_go: str = ""
+    """How long still, in words."""
 
     @classmethod
     def of(cls, words: str, *, measures: bool) -> Busy:
@@ -31,17 +33,23 @@ class Busy:
 
     @property
     def text(self) -> str:
-        doing = f": {plain(self.doing)}" if self.doing else ""
-        return f"{self.words}{doing} ({duration(monotonic() - self.since)} so far)"
+        return self._with()
 
-    def ended_by(self, key: str) -> str:
-        """The same, and the key that cancels it."""
-        return f"{self.text}; {key} {'stops' if self.measures else 'cancels'}"
+    def ended_by(self, key: str, besides: str = "") -> str:
+        """The same, and the key that cancels it; `besides` is to be known meanwhile."""
+        return self._with(f"{key} {'stops' if self.measures else 'cancels'}", besides)
+
+    def _with(self, key: str = "", besides: str = "") -> str:
+        """Times first: what the engine does may be cut off."""
+        passed = duration(monotonic() - self.since)
+        times = ", ".join(filter(None, (passed, self.to_go, key)))
+        told = " · ".join(filter(None, (f"{self.words} ({times})", besides)))
+        return f"{told}: {plain(self.doing)}" if self.doing else told
 
     def hear(self, status: Reply) -> None:
         """What the engine says that it does."""
         if isinstance(status, EngineStatus):
-            self.doing = status.preparing or status.computing
+            self.doing, self.to_go = status.preparing or status.scoring, status.to_go
 
 
 class Waiting(Vertical):

@@ -11,7 +11,8 @@ _recommend = partial(action, "recommend")
 ACTIONS: tuple[Action, ...] = (
     _recommend("recommend.ask", "e enter", "ask", "Ask", 1, "Write the SLA; enter asks then"),
     _recommend("recommend.drop", "escape", "drop", "Cancel", 1, "Wait no longer for the answer"),
-    _recommend("recommend.stop", "s", "end_measuring", "Stop", 1, "End what the lab measures"),
+    _recommend("recommend.stop", "s", "end_measuring", "Stop", 1,
+               "End what the lab measures; asks first"),
     _recommend("recommend.verify", "f5", "verify", "Verify", 2,
                "Measure the recommended allocation on the lab; asks first", vim="v"),
     _recommend("recommend.export", "x", "export", "Export", 2,

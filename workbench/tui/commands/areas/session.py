@@ -69,7 +69,7 @@ ACTIONS: tuple[Action, ...] = (
           "Measure one more repetition of the sample under the cursor", vim="o"),
     _live("sample.point", "insert", "point", "Point", 9, "Measure one more point of what is shown",
             vim="O"),
-    _live("run.budget", "B", "budget", "Budget", 4, "Let the campaign spend more lab time"),
+    _live("run.budget", "B", "budget", "Budget", 4, "Let the campaign take longer"),
     _live("view.closer", "greater_than_sign", "closer", "Closer", 8,
           "Half the range of loads, around the cursor"),
     _live("view.wider", "less_than_sign", "wider", "Wider", 5, "Twice the range of loads"),

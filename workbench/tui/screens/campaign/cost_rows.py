@@ -9,7 +9,7 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.counts import counted
 from workbench.domain.errors import Mistake
 from workbench.domain.sessions import Plan, SamplerCost
-from workbench.tui.text import configuration_name, duration, plain, wrapped
+from workbench.tui.text import configuration_name, duration, plain, sentence, wrapped
 from workbench.tui.widgets.rows import Look, Row, fit, spread
 
 NAME = 12
@@ -69,7 +69,7 @@ def rows(
     `mistakes` are the draft's, `others` those of them that no line of the form shows, `method`
     is the sampler that the draft names.
     """
-    found = [spread((("Cost", "accent"),), (("computing…" * costs.busy, "warn"),), width)]
+    found = [spread((("Cost", "accent"),), ((_computing(costs), "warn"),), width)]
     found += _summary(costs, mistakes, width)
     said = _said(costs, mistakes, others, width)
     if height < LOW:
@@ -90,6 +90,14 @@ def rows(
         found += notes
     room = height - len(found) - 2
     return [*found, *(_grid(costs.plan, costs.campaign, width, room) if room >= 4 else ())]
+
+
+def _computing(costs: Costs) -> str:
+    """Of how many samplers the costs are there; empty where all are."""
+    if not costs.busy:
+        return ""
+    count = f" {len(costs.samplers)} of {len(costs.order)}" if costs.order else ""
+    return f"computing{count}…"
 
 
 def _said(
@@ -118,7 +126,7 @@ def _cut(said: Sequence[Row], kept: int) -> list[Row]:
 
 
 def _marked(text: str, width: int, look: Look = "warn") -> list[Row]:
-    lines = wrapped(plain(text), width - 2)
+    lines = wrapped(sentence(text), width - 2)
     return [((("! " if i == 0 else "  ") + line, look),) for i, line in enumerate(lines)]
 
 
@@ -139,7 +147,9 @@ def _summary(costs: Costs, mistakes: Sequence[Mistake], width: int) -> list[Row]
             f"≤ {counted(plan.samples, 'sample')}",
             f"about {duration(plan.lab_s)} on {plan.lab}, ≤ {duration(plan.most_lab_s)}",
         )
-    lines: list[Row] = [((line, look),) for text in texts for line in wrapped(plain(text), width)]
+    lines: list[Row] = [
+        ((line, look),) for text in texts for line in wrapped(sentence(text), width)
+    ]
     return lines if len(lines) > 1 else [*lines, ()]
 
 
@@ -195,7 +205,7 @@ def _figures(cost: SamplerCost) -> tuple[bool, str, str]:
 def _notes(costs: Costs, width: int) -> list[Row]:
     """Why a sampler has no figures."""
     texts = [f"{c.sampler} {c.note}" for c in _known(costs) if c.figure == "unknown" and c.note]
-    return [((line, "dim"),) for text in texts for line in wrapped(plain(text), width)]
+    return [((line, "dim"),) for text in texts for line in wrapped(sentence(text), width)]
 
 
 def _beside(costs: Costs, width: int) -> list[Row]:

@@ -9,9 +9,15 @@ from workbench.domain.canaries import CanaryView
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
 from workbench.domain.messages import GetStatus, StopRun
-from workbench.domain.questions import ChainRetrained, DecideProposal, RetrainChain, RollBackModel
+from workbench.domain.questions import (
+    ChainRetrained,
+    DecideProposal,
+    RetrainChain,
+    RollBackModel,
+    measures,
+)
 from workbench.tui.present import Shown
-from workbench.tui.screens.asking import cancel
+from workbench.tui.screens.asking import ask, drop
 from workbench.tui.screens.canary import canary_rows
 from workbench.tui.screens.canary.canary_form import LOOK_S, CanaryForm
 from workbench.tui.screens.canary.canary_rows import Record
@@ -79,8 +85,8 @@ class DecidingScreen(SessionScreen):
             "plan": may and idle and self.awaited is None,
             "accept": may and waits,
             "reject": may and waits,
-            "drop": self.awaited is not None and not under_way,
-            "back": self.awaited is None or under_way,
+            "drop": self.awaited is not None and not self.awaited.measures,
+            "back": self.awaited is None or self.awaited.measures,
             "end_canary": may and under_way,
             "abort_canary": may and under_way,
         }
@@ -106,7 +112,7 @@ class DecidingScreen(SessionScreen):
 
         def planned(request: RetrainChain | None) -> None:
             if request is not None:
-                begin(self, partial(self._retrain, request))
+                ask(self, partial(self._retrain, request))
 
         view = self.opened.live.view
         self.app.push_screen(CanaryForm(view, self.chains, record.chain if record else ""), planned)
@@ -128,11 +134,7 @@ class DecidingScreen(SessionScreen):
         )
 
     def action_drop(self) -> None:
-        async def cancelled() -> None:
-            if note := await cancel(self.workbench.client, self.opened.session):
-                self.workbench.say(note)
-
-        begin(self, cancelled)
+        drop(self)
 
     def action_accept(self) -> None:
         self._decide(accept=True)
@@ -162,18 +164,18 @@ class DecidingScreen(SessionScreen):
 
     async def _retrain(self, request: RetrainChain) -> None:
         """Ask, and say what came of it; steps come as events meanwhile."""
-        self.awaited = Busy.of("retraining", measures=False)
+        self.awaited = Busy.of("retraining", measures=measures(request))
         self.draw()
         looking = asyncio.ensure_future(self._look(self.awaited))
         try:
             reply = await (await self.workbench.client()).ask(request)
         except (WorkbenchError, OSError) as error:
-            self.awaited = None
             self.workbench.say(str(error), "error")
             return
         finally:
             looking.cancel()
             self.awaited = None
+            self.draw()
         if isinstance(reply, ChainRetrained):
             self.workbench.say(self._told(reply))
 
@@ -188,7 +190,9 @@ class DecidingScreen(SessionScreen):
     @property
     def waiting_for(self) -> str:
         """What is computed for our request, for how long; empty where none is awaited."""
-        return self.awaited.ended_by(self.key("canary.drop")) if self.awaited else ""
+        if self.awaited is None or self.awaited.measures:
+            return self.awaited.text if self.awaited else ""
+        return self.awaited.ended_by(self.key("canary.drop"))
 
     async def _look(self, busy: Busy) -> None:
         """Keep saying what the engine computes."""

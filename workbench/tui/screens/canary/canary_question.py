@@ -45,7 +45,7 @@ def fields(view: SessionView, offered: Sequence[str], chain: str) -> list[Field]
         Field("share", "share", "50 %", hint="of the SLA's load, else of the range"),
         Field("steps", "steps", "10", hint="0 only learns from what is stored"),
         Field("guard", "guard", "", hint=f"the SLA's: {limit}; or p95<=100ms"),
-        Field("budget", "lab time", "", hint="no cap; or 5m, 90s"),
+        Field("budget", "budget", "", hint="no cap; or 5m, 90s"),
         Field("allocation", "allocation", "", hint="the largest; or haproxy=25%, tinyproxy=50%"),
         Field("loads", "loads", RISING, options=(RISING, RANDOM)),
     ]

@@ -231,7 +231,7 @@ def step_row(step: Step, here: bool, width: int) -> Row:
     margin = "" if step.margin is None else f"{100 * step.margin:.0f} %"
     cells = f"{step.number:>5} {fit(text.number(step.wl), 10)}"
     cells += f"{fit(expected, 22 if wide else 10)}{fit(measured, 22)}"
-    note = f"{words}: {text.plain(step.note)}" if step.note else words
+    note = f"{words}: {text.sentence(step.note)}" if step.note else words
     fixed = 3 + len(cells) + 9
     plain_look: Look = "dim" if step.verdict in ("planned", "left") else ""
     return (
@@ -276,7 +276,7 @@ def alarm_row(view: SessionView, record: Record, key: str) -> Row | None:
     drift = next((d for d in view.drifts if (d.chain, d.kpi) == (record.chain, record.kpi)), None)
     if drift is None:
         return None
-    return ((f" DRIFT, {key} measures anew: {text.plain(drift.note)} ", "alert"),)
+    return ((f" DRIFT, {key} measures anew: {text.sentence(drift.note)} ", "alert"),)
 
 
 def state_rows(view: SessionView, record: Record, doing: str, width: int) -> list[Row]:
@@ -329,7 +329,7 @@ def _progress_row(view: SessionView, canary: CanaryView, doing: str, width: int)
         return ((" ■ ", "dim"), ("cut off: its engine died; the samples are stored", "warn"))
     sign, look = ENDINGS.get(canary.ending.state, ("?", ""))
     by = f"  by {text.plain(canary.by)}" if canary.by else ""
-    note = text.plain(canary.ending.note)
+    note = text.sentence(canary.ending.note)
     return ((f" {sign} ", look), (fit(note, min(len(note), width - 4)), look), (by, "dim"))
 
 

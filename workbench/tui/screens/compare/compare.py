@@ -30,7 +30,7 @@ from workbench.tui.screens.compare.compare_asking import AskingScreen
 from workbench.tui.screens.compare.compare_lines import VIEWS, Line
 from workbench.tui.screens.compare.comparing import Answer
 from workbench.tui.screens.dialogs import ChoiceScreen
-from workbench.tui.text import kpi_name, plain
+from workbench.tui.text import kpi_name, plain, sentence
 from workbench.tui.widgets.listing import Listing, RowOf
 from workbench.tui.widgets.rows import Row, Rows, fit
 
@@ -138,12 +138,12 @@ class CompareScreen(AskingScreen, HasList):
         busy = self.query_one("#busy", Rows)
         busy.display = self.awaited is not None
         if self.awaited is not None:
-            words = f" … {self.awaited.ended_by(self.key('compare.drop'))}"
-            subject = self.subject()
+            subject, besides = self.subject(), ""
             if self.answer and self.answer.here and subject and self.answer.subject != subject:
                 before = self.answer.subject
-                words += f" · shown: {plain(before.chain)} {kpi_name(before.kpi)}, as before"
-            busy.show([((fit(words, width), "accent"),)])
+                besides = f"shown: {plain(before.chain)} {kpi_name(before.kpi)}, as before"
+            words = self.awaited.ended_by(self.key("compare.drop"), besides)
+            busy.show([((fit(f" … {words}", width), "accent"),)])
 
     def _empty(self, target: Target | None) -> str:
         """What to say in place of plot and list; empty where there is something to show."""
@@ -264,7 +264,9 @@ class CompareScreen(AskingScreen, HasList):
         kpi = compared.comparison.kpi if compared is not None else ""
 
         def row(index: int, here: bool, width: int) -> Row:
-            return compare_lines.line_row(lines[index], kpi, here, most, width)
+            return compare_lines.line_row(
+                lines[index], kpi, here, most, width, awaited=self.awaited is not None
+            )
 
         cursor = next((i for i, line in enumerate(lines) if line is self.line), 0)
         self._show_lines(compare_lines.heading(width), len(lines), row, cursor)
@@ -341,7 +343,7 @@ class CompareScreen(AskingScreen, HasList):
     def legend(self) -> tuple[str, ...]:
         return (
             *legend(self.query_one(ProfilePlot).glyphs, compare_marks),
-            *([""] + [f"! {plain(n)}" for n in self.answer.notes] if self.answer else []),
+            *([""] + [f"! {sentence(n)}" for n in self.answer.notes] if self.answer else []),
         )
 
     def copied(self) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from workbench.domain.messages import GetStatus, ListSessions, SessionList
 from workbench.domain.parameters import Configuration
 from workbench.domain.sessions import UNDER_WAY
 from workbench.domain.topology import Target
-from workbench.tui.screens.asking import cancel
+from workbench.tui.screens.asking import ask, drop
 from workbench.tui.screens.compare import compare_lines, comparing, contrast_rows
 from workbench.tui.screens.compare.comparing import AT_ONCE, Answer, Contrast, Subject
 from workbench.tui.screens.compare.contrast_rows import Change
@@ -100,7 +100,7 @@ class AskingScreen(SessionScreen):
         here = self.opened.connected and not self.opened.lost
         if self.awaited is None and here and self._next() is not None:
             self.awaited = Busy.of("computing", measures=False)
-            begin(self, self._work)
+            ask(self, self._work)
             begin(self, self._look)
 
     def _next(self) -> Answer | None:
@@ -162,6 +162,11 @@ class AskingScreen(SessionScreen):
                 except (WorkbenchError, OSError) as error:  # the engine itself does not answer
                     self._fail(lacking, EngineError(str(error)))
                 self.draw()
+        except asyncio.CancelledError:
+            if (lacking := self._next()) is not None:
+                dropped = f"not waited for any more: {self.key('compare.anew')} asks again"
+                self._fail(lacking, EngineError(dropped))
+            raise
         finally:
             self.awaited = None
             self.draw()
@@ -225,13 +230,7 @@ class AskingScreen(SessionScreen):
         self.draw()
 
     def action_drop(self) -> None:
-        """What is computed is answered then: that it was cancelled."""
-
-        async def cancelled() -> None:
-            if note := await cancel(self.workbench.client, self.opened.session):
-                self.workbench.say(note)
-
-        begin(self, cancelled)
+        drop(self)
 
     def action_insist(self) -> None:
         self.insist = True

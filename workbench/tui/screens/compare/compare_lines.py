@@ -181,11 +181,11 @@ def notes_row(
     if answer is None:
         return ()
     if answer.uncharted is not None:
-        said = text.plain(str(answer.uncharted))
+        said = text.sentence(str(answer.uncharted))
         return ((fit(f" ! no curves: {said}", width), "warn"),)
     if unseen:
         return ((fit(f" ! {unseen}", width), "warn"),)
-    notes = [text.plain(note) for note in answer.notes]
+    notes = [text.sentence(note) for note in answer.notes]
     if not notes or not tall:
         return ()
     more = f"  (+{len(notes) - 1}: ?)" if len(notes) > 1 else ""
@@ -229,8 +229,10 @@ def heading(width: int) -> Row:
     )
 
 
-def line_row(line: Line, kpi: str, here: bool, most: float, width: int) -> Row:
-    """`most` is the largest error of all, which fills the bar."""
+def line_row(
+    line: Line, kpi: str, here: bool, most: float, width: int, *, awaited: bool = False
+) -> Row:
+    """`most` is the largest error of all, which fills the bar; `awaited`: no answer has come."""
     bar, error, direct, verdict = _columns(width)
     name = fit(line.name, max(8, width - 4 - NUMBERS - error - direct - verdict - bar))
     sign, look = SIGNS[line.worst.verdict] if line.worst else (" ", "")
@@ -241,7 +243,10 @@ def line_row(line: Line, kpi: str, here: bool, most: float, width: int) -> Row:
     ]
     score = line.score
     if score is None:
-        return (*spans, (fit("  not compared", width - 4 - len(name)), "dim"))
+        return (
+            *spans,
+            (fit(f"  {'being' if awaited else 'not'} compared", width - 4 - len(name)), "dim"),
+        )
     figures = f"{score.samples:>8}{departures.of_configuration(kpi, score):>20}"
     if error:
         figures += f"{text.percent(score.mape):>{error}}"

@@ -35,9 +35,15 @@ def default_load(line: Line | None, loads: Sequence[float]) -> float | None:
 
 
 def limits_row(chart: ChainChart | None, width: int) -> Row:
+    """Of which allocation and by what: who limits one of them says nothing of another, and where
+    an accepted model predicts, recommendations rest on that."""
     if chart is None:
         return ()
-    return ((" limits ", "dim"), (fit(limits_text(chart), max(0, width - 9)), ""))
+    vnfs = tuple(function.vnf for function in chart.functions)
+    of = text.shares(chart.configuration, vnfs) or "here"
+    by = ", by the profiles alone" if chart.profiles is not None else ""
+    words = f"at {of}{by}: {limits_text(chart)}"
+    return ((" limits ", "dim"), (fit(words, max(0, width - 9)), ""))
 
 
 def readout(

@@ -76,7 +76,9 @@ def summary_rows(reply: Compared, changes: Sequence[Change], width: int) -> list
     rows: list[Row] = [tuple(spans)]
     if floors := _floors(changes):
         rows.append(((fit(f" beyond the interval and the A/A floor: {floors}", width), "dim"),))
-    rows += [((fit(f" ! {text.plain(warning)}", width), "warn"),) for warning in reply.warnings[:2]]
+    rows += [
+        ((fit(f" ! {text.sentence(warning)}", width), "warn"),) for warning in reply.warnings[:2]
+    ]
     return rows
 
 
@@ -118,7 +120,7 @@ def change_row(view: SessionView, change: Change, here: bool, width: int) -> Row
         (f" {fit(_figure(d.figure), 12)}{wl:>6}{before:>9}{after:>9}  ", ""),
     ]
     if d.ratio is None or d.low is None or d.high is None:
-        return (*spans, (fit(text.plain(d.note), max(0, width - name - 41)), "dim"))
+        return (*spans, (fit(text.sentence(d.note), max(0, width - name - 41)), "dim"))
     interval = f" {text.interval(d.low, d.high)}" if wide > SHORT else ""
     spans.append((fit(f"{d.ratio:.2f}{interval}", wide), look if change.verdict != "same" else ""))
     if scale:

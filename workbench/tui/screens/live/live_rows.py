@@ -56,7 +56,7 @@ def sample_row(shown: Shown, choice: Choice, width: int) -> Row:
     figure = text.estimate(value) if value else "not stated"
     # By load, as the cursor goes: the first one taken is often that of the highest.
     number = [s.id for s in in_order(selected.samples)].index(sample.id) + 1
-    place = f" sample {number} of {len(selected.samples)}{' read' * bool(selected.left_out)} "
+    place = f" sample {number} of {len(selected.samples)}{' shown' * bool(selected.left_out)} "
     spans: list[Span] = [
         (place if chosen else " last sample ", "dim"),
         (f"wl {text.number(sample.wl)}  {text.kpi_name(kpi)} {figure}  ", ""),
@@ -144,17 +144,27 @@ def _headline(view: SessionView, item: ConfigurationView, wide: bool) -> str:
     if found is None:
         return ""
     if found.state != "found" or not found.wl:
-        words = {"none_in_range": "not in range", "below_range": "below range"}
-        return words.get(found.state, "…") if wide else found.state.partition("_")[0]
+        return _beyond(view, item.target, found, wide)
     if found.low is None or found.high is None:
         return text.number(found.wl)
     if wide:
         return f"{text.number(found.wl)} {text.interval(found.low, found.high)}"
-    half = f" ±{min(999.0, 50 * (found.high - found.low) / found.wl):.0f}%"
+    half = f" ±{min(999.0, 50 * (found.high - found.low) / found.wl):.0f} %"
     whole = text.number(found.wl)
-    if len(whole) + len(half) > _found_width(0):  # what is so unsure needs no third digit
-        whole = text.number(float(f"{found.wl:.2g}"))
+    for digits in (2, 1):  # what is so unsure needs no third digit
+        if len(whole) + len(half) > _found_width(0):
+            whole = text.number(float(f"{found.wl:.{digits}g}"))
     return whole + half
+
+
+def _beyond(view: SessionView, target: str, found: Breakpoint, wide: bool) -> str:
+    """On which side of the range of loads it lies; a figure says it in the least room."""
+    plan = view.campaign.find_target(target) if view.campaign is not None else None
+    if found.state not in ("none_in_range", "below_range") or plan is None:
+        return "…"
+    above = found.state == "none_in_range"
+    end = text.number(plan.primary.high if above else plan.primary.low)
+    return f"{'above' if above else 'below'} {end}" if wide else f"{'>' if above else '<'} {end}"
 
 
 def usage_rows(shown: Shown, choice: Choice, width: int, height: int) -> list[Row]:
@@ -211,11 +221,11 @@ def _share(used: Usage) -> str:
 
 
 def _mark_usage(name: str, used: Usage) -> str:
-    """`T37%` where quota throttled 37 % of the periods, `!` where there is no CPU left."""
+    """`T37 %` where quota throttled 37 % of the periods, `!` where there is no CPU left."""
     limit = BUSY_HOST_SHARE if name == "host" else BUSY_SHARE
     full = "!" if used.cpu_share >= limit else ""
     share = used.throttled_share
-    throttled = f" T{100 * share:.0f}%" if share >= THROTTLED else ""
+    throttled = f" T{100 * share:.0f} %" if share >= THROTTLED else ""
     return full + throttled
 
 

@@ -297,5 +297,5 @@ class SamplingScreen(SessionScreen):
 
         has = duration(view.budget_s) if view.budget_s else "none"
         note = f"So far {has}, spent {duration(view.lab_s)}. Write it as 30m, 2h or 90s."
-        question = "How much more lab time?"
+        question = "How much more time?"
         self.app.push_screen(NameScreen(question, "30m", note, proposal=True, carry_out=carry_out))

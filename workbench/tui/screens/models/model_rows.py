@@ -109,7 +109,7 @@ def version_row(line: VersionLine, here: bool, width: int) -> Row:
     room = max(0, width - len(fixed) - 1)
     return (
         ("›" if here else " ", "accent"),
-        (fixed + fit(text.plain(line.note), room), "badge" if here else ""),
+        (fixed + fit(text.sentence(line.note), room), "badge" if here else ""),
     )
 
 
@@ -141,7 +141,7 @@ def score_rows(
         mark = "✓" if score.best else " "
         head = f"{mark} {fit(text.plain(score.method), name)}"
         if score.trouble:
-            rows.append(((head, "dim"), (f"  {text.plain(score.trouble)}", "warn")))
+            rows.append(((head, "dim"), (f"  {text.sentence(score.trouble)}", "warn")))
             continue
         cells = "".join(f"{column.text(score):>{WIDE}}" for column in shown)
         rows.append(((head + cells, "strong" if score.best else ""),))

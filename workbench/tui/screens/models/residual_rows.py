@@ -45,7 +45,7 @@ def summary(explained: ModelExplained) -> Row:
     """How far off it is, and which way, in one line."""
     errors = [_error(r.measured, r.predicted) for r in explained.residuals]
     if not errors:
-        return ((" residuals  ", "dim"), (text.plain(" ".join(explained.notes)), "warn"))
+        return ((" residuals  ", "dim"), (text.sentence(" ".join(explained.notes)), "warn"))
     middle, size = statistics.median(errors), statistics.median(map(abs, errors))
     worst = max(explained.residuals, key=lambda r: abs(_error(r.measured, r.predicted)))
     way = "too high" if middle > 0 else "too low"
@@ -68,7 +68,7 @@ def coefficient_rows(view: SessionView, explained: ModelExplained, width: int) -
             rows.append(((f" {where}", "strong"),))
             last = where
         rows.append(_formula_row(view, explained.target, formula, width))
-    return rows + [((f" {text.plain(note)}", "dim"),) for note in explained.notes]
+    return rows + [((f" {text.sentence(note)}", "dim"),) for note in explained.notes]
 
 
 def _formula_row(view: SessionView, target: str, formula: ModelFormula, width: int) -> Row:

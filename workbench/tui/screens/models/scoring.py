@@ -8,12 +8,11 @@ from workbench.domain.counts import counted
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.profiles import ModelScore
 from workbench.domain.questions import ModelsScored, ScoreModels
-from workbench.tui.screens.asking import answered
+from workbench.tui.screens.asking import answered, ask, drop
 from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.screens.session import SessionScreen
-from workbench.tui.text import plain
+from workbench.tui.text import plain, sentence
 from workbench.tui.widgets.waiting import Busy
-from workbench.tui.work import begin
 
 ALL = "all targets"
 
@@ -91,12 +90,11 @@ class ScoringScreen(SessionScreen):
             request = ScoreModels(self.opened.session, target, self.about[1])
             words = f"scoring {plain(target or ALL)}"  # the engine says of which KPI
             self.awaited, self.trouble = Busy.of(words, measures=False), ""
-            begin(self, partial(self._score, request, self.awaited), group="scoring")
+            ask(self, partial(self._score, request, self.awaited))
             self.draw()
 
     def action_drop(self) -> None:
-        self.workers.cancel_group(self, "scoring")
-        self.workbench.say("Not waited for any more.")
+        drop(self)
 
     async def _score(self, request: ScoreModels, busy: Busy) -> None:
         try:
@@ -118,5 +116,5 @@ class ScoringScreen(SessionScreen):
         if found and self.about not in found:
             self.show_scored(*next(iter(found)))
         said = [f"{plain(s.target)}: {plain(s.method)} is best." for s in reply.scores if s.best]
-        notes = [plain(note) for note in reply.notes]
+        notes = [sentence(note) for note in reply.notes]
         self.workbench.say(" ".join([*said, *notes]), "warning" if notes else "information")

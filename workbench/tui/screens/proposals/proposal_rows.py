@@ -29,7 +29,7 @@ def proposal_rows(
     look: Look = "good" if proposal.gain else "warn"
     sign = "✓" if proposal.gain else "!"
     for place, words in enumerate(
-        text.wrapped(text.plain(departures.statement_of(proposal)), width - 4)
+        text.wrapped(text.sentence(departures.statement_of(proposal)), width - 4)
     ):
         rows.append(((f" {'  ' if place else sign + ' '}", look), (words, look)))
     rows += _score_rows(made, width)

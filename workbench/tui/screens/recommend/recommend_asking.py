@@ -17,7 +17,8 @@ from workbench.domain.messages import (
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.questions import Recommend, Recommended, VerifyRecommendation
 from workbench.domain.recommendations import Recommendation, Trend
-from workbench.tui.screens.asking import answered
+from workbench.domain.trials import usual_s
+from workbench.tui.screens.asking import answered, ask, drop
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.proposals.chain_names import per
 from workbench.tui.screens.recommend import recommend_question as question
@@ -226,14 +227,18 @@ class AskingScreen(SessionScreen):
 
     def _begin(self, request: Recommend) -> None:
         self.set_focus(None)  # keys are the screen's while it waits, and when the answer comes
-        begin(self, partial(self._recommend, request), group="asking", exclusive=True)
+        ask(self, partial(self._recommend, request))
 
     def action_drop(self) -> None:
-        self.workers.cancel_group(self, "asking")
-        self.workbench.say("Not waited for any more.")
+        drop(self)
 
     def action_end_measuring(self) -> None:
-        self.tell(StopRun(self.opened.session), "will stop after this sample")
+        self.confirm(
+            "Stop what the lab measures?",
+            "It ends after the sample that is being measured; there is no verdict then.",
+            StopRun(self.opened.session),
+            "will stop after this sample",
+        )
 
     def action_export(self) -> None:
         pair = self.found()
@@ -269,7 +274,7 @@ class AskingScreen(SessionScreen):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                begin(self, partial(self._verify, found.id), group="asking", exclusive=True)
+                ask(self, partial(self._verify, found.id))
 
         deployment = chosen.deployment
         at, primary = words_of.load(found), self.primary
@@ -288,7 +293,6 @@ class AskingScreen(SessionScreen):
         )
 
     def _lab_time(self) -> str:
-        """What a sample of this session took, deployments included."""
-        view = self.shown.view
-        samples = view.samples_taken + view.trial_samples
-        return f"about {duration(view.lab_s / samples)} of lab time" if samples else "lab time"
+        """What an allocation that is tried takes, its deployment included."""
+        seconds = usual_s(self.shown.view)
+        return f"about {duration(seconds)} of lab time" if seconds is not None else "lab time"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.domain.counts import counted
 from workbench.domain.parameters import PrimaryWorkload
@@ -29,8 +29,6 @@ NOT_ASKED: Lab = lambda _: None  # noqa: E731  # it has the shape of what others
 BAR = "█"
 INDENT = 15
 """Cells of a label in the lower part."""
-WAY_CHANCE, WAY_LAB, WAY_WHOLE = 13, 10, 13
-"""Cells of a probability, of lab time after profiling and with it, beside greedy scaling."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ def _measured(kpi: str, sample: Estimate, chosen: Choice | None) -> str:
 
 
 def _said(sign: str, words: str, look: Look, width: int) -> list[Row]:
-    lines = text.wrapped(text.plain(words), max(20, width - 4))
+    lines = text.wrapped(text.sentence(words), max(20, width - 4))
     return [((f" {sign if not i else ' '} ", look), (line, look)) for i, line in enumerate(lines)]
 
 
@@ -309,32 +307,59 @@ def ways_rows(found: Recommendation, width: int, lab: Lab = NOT_ASKED) -> list[R
     if run is None:
         return []
     ways = {way.method: way for way in found.ways}
-    room = max(
-        [12, *(len(words_of.shares(Deployment(w.allocation, w.replicas))) for w in ways.values())]
-    )
-    room = min(room, max(12, width - 62 - WAY_CHANCE)) + 2
-    head = (
-        f" {'':<12}{fit('allocation', room)}{'cost':>8}{'probability':>{WAY_CHANCE}}{'tried':>12}"
-    )
-    wide = len(head) + WAY_LAB + WAY_WHOLE <= width  # else what all of it cost says more
-    head += f"{'lab time':>{WAY_LAB}}" if wide else ""
-    rows: list[Row] = [((head + f"{'+ profiling':>{WAY_WHOLE}}", "dim"),)]
+    given = (words_of.shares(Deployment(w.allocation, w.replicas)) for w in ways.values())
+    columns = WayColumns.within(max(map(len, given), default=0), width)
+    rows: list[Row] = [((columns.heading, "dim"),)]
     if found.chosen is not None:
         tried = f"{found.lab_iterations} on lab"
         standing = Standing.of(found, found.chosen.deployment, lab)
-        rows.append(_way_row("profiles", ways["profiled"], standing, room, tried, wide))
+        rows.append(_way_row("profiles", ways["profiled"], standing, tried, columns))
     else:
         rows.append(((f"   {'profiles':<10}recommend nothing", "bad"),))
     if "greedy" in ways:
         standing = Standing.of(found, run.steps[-1].deployment, lab)
         tried = f"{words_of.tried(run)} {'on lab' if run.lab_iterations else 'on model'}"
-        rows.append(_way_row("greedy", ways["greedy"], standing, room, tried, wide))
+        rows.append(_way_row("greedy", ways["greedy"], standing, tried, columns))
         if run.met and not standing.met:
             said = f"Greedy scaling's answer {_cheaper(found)}{standing.words(found.confidence)}."
             rows += _said("!", said, "warn", width)
     if run.note:
         rows += _said(" ", f"Greedy scaling: {run.note}", "dim", width)
     return rows
+
+
+@dataclass(frozen=True)
+class WayColumns:
+    """Cells of the columns beside greedy scaling; 0 is left out."""
+
+    allocation: int
+    tried: int = 12
+    lab: int = 10
+    """Lab time after profiling."""
+
+    @classmethod
+    def within(cls, longest: int, width: int) -> WayColumns:
+        """What fits: what all of it cost says more than the lab time, and than what was tried."""
+        allocation = min(max(10, longest), 40) + 2
+        full = cls(allocation)
+        for columns in (full, replace(full, lab=0), replace(full, lab=0, tried=0)):
+            if len(columns.heading) <= width:
+                return columns
+        beyond = len(columns.heading) - width
+        return replace(columns, allocation=max(12, allocation - beyond))
+
+    @property
+    def heading(self) -> str:
+        names = ("allocation", "cost", "probability", "tried", "lab time", "+ profiling")
+        return "   " + self.line("", *names)
+
+    def line(
+        self, name: str, given: str, cost: str, chance: str, tried: str, spent: str, whole: str
+    ) -> str:
+        parts = [f"{name:<10}{fit(given, self.allocation)}{cost:>8}{chance:>12}"]
+        parts += [f"{tried:>{self.tried}}"] if self.tried else []
+        parts += [f"{spent:>{self.lab}}"] if self.lab else []
+        return "".join((*parts, f"{whole:>13}"))
 
 
 @dataclass(frozen=True)
@@ -380,15 +405,14 @@ def _cheaper(found: Recommendation) -> str:
 
 
 def _way_row(
-    name: str, way: ComparisonRow, standing: Standing, room: int, tried: str, wide: bool
+    name: str, way: ComparisonRow, standing: Standing, tried: str, columns: WayColumns
 ) -> Row:
     on_lab = way.method == "profiled" or way.lab_iterations
     spent = text.duration(way.lab_s) if on_lab else "–"
     whole = text.duration(way.lab_s_with_profiling) if on_lab else "–"
-    given = fit(words_of.shares(Deployment(way.allocation, way.replicas)), room)
+    given = words_of.shares(Deployment(way.allocation, way.replicas))
     chance = "–" if standing.probability is None else words_of.probability(standing.probability)
-    body = f"{name:<10}{given}{text.number(way.cost):>8}{chance:>{WAY_CHANCE}}{tried:>12}"
-    body += (f"{spent:>{WAY_LAB}}" if wide else "") + f"{whole:>{WAY_WHOLE}}"
+    body = columns.line(name, given, text.number(way.cost), chance, tried, spent, whole)
     if way.met and standing.met:
         return ((" ✓ ", "good"), (body, ""))
     unknown = way.met and standing.said is None and standing.probability is None
@@ -408,6 +432,9 @@ def _notes(found: Recommendation, notes: Sequence[str]) -> Iterator[str]:
         yield found.note
     yield from notes
     source = "the stand-alone profiles" if not found.model_version else "the chain's model"
+    judged = found.chosen or found.closest
+    if not found.model_version and judged is not None and len(judged.deployment.functions) > 1:
+        source += ", which no canary checked on the chain,"
     version = f" (version {found.model_version})" if found.model_version else ""
     yield f"Judged by {source}{version}: {counted(found.judged, 'allocation')} by rising cost."
 

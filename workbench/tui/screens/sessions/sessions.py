@@ -450,7 +450,7 @@ class SessionsScreen(HasList):
         return await (await self.workbench.client()).ask(request)
 
     def _do(self, work: Coroutine[None, None, None]) -> None:
-        """Without holding up the keys; what goes wrong is a toast."""
+        """Without holding up the keys; what goes wrong is a message."""
 
         async def done() -> None:
             try:
