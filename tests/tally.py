@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+TRIES = 3
+"""For each that is wanted: some come to nothing."""
+
 
 @dataclass
 class Tally:
@@ -46,12 +49,17 @@ class Tally:
         """Numbers of what is to be tried, each a seed; one counts as reached once it is done."""
         begin = time.monotonic()
         most_s = float("inf") if self.minutes is None else 60 * self.minutes / len(self.targets)
-        for number in range(self.before[part], self.targets[part]):
-            if time.monotonic() - begin > most_s:
+        first, target = self.before[part], self.targets[part]
+        for number in range(first, first + TRIES * (target - first)):
+            if time.monotonic() - begin > most_s or first + self.reached[part] >= target:
                 break
             yield number
             self.reached[part] += 1
         self.seconds[part] += round(time.monotonic() - begin)
+
+    def in_vain(self, part: str) -> None:
+        """The one at hand does not count: there was nothing to kill any more."""
+        self.reached[part] -= 1
 
     def keep(self) -> None:
         """Tell what was reached, and add it to the file. Called when nothing was found."""
