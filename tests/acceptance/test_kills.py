@@ -335,6 +335,7 @@ async def test_resumes(tmp_path: Path, tally: MakeTally, monkeypatch: pytest.Mon
         workbench.variables["DOCKER_HOST"] = f"unix://{workbench.runtime}/none"
         async with a_yard(workbench) as yard:
             run = ("run", SMALL, "--lab", "sim", "--seed", "7", "--json", "--session")
+            pace = ("--pace", f"{4 * SLOW:g}")  # slow enough to be killed before its end
             code, output = await yard.ended(yard.start(*run, "whole"))
             assert code == 0
             whole = ids_of(output)
@@ -343,9 +344,9 @@ async def test_resumes(tmp_path: Path, tally: MakeTally, monkeypatch: pytest.Mon
                 dice = random.Random(number)
                 if not session:
                     session, stored = f"killed-{number}", []
-                    victim = yard.start(*run, session)
+                    victim = yard.start(*run, session, *pace)
                 else:
-                    victim = yard.start("resume", session, "--json")
+                    victim = yard.start("resume", session, "--json", *pace)
                 lines = dice.randint(1, 60)
                 heard = await asyncio.to_thread(first_lines, victim.stdout.readline, lines)
                 victim.kill()

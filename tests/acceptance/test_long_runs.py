@@ -82,9 +82,8 @@ async def test_memory_stays_flat_over_days_with_viewers(
     assert max(mb for _, mb in memory) < MOST_MB
     late = [(at, mb) for at, mb in memory if at >= WARM_SHARE * hours]
     if full_length:
-        slope, _, low, high = scipy.stats.theilslopes(
-            *[mb for _, mb in late], [at for at, _ in late]
-        )
+        hour, mb = zip(*late, strict=True)
+        slope, _, low, high = scipy.stats.theilslopes(mb, hour)
         counts.figures |= {
             "hours of this run": round(hours, 1),
             "sessions of this run": number,
