@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import math
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from forked_commands import fork_workers
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from spreading import ByRoom, put_whole_ways_first
+from tally import MakeTally, Tally
 
 # Random examples have a seed too: what fails once fails each time. Constants that Hypothesis finds
 # in the modules that are loaded by then would make them depend on the tests that ran before.
@@ -30,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--accept", action="store_true", help="run the acceptance tests at full length"
     )
-    reliability = parser.getgroup("reliability", "kills, stops, hostile inputs (tests/acceptance)")
+    reliability = parser.getgroup("reliability", "kills, stops, hostile inputs, key presses")
     reliability.addoption("--share", type=float, help="of the full counts; 0.01 is every hundredth")
     reliability.addoption("--minutes", type=float, help="after which a test begins no further one")
     reliability.addoption(
@@ -71,6 +73,26 @@ def pytest_unconfigure() -> None:
 def full_length(pytestconfig: pytest.Config) -> bool:
     """True in `make accept`: every count of the issue, instead of a few."""
     return bool(pytestconfig.getoption("--accept"))
+
+
+SHARE_IN_THE_GATE = 0.0005
+"""Of the full counts of a long run; `few` of each part at least."""
+
+
+@pytest.fixture
+def tally(pytestconfig: pytest.Config, full_length: bool) -> MakeTally:
+    """Makes the tally of a long run: full in `make accept`, a few in the gate, or as it is said by
+    `--share`, `--minutes` and `--results`."""
+    share = pytestconfig.getoption("--share") or (1.0 if full_length else SHARE_IN_THE_GATE)
+    results = pytestconfig.getoption("--results")
+
+    def made(kind: str, targets: Mapping[str, int], few: int = 2) -> Tally:
+        if not results:
+            targets = {p: min(n, max(few, math.ceil(share * n))) for p, n in targets.items()}
+        path = Path(pytestconfig.invocation_params.dir, results) if results else None
+        return Tally(kind, targets, pytestconfig.getoption("--minutes"), path)
+
+    return made
 
 
 @pytest.fixture

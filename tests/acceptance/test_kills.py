@@ -14,6 +14,7 @@ import os
 import random
 import shutil
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -135,12 +136,12 @@ async def test_workers(yard: Yard, tally: MakeTally) -> None:
                 change = await watched.until(lambda _: True)
                 ended = isinstance(change, Event) and isinstance(change.fact, RunFinished)
             await asyncio.sleep(dice.random() / 20)
-            while not (workers := yard.workers()):  # the next one is on its way
-                if ended:
-                    break
-                await asyncio.sleep(0.01)
+            workers = [] if ended else await yard.next_workers(session)
             for worker in workers:
-                os.kill(worker, 9)
+                with suppress(ProcessLookupError):  # it ended by itself
+                    os.kill(worker, 9)
+            if not workers:
+                counts.in_vain("worker")
         if ended or dice.random() < 0.2:
             await yard.idle()
             await brought_to_its_end(yard, session, whole)
@@ -206,21 +207,18 @@ def copy_of(yard: Yard, profiled: Path, session: str) -> None:
         shutil.copy(file, yard.workspace.sessions / name)
 
 
-async def kill_one_of(
-    yard: Yard, dice: random.Random, longest_s: float, *arguments: str
-) -> tuple[bool, bool]:
-    """Start a command, kill it or its engine a little later. Whether it had ended before, and
-    whether it was the engine."""
+async def kill_one_of(yard: Yard, dice: random.Random, longest_s: float, *arguments: str) -> bool:
+    """Start a command, kill it or its engine a little later. Whether one of them died by that."""
     await yard.engine_up()
     victim = yard.start(*arguments)
     await asyncio.sleep(dice.random() * longest_s)
-    engine = dice.random() < 0.5
-    if engine:
+    if dice.random() < 0.5:
         await yard.kill_engine()
-    else:
-        victim.kill()
+        await yard.ended(victim)
+        return True
+    victim.kill()
     code, _ = await yard.ended(victim)
-    return code not in (-9, 3), engine
+    return code == -9
 
 
 def no_partial_files(folder: Path) -> None:
@@ -250,7 +248,9 @@ async def test_commands_that_measure(
         session = f"{command}-{number}"
         copy_of(yard, profiled, session)
         async with yard.following(session) as announced:
-            await kill_one_of(yard, random.Random(number), longest_s, command, session, *options)
+            dice = random.Random(number)
+            if not await kill_one_of(yard, dice, longest_s, command, session, *options):
+                counts.in_vain(part)
             if yard.client is not None:
                 await yard.idle()  # what was begun goes to its end, or ends
                 await asyncio.sleep(0)
@@ -273,7 +273,8 @@ async def test_imports(yard: Yard, profiled: Path, tally: MakeTally) -> None:
     for number in counts.numbers("import"):
         session = f"import-{number}"
         dice = random.Random(number)
-        await kill_one_of(yard, dice, 0.6, "import", bundle, "--session", session)
+        if not await kill_one_of(yard, dice, 0.6, "import", bundle, "--session", session):
+            counts.in_vain("import")
         if yard.client is not None:
             await yard.kill_engine()
         await yard.engine_up()  # sweeps
@@ -293,7 +294,9 @@ async def test_exports(yard: Yard, profiled: Path, tally: MakeTally) -> None:
     exports = yard.workspace.exports
     for number in counts.numbers("export"):
         dice = random.Random(number)
-        await kill_one_of(yard, dice, 0.6, "export", "f", "--as", dice.choice(("bundle", "csv")))
+        kind = dice.choice(("bundle", "csv"))
+        if not await kill_one_of(yard, dice, 0.6, "export", "f", "--as", kind):
+            counts.in_vain("export")
         if yard.client is not None:
             await yard.kill_engine()
         client = await yard.engine_up()
@@ -311,7 +314,8 @@ async def test_measuring_the_host(yard: Yard, tally: MakeTally) -> None:
     state = Path(yard.workbench.environment["XDG_STATE_HOME"])
     for number in counts.numbers("doctor --measure"):
         asked = ("doctor", "--measure", "--lab", "sim", "--json")
-        await kill_one_of(yard, random.Random(number), 2.0, *asked)
+        if not await kill_one_of(yard, random.Random(number), 2.0, *asked):
+            counts.in_vain("doctor --measure")
         await yard.idle()
         for file in state.rglob("*.json"):
             json.loads(file.read_text(encoding="utf-8"))
@@ -331,6 +335,7 @@ async def test_resumes(tmp_path: Path, tally: MakeTally, monkeypatch: pytest.Mon
         workbench.variables["DOCKER_HOST"] = f"unix://{workbench.runtime}/none"
         async with a_yard(workbench) as yard:
             run = ("run", SMALL, "--lab", "sim", "--seed", "7", "--json", "--session")
+            pace = ("--pace", f"{4 * SLOW:g}")  # slow enough to be killed before its end
             code, output = await yard.ended(yard.start(*run, "whole"))
             assert code == 0
             whole = ids_of(output)
@@ -339,9 +344,9 @@ async def test_resumes(tmp_path: Path, tally: MakeTally, monkeypatch: pytest.Mon
                 dice = random.Random(number)
                 if not session:
                     session, stored = f"killed-{number}", []
-                    victim = yard.start(*run, session)
+                    victim = yard.start(*run, session, *pace)
                 else:
-                    victim = yard.start("resume", session, "--json")
+                    victim = yard.start("resume", session, "--json", *pace)
                 lines = dice.randint(1, 60)
                 heard = await asyncio.to_thread(first_lines, victim.stdout.readline, lines)
                 victim.kill()
@@ -353,6 +358,8 @@ async def test_resumes(tmp_path: Path, tally: MakeTally, monkeypatch: pytest.Mon
                 assert set(taken) | set(stored) <= set(stored_now), "announced, and not stored"
                 assert len(set(stored_now)) == len(stored_now)
                 stored = stored_now
+                if code != -9:
+                    counts.in_vain("resume")
                 if code == 0:
                     assert sorted(stored) == sorted(whole)
                     session = ""

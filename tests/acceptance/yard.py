@@ -133,6 +133,18 @@ class Yard:
         """Processes that compute for engines of this yard."""
         return [pid for pid in _below(forker.pid or 0) if _nice(pid) == NICEST]
 
+    async def next_workers(self, session: str) -> list[int]:
+        """Workers, as soon as there are any; none where the run ends before."""
+        client = await self.engine_up()
+        async with asyncio.timeout(LONGEST_S):
+            while not (found := self.workers()):
+                status = await client.ask(GetStatus())
+                assert isinstance(status, EngineStatus)
+                if status.running != session and not status.queued:
+                    break
+                await asyncio.sleep(0.01)
+        return found
+
 
 @asynccontextmanager
 async def a_yard(workbench: Workbench) -> AsyncIterator[Yard]:

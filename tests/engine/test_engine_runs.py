@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.samples import Sample
 from workbench.domain.sessions import Plan
 from workbench.engine.core import Engine
+from workbench.engine.learning.pool import Pool, WorkerLost
 from workbench.engine.runs.progress import besides_s
 from workbench.labs.base import LabSettings
 from workbench.labs.simulated import SimulatedLab
@@ -345,6 +347,28 @@ async def test_a_killed_worker_costs_nothing(
         assert (await watched.finish()).outcome == "done"
     assert any(isinstance(e.fact, Noted) and "worker" in e.fact.text for e in watched.events)
     assert same(await stored_samples(client, "bereft"), whole.samples)
+
+
+async def test_a_worker_that_dies_twice_ends_the_run_with_a_sentence_and_no_trace(
+    engine: Engine, client: SocketClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = WorkerLost("the worker process died twice over 'judge_drives'")
+
+    async def dies(self: Pool, work: Callable[..., Any], *args: Any, **rest: Any) -> Any:
+        if work.__name__ == "judge_drives":
+            raise lost
+        return await run(self, work, *args, **rest)
+
+    run = Pool.run
+    monkeypatch.setattr(Pool, "run", dies)
+    await start(client, "lost")
+    async with client.follow("lost") as feed:
+        ended = await Watched(feed).finish()
+    assert (ended.outcome, ended.note) == ("failed", str(lost))
+    logged = [json.loads(text) for text in engine.workspace.log.read_text().splitlines()]
+    (told,) = (e for e in logged if e["event"] == "run failed" and e["session"] == "lost")
+    assert told["error"] == str(lost)
+    assert "exception" not in told
 
 
 async def test_a_session_that_cannot_be_written_ends_its_feeds_with_a_sentence(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import textual.screen
 from monkey import play
+from tally import MakeTally
 
 from workbench.tui.commands.catalogue import SCREENS
 
@@ -17,7 +18,7 @@ SELDOM_S = 0.2
 
 
 async def test_random_keys_break_nothing(
-    full_length: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    full_length: bool, tally: MakeTally, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none")  # what it starts is simulated
     monkeypatch.setenv("EDITOR", "true")
@@ -25,10 +26,12 @@ async def test_random_keys_break_nothing(
         monkeypatch.setattr(textual.screen, "UPDATE_PERIOD", SELDOM_S)
     visited: set[str] = set()
     failures: list[str] = []
-    for seed in range(SEEDS if full_length else 1):
+    counts = tally("random keys", {f"seeds of {PRESSES:,} presses": SEEDS}, few=1)
+    for seed in counts.numbers(*counts.targets):
         found = await play(tmp_path / str(seed), seed, PRESSES, recordings=full_length)
         assert found.presses == PRESSES
         visited |= {screen for screen, presses in found.screens.items() if presses >= 10}
         failures += [f"seed {seed}, {failure}" for failure in found.failures]
     assert not failures, f"{len(failures)} failures\n" + "\n".join(failures[:10])
     assert {screen.name for screen in SCREENS} <= visited
+    counts.keep()

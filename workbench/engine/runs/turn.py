@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from workbench.domain.campaign import Campaign
-from workbench.domain.errors import WorkbenchError
+from workbench.domain.errors import PluginError, WorkbenchError
 from workbench.domain.events import (
     Noted,
     PauseRequested,
@@ -173,8 +173,9 @@ class Turn(ABC):
             # Who stops a run that has begun does not cancel it; then it is the engine that ends.
             never_began = self.control.stop and not self.started
             return ("stopped", "before it began") if never_began else None
-        except WorkbenchError as error:
-            log.error("run failed", session=self.session, exc_info=error)
+        except WorkbenchError as error:  # it says what to do; only a plugin's needs its trace
+            trace = error if isinstance(error, PluginError) else None
+            log.error("run failed", session=self.session, error=str(error), exc_info=trace)
             self.error = error
             return "failed", str(error)
         except Exception as error:  # a bug or a plugin: the engine outlives it

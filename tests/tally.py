@@ -6,10 +6,13 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+TRIES = 3
+"""For each that is wanted: some come to nothing."""
 
 
 @dataclass
@@ -46,12 +49,17 @@ class Tally:
         """Numbers of what is to be tried, each a seed; one counts as reached once it is done."""
         begin = time.monotonic()
         most_s = float("inf") if self.minutes is None else 60 * self.minutes / len(self.targets)
-        for number in range(self.before[part], self.targets[part]):
-            if time.monotonic() - begin > most_s:
+        first, target = self.before[part], self.targets[part]
+        for number in range(first, first + TRIES * (target - first)):
+            if time.monotonic() - begin > most_s or first + self.reached[part] >= target:
                 break
             yield number
             self.reached[part] += 1
         self.seconds[part] += round(time.monotonic() - begin)
+
+    def in_vain(self, part: str) -> None:
+        """The one at hand does not count: there was nothing to kill any more."""
+        self.reached[part] -= 1
 
     def keep(self) -> None:
         """Tell what was reached, and add it to the file. Called when nothing was found."""
@@ -78,5 +86,7 @@ class Tally:
         self.results.write_text(text + "\n", encoding="utf-8")
 
 
-MakeTally = Callable[[str, Mapping[str, int]], Tally]
-"""Of a kind, with the full targets of its parts."""
+class MakeTally(Protocol):
+    def __call__(self, kind: str, targets: Mapping[str, int], few: int = 2) -> Tally:
+        """Of a kind, with the full targets of its parts; `few` of each are tried in the gate."""
+        ...
