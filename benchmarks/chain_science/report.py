@@ -38,7 +38,7 @@ def risk(found: Risks) -> str:
         lines.append(
             f"- {kpi}: covers {each:.1%} (each chain counted once; target 93 to 97 %), "
             f"{pooled:.1%} of all samples; "
-            f"`Risk({one.added:.2f}, {one.below:.3f}, {one.above:.3f})`"
+            f"`HandoverRisk({one.added:.2f}, {one.below:.3f}, {one.above:.3f})`"
         )
     return "\n".join(lines)
 

@@ -10,7 +10,7 @@ from chain_science.predicting import known
 from chain_science.recordings import BUNDLES, recorded
 from chain_science.stored import LAB, MODELS, digest, kept
 from workbench.chains.base import RESPONSE_TIMES
-from workbench.chains.risk import Risk, RiskyForecaster, Shown, risk_of
+from workbench.chains.handover import Discrepancy, HandoverForecaster, HandoverRisk, risk_shown_by
 from workbench.domain.errors import WorkbenchError
 
 KPIS = (*RESPONSE_TIMES, "throughput_rps")
@@ -39,7 +39,7 @@ class LeftOut:
 @dataclass(frozen=True)
 class Risks:
     chains: tuple[LeftOut, ...]
-    risks: dict[str, Risk]
+    risks: dict[str, HandoverRisk]
 
 
 def risks() -> Risks:
@@ -49,7 +49,7 @@ def risks() -> Risks:
 
 def _risks() -> Risks:
     found: list[LeftOut] = []
-    every: dict[str, Risk] = {}
+    every: dict[str, HandoverRisk] = {}
     for kpi in KPIS:
         shown = []
         for name in BUNDLES:
@@ -65,12 +65,12 @@ def _risks() -> Risks:
                     continue
                 shown.append((name, plan.target.name, given.prediction, seen))
         adds = kpi in RESPONSE_TIMES
-        each = [Shown.of(seen, prediction) for _, _, prediction, seen in shown]
-        every[kpi] = risk_of(each, adds=adds)
+        each = [Discrepancy.of(seen, prediction) for _, _, prediction, seen in shown]
+        every[kpi] = risk_shown_by(each, adds=adds)
         for place, (name, chain, prediction, seen) in enumerate(shown):
-            risk = risk_of(each[:place] + each[place + 1 :], adds=adds)
+            risk = risk_shown_by(each[:place] + each[place + 1 :], adds=adds)
             alone = prediction.forecast(seen.points)
-            said = RiskyForecaster(prediction, risk).forecast(seen.points)
+            said = HandoverForecaster(prediction, risk).forecast(seen.points)
             y = seen.table.y
             found.append(
                 LeftOut(

@@ -22,7 +22,7 @@ from recommending_session import (
     sample,
 )
 
-from workbench.chains import risk
+from workbench.chains import handover
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import BudgetSpent, LabError, UsageError
 from workbench.domain.messages import RunCampaign, Viewed, ViewSession
@@ -56,7 +56,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(carrying, "LOADS", 5)
     monkeypatch.setattr(carrying, "ROUNDS", 5)
     # What other chains have added is for tests/engine/test_measured_first.py.
-    monkeypatch.setattr(risk, "MEASURED", {})
+    monkeypatch.setattr(handover, "MEASURED", {})
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from recommending_session import (
     write_session,
 )
 
-from workbench.chains import risk
+from workbench.chains import handover
 from workbench.domain.errors import (
     ConfidenceRefused,
     DescriptorError,
@@ -62,7 +62,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(carrying, "ROUNDS", 5)
     monkeypatch.setattr(performance, "LOADS", 5)
     # What other chains have added is for tests/engine/test_measured_first.py.
-    monkeypatch.setattr(risk, "MEASURED", {})
+    monkeypatch.setattr(handover, "MEASURED", {})
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 - Samples of the chain are canaries that were taken already, whatever they were taken for. What
   they teach (`chains.correction`) is used where it predicts samples that it was not fitted to
-  better than the profiles do, and every answer rests on them (`chains.resting`).
-- A chain without samples carries the risk that measured chains have shown (`chains.risk`).
+  better than the profiles do, and every answer rests on them (`chains.conditioned`).
+- A chain without samples carries the risk that measured chains have shown (`chains.handover`).
 - Where a function is loaded beyond what it carries, or the chain was seen to be, a response time
   grows for as long as one watches: the forecast is `UNBOUNDED`, never a plateau.
 """
@@ -18,9 +18,9 @@ import numpy as np
 from workbench.chains.alignment import Measured
 from workbench.chains.base import RESPONSE_TIMES
 from workbench.chains.composition import ChainForecaster
+from workbench.chains.conditioned import ConditionedForecaster
+from workbench.chains.handover import TELLING, with_handover
 from workbench.chains.proposal import Method
-from workbench.chains.resting import RestingForecaster
-from workbench.chains.risk import TELLING, risky
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import UNBOUNDED, Sample
@@ -72,11 +72,13 @@ class MeasuredFirst:
             self.law = _law(seen, method)
         told = accepted or self.law
         alone = len(chain.vnfs) == 1 or not risk  # of one function nothing is handed over
-        self._base: Forecaster = told or (chain if alone else risky(chain))
+        unmeasured: Forecaster = chain if alone else with_handover(chain)
+        self._base: Forecaster = told or unmeasured
         if seen is not None:
             enough = len(np.unique(seen.table.points)) >= TELLING
-            self._base = RestingForecaster(
-                _Within(told, chain) if told else chain if enough or alone else risky(chain),
+            untaught = chain if enough else unmeasured
+            self._base = ConditionedForecaster(
+                _Within(told, chain) if told else untaught,
                 seen.points,
                 seen.table.y,
                 seen.table.noise,
@@ -135,14 +137,14 @@ class _Within:
 
     def __init__(self, told: Forecaster, chain: ChainForecaster) -> None:
         self.kpi, self._told, self._chain = told.kpi, told, chain
-        self._risky = risky(chain)
+        self._unmeasured = with_handover(chain)
 
     def forecast(self, points: Points) -> Forecast:
         told, alone = self._told.forecast(points), self._chain.forecast(points)
         beyond = told.extrapolates & ~alone.extrapolates
         if not beyond.any():
             return told
-        wide = self._risky.forecast(points)
+        wide = self._unmeasured.forecast(points)
         return Forecast(
             told.mean,
             np.where(beyond, np.minimum(told.low, wide.low), told.low),

@@ -9,8 +9,8 @@ import numpy as np
 
 from workbench.chains.base import RATES, SHARES, fold
 from workbench.chains.composition import CARRIED, ChainForecaster, Outlook
+from workbench.chains.handover import TELLING, says_nothing
 from workbench.chains.measured_first import MeasuredFirst
-from workbench.chains.risk import TELLING, says_nothing
 from workbench.domain.chains import (
     ChainCurve,
     ChainPrediction,

@@ -215,7 +215,7 @@ class Foretold:
         if rests_on := max(one.rests_on for one in self.first.values()):
             yield f"Rests on {counted(rests_on, 'sample')} of {name} itself."
         if not self.order.tried and any(one.unmeasured for one in self.first.values()):
-            from workbench.chains.risk import TELLING
+            from workbench.chains.handover import TELLING
 
             yield (
                 f"Nobody has measured {name}: intervals hold what the hand-over of other chains "

@@ -30,7 +30,7 @@ _ENDS = (0.025, 0.975)
 
 
 @dataclass(frozen=True)
-class Risk:
+class HandoverRisk:
     """What a measured KPI of a chain may differ by from what the profiles say.
 
     Attributes
@@ -45,18 +45,18 @@ class Risk:
     above: float
 
 
-MEASURED: Mapping[str, Risk] = {
-    "mean_ms": Risk(42.70, -1.682, 0.729),
-    "p50_ms": Risk(42.51, -2.469, 0.701),
-    "p95_ms": Risk(46.50, -1.569, 1.022),
-    "p99_ms": Risk(46.59, -1.750, 1.120),
-    "throughput_rps": Risk(0.0, -0.648, 0.224),
+MEASURED: Mapping[str, HandoverRisk] = {
+    "mean_ms": HandoverRisk(42.70, -1.682, 0.729),
+    "p50_ms": HandoverRisk(42.51, -2.469, 0.701),
+    "p95_ms": HandoverRisk(46.50, -1.569, 1.022),
+    "p99_ms": HandoverRisk(46.59, -1.750, 1.120),
+    "throughput_rps": HandoverRisk(0.0, -0.648, 0.224),
 }
 """Of the chains of all recordings that ship, by KPI."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class Discrepancy:
     """What one chain has shown: of n samples log KPI as measured and predicted, shape (n,).
 
     `added` is the median of the difference in the KPI's unit at the lower loads.
@@ -67,7 +67,7 @@ class Shown:
     added: float
 
     @classmethod
-    def of(cls, seen: Measured, said: Forecaster) -> Shown:
+    def of(cls, seen: Measured, said: Forecaster) -> Discrepancy:
         y, mean = seen.table.y, said.forecast(seen.points).mean
         loads = np.array([wl for _, wl in seen.points])
         low = np.zeros(len(seen), dtype=bool)
@@ -77,7 +77,7 @@ class Shown:
         return cls(y, mean, float(np.median(np.exp(y[low]) - np.exp(mean[low]))))
 
 
-def risk_of(chains: Sequence[Shown], *, adds: bool = True) -> Risk:
+def risk_shown_by(chains: Sequence[Discrepancy], *, adds: bool = True) -> HandoverRisk:
     """The risk that measured chains show, each counted once, however often it was measured.
 
     Parameters
@@ -92,13 +92,13 @@ def risk_of(chains: Sequence[Shown], *, adds: bool = True) -> Risk:
         order = np.argsort(off)
         below = np.cumsum(weight[order]) - 0.5 * weight[order]
         ends.append(float(np.interp(end, below / weight.sum(), off[order])))
-    return Risk(added, min(ends[0], 0.0), max(ends[1], 0.0))
+    return HandoverRisk(added, min(ends[0], 0.0), max(ends[1], 0.0))
 
 
-class RiskyForecaster:
+class HandoverForecaster:
     """A prediction of a chain that nobody has measured; its interval holds the risk."""
 
-    def __init__(self, prediction: Forecaster, risk: Risk) -> None:
+    def __init__(self, prediction: Forecaster, risk: HandoverRisk) -> None:
         self.kpi, self._prediction, self._risk = prediction.kpi, prediction, risk
 
     def forecast(self, points: Points) -> Forecast:
@@ -114,10 +114,10 @@ class RiskyForecaster:
         )
 
 
-def risky(prediction: Forecaster) -> Forecaster:
+def with_handover(prediction: Forecaster) -> Forecaster:
     """The prediction with the risk that recordings show of its KPI, as it is where they do not."""
     risk = MEASURED.get(prediction.kpi)
-    return prediction if risk is None else RiskyForecaster(prediction, risk)
+    return prediction if risk is None else HandoverForecaster(prediction, risk)
 
 
 def says_nothing(low: float, high: float) -> bool:

@@ -24,7 +24,7 @@ TRUSTED = 4.0
 """Samples' worth of trust in the forecast's own interval, before samples that miss it widen it."""
 
 
-class RestingForecaster:
+class ConditionedForecaster:
     """Implements `Forecaster`.
 
     Parameters
