@@ -222,8 +222,12 @@ REAL = REPOSITORY / "tests" / "data" / "real.yaml"
 IMAGES = ("source", "sink", "haproxy", "tinyproxy", "base")
 
 
+IN_ITS_OWN_NETWORK = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+"""On the host's it would take away `docker0` and the rules of the host's own engine."""
+
+
 class OwnDocker:
-    """A Docker engine with folders and a socket of its own."""
+    """A Docker engine with folders, a socket and a network of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.socket, self._folder = folder / "d.sock", folder
@@ -234,6 +238,7 @@ class OwnDocker:
     def start(self) -> None:
         folder = self._folder
         argv = (
+            *IN_ITS_OWN_NETWORK,
             "dockerd", "--config-file", folder / "daemon.json", "--data-root", folder / "data",
             "--exec-root", folder / "exec", "--pidfile", folder / "pid", "--bridge", "none",
             "--storage-driver", self._driver, "--host", f"unix://{self.socket}",
