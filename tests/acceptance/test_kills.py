@@ -77,7 +77,7 @@ async def brought_to_its_end(yard: Yard, session: str, whole: list[Sample]) -> N
 
 
 async def test_engines(yard: Yard, tally: MakeTally) -> None:
-    counts = tally("kills", {"engine": 400})
+    counts = tally("kills", {"engine": 450})
     whole = await undisturbed(yard)
     announced: list[Event] = []
     session, killed = "", 0
