@@ -347,7 +347,7 @@ async def test_resumes(tmp_path: Path, tally: MakeTally, monkeypatch: pytest.Mon
                     victim = yard.start(*run, session, *pace)
                 else:
                     victim = yard.start("resume", session, "--json", *pace)
-                lines = dice.randint(1, 60)
+                lines = dice.randint(1, 40)
                 heard = await asyncio.to_thread(first_lines, victim.stdout.readline, lines)
                 victim.kill()
                 code, rest = await yard.ended(victim)
