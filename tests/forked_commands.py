@@ -25,6 +25,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +70,8 @@ class Started:
     def kill(self) -> None:
         """Its number is nobody else's: it was not yet told that it has ended."""
         if not select.select([self._told], [], [], 0)[0]:
-            os.kill(self.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it ended just now
+                os.kill(self.pid, signal.SIGKILL)
 
     def wait(self, timeout_s: float | None = None) -> int:
         """Its exit code, once it has ended. Raises `TimeoutError`."""

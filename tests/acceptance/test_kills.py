@@ -77,7 +77,7 @@ async def brought_to_its_end(yard: Yard, session: str, whole: list[Sample]) -> N
 
 
 async def test_engines(yard: Yard, tally: MakeTally) -> None:
-    counts = tally("kills", {"engine": 400})
+    counts = tally("kills", {"engine": 450})
     whole = await undisturbed(yard)
     announced: list[Event] = []
     session, killed = "", 0
@@ -347,7 +347,7 @@ async def test_resumes(tmp_path: Path, tally: MakeTally, monkeypatch: pytest.Mon
                     victim = yard.start(*run, session, *pace)
                 else:
                     victim = yard.start("resume", session, "--json", *pace)
-                lines = dice.randint(1, 60)
+                lines = dice.randint(1, 40)
                 heard = await asyncio.to_thread(first_lines, victim.stdout.readline, lines)
                 victim.kill()
                 code, rest = await yard.ended(victim)

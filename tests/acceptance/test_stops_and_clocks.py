@@ -304,6 +304,7 @@ def own_docker(full_length: bool, tmp_path_factory: pytest.TempPathFactory) -> I
         yield made
     finally:
         made.end()
+        subprocess.run(["umount", folder / "data"], capture_output=True)  # it mounts it on itself
         shutil.rmtree(folder, ignore_errors=True)
 
 
