@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from driving import REPOSITORY
 from fake_link import FakeClient, opened, screen_text, toasts
+from textual.command import CommandList
 
 from workbench.tui.commands.actions import ACTIONS
 from workbench.tui.commands.keymap import Keymap, keymap_of, load, meet, preset_actions
 from workbench.tui.commands.meanings import MEANINGS, SHARED
 from workbench.tui.places import Files
+from workbench.tui.screens.palette import Palette
 
 
 def keys(keymap: Keymap, id: str) -> tuple[str, ...]:
@@ -139,6 +141,18 @@ def test_the_page_of_keys_is_current() -> None:
 async def test_a_page_key_in_a_palette_that_finds_nothing_is_no_error() -> None:
     async with opened(FakeClient()) as pilot:
         await pilot.press("ctrl+p", *"qqqq", "pageup", "pagedown", "escape", "escape")
+        assert pilot.app.is_running
+
+
+async def test_commands_that_are_found_after_the_palette_was_closed_are_no_error() -> None:
+    async with opened(FakeClient()) as pilot:
+        await pilot.press("ctrl+p")
+        palette = pilot.app.screen
+        assert isinstance(palette, Palette)
+        commands = palette.query_one(CommandList)
+        await palette.query("*").remove()
+        palette._refresh_command_list(commands, [], False)
+        await pilot.press("escape")
         assert pilot.app.is_running
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import Command, CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from workbench.domain.counts import counted
@@ -23,11 +23,18 @@ Entry = tuple[str, str, Callable[[], Any]]
 
 
 class Palette(CommandPalette):
-    """Textual's, without its error on a page key while nothing is found (Textual 8.2)."""
+    """Textual's, without its errors on a page key while nothing is found, and where it is closed
+    while it still looks for commands (Textual 8.2)."""
 
     def _action_command_list(self, action: str) -> None:
         if self.query_one(CommandList).option_count:
             super()._action_command_list(action)
+
+    def _refresh_command_list(
+        self, command_list: CommandList, commands: list[Command], clear_current: bool
+    ) -> None:
+        if self.query(CommandList):
+            super()._refresh_command_list(command_list, commands, clear_current)
 
 
 class ActionProvider(Provider):
