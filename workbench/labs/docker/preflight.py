@@ -101,7 +101,9 @@ def packages(campaign: Campaign) -> tuple[str, ...]:
         for generator in generators(campaign)
         if generator.unable(campaign.load, wanted_kpis(campaign), most) is None
     ]
-    return tuple(sorted({package for generator in able for package in generator.packages}))
+    # A plug-in that was made for 0.1 names none: then the image has what the workbench's own need.
+    named = (getattr(generator, "packages", ()) for generator in able)
+    return tuple(sorted({package for packages in named for package in packages}))
 
 
 async def choose(source: Component, facts: PathFacts, campaign: Campaign, most: float) -> Choice:
