@@ -20,6 +20,8 @@ REACH = 1.0
 """In log load: how far a sample is heard."""
 LEAST_SD = 0.03
 """Log standard deviation that a forecast is given at least: none is surer than a lab is steady."""
+NEAR = 0.05
+"""In log load: a sample of the same configuration that near was taken of the same thing."""
 TRUSTED = 4.0
 """Samples' worth of trust in the forecast's own interval, before samples that miss it widen it."""
 
@@ -58,6 +60,8 @@ class ConditionedForecaster:
         for configuration, _ in self._points:
             self._numbers.setdefault(configuration, len(self._numbers))
         mean = np.array([float(np.mean(y[own])) for own in places.values()])
+        self._least = np.array([float(np.min(y[own])) for own in places.values()])
+        self._greatest = np.array([float(np.max(y[own])) for own in places.values()])
         variance = np.array(
             [float(np.mean(np.square(noise[own]))) / len(own) for own in places.values()]
         )
@@ -86,14 +90,29 @@ class ConditionedForecaster:
             np.hypot(np.sqrt(left * self._wider) * np.maximum(side, LEAST_SD), self._shared_sd)
             for side in said.sd
         )
+        lowest, highest = self._seen_near(points)
         known = set(self._points)
         measured = np.array([point in known for point in points], dtype=bool)
         return Forecast(
             np.minimum(mean, self._ceiling),
-            np.minimum(mean - NORMAL_95 * below, self._ceiling),
-            np.minimum(mean + NORMAL_95 * above, self._ceiling),
+            np.minimum(np.minimum(mean - NORMAL_95 * below, lowest), self._ceiling),
+            np.minimum(np.maximum(mean + NORMAL_95 * above, highest), self._ceiling),
             said.extrapolates & ~measured,
         )
+
+    def _seen_near(self, points: Points) -> tuple[Floats, Floats]:
+        """The least and the greatest that samples near each point have shown, of shape (m,).
+
+        Samples of one load may disagree by more than their noise, at a knee: an interval that
+        leaves one of them out would say that it cannot be.
+        """
+        numbers, loads = self._number(points), np.log([wl for _, wl in points])
+        own = np.log([wl for _, wl in self._points])
+        same = numbers[:, None] == self._number(self._points)[None, :]
+        near = same & (np.abs(loads[:, None] - own[None, :]) <= NEAR)
+        lowest = np.where(near, self._least[None, :], np.inf).min(axis=1)
+        highest = np.where(near, self._greatest[None, :], -np.inf).max(axis=1)
+        return lowest, highest
 
     def _sd(self, said: Forecast, gap: Floats) -> Floats:
         below, above = said.sd

@@ -18,7 +18,7 @@ import numpy as np
 from workbench.chains.alignment import Measured
 from workbench.chains.base import RESPONSE_TIMES
 from workbench.chains.composition import ChainForecaster
-from workbench.chains.conditioned import ConditionedForecaster
+from workbench.chains.conditioned import NEAR, ConditionedForecaster
 from workbench.chains.handover import TELLING, with_handover
 from workbench.chains.proposal import Method
 from workbench.domain.errors import DataError
@@ -86,7 +86,12 @@ class MeasuredFirst:
                 shared_sd=shared_sd,
             )
         self._target, self._samples = target, samples
-        self._carried, self._drowned = _seen_to_carry(target, samples, self.kpi)
+        self._carried, self._overloads = _seen_to_carry(target, samples, self.kpi)
+        self._drowned = {
+            c: min(above)
+            for c, loads in self._overloads.items()
+            if (above := [wl for wl in loads if wl > self._carried.get(c, 0.0)])
+        }
 
     @property
     def unmeasured(self) -> bool:
@@ -111,14 +116,25 @@ class MeasuredFirst:
     def forecast(self, points: Points) -> Forecast:
         said = self._base.forecast(points)
         over = self.overloaded(points)
-        if not over.any():
+        doubted = over | self._grew_near(points)
+        if not doubted.any():
             return said
         return Forecast(
             np.where(over, _UNBOUNDED, said.mean),
             said.low,
-            np.where(over, _UNBOUNDED, said.high),
+            np.where(doubted, _UNBOUNDED, said.high),
             said.extrapolates & ~over,
         )
+
+    def _grew_near(self, points: Points) -> Bools:
+        """Where the chain was seen to be overloaded, though it carried more another time, (m,)."""
+        near = np.zeros(len(points), dtype=bool)
+        if self.kpi not in RESPONSE_TIMES or self.chain.family == "closed":
+            return near
+        for place, (configuration, wl) in enumerate(points):
+            loads = self._overloads.get(configuration, ())
+            near[place] = any(abs(math.log(wl / load)) <= NEAR for load in loads)
+        return near
 
     def overloaded(self, points: Points) -> Bools:
         """Where a response time grows without bound, of shape (m,); nowhere for other KPIs.
@@ -169,20 +185,19 @@ def _law(seen: Measured, method: Method) -> Forecaster | None:
 
 def _seen_to_carry(
     target: str, samples: Sequence[Sample], kpi: str
-) -> tuple[dict[Configuration, float], dict[Configuration, float]]:
-    """By configuration, the highest load that states the KPI, and the lowest overload above it."""
+) -> tuple[dict[Configuration, float], dict[Configuration, list[float]]]:
+    """By configuration, the highest load that states the KPI, and all that were overloads."""
     carried: dict[Configuration, float] = {}
-    own = [s for s in samples if s.point.target == target and s.valid]
-    for sample in own:
-        if stated(sample, kpi) is not None:
-            c, wl = sample.point.configuration, sample.point.wl
-            carried[c] = max(wl, carried.get(c, wl))
-    drowned: dict[Configuration, float] = {}
-    for sample in own:
+    overloads: dict[Configuration, list[float]] = {}
+    for sample in samples:
+        if sample.point.target != target or not sample.valid:
+            continue
         c, wl = sample.point.configuration, sample.point.wl
-        if OVERLOADED in sample.labels and wl > carried.get(c, 0.0):
-            drowned[c] = min(wl, drowned.get(c, wl))
-    return carried, drowned
+        if stated(sample, kpi) is not None:
+            carried[c] = max(wl, carried.get(c, wl))
+        elif OVERLOADED in sample.labels:
+            overloads.setdefault(c, []).append(wl)
+    return carried, overloads
 
 
 def busiest(target: str, samples: Sequence[Sample], configuration: Configuration) -> str:
