@@ -42,8 +42,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     accepting = bool(config.getoption("--accept"))
-    # A shell that starts the tests in the background has it ignored, and so would all they start.
+    # Who starts the tests in the background or under nohup has them ignored, and so would all that
+    # the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     host_needs.required()  # a name that nobody knows is told before any test runs
     config.pluginmanager.register(FileCosts(limited=not accepting))
     driving.forked = not accepting
@@ -73,6 +75,13 @@ def pytest_unconfigure() -> None:
 def full_length(pytestconfig: pytest.Config) -> bool:
     """True in `make accept`: every count of the issue, instead of a few."""
     return bool(pytestconfig.getoption("--accept"))
+
+
+@pytest.fixture
+def accepting(full_length: bool) -> None:
+    """Skips what costs the gate more than it tells."""
+    if not full_length:
+        pytest.skip("long; run by make accept")
 
 
 SHARE_IN_THE_GATE = 0.0005

@@ -113,9 +113,9 @@ def recommend(screen: Terminal) -> None:
     screen.press("x")
     screen.until("Export r1")
     screen.press(*["j"] * PLACE_OF_KUSTOMIZE)
-    screen.until("kustomize.config.k8s.io")
+    screen.until("a Kustomize patch", "caution: this rests on a simulation")
     screen.press(" ")
-    screen.until("kind: Component")
+    screen.until("kustomize.config.k8s.io", "kind: Component")
     screen.press(ENTER)
     screen.until("Wrote")
 

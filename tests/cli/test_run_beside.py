@@ -41,7 +41,8 @@ def test_an_engine_goes_on_for_the_campaigns_of_others_until_ctrl_c(
             pass
         other = workbench.start(*a_run(small_campaign, "other", "--pace", "1"))
         assert other.stderr is not None
-        assert "queued: own" in other.stderr.readline()
+        while "queued: own" not in (line := other.stderr.readline()):
+            assert line, "it ended without a word"
         own.send_signal(signal.SIGINT)
         assert own.stderr is not None
         while "this engine goes on for other" not in (line := own.stderr.readline()):

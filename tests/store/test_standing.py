@@ -24,10 +24,16 @@ def recorded() -> SessionFile:
 
 
 def compare(looked_up: SessionView, folded: SessionView) -> None:
-    """All but what is said to differ: the logs begin later, old questions are not known."""
+    """All but what is said to differ: the logs begin later, old questions are not known, and time
+    is counted up to the last event that was looked up; the next one of the run counts the rest."""
+    differing = ("configurations", "log", "written", "written_since", "lab_s", "ran_s", "ran_until")
     for name in (field.name for field in fields(SessionView)):
-        if name not in ("configurations", "log", "written", "written_since", "lab_s"):
+        if name not in differing:
             assert getattr(looked_up, name) == getattr(folded, name), name
+    assert (looked_up.ran_until is None) == (folded.ran_until is None)
+    assert looked_up.ran_s - (looked_up.ran_until or 0.0) == pytest.approx(
+        folded.ran_s - (folded.ran_until or 0.0)
+    )
     assert looked_up.lab_s == pytest.approx(folded.lab_s)
     since = looked_up.written_since
     assert looked_up.written == [line for line in folded.written if line.seq >= since]

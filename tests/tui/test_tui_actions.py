@@ -130,7 +130,7 @@ def test_a_screen_pulls_in_nothing_heavy() -> None:
         "import sys, workbench.tui.app\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])\n"
         "print([m for m in sys.modules if m.startswith('workbench.')"
-        " and m.split('.')[1] not in ('tui', 'link', 'domain', 'paths')])"
+        " and m.split('.')[1] not in ('tui', 'link', 'domain', 'paths', 'files')])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split("\n")[:2] == ["[]", "[]"]

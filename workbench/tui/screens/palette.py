@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,8 +28,9 @@ class Palette(CommandPalette):
     while it still looks for commands (Textual 8.2)."""
 
     def _action_command_list(self, action: str) -> None:
-        if self.query_one(CommandList).option_count:
-            super()._action_command_list(action)
+        with suppress(KeyError):  # what was found is not laid out yet
+            if self.query_one(CommandList).option_count:
+                super()._action_command_list(action)
 
     def _refresh_command_list(
         self, command_list: CommandList, commands: list[Command], clear_current: bool
