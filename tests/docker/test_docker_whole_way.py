@@ -19,7 +19,11 @@ import yaml
 from docker_targets import left_of
 from driving import REPOSITORY, Workbench
 
-pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("known")]  # its images are built
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.usefixtures("known"),  # its images are built
+    pytest.mark.timeout(1800),  # it waits while others keep the host busy
+]
 
 CHAIN = ("--chain", "tinyproxy-haproxy")
 TRAINED = "haproxy=25%, tinyproxy=50%"
