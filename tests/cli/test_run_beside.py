@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,23 @@ def test_an_engine_goes_on_for_the_campaigns_of_others_until_ctrl_c(
     assert "workbench resume other" in said
     states = {line["name"]: line["state"] for line in workbench.json("ls", "--json")}
     assert states == states | {"own": "stopped", "other": "interrupted"}
+
+
+def test_a_run_whose_output_nobody_reads_goes_on_and_answers(
+    workbench: Workbench, small_campaign: Path
+) -> None:
+    with workbench.start(*a_run(small_campaign, "s", "--json")) as run:
+        assert run.stdout is not None
+        fcntl.fcntl(run.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        assert run.stdout.readline()
+        deadline = time.monotonic() + workbench.longest_s
+        while [s["state"] for s in workbench.json("ls", "--json") if s["name"] == "s"] != [
+            "finished"
+        ]:
+            assert time.monotonic() < deadline
+        out, errors = run.communicate(timeout=workbench.longest_s)
+        assert run.returncode == 0, errors
+        assert json.loads(out.splitlines()[-1])["event"] == "RunFinished"
 
 
 def test_a_session_is_the_same_by_its_name_and_by_its_path(

@@ -72,7 +72,8 @@ async def run_headless(
             if isinstance(change, Event):
                 view.apply(change)
                 if change.seq > before:
-                    report.event(change, view)
+                    # Who reads the output may be slow, as a pager is: the engine serves others.
+                    await asyncio.to_thread(report.event, change, view)
                     if isinstance(change.fact, RunFinished):
                         report.close()
                         return INTERRUPTED if stop.count else _exit_code(change.fact, view)
