@@ -53,7 +53,9 @@ async def test_cursor_default_and_unit_are_seen_before_anything_is_typed(
         text = await redrawn(pilot)
         assert "›target " in text, "the cursor"
         assert re.search(r"haproxy +12.5%, 25% +vCPU", text), "what the share is of"
-        assert re.search(r"budget +\(none; e.g. 8h\) +by clock", text), "an empty line in brackets"
+        assert re.search(r"budget +\(none; e.g. 8h\) +clock time", text), (
+            "an empty line in brackets"
+        )
         assert re.search(r"repetitions +.* per load", text)
         await pilot.press("down", "j")
         assert form.here.label == "load"

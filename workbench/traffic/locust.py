@@ -17,7 +17,7 @@ from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import KpiDefinition
 from workbench.measuring.records import RequestRecords
 from workbench.traffic.base import Offer, PathFacts
-from workbench.traffic.rebuild import Rows, records
+from workbench.traffic.rebuild import Rows, records, table_of
 
 PROGRAM = "/usr/local/bin/think"
 MOST_RPS = 2000.0
@@ -76,15 +76,7 @@ class Locust:
     def parse(
         self, offer: Offer, result: bytes, output: str, begin_s: float, stop_s: float
     ) -> RequestRecords:
-        if not result:
-            raise TrafficError(
-                f"Locust left no records: {output[-200:]!r}", remedy="See its message in the log"
-            )
-        if len(result) % (8 * COLUMNS):
-            raise TrafficError(
-                f"Locust's records are cut off: {len(result)} bytes are no whole rows"
-            )
-        table = np.frombuffer(result, dtype="<f8").reshape(-1, COLUMNS).astype(np.float64)
+        table = table_of("Locust", COLUMNS, result, output)
         start, end, status, size = table.T
         if (
             not np.isfinite(table[:, [0, 2, 3]]).all()

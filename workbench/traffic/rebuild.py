@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.domain.errors import TrafficError
 from workbench.measuring.records import NO_STATUS, Floats, Integers, RequestRecords
 
 
@@ -97,3 +98,15 @@ def free_since(starts: Floats, ends: Floats, clients: int) -> Floats:
         elif free:
             free.pop()
     return np.array(free)
+
+
+def table_of(name: str, columns: int, result: bytes, output: str) -> Floats:
+    """What a script of ours wrote of each request, of shape (requests, columns): little-endian
+    float64, row by row. Raises `TrafficError` where there is nothing, or no whole rows."""
+    if not result:
+        raise TrafficError(
+            f"{name} left no records: {output[-200:]!r}", remedy="See its message in the log"
+        )
+    if len(result) % (8 * columns):
+        raise TrafficError(f"{name}'s records are cut off: {len(result)} bytes are no whole rows")
+    return np.frombuffer(result, dtype="<f8").reshape(-1, columns).astype(np.float64)

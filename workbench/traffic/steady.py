@@ -17,7 +17,7 @@ from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import KpiDefinition
 from workbench.measuring.records import Floats, RequestRecords
 from workbench.traffic.base import Offer, PathFacts
-from workbench.traffic.rebuild import Rows, due_times, records
+from workbench.traffic.rebuild import Rows, due_times, records, table_of
 
 PROGRAM = "/usr/local/bin/steady"
 COLUMNS = 6
@@ -64,15 +64,7 @@ class Steady:
     def parse(
         self, offer: Offer, result: bytes, output: str, begin_s: float, stop_s: float
     ) -> RequestRecords:
-        if not result:
-            raise TrafficError(
-                f"steady left no records: {output[-200:]!r}", remedy="See its message in the log"
-            )
-        if len(result) % (8 * COLUMNS):
-            raise TrafficError(
-                f"steady's records are cut off: {len(result)} bytes are no whole rows"
-            )
-        table = np.frombuffer(result, dtype="<f8").reshape(-1, COLUMNS).astype(np.float64)
+        table = table_of("steady", COLUMNS, result, output)
         planned, start, first_byte, end, status, size = table.T
         seconds = stop_s - begin_s
         due = due_times(offer.wl, offer.seconds)

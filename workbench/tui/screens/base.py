@@ -84,6 +84,15 @@ class WorkbenchScreen(Screen[None]):
         return self.is_mounted and there and not self._pruning
 
     @property
+    def has_its_parts(self) -> bool:
+        """Whether header and middle are there: the line of keys is there before what stands in
+        containers is."""
+        try:
+            return self.query_one("#header").is_mounted and bool(self.query_one("#middle").children)
+        except NoMatches:
+            return False
+
+    @property
     def in_sight(self) -> bool:
         """Whether it is the full screen that is shown, whatever dialog lies over it.
 

@@ -6,7 +6,6 @@ from collections.abc import Coroutine, Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Container
-from textual.css.query import NoMatches
 from textual.widgets import Static
 
 from workbench.domain.counts import counted
@@ -83,13 +82,7 @@ class DraftScreen(WorkbenchScreen):
 
     @property
     def ready(self) -> bool:
-        """The line of keys is there before what stands in containers is."""
-        if not super().ready:
-            return False
-        try:
-            return self.query_one("#header").is_mounted and bool(self.query_one("#middle").children)
-        except NoMatches:
-            return False
+        return super().ready and self.has_its_parts
 
     @property
     def draft(self) -> Draft:

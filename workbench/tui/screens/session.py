@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from textual.app import ComposeResult
 from textual.containers import Container
-from textual.css.query import NoMatches
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.housekeeping import RescueSession
@@ -90,13 +89,7 @@ class SessionScreen(WorkbenchScreen):
 
     @property
     def ready(self) -> bool:
-        """The line of keys is there before what stands in containers is."""
-        if not super().ready:
-            return False
-        try:
-            return self.query_one("#header").is_mounted and bool(self.query_one("#middle").children)
-        except NoMatches:
-            return False
+        return super().ready and self.has_its_parts
 
     # ------------------------------------------------------------------------- state
 

@@ -248,7 +248,7 @@ def _sampling(document: Document, palette: Palette) -> tuple[Setting, ...]:
             "repetitions", "repetitions", "sampling.repetitions", hint="1 by default",
             unit="per load",
         ),
-        at_path("budget", "budget", "budget", hint="none; e.g. 8h", unit="by clock"),
+        at_path("budget", "budget", "budget", hint="none; e.g. 8h", unit="clock time"),
         at_path("epsilon", "stop below", "sampling.epsilon", hint="1% by default", rare=True),
         _chosen(
             "curve", "curve by", "sampling.model", "gaussian-process", palette.models, rare=True
