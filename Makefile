@@ -9,7 +9,7 @@ SOURCES = $(shell find workbench templates sessions/recorded -type f -not -name 
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	$(if $(PYTHONDONTWRITEBYTECODE),,--no-compile)
 
-.PHONY: demo replay test lint unit docker-test accept bench bench-truth bench-science bench-chains release-check lock lock-check screenshot clean help
+.PHONY: demo replay test lint unit docker-test accept bench bench-truth bench-why bench-science bench-chains release-check lock lock-check screenshot clean help
 
 # Exit code 1 is a finding, such as a configuration without a usable sample: told, and no error of make.
 demo: $(VENV)/.runtime  ## profile haproxy, tinyproxy and their chains; a new session each time
@@ -31,10 +31,13 @@ lint: $(VENV)/.dev lock-check  ## format, lint, types, floors, lock files
 # those of a file that share an engine stay together (tests/spreading.py). A file that costs over
 # 30 s of CPU fails the run (tests/file_costs.py).
 unit: $(VENV)/.dev  ## all tests that need no Docker engine
-	cd tests && ../$(BIN)/pytest -q -n 3 -m "not docker" $(TESTS) || $(ONCE_MORE) "not docker"
+	cd tests && $(KEEPING) ../$(BIN)/pytest -q -n 3 -m "not docker" $(TESTS) || $(ONCE_MORE) "not docker"
 
 docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker or all
-	cd tests && ../$(BIN)/pytest -q -m docker $(TESTS) || $(ONCE_MORE) docker
+	cd tests && $(KEEPING) ../$(BIN)/pytest -q -m docker $(TESTS) || $(ONCE_MORE) docker
+
+# Rewriting the asserts of all tests takes each worker 15 s, in every run that may not keep them.
+KEEPING = PYTHONDONTWRITEBYTECODE=
 
 # A shared host may spoil a measurement or a wait: what failed runs once more, alone, and stands
 # above as failed. A run that failed by something else than a test fails here, too.
@@ -50,7 +53,10 @@ bench: $(VENV)/.dev  ## benchmarks with their targets; never a timed test
 bench-truth: $(VENV)/.dev  ## the tables of docs/truth.md; an interrupted run goes on
 	cd benchmarks && ../$(BIN)/python -m bench_truth --publish
 
-bench-science: $(VENV)/.dev  ## the tables of docs/science.md; QUICK=1 prints one per surface within 10 minutes
+bench-why: $(VENV)/.dev  ## causes injected on the Docker lab, and what `why` says of them; TIMES=3 trials of each
+	cd benchmarks && ../$(BIN)/python -m bench_why --times $(or $(TIMES),3)
+
+bench-science: $(VENV)/.dev  ## the tables behind docs/science.md; QUICK=1 prints one per surface within 10 minutes
 	cd benchmarks && ../$(BIN)/python -m science $(if $(QUICK),--quick,--publish)
 
 bench-chains: $(VENV)/.dev  ## the tables of docs/chain-science.md; QUICK=1 plays one seed and writes nothing

@@ -19,7 +19,10 @@ DOCKER, BASE_IMAGE = "docker", "base-image"
 PACKAGES = {
     DOCKER: "docker.io",
     BASE_IMAGE: "apt",
+    "apt-get": "apt",
     "dockerd": "docker.io",
+    "ip": "iproute2",
+    "nsenter": "util-linux",
     "dpkg-deb": "dpkg",
     "git": "git",
     "sftp": "openssh-client",

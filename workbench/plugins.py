@@ -20,9 +20,12 @@ Group = Literal[
     "samplers",
     "models",
     "chain_rules",
+    "diagnosis",
     "costs",
     "exports",
     "recommendation_exports",
+    "kpis",
+    "resources",
 ]
 GROUPS: tuple[Group, ...] = get_args(Group)
 

@@ -154,7 +154,11 @@ def main() -> None:
             play_missing(store, families, BASELINE, baseline_seeds, executor)
         found = score(store, families, given.method, given.seeds, known, executor)
         baseline = score(store, families, BASELINE, baseline_seeds, known, executor)
+        held_out = [
+            [o for o in outcomes if BY_NAME[o.family].held_out] for outcomes in (found, baseline)
+        ]
         sections = [
+            "### Families that were held out", tables.pooled(*held_out),
             "### Pooled over families", tables.pooled(found, baseline),
             "### By family", tables.cells(found),
             "### Where there is no breakpoint", tables.states(found),

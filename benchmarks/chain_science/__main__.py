@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import chain
@@ -21,6 +21,7 @@ from chain_science import (
     figures,
     figuring,
     harms,
+    held_out,
     recommending,
     report,
     risks,
@@ -30,7 +31,10 @@ from chain_science.worlds import SIMULATED
 
 T = TypeVar("T")
 
-PARTS = ("risk", "harm", "capacities", "canaries", "recommendations", "case-study", "figures")
+PARTS = (
+    *("risk", "harm", "held-out", "capacities", "canaries", "recommendations", "case-study"),
+    "figures",
+)
 FIGURE_SEEDS = 3
 """Figures are for the eye; the targets are judged on all seeds."""
 
@@ -61,7 +65,10 @@ def main() -> None:
         section("risk", report.risk(played(risks.risks, [()])[0]))
     if "harm" in parts:
         section("harm", report.harm(played(harms.harms, [()])[0]))
-    for lab, known in {"real": BUNDLES, "simulated": SIMULATED}.items():
+    if "held-out" in parts:
+        section("held-out", report.held_out(played(held_out.held_out, [()])[0]))
+    labs: dict[str, Collection[str]] = {"real": BUNDLES, "simulated": SIMULATED}
+    for lab, known in labs.items():
         grids = [(name, seed) for name in names if name in known for seed in of(name, seeds)]
         if grids and "capacities" in parts:
             saturations = chain.from_iterable(played(capacities.saturations, grids))

@@ -14,25 +14,32 @@ from workbench.domain.samples import Sample
 from workbench.store.recordings import read_whole
 
 BUNDLES = {
-    "science-open": "",
-    "science-open-second": "science-open",
-    "demo-real": "",
-    "chain-real": "",
-    "science-closed-chains": "science-closed",
+    "science-open": (),
+    "science-open-second": ("science-open",),
+    "demo-real": (),
+    "chain-real": (),
+    "science-closed-chains": ("science-closed", "science-closed-second"),
 }
-"""Bundles, and that which has their functions where they hold chains alone. The host of
-`science-open-second` is another one than that of its functions (docs/chain-science.md)."""
+"""Bundles, and those that have their functions where they hold chains alone; of a function that
+several have the last one speaks (tinyproxy of `science-closed` was stopped on a busy host)."""
+OTHER_HOST = "science-open-second"
+"""Its host is another one than that of its functions (docs/chain-science.md)."""
 
 
 def recorded(name: str) -> Grid:
     """A bundle's chains, and its functions or those of another bundle."""
     campaign, samples = _profiled(name)
-    if BUNDLES[name]:
-        lent, more = _profiled(BUNDLES[name])
-        functions = tuple(p for p in lent.targets if len(p.target.vnfs) == 1)
-        known = {p.target.name for p in functions}
+    lent = {}
+    for bundle in BUNDLES[name]:
+        whole, more = _profiled(bundle)
+        for plan in whole.targets:
+            own = [s for s in more if s.point.target == plan.target.name]
+            if len(plan.target.vnfs) == 1 and own:
+                lent[plan.target.name] = plan, own
+    if lent:
+        functions = tuple(plan for plan, _ in lent.values())
         campaign = replace(campaign, targets=(*functions, *campaign.targets))
-        samples = (*(s for s in more if s.point.target in known), *samples)
+        samples = (*(s for _, own in lent.values() for s in own), *samples)
     return Grid(name, 0, campaign, samples)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,11 +13,14 @@ from chain_science.canaries import Error
 from chain_science.capacities import Saturation
 from chain_science.case_study import Answer
 from chain_science.harms import Harm
+from chain_science.held_out import STAGES, Held
 from chain_science.predicting import OURS, PAPER, PREDICTION, SIMPLE
 from chain_science.recommending import CONFIDENCE, Asked
+from chain_science.recordings import OTHER_HOST
 from chain_science.risks import Risks
 from chain_science.stored import ROOT
 from workbench.chains.capacity import CpuScale
+from workbench.chains.handover import HandoverRisk
 
 PAGE = ROOT / "docs" / "chain-science.md"
 BEGIN, END = "<!-- bench-chains: {} -->", "<!-- end -->"
@@ -26,21 +30,30 @@ def risk(found: Risks) -> str:
     """What the interval of an unmeasured chain covers of each chain, told by all others."""
     rows = [
         [c.grid, c.chain, c.kpi, str(c.samples), f"{c.added:.1f}", f"{c.profiles:.0%}",
-         f"{c.covered:.1%}", f"{c.width:.0f}"]
+         f"{c.covered:.1%}", "-" if math.isnan(c.known) else f"{c.known:.1%}", f"{c.width:.0f}"]
         for c in found.chains
     ]  # fmt: skip
     head = ["grid", "chain", "KPI", "samples", "added at low load", "profiles' interval covers"]
-    lines = [tables.table([*head, "with the risk of the others", "its ends, ratio"], rows), ""]
+    head += ["with the risk of the others", "inside of the profiles", "its ends, ratio"]
+    lines = [tables.table(head, rows), ""]
     for kpi, one in found.risks.items():
         own = [c for c in found.chains if c.kpi == kpi]
-        each = float(np.mean([c.covered for c in own]))
-        pooled = float(np.average([c.covered for c in own], weights=[c.samples for c in own]))
+        here = [c for c in own if c.grid != OTHER_HOST]
+        each, same = (float(np.mean([c.covered for c in some])) for some in (own, here))
         lines.append(
             f"- {kpi}: covers {each:.1%} (each chain counted once; target 93 to 97 %), "
-            f"{pooled:.1%} of all samples; "
-            f"`HandoverRisk({one.added:.2f}, {one.below:.3f}, {one.above:.3f})`"
+            f"{same:.1%} without that of another host; `{_told(one)}`"
         )
     return "\n".join(lines)
+
+
+def _told(risk: HandoverRisk) -> str:
+    def shown(each: Sequence[float]) -> str:
+        told = ", ".join(f"{one:.3f}" for one in each)
+        return f"({told},)" if len(each) == 1 else f"({told})"
+
+    at = ", AT_MS" if risk.at else ""
+    return f"HandoverRisk({risk.added:.2f}, {shown(risk.below)}, {shown(risk.above)}{at})"
 
 
 def harm(found: Sequence[Harm]) -> str:
@@ -147,6 +160,28 @@ def recommendations(asked: Sequence[Asked]) -> str:
     head = ["chain", "seeds", "SLAs that can be met", "answered", "the optimum", "within one step"]
     table = tables.table([*head, risk, "lab iterations (most)", "untried"], rows)
     return "\n\n".join([table, *_far_off(asked)])
+
+
+def held_out(found: Sequence[Held]) -> str:
+    """What became of SLAs on recordings of which nothing was known, by chain and stage."""
+    here = [h for h in found if h.grid != OTHER_HOST]
+    groups = [
+        ((h.grid, h.chain, h.kpi), [o for o in found if (o.grid, o.chain, o.kpi) == key])
+        for key, h in {(h.grid, h.chain, h.kpi): h for h in found}.items()
+    ]
+    groups += [(("all, own host", "", ""), here)]
+    rows = []
+    for name, every in groups:
+        for stage in STAGES:
+            own = [h for h in every if stage in h.said]
+            refused = sum(h.refused(stage) for h in own)
+            missed, issued = sum(h.missed(stage) for h in own), len(own) - refused
+            exact = sum(h.said[stage].cost == h.cost for h in own)
+            shares = _share(refused, len(own)), _share(missed, issued), _share(exact, issued)
+            rows.append([" ".join(filter(None, name)), stage, str(len(own)), *shares])
+    head = ["grid, chain, KPI", "stage", "SLAs", "refused though one holds"]
+    risk = f"missed at {1.0 - CONFIDENCE:.0%} stated risk"
+    return tables.table([*head, risk, "the optimum"], rows)
 
 
 def _far_off(asked: Sequence[Asked]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,21 +10,40 @@ import numpy as np
 from chain_science.predicting import known
 from chain_science.recordings import BUNDLES, recorded
 from chain_science.stored import LAB, MODELS, digest, kept
-from workbench.chains.base import RESPONSE_TIMES
-from workbench.chains.handover import Discrepancy, HandoverForecaster, HandoverRisk, risk_shown_by
+from workbench.chains.handover import Discrepancy, HandoverRisk, risk_shown_by
+from workbench.domain import kpis
 from workbench.domain.errors import WorkbenchError
 
-KPIS = (*RESPONSE_TIMES, "throughput_rps")
+KPIS = (*kpis.names("response_time"), kpis.THROUGHPUT)
 FEWEST = 10
 """Samples of a chain below which it is no chain of its own here."""
 CODE = ("risks.py", "predicting.py", "recordings.py", *LAB, *MODELS)
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """A recorded chain, and what the risk that all others show covers of it.
+class Shown:
+    """A recorded chain beside what the profiles of its functions say, by n samples, in logs."""
 
-    `profiles` is what the profiles' own 95 % interval covers, `width` the median ratio of its ends.
+    grid: str
+    chain: str
+    measured: tuple[float, ...]
+    predicted: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    extrapolates: tuple[bool, ...]
+    added: float
+
+    @property
+    def discrepancy(self) -> Discrepancy:
+        return Discrepancy(np.array(self.measured), np.array(self.predicted), self.added)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A recorded chain, and what the risk that all other recordings show covers of it.
+
+    `profiles` is what the profiles' own 95 % interval covers, `known` what is covered where these
+    do not extrapolate, `width` the median ratio of the interval's ends.
     """
 
     grid: str
@@ -33,6 +53,7 @@ class LeftOut:
     added: float
     profiles: float
     covered: float
+    known: float
     width: float
 
 
@@ -43,45 +64,71 @@ class Risks:
 
 
 def risks() -> Risks:
-    """Of all recordings that ship."""
-    return kept("risks", f"0-{digest(*CODE)}", Risks, _risks)
-
-
-def _risks() -> Risks:
+    """Of all recordings that ship, each told by the others."""
     found: list[LeftOut] = []
     every: dict[str, HandoverRisk] = {}
     for kpi in KPIS:
-        shown = []
-        for name in BUNDLES:
-            grid = recorded(name)
-            for plan in grid.campaign.targets:
-                own = [s for s in grid.samples if s.point.target == plan.target.name]
-                if len(plan.target.vnfs) < 2 or len(own) < FEWEST:
-                    continue
-                try:
-                    given = known(grid, plan, kpi)
-                    seen = given.seen(own)
-                except WorkbenchError:  # no sample states the KPI
-                    continue
-                shown.append((name, plan.target.name, given.prediction, seen))
-        adds = kpi in RESPONSE_TIMES
-        each = [Discrepancy.of(seen, prediction) for _, _, prediction, seen in shown]
-        every[kpi] = risk_shown_by(each, adds=adds)
-        for place, (name, chain, prediction, seen) in enumerate(shown):
-            risk = risk_shown_by(each[:place] + each[place + 1 :], adds=adds)
-            alone = prediction.forecast(seen.points)
-            said = HandoverForecaster(prediction, risk).forecast(seen.points)
-            y = seen.table.y
+        shown = shown_of(kpi)
+        every[kpi] = _risk([one.discrepancy for one in shown], kpi)
+        found += (_left_out(one, kpi) for one in shown)
+    return Risks(tuple(found), every)
+
+
+def shown_by_others(grid: str, kpi: str) -> HandoverRisk:
+    """The risk that is known to somebody who has not seen that recording."""
+    return _risk([one.discrepancy for one in shown_of(kpi) if one.grid != grid], kpi)
+
+
+def shown_of(kpi: str) -> list[Shown]:
+    return kept(f"shown-{kpi}", digest(*CODE), list[Shown], lambda: _shown_of(kpi))
+
+
+def _shown_of(kpi: str) -> list[Shown]:
+    found = []
+    for name in BUNDLES:
+        grid = recorded(name)
+        for plan in grid.campaign.targets:
+            own = [s for s in grid.samples if s.point.target == plan.target.name]
+            if len(plan.target.vnfs) < 2 or len(own) < FEWEST:
+                continue
+            try:
+                given = known(grid, plan, kpi)
+                seen = given.seen(own)
+            except WorkbenchError:  # no sample states the KPI
+                continue
+            said = given.prediction.forecast(seen.points)
             found.append(
-                LeftOut(
+                Shown(
                     name,
-                    chain,
-                    kpi,
-                    len(y),
-                    each[place].added,
-                    float(np.mean((y >= alone.low) & (y <= alone.high))),
-                    float(np.mean((y >= said.low) & (y <= said.high))),
-                    float(np.exp(np.median(said.high - said.low))),
+                    plan.target.name,
+                    tuple(seen.table.y.tolist()),
+                    tuple(said.mean.tolist()),
+                    tuple(said.low.tolist()),
+                    tuple(said.high.tolist()),
+                    tuple(said.extrapolates.tolist()),
+                    Discrepancy.of(seen, given.prediction).added,
                 )
             )
-    return Risks(tuple(found), every)
+    return found
+
+
+def _risk(chains: list[Discrepancy], kpi: str) -> HandoverRisk:
+    return risk_shown_by(chains, adds=kpis.of(kpi).kind == "response_time")
+
+
+def _left_out(one: Shown, kpi: str) -> LeftOut:
+    y, low, high = (np.array(column) for column in (one.measured, one.low, one.high))
+    least, most = shown_by_others(one.grid, kpi).ends(np.array(one.predicted))
+    least, most = np.minimum(low, least), np.maximum(high, most)
+    covered, inside = (y >= least) & (y <= most), ~np.array(one.extrapolates)
+    return LeftOut(
+        one.grid,
+        one.chain,
+        kpi,
+        len(y),
+        one.added,
+        float(np.mean((y >= low) & (y <= high))),
+        float(np.mean(covered)),
+        float(np.mean(covered[inside])) if inside.any() else math.nan,
+        float(np.exp(np.median(most - least))),
+    )

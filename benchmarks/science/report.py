@@ -1,8 +1,9 @@
 """Figures and tables of ours for those of paper B, and docs/science.md.
 
 Figures 5, 9, 10, 12, 13 and Tables 2, 3 are made of the same plays and scores as the comparison;
-errors are RMSE of log KPI where paper B has per cent. Text between a pair of markers
-`<!-- bench-science: NAME -->` ... `<!-- end -->` is replaced, the rest of the page is left alone.
+errors are RMSE of log KPI where paper B has per cent. Every table is a file of its own in
+`benchmarks/results/science/tables`; a few stand on the page too: text between a pair of markers
+`<!-- bench-science: NAME -->` ... `<!-- end -->` is replaced there, the rest of it is left alone.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from science.svg import Series, boxes, lines
 PAGE = ROOT / "docs" / "science.md"
 IMAGES = ROOT / "docs" / "images" / "science"
 END = "<!-- end -->"
-TITLE = "# Sampling and models, measured\n"
+TABLES = ROOT / "benchmarks" / "results" / "science" / "tables"
 HEURISTIC = "heuristic"
 SAMPLES, ERROR = "samples", "RMSE of log KPI"
 MOST_FIGURE = 3_000
 """Samples up to which figures go."""
 
 
-def publish(sections: Mapping[str, str], page: Path = PAGE) -> None:
-    """Put texts between their markers; what has none yet is added at the end."""
-    text = page.read_text(encoding="utf-8") if page.exists() else TITLE
+def publish(sections: Mapping[str, str], page: Path = PAGE, folder: Path = TABLES) -> None:
+    """Each text into a file of its own, and between its markers where the page has them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = page.read_text(encoding="utf-8")
     for name, section in sections.items():
+        file = folder / f"{name.replace(':', '-')}.md"
+        file.write_text(f"# {name}\n\n{section}\n", encoding="utf-8")
         begin = f"<!-- bench-science: {name} -->"
         block = f"{begin}\n{section}\n{END}"
-        if begin in text:
-            pattern = re.escape(begin) + r".*?" + re.escape(END)
-            text = re.sub(pattern, lambda _, block=block: block, text, count=1, flags=re.DOTALL)
-        else:
-            text = f"{text.rstrip()}\n\n{block}\n"
+        pattern = re.escape(begin) + r".*?" + re.escape(END)
+        text = re.sub(pattern, lambda _, block=block: block, text, count=1, flags=re.DOTALL)
     page.write_text(text, encoding="utf-8")
 
 
@@ -48,7 +49,7 @@ def save(name: str, svg: str) -> str:
     """A figure on disk, and the Markdown that shows it."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     (IMAGES / f"{name}.svg").write_text(svg, encoding="utf-8")
-    return f"![{name}](images/science/{name}.svg)"
+    return f"![{name}](../../../../docs/images/science/{name}.svg)"
 
 
 def of_curves(name: str, curves: Sequence[Curve]) -> Series:

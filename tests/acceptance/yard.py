@@ -131,7 +131,7 @@ class Yard:
 
     def workers(self) -> list[int]:
         """Processes that compute for engines of this yard."""
-        return [pid for pid in _below(forker.pid or 0) if _nice(pid) == NICEST]
+        return [pid for pid in below(forker.pid or 0) if _nice(pid) == NICEST]
 
     async def next_workers(self, session: str) -> list[int]:
         """Workers, as soon as there are any; none where the run ends before."""
@@ -158,12 +158,13 @@ async def a_yard(workbench: Workbench) -> AsyncIterator[Yard]:
     yard.no_trace()
 
 
-def _below(pid: int) -> Iterator[int]:
+def below(pid: int) -> Iterator[int]:
+    """Processes that it has started, and theirs."""
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):  # it ended
             for child in map(int, task.read_text().split()):
                 yield child
-                yield from _below(child)
+                yield from below(child)
 
 
 def _nice(pid: int) -> int:

@@ -64,7 +64,7 @@ def test_the_floor_of_a_formula_between_samples_is_a_guess() -> None:
     p95_ms = [4.0, 1.52, 610.75, 463.58, 107.09, 331.05, 703.06, 689.51, 2853.83, 3325.1]
     known = table(loads, p95_ms)
     model = fitted_to(catalogue(), known).fit(known.X, known.y, known.noise)
-    said = CheckedForecaster(known, model).forecast([(HERE, wl) for wl in (110.0, 200.0, 270.0)])
+    said = CheckedForecaster(known, model).forecast([(HERE, wl) for wl in (150.0, 170.0, 190.0)])
     assert np.exp(said.mean) == pytest.approx(1.52 / 100.0, rel=0.02), "the case is still there"
     assert said.extrapolates.all()
     assert (np.exp(said.high) > 1.52).all(), "its interval reaches what was measured around"
@@ -104,3 +104,21 @@ def test_what_no_samples_surround_is_told_as_before() -> None:
     outside = said_at(table([100, 400], [4.0, 16.0]), Sure(6.0), 1000.0)
     assert outside.extrapolates.all()
     assert outside.low[0] == outside.high[0]
+
+
+def test_where_a_sample_of_the_very_point_exists_the_forecast_rests_on_it() -> None:
+    """A model that misses its samples by more than windows scatter is no better than they are."""
+    known = table([100, 400, 1600], [4.0, 16.0, 60.0])
+    for wl, measured_ms in ((100.0, 4.0), (400.0, 16.0), (1600.0, 60.0)):
+        said = said_at(known, Sure(12.0, 0.2), wl)
+        assert np.exp(said.mean[0]) == pytest.approx(measured_ms, rel=0.03)
+        assert said.low[0] < math.log(measured_ms) < said.high[0]
+    elsewhere = CheckedForecaster(known, Sure(12.0)).forecast(
+        [(Configuration({"proxy.vcpu": 0.5}, {}), 400.0)]
+    )
+    assert np.exp(elsewhere.mean[0]) == pytest.approx(12.0), "another configuration"
+
+
+def test_a_model_that_misses_its_samples_by_their_scatter_is_left_as_it_is() -> None:
+    known = table([100, 400, 1600], [11.0, 13.0, 12.5])
+    assert np.exp(said_at(known, Sure(12.0, 0.2), 100.0).mean[0]) == pytest.approx(12.0)

@@ -10,7 +10,7 @@ import pytest
 from synthetic_chain import CHAIN, CLIENTS, KPI_MAX, SETTINGS, SyntheticChain
 
 from workbench.chains.alignment import measured
-from workbench.chains.trend import rank_by_trend, trained
+from workbench.chains.trend import LATE, rank_by_trend, trained
 from workbench.domain.errors import DataError
 from workbench.models.base import Floats
 from workbench.models.crossvalidation import ModelFactory, Row
@@ -48,7 +48,7 @@ FACTORIES: dict[str, ModelFactory] = {
 }
 
 
-def ranked(**options: float) -> list[Row]:
+def ranked(**options: object) -> list[Row]:
     return rank_by_trend(
         FACTORIES,
         SyntheticChain(0),
@@ -69,6 +69,15 @@ def test_what_extrapolates_the_predicted_trend_best_comes_first() -> None:
     assert rows[1].scores is not None
     assert rows[0].scores.log_error < 0.1 < rows[1].scores.log_error
     assert "not finite" in rows[2].trouble
+
+
+def test_methods_that_the_budget_does_not_reach_are_not_tried_and_say_so() -> None:
+    ticks = iter(range(100))
+    rows = ranked(budget_s=1.5, clock=lambda: float(next(ticks)))
+    assert [row.method for row in rows] == ["interpolation", "broken", "line"]
+    assert rows[0].best
+    assert "not tried" not in rows[0].trouble
+    assert [row.trouble == LATE for row in rows] == [False, True, True]
 
 
 def test_the_same_seed_ranks_alike() -> None:

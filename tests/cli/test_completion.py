@@ -119,7 +119,7 @@ def test_a_list_in_a_pipe_is_whole(workbench: Workbench) -> None:
 def test_curves_come_out_as_csv(workbench: Workbench) -> None:
     written = Path(workbench.run("export", "demo-real", "--as", "curves").stdout.strip())
     lines = written.read_text().splitlines()
-    assert lines[0].startswith("target,configuration,kpi,model,wl,mean")
+    assert lines[0].startswith("caution,target,configuration,kpi,model,wl,mean")
     view = json.loads(workbench.run("show", "demo-real", "--json").stdout)
     drawn = [c["curve"] for c in view["configurations"] if c["curve"]]
     assert len(lines) - 1 == sum(len(curve["wl"]) for curve in drawn)

@@ -10,7 +10,9 @@ import pytest
 from documented import known
 
 from workbench.cli.chains import COMPARED
-from workbench.conformance.running import Verdict
+from workbench.cli.why import DIAGNOSIS
+from workbench.conformance import running
+from workbench.domain.diagnoses import Bound, EvidenceRow, Verdict
 from workbench.domain.errors import Mistake
 from workbench.domain.events import Event, Fact, RunFinished
 from workbench.domain.lab import Check, HostMeasured, HostNoise
@@ -29,8 +31,13 @@ from workbench.domain.sessions import Plan, PlannedConfiguration, SamplerCost, S
         ("`doctor`", (HostMeasured, HostNoise, Check), ()),
         ("`compare`", (Compared, Difference), ()),
         ("`compare --chain`", (), COMPARED),
+        ("`why`", (Verdict, EvidenceRow, Bound), DIAGNOSIS),
         ("`models`", (ModelScore,), ("version", "influence")),
-        ("`lint`, `reap`, `conformance`, `engine status`", (Mistake, Verdict, EngineStatus), ()),
+        (
+            "`lint`, `reap`, `conformance`, `engine status`",
+            (Mistake, running.Verdict, EngineStatus),
+            (),
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

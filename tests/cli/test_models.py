@@ -95,7 +95,7 @@ def test_a_catalogue_fit_is_exported_with_its_coefficients_and_their_errors(
 def test_what_cannot_be_scored_is_a_sentence(shared: Workbench) -> None:
     for wrong, sentence in (
         (("--target", "hapoxy"), "has no target 'hapoxy'"),
-        (("--kpi", "p96"), "no KPI"),
+        (("--kpi", "p100"), "no KPI"),
         (("--methods", "laso2"), "no model is called 'laso2'"),
     ):
         failing = shared.run("models", "demo-real", *wrong, expect=2)

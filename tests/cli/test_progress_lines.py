@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
 from workbench.cli import headless
-from workbench.domain.events import Progress
+from workbench.domain.events import Event, Noted, Progress, RunFinished
+from workbench.domain.lab import OHA_LATER
+from workbench.domain.messages import Request, RunAccepted, RunCampaign
+from workbench.link.local import LocalClient
 
 TICK = Progress(
     *("s", "measuring", "tinyproxy", None, 400.0, 12, 80, 130.0, 300.0),
@@ -74,3 +79,40 @@ def test_what_a_run_waits_for_is_told_once_and_then_with_how_far_it_is(
     assert told[1].startswith("waiting, 12 of 80 samples, ")
     assert told[1].endswith("waits for 12 s; the host is busy: rustc")
     assert len(told) == 2
+
+
+@pytest.mark.parametrize("here", [True, False])
+async def test_the_last_line_says_what_becomes_of_oha(
+    here: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = (
+        Noted("warning", f"this session measures with steady: oha is missing, and {OHA_LATER}"),
+        RunFinished("done", 4, 0, 20.0, 20.0, ()),
+    )
+
+    class Elsewhere:
+        async def ask(self, request: Request) -> RunAccepted:
+            return RunAccepted("s")
+
+    class Here(Elsewhere, LocalClient):
+        def __init__(self) -> None:
+            """No engine is needed."""
+
+    @asynccontextmanager
+    async def client_of(own: object) -> AsyncIterator[Elsewhere]:
+        yield Here() if here else Elsewhere()
+
+    @asynccontextmanager
+    async def telling(*arguments: object, **options: object) -> AsyncIterator[None]:
+        yield
+
+    async def changes(client: object, session: str) -> AsyncIterator[Event]:
+        for seq, fact in enumerate(facts, 1):
+            yield Event(seq, float(seq), "s", fact)
+
+    for name, stand_in in (("client_of", client_of), ("telling", telling), ("_changes", changes)):
+        monkeypatch.setattr(headless, name, stand_in)
+    await headless.run_headless(RunCampaign("demo"), json=False, http=None)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert ("`workbench images build`" in last) is here
+    assert ("is being built for later sessions" in last) is not here

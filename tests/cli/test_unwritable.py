@@ -72,6 +72,13 @@ def test_readers_say_what_a_damaged_log_has_lost(workbench: Workbench, killed: P
     assert said in done.stderr
     assert len(done.stdout.splitlines()) == 13
     assert said in workbench.run("export", "killed", "--as", "csv").stderr
+    for command in (
+        "compare killed demo-real",
+        "models killed --target none",
+        "predict killed --chain tinyproxy-haproxy --at rate=300/s",
+        "recommend killed --sla p95<=50ms@rate=300/s",
+    ):
+        assert said in workbench.run(*command.split(), expect=None).stderr, command
     catalogue = killed / ".catalogue.json"
     assert stat.S_IMODE(catalogue.stat().st_mode) == 0o600
     catalogue.unlink()

@@ -118,7 +118,7 @@ def test_what_is_no_file_is_told_off(tmp_path: Path, workspace: Workspace) -> No
 
 def test_a_file_that_is_named_badly_is_told_off(tmp_path: Path, workspace: Workspace) -> None:
     path = tmp_path / "my campaign.yaml"
-    path.write_text((BROKEN / "kpi-unknown.yaml").read_text().replace("p96", "p95"))
+    path.write_text((BROKEN / "kpi-unknown.yaml").read_text().replace("p100", "p95"))
 
     (mistake,) = lint(path, workspace=workspace)
 

@@ -241,12 +241,12 @@ def test_odd_names_are_refused_politely(name: str, workspace: Workspace) -> None
 
 
 def test_a_broken_campaign_is_listed_with_its_first_mistake(workspace: Workspace) -> None:
-    path = _put(workspace, "campaigns/bad.yaml", SMALL + "kpi: p96\nbudget: 3\n")
+    path = _put(workspace, "campaigns/bad.yaml", SMALL + "kpi: p100\nbudget: 3\n")
     _put(workspace, "campaigns/good.yaml", SMALL)
 
     summaries = {choice.name: choice.summary for choice in list_campaigns(workspace)}
 
-    assert summaries["bad"].startswith(f"broken: {path}:5:6: kpi: is 'p96'")
+    assert summaries["bad"].startswith(f"broken: {path}:5:6: kpi: is 'p100'")
     assert summaries["good"] == ""
 
 

@@ -16,8 +16,9 @@ from workbench.descriptors.library import KINDS, Kind
 from workbench.descriptors.loading import list_campaigns, load_campaign, load_vnf_templates
 from workbench.descriptors.schemas import DIALECT, json_schema
 from workbench.descriptors.vnf import SimulatedKey
-from workbench.domain.samples import KPI_UNITS, Usage
-from workbench.labs.docker import wiring
+from workbench.domain.kpis import known
+from workbench.domain.samples import Usage
+from workbench.labs.components import wiring
 from workbench.paths import Workspace, located
 
 TEMPLATES = paths.shipped("templates")
@@ -189,7 +190,7 @@ def test_metrics_are_named_as_samples_name_them(workspace: Workspace) -> None:
         units |= {m.name: m.unit for m in campaign.metrics if not m.name.startswith("*:")}
         usage = {m.name.removeprefix("*:") for m in campaign.metrics if m.name.startswith("*:")}
         assert usage == {field.name for field in fields(Usage)} - {"threads"}
-    assert units == dict(KPI_UNITS)
+    assert units == {name: kpi.unit for name, kpi in known().items()}
 
 
 def test_stand_ins_have_the_keys_of_the_simulated_lab() -> None:

@@ -19,7 +19,7 @@ from workbench.domain.topology import Target, VnfTemplate
 from workbench.labs.base import LabSettings
 from workbench.labs.docker import DockerLab
 from workbench.labs.docker.images import build_all_images
-from workbench.labs.docker.programs import Listener
+from workbench.labs.programs import Listener
 from workbench.paths import Workspace
 
 

@@ -10,7 +10,7 @@ import pytest
 from workbench.labs.docker import debian_tree
 from workbench.labs.docker.base_image import SUITE
 from workbench.labs.docker.engine import connect
-from workbench.labs.docker.programs import Listener
+from workbench.labs.programs import Listener
 
 pytestmark = pytest.mark.docker
 

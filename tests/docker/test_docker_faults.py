@@ -36,10 +36,11 @@ from workbench.domain.projection import SessionView
 from workbench.domain.samples import Usage
 from workbench.domain.topology import ConfigurationFile, VnfTemplate
 from workbench.engine.process import serving
-from workbench.labs.docker import DockerLab, driving
+from workbench.labs.components import driving
+from workbench.labs.docker import DockerLab
 from workbench.labs.docker.engine import connect
 from workbench.labs.docker.images import build_images
-from workbench.labs.docker.programs import Listener
+from workbench.labs.programs import Listener
 from workbench.link.local import LocalClient
 from workbench.paths import Workspace
 

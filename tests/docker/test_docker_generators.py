@@ -24,7 +24,7 @@ from workbench.domain.campaign import WindowPlan
 from workbench.domain.errors import LabError, TrafficError
 from workbench.domain.parameters import Configuration, LoadModel
 from workbench.domain.samples import Sample
-from workbench.labs.docker import preflight
+from workbench.labs.components import preflight
 from workbench.measuring.judging import Terms, judge
 from workbench.measuring.records import Drive
 
@@ -134,7 +134,7 @@ async def test_unfit_generators_are_refused_on_a_real_path(open_lab: OpenLab) ->
     for generator, load, kpi, sentence in REFUSED[1:]:
         asked = replace(lab._campaign, load=load, generator=generator, kpi=kpi)
         with pytest.raises(TrafficError, match=f"^{generator} cannot measure this: .*{sentence}"):
-            await preflight.choose(source, lab._path, asked, 500)
+            await preflight.choose(source, lab._path, asked, 500, {})
 
 
 def sized(memory: float = 0, bandwidth: float = 0) -> Configuration:

@@ -22,14 +22,8 @@ from workbench.domain.topology import (
     Vnf,
     VnfTemplate,
 )
-from workbench.labs.docker import (
-    allotments,
-    apt_sources,
-    building,
-    images,
-    preflight,
-    wiring,
-)
+from workbench.labs.components import allotments, preflight, wiring
+from workbench.labs.docker import apt_sources, building, containers, images
 from workbench.labs.docker.engine import agent_url
 from workbench.labs.docker.strays import (
     MAKING_LABEL,
@@ -99,14 +93,14 @@ class TestWiring:
         assert wiring.vcpu(nothing, "source", replace(half, role="source")) == 0.0
 
     def test_fractions_go_by_quota_and_whole_cores_by_their_cores(self) -> None:
-        assert wiring.limits(0.25, (1,)) == {
+        assert containers.cpu_settings(0.25, (1,)) == {
             "CpuPeriod": 100_000,
             "CpuQuota": 25_000,
             "CpusetCpus": "1",
         }
-        assert wiring.limits(2.0, (1, 2))["CpuQuota"] == wiring.UNLIMITED
-        assert wiring.limits(2.0, ())["CpuQuota"] == 200_000
-        assert wiring.limits(0.0, ())["CpuQuota"] == wiring.UNLIMITED
+        assert containers.cpu_settings(2.0, (1, 2))["CpuQuota"] == containers.UNLIMITED
+        assert containers.cpu_settings(2.0, ())["CpuQuota"] == 200_000
+        assert containers.cpu_settings(0.0, ())["CpuQuota"] == containers.UNLIMITED
 
     def test_cores_are_disjoint_where_there_are_enough(self) -> None:
         assert wiring.pin(2, {"haproxy": 1}) is None
@@ -316,7 +310,7 @@ def test_an_agents_url_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
 class TestAllotments:
     """Memory and bandwidth are refused before anything is deployed (docs/docker-lab.md)."""
 
-    INFO = {"MemTotal": 2 << 30, "MemoryLimit": True}  # noqa: RUF012 - an engine's answer
+    HOST = allotments.HostMemory(2 << 30, containers.LEAST_MEMORY, limitable=True)
 
     @staticmethod
     def campaign(**resources: float) -> Campaign:
@@ -327,19 +321,19 @@ class TestAllotments:
         return Campaign("c", (plan,), (TEMPLATE,), (), LoadModel("open"))
 
     async def test_what_fits(self) -> None:
-        await allotments.check(self.campaign(vcpu=1.0), {"MemTotal": 1}, local=False)
-        await allotments.check(self.campaign(memory_bytes=64 << 20), self.INFO, local=False)
+        await allotments.check(self.campaign(vcpu=1.0), replace(self.HOST, total=1), local=False)
+        await allotments.check(self.campaign(memory_bytes=64 << 20), self.HOST, local=False)
 
     @pytest.mark.parametrize(
         ("memory_bytes", "sentence"),
         [
-            (5 << 20, "allots 5 MiB of memory, and the engine gives no container less than 6 MiB"),
-            (3 << 30, "allotted up to 3 GiB of memory together, and the engine's host has 2"),
+            (5 << 20, "allots 5 MiB of memory, and none is given less than 6 MiB"),
+            (3 << 30, "allotted up to 3 GiB of memory together, and the host has 2"),
         ],
     )
     async def test_memory_that_cannot_be(self, memory_bytes: int, sentence: str) -> None:
         with pytest.raises(UsageError, match=sentence):
-            await allotments.check(self.campaign(memory_bytes=memory_bytes), self.INFO, local=True)
+            await allotments.check(self.campaign(memory_bytes=memory_bytes), self.HOST, local=True)
 
     async def test_flavors_are_counted(self) -> None:
         flavors = {"huge": {"memory_bytes": float(4 << 30)}}
@@ -348,17 +342,17 @@ class TestAllotments:
             campaign.targets[0], resources=(Parameter("proxy.flavor", ("huge",), "", flavors),)
         )
         with pytest.raises(UsageError, match="up to 4 GiB of memory together"):
-            await allotments.check(replace(campaign, targets=(plan,)), self.INFO, local=True)
+            await allotments.check(replace(campaign, targets=(plan,)), self.HOST, local=True)
 
     async def test_a_kernel_without_memory_limits(self) -> None:
-        with pytest.raises(LabError, match="the engine's kernel cannot limit memory"):
+        with pytest.raises(LabError, match="cannot limit memory"):
             await allotments.check(
-                self.campaign(memory_bytes=64 << 20), {**self.INFO, "MemoryLimit": False}, True
+                self.campaign(memory_bytes=64 << 20), replace(self.HOST, limitable=False), True
             )
 
     async def test_bandwidth_on_another_host(self) -> None:
         with pytest.raises(LabError, match="the engine is on another host") as caught:
-            await allotments.check(self.campaign(bandwidth_mbps=10.0), self.INFO, local=False)
+            await allotments.check(self.campaign(bandwidth_mbps=10.0), self.HOST, local=False)
         assert "bandwidth cannot be allotted here" in str(caught.value)
 
     async def test_bandwidth_without_the_programs_or_the_kernel(

@@ -11,9 +11,9 @@ from docker_targets import OpenLab, configuration, ignore, left_of, point, targe
 from workbench.domain.errors import LabError
 from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import Usage
-from workbench.labs.docker import driving
+from workbench.labs.components import driving
+from workbench.labs.components.watching import Watch
 from workbench.labs.docker.doctor import examine
-from workbench.labs.docker.watching import Watch
 
 pytestmark = pytest.mark.docker
 

@@ -13,7 +13,8 @@ from workbench.domain.errors import TrafficError
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Sample
 from workbench.labs.base import LabSettings
-from workbench.labs.docker import DockerLab, packets
+from workbench.labs.components import packets
+from workbench.labs.docker import DockerLab
 from workbench.measuring.judging import Terms, judge
 from workbench.paths import Workspace
 

@@ -18,6 +18,7 @@ import pytest
 
 from workbench.domain.errors import LabError
 from workbench.domain.topology import VnfTemplate
+from workbench.labs import programs
 from workbench.labs.docker import (
     base_image,
     building,
@@ -28,7 +29,7 @@ from workbench.labs.docker import (
     oha_binary,
 )
 from workbench.labs.docker.apt_sources import AptSource
-from workbench.labs.docker.programs import Listener, Progress
+from workbench.labs.programs import GOT, SET_UP, Listener, PackageProgress, Progress
 from workbench.locks import FileLock, Holder
 from workbench.paths import SHIPPED_TEMPLATE, located
 
@@ -59,6 +60,51 @@ def test_progress_says_how_far_and_how_long(said: list[str], listener: Listener)
         now += 1.5
         progress.reached(done, 300)
     assert said == ["building it: 120 of 300 parts, about 27 s more"]
+
+
+def test_packages_are_counted_with_the_time_that_they_still_take(
+    said: list[str], listener: Listener
+) -> None:
+    now = 0.0
+    packages = PackageProgress(listener, "getting it", (GOT, SET_UP))
+    packages._progress = Progress(listener, "getting it", "packages", clock=lambda: now)
+    packages.hear("Get:1 http://m.example bookworm InRelease [151 kB]")
+    packages.hear("0 upgraded, 4 newly installed, 0 to remove and 0 not upgraded.")
+    for line in ("Get:1 a", "Get:2 b", "Get:3 c", "Get:4 d", "Setting up a", "Setting up b"):
+        now += 1.0
+        packages.hear(line)
+    assert said == [
+        "getting it: 1 of 4 packages, about 6 s more",
+        "getting it: 2 of 4 packages, about 4 s more",
+        "getting it: 3 of 4 packages, about 2 s more",
+    ]
+
+
+async def test_what_is_pulled_says_how_much_has_come(
+    said: list[str], listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "SAY_EVERY_S", 0.0)
+
+    def came(layer: str, current: int) -> dict[str, Any]:
+        detail = {"current": current * 1_000_000, "total": 30_000_000}
+        return {"status": "Downloading", "id": layer, "progressDetail": detail}
+
+    class Registry:
+        class images:  # noqa: N801 - the name that aiodocker gives it
+            @staticmethod
+            async def pull(name: str, *, stream: bool) -> AsyncIterator[dict[str, Any]]:
+                yield {"status": "Pulling fs layer", "id": "a", "progressDetail": {}}
+                for message in (came("a", 10), came("b", 20)):
+                    yield message
+                yield {"status": "Download complete", "id": "a", "progressDetail": {}}
+
+    await base_image.pull(Registry(), "x:1", listener)  # type: ignore[arg-type]  # what it needs of one
+    assert said[0] == "pulling x:1"
+    assert [line.partition(" MB")[0] for line in said[1:]] == [
+        "pulling x:1: 10 of 30",
+        "pulling x:1: 30 of 60",
+        "pulling x:1: 50 of 60",
+    ]
 
 
 def test_lines_that_are_drawn_over_each_other() -> None:
@@ -103,8 +149,9 @@ class Unreachable:
             raise aiodocker.DockerError(404, "no such image")
 
         @staticmethod
-        async def pull(name: str) -> None:
+        async def pull(name: str, *, stream: bool) -> AsyncIterator[dict[str, Any]]:
             raise aiodocker.DockerError(500, "dial tcp: no such host")
+            yield {}
 
 
 async def test_a_base_that_can_neither_be_pulled_nor_made(
@@ -302,6 +349,18 @@ async def test_oha_is_built_in_the_engine_once(
     compiled["code"] = 101
     assert await oha_binary.find_or_build(listener, NO_ENGINE) == built
     assert said == []
+
+
+async def test_the_sources_of_oha_are_counted_while_they_come(
+    compiled: dict[str, Any], said: list[str], listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "SAY_EVERY_S", 0.0)
+    drawn = "".join(f" Downloading {left} crates, remaining bytes: 2MB\r" for left in (8, 5))
+    compiled["says"] = drawn.encode()
+    await oha_binary.find_or_build(listener, NO_ENGINE)
+    told = [line for line in said if "crates" in line]
+    assert told[0].endswith("getting its sources: 0 of 8 crates")
+    assert "getting its sources: 3 of 8 crates, about" in told[1]
 
 
 async def test_an_oha_that_cannot_be_built(

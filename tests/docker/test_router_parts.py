@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from workbench.domain.topology import Vnf, VnfTemplate
-from workbench.labs.docker.packets import parse_dropped
-from workbench.labs.docker.wiring import segments
+from workbench.labs.components.packets import parse_dropped
+from workbench.labs.components.wiring import segments
 from workbench.probes import network_threads
 from workbench.probes.host import parse_softirq_s
 from workbench.probes.process import TICK_S

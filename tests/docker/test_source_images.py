@@ -12,10 +12,12 @@ import pytest
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, TrafficError
+from workbench.domain.lab import OHA_LATER
 from workbench.domain.parameters import LoadModel
 from workbench.domain.topology import VnfTemplate
-from workbench.labs.docker import doctor, images, oha_binary, preflight
-from workbench.labs.docker.programs import Listener
+from workbench.labs.components import preflight
+from workbench.labs.docker import doctor, images, oha_binary
+from workbench.labs.programs import Listener
 from workbench.paths import Workspace
 from workbench.traffic.base import PathFacts
 
@@ -103,6 +105,9 @@ async def test_the_source_holds_what_can_offer_the_load(
     assert held[0] == held[2] != held[1]
 
 
+LATER = {"oha": OHA_LATER}
+
+
 class Source:
     """A source's container that holds these generators."""
 
@@ -118,16 +123,16 @@ async def test_an_open_loop_needs_no_oha(monkeypatch: pytest.MonkeyPatch) -> Non
     path = PathFacts(200, 10_000, keep_alive=False, redirects=False, compresses=False)
     campaign = SimpleNamespace(load=LoadModel("open"), kpi="p95_ms", sla=None, generator=None)
     asked: Campaign = campaign  # type: ignore[assignment]
-    chosen = await preflight.choose(Source("steady", "hey"), path, asked, 4000)  # type: ignore[arg-type]
+    chosen = await preflight.choose(Source("steady", "hey"), path, asked, 4000, LATER)  # type: ignore[arg-type]
     assert chosen.title == "steady 1"
     assert chosen.passed_over == (
-        "this session measures with steady: oha is not in the source's image, and is built for "
+        "this session measures with steady: oha is not beside the source, and is built for "
         "later sessions while nothing is measured",
     )
-    chosen = await preflight.choose(Source("oha", "steady"), path, asked, 4000)  # type: ignore[arg-type]
+    chosen = await preflight.choose(Source("oha", "steady"), path, asked, 4000, LATER)  # type: ignore[arg-type]
     assert (chosen.generator.name, chosen.passed_over) == ("oha", ())
     with pytest.raises(TrafficError, match="no generator can offer open"):
-        await preflight.choose(Source(), path, asked, 4000)  # type: ignore[arg-type]
+        await preflight.choose(Source(), path, asked, 4000, LATER)  # type: ignore[arg-type]
 
 
 async def test_why_oha_could_not_be_built_is_kept_until_it_is(

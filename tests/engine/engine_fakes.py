@@ -14,8 +14,9 @@ from workbench.labs.base import Deployment, OnUsage
 from workbench.labs.simulated import SimulatedLab
 from workbench.measuring.records import Counters, Drive
 
-Failing = Callable[[str, Configuration | None], str | None]
-"""What is attempted (`deploy`, `drive`, `bypass`), with which configuration -> what goes wrong."""
+Failing = Callable[[str, Configuration | None], str | LabError | None]
+"""What is attempted (`deploy`, `drive`, `bypass`, `undeploy`), with which configuration -> what
+goes wrong."""
 
 
 class FaultyLab(SimulatedLab):
@@ -30,6 +31,7 @@ class FaultyLab(SimulatedLab):
     """Whether others keep the host busy while load is driven."""
     digest: ClassVar[str] = "sha256:1"
     open_labs: ClassVar[int] = 0
+    _closing = False
     reaped: ClassVar[list[frozenset[str]]] = []
 
     async def open(self) -> HostFacts:
@@ -62,7 +64,13 @@ class FaultyLab(SimulatedLab):
         type(self).busy_bypasses -= 1
         return replace(driven, counters=tuple(map(_of_a_busy_host, driven.counters)))
 
+    async def undeploy(self) -> None:
+        if not self._closing:
+            self._fail("undeploy", None)
+        await super().undeploy()
+
     async def close(self) -> None:
+        self._closing = True  # what closes never raises
         await super().close()
         type(self).open_labs -= 1
 
@@ -72,7 +80,10 @@ class FaultyLab(SimulatedLab):
         return ()
 
     def _fail(self, attempted: str, configuration: Configuration | None) -> None:
-        if trouble := type(self).failing(attempted, configuration):
+        trouble = type(self).failing(attempted, configuration)
+        if isinstance(trouble, LabError):
+            raise trouble
+        if trouble:
             self._write("tinyproxy", f"\x1b[31mpanic: {trouble}\x00")
             raise LabError(trouble, where="tinyproxy", remedy="Look at its log")
 

@@ -34,7 +34,7 @@ from workbench.domain.lab import HostNoise
 from workbench.domain.questions import CompareChain, PredictChain
 from workbench.domain.topology import Target, Vnf
 from workbench.engine.answers import predicting
-from workbench.engine.answers.chain_comparing import compare_chain, floor_of
+from workbench.engine.answers.chain_comparing import compare_chain
 from workbench.engine.answers.composing import terms_of
 from workbench.engine.answers.parts import profiles_for
 from workbench.engine.answers.predicting import predict_chain
@@ -313,9 +313,9 @@ async def test_throughput_has_no_weakest_link_beside_it_and_elsewhere_the_floor_
     assert reply.weakest_link is None
     assert reply.comparison.outliers == ()
     assert reply.comparison.ab_floor == contrast.floor("throughput_rps", [None])
-    assert floor_of("mean_ms", [NOISE, None]) == contrast.floor("mean_ms", [None])
-    assert floor_of("p50_ms", [NOISE]) == 0.25
-    assert floor_of("p99_ms", [NOISE]) == floor_of("loss_pct", [NOISE]) == 0.3
+    assert contrast.floor("mean_ms", [NOISE, None]) == contrast.floor("mean_ms", [None])
+    assert contrast.floor("p50_ms", [NOISE]) == 0.25
+    assert contrast.floor("p99_ms", [NOISE]) == contrast.floor("loss_pct", [NOISE]) == 0.3
     same = CompareChain(SESSION, RIGHT, "mean", "weakest-link")
     assert (await compare_chain(library, pool, same)).weakest_link is None
 

@@ -53,8 +53,10 @@ def failing(
 
     def fails(attempted: str, configuration: Configuration | None) -> str | None:
         nonlocal count
+        if attempted != "drive":
+            return None
         assert configuration is not None
-        if attempted != "drive" or (half and configuration.vcpu("tinyproxy") != HALF):
+        if half and configuration.vcpu("tinyproxy") != HALF:
             return None
         count += 1
         return trouble if attempts is None or count in attempts else None

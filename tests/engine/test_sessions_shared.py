@@ -9,7 +9,7 @@ import pytest
 from modelling_session import LARGE, SESSION, TARGET, InlinePool, first, make_workspace
 from session_making import measurement
 
-from workbench.domain.errors import SessionBusy
+from workbench.domain.errors import SessionBusy, SessionError
 from workbench.domain.events import Event, Noted, SampleTaken
 from workbench.engine.learning.modelling import model_of
 from workbench.engine.sessions.library import Library
@@ -80,3 +80,15 @@ async def test_a_file_that_cannot_be_written_is_read_on(
     assert "is open in another process, PID 1" in found.unstored
     async with library.borrow(SESSION) as channel:
         assert len(await channel.file.samples()) == 12
+
+
+async def test_nothing_is_kept_of_names_that_were_asked_for(library: Library) -> None:
+    """Who asks may make names up."""
+    async with library.borrow(SESSION), library.borrow(SESSION):
+        pass
+    for number in range(20):
+        with pytest.raises(SessionError):
+            async with library.borrow(f"made-up-{number}"):
+                pass
+    kept = (library._users, library._opening, library._returned, library.modelling)
+    assert [len(each) for each in kept] == [0, 0, 0, 0]

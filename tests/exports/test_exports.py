@@ -15,6 +15,9 @@ from workbench.domain.tables import flat_columns_and_rows
 from workbench.exports.base import Export, ExportSource
 from workbench.store.session_file import SessionFile
 
+SIMULATED = "this rests on a simulation: no real function was measured"
+"""Where a reader looks first, as the session is of the simulated lab."""
+
 
 @pytest.fixture
 async def source(tmp_path: Path) -> AsyncIterator[ExportSource]:
@@ -35,8 +38,9 @@ async def test_csv_has_one_line_per_sample(source: ExportSource, tmp_path: Path)
     with written.open(newline="") as file:
         names, *lines = csv.reader(file)
     columns, rows = flat_columns_and_rows(await source.samples())
-    assert names == columns
-    assert lines == [["" if cell is None else str(cell) for cell in row] for row in rows]
+    assert names == ["caution", *columns]
+    texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    assert lines == [[SIMULATED, *row] for row in texts]
 
 
 async def test_parquet_is_typed(source: ExportSource, tmp_path: Path) -> None:
@@ -50,8 +54,8 @@ async def test_parquet_is_typed(source: ExportSource, tmp_path: Path) -> None:
                 f"SELECT column_name, column_type FROM (DESCRIBE FROM '{written}')"
             ).fetchall()
         )
-    assert [list(row) for row in found] == rows
-    assert list(types) == columns
+    assert [list(row) for row in found] == [[SIMULATED, *row] for row in rows]
+    assert list(types) == ["caution", *columns]
     assert types["wl"] == types["p95_ms_low"] == types["haproxy.vcpu"] == "DOUBLE"
     assert types["ha.flavor"] == types["labels"] == "VARCHAR"
     assert (types["valid"], types["repetition"]) == ("BOOLEAN", "BIGINT")
@@ -62,6 +66,8 @@ async def test_a_bundle_opens_as_a_session(source: ExportSource, tmp_path: Path)
     folder, *files = await export("bundle")(source, tmp_path / "exports")
     assert folder == tmp_path / "exports" / "demo-1.bundle"
     assert sorted(files) == sorted(folder.iterdir())
+    manifest = (folder / "manifest.json").read_text()
+    assert manifest.splitlines()[1] == f' "caution": "{SIMULATED}",'
     opened = await SessionFile.open(folder)
     assert await opened.measurements() == await source.measurements()
     again, *_ = await export("bundle")(opened, folder)
@@ -98,16 +104,13 @@ async def test_curves_are_the_figures_that_the_screens_draw(
     assert written == tmp_path / "exports" / "demo-1.curves.csv"
     with written.open(newline="") as file:
         names, *lines = csv.reader(file)
-    assert names == [
-        *("target", "configuration", "kpi", "model", "wl", "mean", "low", "high"),
-        "caution",
-    ]
-    (caution,) = {line[-1] for line in lines}
-    assert caution == "this rests on a simulation: no real function was measured"
+    columns = ["target", "configuration", "kpi", "model", "wl", "mean", "low", "high"]
+    assert names == ["caution", *columns]
+    assert {line[0] for line in lines} == {SIMULATED}
     drawn = [c for c in (await source.view()).configurations if c.curve is not None]
     assert len(drawn) > 0
     expected = [
-        [c.target, c.configuration.key, c.curve.kpi, c.curve.model, *map(str, figures), caution]
+        [SIMULATED, c.target, c.configuration.key, c.curve.kpi, c.curve.model, *map(str, figures)]
         for c in drawn
         if c.curve is not None
         for figures in zip(c.curve.wl, c.curve.mean, c.curve.low, c.curve.high, strict=True)

@@ -129,7 +129,18 @@ def test_a_report_shows_greedy_scaling_side_by_side(format: str) -> None:
     seen = words(format, text_of(format, case_study()))
     assert "Beside greedy scaling" in seen
     assert "met 1 42 s 30.7 min" in seen
-    assert "haproxy 1 vCPU 5.5 vCPU-hours met 8 16.0 min needs none" in seen
+    assert "haproxy 1 vCPU 5.5 vCPU-hours - met 8 16.0 min needs none" in seen
+
+
+@pytest.mark.parametrize("format", ["md", "html"])
+def test_greedy_scaling_says_how_sure_it_is_and_what_the_lab_said(format: str) -> None:
+    found = case_study()
+    assert found.greedy is not None
+    told = "The lab refuted it: p95_ms of 6120 ms."
+    unsure = replace(found, greedy=replace(found.greedy, probability=0.62, note=told))
+    seen = words(format, text_of(format, unsure))
+    assert "5.5 vCPU-hours 62.0% not surely met 8" in seen
+    assert told in seen
 
 
 @pytest.mark.parametrize("format", ["md", "html"])

@@ -5,6 +5,7 @@ from workbench.measuring.intervals import (
     NORMAL,
     RESOLUTION,
     count_interval,
+    exact_share_interval,
     log_interval,
     share_interval,
     t_quantile,
@@ -62,3 +63,16 @@ def test_requests_that_fail_together_count_as_few():
     assert even.high < 0.13
     assert together.high > 0.4
     assert together.low <= 0.1 <= together.high
+
+
+def test_exact_intervals_are_those_of_the_binomial() -> None:
+    from scipy.stats import binomtest
+
+    for lost, packets in ((0, 300), (3, 300), (150, 300), (300, 300)):
+        stated = exact_share_interval(lost / packets, packets, np.zeros(0))
+        exact = binomtest(lost, packets).proportion_ci(method="exact")
+        assert (stated.low, stated.high) == pytest.approx((exact.low, exact.high), abs=1e-9)
+    none = exact_share_interval(0.0, 10_000, np.zeros(8))
+    assert none.high == pytest.approx(1 - 0.025 ** (1 / 10_000))
+    together = exact_share_interval(0.1, 600, np.array([0.6, 0, 0, 0, 0, 0]))
+    assert together.high > 0.3, "lost at one go, they are not 600 packets' word"

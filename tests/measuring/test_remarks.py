@@ -43,6 +43,7 @@ def test_the_labels_come_in_the_order_of_the_method():
         "backlog",
         "overloaded",
         "censored",
+        "correlated",
     ]
 
 

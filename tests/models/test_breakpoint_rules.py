@@ -79,7 +79,8 @@ def closed(rates, think_s=0.1, share=None, p95=None):
 
 def test_one_answer_per_rule_in_their_order():
     assert tuple(find(sweep(600.0))) == ("capacity", "knee", "cpu", "sla", "covariance")
-    assert tuple(find(sweep(600.0), sla=None)) == tuple(r for r in BREAKPOINT_RULES if r != "sla")
+    always = [rule for rule in BREAKPOINT_RULES if rule not in {"sla", "collapse"}]
+    assert list(find(sweep(600.0), sla=None)) == always
 
 
 def test_every_rule_finds_the_same_saturation_on_quiet_samples():
@@ -471,3 +472,52 @@ def test_covariance_states_its_window():
     found = find(sweep(600.0, count=30))["covariance"]
     assert "windows of 3 samples" in found.note
     assert found.low < found.wl < found.high
+
+
+# --- collapse
+
+COLLAPSING = {2: 20.0, 8: 60.0, 30: 64.0, 118: 66.0, 233: 18.0}
+"""Answers a second by clients, after tinyproxy at half a vCPU with files of 1 MB."""
+
+
+def test_a_collapse_that_repeats_is_named_with_its_depth():
+    twice = closed(COLLAPSING) + [
+        replace(s, id=s.id + "/2", point=replace(s.point, repetition=1))
+        for s in closed({**COLLAPSING, 233: 17.0})
+    ]
+    found = find(twice, primary=CLIENTS, load=CLOSED)["collapse"]
+    assert found.state == "found"
+    assert (found.low, found.high) == pytest.approx((118, 233))
+    assert found.kpi == "throughput_rps"
+    assert found.note.startswith("17.49/s are left of 66/s at 118, 27% [2")
+    assert found.note.endswith("no recovery up to 233")
+
+
+def test_one_sample_that_fell_is_asked_for_again():
+    found = find(closed(COLLAPSING), primary=CLIENTS, load=CLOSED)["collapse"]
+    assert found.state == "unresolved"
+    assert "one sample at 233 fell: measure it again" in found.note
+
+
+def test_a_collapse_may_recover():
+    rates = {2: 20.0, 8: 60.0, 30: 20.0, 60: 21.0, 118: 60.0}
+    found = find(closed(rates), primary=CLIENTS, load=CLOSED)["collapse"]
+    assert (found.low, found.high) == pytest.approx((8, 30))
+    assert "recovers from 118 on" in found.note
+
+
+@pytest.mark.parametrize(
+    "rates",
+    [
+        {2: 20.0, 8: 60.0, 30: 64.0, 118: 66.0, 233: 50.0},
+        {2: 20.0, 8: 40.0, 30: 80.0, 118: 120.0, 233: 160.0},
+    ],
+)
+def test_what_falls_little_or_not_at_all_is_no_collapse(rates):
+    assert "collapse" not in find(closed(rates), primary=CLIENTS, load=CLOSED)
+
+
+def test_repetitions_that_disagree_are_no_collapse():
+    again = closed({233: 64.0})
+    both = [*closed(COLLAPSING), replace(again[0], id="again")]
+    assert "collapse" not in find(both, primary=CLIENTS, load=CLOSED)

@@ -49,7 +49,7 @@ def test_the_systemd_driver_on_version_2() -> None:
     mounts = cgroup.parse_mounts(UNIFIED)
     folders = cgroup.locate(mounts, cgroup.parse_membership(V2_GROUP))
     folder = Path("/sys/fs/cgroup/system.slice/docker-0a1b.scope")
-    assert folders == cgroup.CgroupFolders("v2", folder, folder, folder)
+    assert folders == cgroup.CgroupFolders("v2", folder, folder, folder, folder)
 
 
 def test_part_of_the_tree_is_mounted_inside_a_container() -> None:

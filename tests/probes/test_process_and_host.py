@@ -75,10 +75,10 @@ def test_this_process_is_seen_as_it_is() -> None:
     begun = process.read_start_s(pid)
     assert 0 < begun <= time.clock_gettime(time.CLOCK_BOOTTIME)
     busy = threading.get_native_id()
-    before = process.read_threads([busy])[busy]
+    before = process.read_threads([busy])[busy].cpu_s
     while time.thread_time() < before + 0.05:
         pass
-    assert process.read_threads([busy])[busy] >= before + 0.03
+    assert process.read_threads([busy])[busy].cpu_s >= before + 0.03
     assert process.read_threads([2**22 + 1]) == {}, "threads that ended are left out"
 
 

@@ -1,7 +1,9 @@
 """Plays, curves and the table of the science benchmark, on a surface cut small."""
 
 import math
+import shutil
 from argparse import Namespace
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,16 +32,27 @@ from science.stored import Store
 from science.surfaces import BY_NAME, Surface
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> Surface:
+@pytest.fixture(scope="module")
+def small() -> Iterator[Surface]:
     """32 configurations, 12 loads, under a name of its own."""
     whole = BY_NAME["firewall-law"]
     cut = tuple(replace(p, values=p.values[::3]) for p in whole.workload)
     surface = replace(whole, name="small", workload=cut, loads=12)
-    monkeypatch.setitem(BY_NAME, "small", surface)
-    playing.problem.cache_clear()
-    playing.judge.cache_clear()
-    return surface
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(BY_NAME, "small", surface)
+        playing.problem.cache_clear()
+        playing.judge.cache_clear()
+        yield surface
+
+
+BOTH = Plan("small", ("uniform", "bisection"), ("interpolation", "curve-fit"), 1, 384, 96)
+
+
+@pytest.fixture(scope="module")
+def compared(small: Surface, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Compared]:
+    """The folder of what was played and fitted for `BOTH`, and what came of it."""
+    folder = tmp_path_factory.mktemp("compared")
+    return folder, comparing.measure(Store(folder, folder), BOTH, 1)
 
 
 def test_a_perfect_model_errs_by_the_noise_alone(small: Surface) -> None:
@@ -54,30 +67,33 @@ def test_a_perfect_model_errs_by_the_noise_alone(small: Surface) -> None:
     assert not judged.errors(np.full(truth.size, np.nan)).sane
 
 
-def test_a_quick_comparison_prints_a_table(small: Surface, tmp_path: Path) -> None:
-    plan = Plan(small.name, ("uniform", "bisection"), ("interpolation", "curve-fit"), 1, 384, 96)
-    found = comparing.measure(Store(tmp_path, tmp_path), plan, 1)
+def test_a_quick_comparison_prints_a_table(compared: tuple[Path, Compared]) -> None:
+    folder, found = compared
     name, error = found.reference
-    assert name in plan.models
+    assert name in BOTH.models
     assert 0.1 < error < 1.0
     printed = comparing.printed(found)
     assert printed.count("\n| uniform |") == 1 == printed.count("\n| bisection |")
     # Nothing is played or fitted again: the store answers, and says the same.
-    before = sorted(p.stat().st_mtime_ns for p in tmp_path.rglob("*.jsonl"))
-    assert comparing.printed(comparing.measure(Store(tmp_path, tmp_path), plan, 1)) == printed
-    assert sorted(p.stat().st_mtime_ns for p in tmp_path.rglob("*.jsonl")) == before
+    before = sorted(p.stat().st_mtime_ns for p in folder.rglob("*.jsonl"))
+    assert before
+    assert comparing.printed(comparing.measure(Store(folder, folder), BOTH, 1)) == printed
+    assert sorted(p.stat().st_mtime_ns for p in folder.rglob("*.jsonl")) == before
 
 
-def test_what_is_stored_is_compared_however_few_its_seeds(small: Surface, tmp_path: Path) -> None:
+def test_what_is_stored_is_compared_however_few_its_seeds(
+    compared: tuple[Path, Compared], tmp_path: Path
+) -> None:
+    folder, first = compared
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     store = Store(tmp_path, tmp_path)
-    both = Plan(small.name, ("uniform", "bisection"), ("interpolation", "curve-fit"), 1, 384, 96)
-    best, _ = comparing.measure(store, both, 1).reference
+    best, _ = first.reference
     other = "curve-fit" if best == "interpolation" else "interpolation"
-    comparing.measure(store, replace(both, seeds=2, models=(best,)), 1)
+    comparing.measure(store, replace(BOTH, seeds=2, models=(best,)), 1)
     before = sorted(p.read_bytes() for p in tmp_path.rglob("*.jsonl"))
-    samplers = (*both.samplers, "sobol")
+    samplers = (*BOTH.samplers, "sobol")
     found = comparing.measure(
-        store, replace(both, samplers=samplers, seeds=20, only_stored=True), 1
+        store, replace(BOTH, samplers=samplers, seeds=20, only_stored=True), 1
     )
     assert sorted(p.read_bytes() for p in tmp_path.rglob("*.jsonl")) == before
     kept = {pair: [curve.seed for curve in curves] for pair, curves in found.curves.items()}

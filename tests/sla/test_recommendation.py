@@ -260,7 +260,10 @@ def test_where_nothing_meets_the_sla_the_closest_is_named() -> None:
     assert vcpus(answer.closest.allocation) == (2.0, 1.0), "as near as (2, 2), and cheaper"
     assert answer.closest.probability < 0.5
     assert answer.closest.margin_wl == pytest.approx(-2.2, abs=0.5)
-    assert answer.note == "None of 16 allowed allocations holds with a confidence of 0.95."
+    assert answer.note == (
+        "None of 16 allowed allocations holds with a confidence of 95%. What may help: a milder "
+        "SLA, less confidence, larger allocations, or more samples where intervals are wide."
+    )
 
 
 def test_hopeless_is_still_told_from_more_hopeless() -> None:

@@ -42,7 +42,7 @@ from workbench.domain.messages import (
 from workbench.domain.questions import VerifyRecommendation
 from workbench.engine.core import Engine
 from workbench.engine.process import serving
-from workbench.engine.wheels import Wheels
+from workbench.engine.wheels import MOST_HELD, Wheels
 from workbench.link.handing import open_link
 from workbench.link.local import LocalClient
 from workbench.link.socket import SocketClient
@@ -223,3 +223,15 @@ def test_terminals_of_one_account_are_one_person() -> None:
     wheels.came(second)
     wheels.launched("s", first)
     wheels.steer(StopRun("s"), second)
+
+
+def test_drivers_of_sessions_that_have_ended_are_forgotten_the_oldest_first() -> None:
+    wheels = Wheels(lambda session: session == "first", lambda _: None)
+    ann = Hello(2, "0", "ann", details={"door": "ssh"})
+    wheels.came(ann)
+    for session in ("first", *(f"{n}" for n in range(2 * MOST_HELD))):
+        wheels.launched(session, ann)
+    assert len(wheels._held) == MOST_HELD
+    assert wheels.driver("first") == "ann", "it still runs"
+    assert wheels.driver(f"{2 * MOST_HELD - 1}") == "ann"
+    assert wheels.driver("0") == ""

@@ -30,13 +30,15 @@ def killed(folder: Path) -> Path:
 async def test_a_killed_session_of_0_1_is_whole(tmp_path: Path, read_only: bool) -> None:
     path = killed(tmp_path)
     session = await SessionFile.open(path, read_only=read_only)
-    assert session.warnings == ()
+    assert session.damage == ()
+    how = "read as schema 3" if read_only else "migrated from schema 3"
+    assert [warning.startswith(how) for warning in session.warnings] == [True]
     assert [event.fact for event in await session.events()] == FACTS
     assert list(await session.measurements()) == TAKEN
     if not read_only:
         assert (await session.append(RunPaused("me"), at=EPOCH)).seq == LAST + 1
     await session.close()
-    assert len(list(tmp_path.iterdir())) == (3 if read_only else 1)
+    assert len(list(tmp_path.iterdir())) == (3 if read_only else 2), "the file as it was is kept"
 
 
 async def test_a_log_of_0_1_that_is_cut_is_said_though_it_has_no_second_copy(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from session_making import created, facts, make_session
+from session_making import closed_session, created, facts, make_session
 
 from workbench import paths
 from workbench.domain.events import PointAsked, SampleTaken
@@ -57,35 +58,45 @@ def test_it_is_the_fold(
     assert looked_up.seq == until
 
 
-async def test_at_every_event_of_a_small_session(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> SessionFile:
+    path = asyncio.run(closed_session(tmp_path_factory.mktemp("small") / "s.duckdb"))
+    return open_session(path, read_only=True)
+
+
+@pytest.fixture(scope="module")
+def folds(small: SessionFile) -> dict[int, SessionView]:
+    """What it was at each of its events."""
+    with small._database.reading() as cursor:
+        return {seq: reading.view(cursor, "s", seq) for seq in range(4, small.last_seq + 1)}
+
+
+def test_at_every_event_of_a_small_session(
+    small: SessionFile, folds: dict[int, SessionView], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(standing, "TAIL", 3)
     monkeypatch.setattr(standing, "POINTS", 10**5)
-    file = await make_session(tmp_path / "s.duckdb")
-    with file._database.reading() as cursor:
-        for until in range(4, file.last_seq + 1):
-            looked_up = standing.view(cursor, "s", until)
-            compare(looked_up, reading.view(cursor, "s", until))
-    await file.close()
+    with small._database.reading() as cursor:
+        for until, folded in folds.items():
+            compare(standing.view(cursor, "s", until), folded)
 
 
 @pytest.mark.parametrize("stretch", [1, 4, 10**6])
 @pytest.mark.parametrize("backwards", [False, True])
-async def test_what_was_found_out_of_the_past_serves_at_every_other_event(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stretch: int, backwards: bool
+def test_what_was_found_out_of_the_past_serves_at_every_other_event(
+    small: SessionFile,
+    folds: dict[int, SessionView],
+    monkeypatch: pytest.MonkeyPatch,
+    stretch: int,
+    backwards: bool,
 ) -> None:
     monkeypatch.setattr(standing, "TAIL", 3)
     monkeypatch.setattr(standing, "POINTS", 10**5)
     monkeypatch.setattr(past, "STRETCH", stretch)
-    file = await make_session(tmp_path / "s.duckdb")
     known = past.Past()
-    places = range(4, file.last_seq + 1)
-    with file._database.reading() as cursor:
-        for until in reversed(places) if backwards else places:
-            looked_up = standing.view(cursor, "s", until, past=known)
-            compare(looked_up, reading.view(cursor, "s", until))
-    await file.close()
+    with small._database.reading() as cursor:
+        for until in reversed(folds) if backwards else folds:
+            compare(standing.view(cursor, "s", until, past=known), folds[until])
 
 
 @pytest.mark.parametrize("stretch", [20, 333])

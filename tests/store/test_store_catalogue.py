@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from session_making import make_session
+from session_making import closed_session, make_session
 
 from workbench.domain.errors import SessionUnknown, UsageError
 from workbench.paths import Workspace
@@ -25,7 +25,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture
 async def recordings(tmp_path: Path) -> Path:
-    session = await make_session(tmp_path / "shipped.duckdb")
+    session = await SessionFile.open(await closed_session(tmp_path / "shipped.duckdb"))
     await session.write_tables(tmp_path / "recorded" / "haproxy-sim")
     await session.close()
     return tmp_path / "recorded"
@@ -102,8 +102,8 @@ async def test_names_and_paths_are_resolved(
 async def test_the_list_holds_sessions_then_recordings(
     workspace: Workspace, recordings: Path
 ) -> None:
-    await (await make_session(workspace.sessions / "old.duckdb", until=6)).close()
-    await (await make_session(workspace.sessions / "new.duckdb")).close()
+    await closed_session(workspace.sessions / "old.duckdb", until=6)
+    await closed_session(workspace.sessions / "new.duckdb")
     found = catalogue.list_sessions(workspace, recordings)
     assert [(s.name, s.state, s.kind, s.samples) for s in found] == [
         ("new", "finished", "session", 12),
@@ -114,7 +114,7 @@ async def test_the_list_holds_sessions_then_recordings(
 
 
 async def test_a_name_stands_once_for_what_it_opens(workspace: Workspace, recordings: Path) -> None:
-    await (await make_session(workspace.sessions / "haproxy-sim.duckdb", until=6)).close()
+    await closed_session(workspace.sessions / "haproxy-sim.duckdb", until=6)
     shutil.copytree(recordings / "haproxy-sim", workspace.sessions / "haproxy-sim.bundle")
     (found,) = catalogue.list_sessions(workspace, recordings)
     assert Path(found.path) == catalogue.resolve(workspace, "haproxy-sim", recordings)
@@ -122,7 +122,7 @@ async def test_a_name_stands_once_for_what_it_opens(workspace: Workspace, record
 
 
 async def test_listing_again_opens_no_file(workspace: Workspace, recordings: Path) -> None:
-    await (await make_session(workspace.sessions / "s.duckdb")).close()
+    await closed_session(workspace.sessions / "s.duckdb")
     first = catalogue.list_sessions(workspace, recordings)
     listing = (
         "import sys\n"
@@ -146,10 +146,10 @@ async def test_listing_again_opens_no_file(workspace: Workspace, recordings: Pat
 async def test_a_changed_session_is_read_anew(workspace: Workspace, tmp_path: Path) -> None:
     none = tmp_path / "none"
     path = workspace.sessions / "s.duckdb"
-    await (await make_session(path, until=6)).close()
+    await closed_session(path, until=6)
     (before,) = catalogue.list_sessions(workspace, none)
     path.unlink()
-    await (await make_session(path)).close()
+    await closed_session(path)
     (after,) = catalogue.list_sessions(workspace, none)
     assert (before.samples, after.samples) == (1, 12)
     path.unlink()
@@ -162,7 +162,7 @@ async def test_a_changed_session_is_read_anew(workspace: Workspace, tmp_path: Pa
 async def test_a_broken_catalogue_is_made_anew(
     workspace: Workspace, tmp_path: Path, content: str
 ) -> None:
-    await (await make_session(workspace.sessions / "s.duckdb")).close()
+    await closed_session(workspace.sessions / "s.duckdb")
     expected = catalogue.list_sessions(workspace, tmp_path / "none")
     kept = workspace.sessions / catalogue.CATALOGUE
     kept.write_text(content)
@@ -172,7 +172,7 @@ async def test_a_broken_catalogue_is_made_anew(
 
 
 async def test_a_moved_workspace_keeps_its_catalogue(workspace: Workspace, tmp_path: Path) -> None:
-    await (await make_session(workspace.sessions / "s.duckdb")).close()
+    await closed_session(workspace.sessions / "s.duckdb")
     catalogue.list_sessions(workspace, tmp_path / "none")
     moved = Workspace(tmp_path / "elsewhere")
     moved.root.mkdir()

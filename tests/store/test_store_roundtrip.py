@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.domain.events import Event, SampleTaken
+from workbench.domain.observations import Observation
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import (
     Bypass,
@@ -90,7 +91,8 @@ samples = st.builds(
     block=small,
     purpose=st.sampled_from(get_args(Purpose)),
 )
-measurements = st.builds(Measurement, samples, many(windows), many(seconds))
+observations = st.builds(Observation, small, texts, texts, st.none() | numbers, texts)
+measurements = st.builds(Measurement, samples, many(windows), many(seconds), many(observations))
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,11 @@ their size, before anything is written."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,12 +24,22 @@ LAST = 40
 """Events of the session."""
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exported")
+
+    async def export() -> None:
+        session = await make_session(folder / "demo-1.duckdb")
+        await session.write_tables(folder / "demo-1.bundle")
+        await session.close()
+
+    asyncio.run(export())
+    return folder / "demo-1.bundle"
+
+
 @pytest.fixture
-async def bundle(tmp_path: Path) -> Path:
-    session = await make_session(tmp_path / "demo-1.duckdb")
-    await session.write_tables(tmp_path / "demo-1.bundle")
-    await session.close()
-    return tmp_path / "demo-1.bundle"
+def bundle(exported: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(exported, tmp_path / exported.name)
 
 
 def alter(bundle: Path, table: str, query: str) -> None:

@@ -247,7 +247,7 @@ async def test_a_proposal_is_accepted_without_a_reason_and_taken_back_by_undo() 
         assert "handover of all: 0 → 43.9 ms [43.1–44.8]" in text
         await pilot.press("Y")
         await shows(pilot, "Accept proposal 3fa29c?")
-        await pilot.press("enter")
+        await pilot.press("y", "enter")  # as elsewhere: a yes, and no reason
         await until(pilot, lambda: client.requests(DecideProposal), "the request")
         assert client.requests(DecideProposal) == [
             DecideProposal(SESSION, proposal().id, accept=True)

@@ -222,7 +222,7 @@ async def test_where_nothing_holds_it_says_so_and_what_comes_closest() -> None:
 
 async def test_the_cursor_tells_of_each_allocation() -> None:
     async with recommending(RecommendingClient(held())) as pilot:
-        assert "80 % CPU of 25 %" in await redrawn(pilot)
+        assert "uses 80 % of its 25 %" in await redrawn(pilot)
         await pilot.press("j")
         shown = await redrawn(pilot)
         assert "interpolated: between allocations that were profiled" in shown
@@ -381,7 +381,7 @@ async def test_the_recommendation_is_copied_as_text() -> None:
         await redrawn(pilot)
         what, text = pilot.app.screen.copied()
         assert what == "the recommendation"
-        for words in ("p95<=200ms @ rate=300/s", "97.3 %", "interpolated", "greedy", "80 % CPU"):
+        for words in ("p95<=200ms @ rate=300/s", "97.3 %", "interpolated", "greedy", "uses 80 %"):
             assert words in text
 
 

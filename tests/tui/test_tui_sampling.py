@@ -189,7 +189,10 @@ async def test_what_the_engine_refuses_keeps_the_dialog_open() -> None:
 async def test_the_budget_of_a_run_is_extended() -> None:
     client = CuratingClient()
     async with opened(client) as pilot:
-        await pilot.press("B", "enter")
+        await pilot.press("B")
+        await until(pilot, lambda: isinstance(pilot.app.screen, NameScreen), "the dialog")
+        assert "of lab time. Write it as" in screen_text(pilot.app)  # this session is simulated
+        await pilot.press("enter")
         await until(pilot, client.commands, "the command")
         assert client.commands() == [ExtendBudget(SESSION, 1800.0)]
         await until(pilot, lambda: "of 1:00:00" in screen_text(pilot.app), "the budget")
@@ -200,7 +203,12 @@ async def test_a_run_that_spent_its_budget_goes_on_with_more() -> None:
     async with opened(client) as pilot:
         client.tell(RunFinished("budget", 21, 3, 60.0, 1800.0, ()))
         await redrawn(pilot)
-        await pilot.press("B", *"2h", "enter")
+        view = pilot.app.opened.live.view  # type: ignore[attr-defined]
+        view.lab, view.lab_s, view.ran_s = "docker", 600.0, 1800.0
+        await pilot.press("B")
+        await until(pilot, lambda: isinstance(pilot.app.screen, NameScreen), "the dialog")
+        assert "spent 30:00 on the clock" in screen_text(pilot.app)
+        await pilot.press(*"2h", "enter")
         await until(pilot, client.commands, "the command")
         assert client.commands() == [ResumeSession(SESSION, 7200.0, 20.0)]
 

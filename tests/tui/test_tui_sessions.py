@@ -50,6 +50,7 @@ async def test_columns_stay_apart_and_what_is_cut_says_so() -> None:
         assert row.rstrip().endswith("haproxy, ti…")
     async with picker(client, (120, 24)) as pilot:
         assert "haproxy, tinyproxy-haproxy" in screen_text(pilot.app)
+        assert "a-name-of-more-than-twenty-letters running" in screen_text(pilot.app)
 
 
 async def test_an_empty_workspace_names_the_next_key() -> None:

@@ -14,12 +14,6 @@ _THINK = "closed-think-"
 LoadFamily = Literal["open", "closed", "packets"]
 """Requests by a plan, requests by waiting clients, packets by a plan (METHOD.md 2)."""
 
-PERCENTILES = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
-RESPONSE_TIMES = (*PERCENTILES, "mean_ms")
-SHARES = ("loss_pct", "error_pct")
-RATES = ("throughput_rps", "throughput_pps", "goodput_mbps")
-"""KPIs of which more is better."""
-
 
 class Figures(Protocol):
     """What the stand-alone profiles say of each function where it stands in the chain.

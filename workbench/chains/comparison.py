@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.chains.alignment import Bools, Measured, measured
-from workbench.chains.base import RATES
+from workbench.domain import kpis
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, PrimaryWorkload
 from workbench.domain.retraining import (
@@ -242,7 +242,7 @@ def _outlier(
     figure, k = own[largest], places[largest]
     return Outlier(
         configuration=figure.configuration,
-        verdict="better" if above == (kpi in RATES) else "worse",
+        verdict="better" if above == kpis.of(kpi).more_is_better else "worse",
         wl=figure.wl,
         measured=_estimate(figure.mean, figure.low, figure.high),
         predicted=_estimate(said.mean[k], said.low[k], said.high[k]),

@@ -10,8 +10,6 @@ from types import MappingProxyType
 import numpy as np
 
 from workbench.chains.base import (
-    RATES,
-    SHARES,
     ChainRule,
     LoadFamily,
     family_of,
@@ -22,10 +20,11 @@ from workbench.chains.capacity import CpuScale
 from workbench.chains.parts import Part, must_compose
 from workbench.chains.rules import BottleneckAndSum, LeastThroughput, default_rule, must_apply
 from workbench.chains.standalone import NUDGES, WORSE, StandAlone, Worlds
+from workbench.domain import kpis
 from workbench.domain.topology import Node
 from workbench.models.base import Floats
 from workbench.models.forecast import Bools, Forecast, Points
-from workbench.models.scales import SMALLEST_KPI, log_kpi
+from workbench.models.scales import log_kpi
 
 DRAWS = 400
 MATTERS = 0.1
@@ -145,7 +144,7 @@ class ChainForecaster:
         self.vnfs = functions_of(graph)
         self._limits = (
             log_kpi(kpi, 0.0),
-            math.log(min(kpi_max, 100.0 if kpi in SHARES else math.inf)),
+            math.log(min(kpi_max, 100.0 if kpis.of(kpi).kind == "share" else math.inf)),
         )
         self.kpi_max = kpi_max
         self._made_with = draws, seed
@@ -218,7 +217,7 @@ class ChainForecaster:
         shares, sure = {}, np.zeros(count, dtype=bool)
         for vnf in self.vnfs:
             shares[vnf.name] = np.ones(count)
-            rate = next((kpi for kpi in RATES[:2] if figures.states(vnf.name, kpi)), None)
+            rate = next((k for k in kpis.all_carried() if figures.states(vnf.name, k)), None)
             if self.family == "closed" or rate is None or not count:
                 continue
             told, load = figures.most(vnf.name, rate), figures.loads[vnf.name][0]
@@ -269,15 +268,15 @@ class TwoTerms:
     def _client_ms(self, figures: StandAlone, slowest: Floats, points: Points) -> Floats:
         """1/X, of shape (m,): of what the slowest carries, else by Little's law."""
         vnfs = self._chain.vnfs
-        if all(figures.states(vnf.name, "throughput_rps") for vnf in vnfs):
+        if all(figures.states(vnf.name, kpis.THROUGHPUT) for vnf in vnfs):
             rule = LeastThroughput()
-            carried = rule.compose(self._chain.graph, "throughput_rps", figures)[0]
+            carried = rule.compose(self._chain.graph, kpis.THROUGHPUT, figures)[0]
             return np.asarray(1e3 / carried)
         return np.asarray((slowest + self.think_ms) / np.array([wl for _, wl in points]))
 
     def unloaded_sum(self, points: Points) -> Floats:
         """Σ_i R_i(1) in the KPI's unit, of shape (m,); above zero, whatever the path takes away."""
-        return np.maximum(self._of(points)[1], SMALLEST_KPI)
+        return np.maximum(self._of(points)[1], kpis.SMALLEST)
 
     def _of(self, points: Points) -> tuple[Floats, Floats]:
         figures = self._chain.figures(points)

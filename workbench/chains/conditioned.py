@@ -7,6 +7,8 @@ noise; far from all samples the forecast and its interval are left as they are.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from workbench.chains.residual import kernel
@@ -37,6 +39,8 @@ class ConditionedForecaster:
     ceiling : log of the KPI's ceiling.
     shared_sd : log standard deviation that samples of one deployment share: the next has another.
     apart : share of the process's variance that other configurations do not have in common.
+    at_most : what is known where nothing was measured. Samples that miss `base` by far make it less
+        sure everywhere, but not less sure than this, unless they miss this, too.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class ConditionedForecaster:
         ceiling: float = np.inf,
         shared_sd: float = 0.0,
         apart: float = 0.5,
+        at_most: Forecaster | None = None,
     ) -> None:
         self.kpi, self.base = base.kpi, base
         self._ceiling, self._shared_sd, self._apart = ceiling, shared_sd, apart
@@ -71,9 +76,14 @@ class ConditionedForecaster:
         u = gap / sd
         covariance = self._kernel(self._points, self._points)
         jitter = (variance + LEAST_SD**2) / np.square(sd)
-        # What all samples together miss the forecast by, over what its interval allows for.
-        evidence = float(u @ np.linalg.solve(covariance + np.diag(jitter), u))
-        self._wider = max(1.0, (TRUSTED + evidence) / (TRUSTED + len(u))) if len(u) else 1.0
+        self._wider = _wider(covariance, jitter, u)
+        self._at_most, self._at_most_wider = at_most, 1.0
+        if at_most is not None:
+            widest = at_most.forecast(self._points)
+            off = mean - widest.mean
+            least = self._sd(widest, off)
+            jitters = (variance + LEAST_SD**2) / np.square(least)
+            self._at_most_wider = _wider(covariance, jitters, off / least)
         self._inverse = np.linalg.inv(covariance + np.diag(jitter / self._wider))
         self._alpha = self._inverse @ u
 
@@ -86,10 +96,12 @@ class ConditionedForecaster:
         moved = cross @ self._alpha
         left = np.clip(1.0 - np.einsum("ij,jk,ik->i", cross, self._inverse, cross), 0.0, 1.0)
         mean = said.mean + moved * self._sd(said, moved)
-        below, above = (
-            np.hypot(np.sqrt(left * self._wider) * np.maximum(side, LEAST_SD), self._shared_sd)
-            for side in said.sd
-        )
+        sides = [np.sqrt(left * self._wider) * np.maximum(side, LEAST_SD) for side in said.sd]
+        if self._at_most is not None and self._wider > 1.0:
+            widest = math.sqrt(self._at_most_wider)
+            most = [widest * side for side in self._at_most.forecast(points).sd]
+            sides = [np.minimum(side, end) for side, end in zip(sides, most, strict=True)]
+        below, above = (np.hypot(side, self._shared_sd) for side in sides)
         lowest, highest = self._seen_near(points)
         known = set(self._points)
         measured = np.array([point in known for point in points], dtype=bool)
@@ -131,3 +143,11 @@ class ConditionedForecaster:
 
     def _number(self, points: Points) -> Ints:
         return np.array([self._numbers.get(c, -1) for c, _ in points], dtype=np.int64)
+
+
+def _wider(covariance: Floats, jitter: Floats, u: Floats) -> float:
+    """What all samples together miss a forecast by, over what its interval allows for."""
+    if not len(u):
+        return 1.0
+    evidence = float(u @ np.linalg.solve(covariance + np.diag(jitter), u))
+    return max(1.0, (TRUSTED + evidence) / (TRUSTED + len(u)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.domain import kpis
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, PrimaryWorkload
 from workbench.domain.samples import Sample
@@ -88,7 +89,7 @@ def carried(sample: Sample) -> float:
 
 def loses(sample: Sample) -> bool:
     """Whether what was lost or answered with an error has cost CPU that counts."""
-    return any((sample.kpi(name) or 0.0) > LOST_PCT for name in ("loss_pct", "error_pct"))
+    return any((sample.kpi(name) or 0.0) > LOST_PCT for name in (kpis.LOSS, kpis.ERRORS))
 
 
 def _used(target: str, vnf: str, samples: Sequence[Sample]) -> list[Sample]:

@@ -12,8 +12,8 @@ import numpy as np
 
 from workbench.chains.alignment import Bools, Measured
 from workbench.chains.shrinkage import Belief, Prior
+from workbench.domain import kpis
 from workbench.domain.errors import DataError
-from workbench.domain.samples import KPI_UNITS
 from workbench.models.base import Floats
 from workbench.models.forecast import Forecaster, Points
 
@@ -171,7 +171,7 @@ class TwoTermForm:
         delta = self._reference * np.expm1(belief.second)
         return (
             ("kappa", "", 1.0, np.exp(belief.first)),
-            ("delta", KPI_UNITS.get(self._kpi, ""), 0.0, delta),
+            ("delta", kpis.of(self._kpi).unit, 0.0, delta),
         )
 
     def _loaded(self, first: Floats, basis: Basis) -> Floats:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.chains.alignment import Measured
+from workbench.domain import kpis
 from workbench.models.base import Floats
 from workbench.models.forecast import Forecast, Forecaster, Points
-from workbench.models.scales import SMALLEST_KPI
 
 TELLING = 3
 """Canaries that tell what a chain adds: at fewer operating points none can be held out."""
@@ -27,6 +27,13 @@ an allocation can be neither chosen nor ruled out by it."""
 LOW_QUARTER = 0.25
 """Of a configuration's loads: there the hand-over is seen, before anything queues."""
 _ENDS = (0.025, 0.975)
+AT_MS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+"""Predicted times at which the risk is told. It goes by them: what adds tens of milliseconds to an
+idle chain adds nothing that counts to one that takes a second."""
+ALIKE = 1.5
+"""In log KPI: how far around a predicted time those of other chains tell of it."""
+ANYWHERE = 0.02
+"""Weight of what is far from it, next to what is near: nobody has seen all there is."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +44,42 @@ class HandoverRisk:
     ----------
     added : at most so much is added by the hand-over, in the KPI's unit.
     below, above : log ratios beside that, at most: what is measured lies between
-        exp(below)·predicted and exp(above)·(predicted + added).
+        exp(below)·predicted and exp(above)·(predicted + added). Where `at` has figures, one for
+        each of these predicted figures, in between by their logs; else one.
     """
 
     added: float
-    below: float
-    above: float
+    below: tuple[float, ...]
+    above: tuple[float, ...]
+    at: tuple[float, ...] = ()
+
+    def ends(self, predicted: Floats) -> tuple[Floats, Floats]:
+        """Log KPI that is measured at least and at most, for predicted log KPI, of that shape."""
+        below, above = (self._along(each, predicted) for each in (self.below, self.above))
+        return predicted + below, np.asarray(np.log(np.exp(predicted) + self.added) + above)
+
+    def _along(self, each: tuple[float, ...], predicted: Floats) -> Floats:
+        if not self.at:
+            return np.full(predicted.shape, each[0])
+        return np.asarray(np.interp(predicted, np.log(self.at), each))
 
 
 MEASURED: Mapping[str, HandoverRisk] = {
-    "mean_ms": HandoverRisk(42.70, -1.682, 0.729),
-    "p50_ms": HandoverRisk(42.51, -2.469, 0.701),
-    "p95_ms": HandoverRisk(46.50, -1.569, 1.022),
-    "p99_ms": HandoverRisk(46.59, -1.750, 1.120),
-    "throughput_rps": HandoverRisk(0.0, -0.648, 0.224),
+    "mean_ms": HandoverRisk(
+        42.70,
+        (-0.368, -0.429, -1.434, -2.796, -3.114, -2.865, -2.262),
+        (0.655, 0.650, 0.635, 0.618, 0.611, 0.596, 0.562),
+        AT_MS,
+    ),
+    "p50_ms": HandoverRisk(42.51, (-2.469,), (0.701,)),
+    "p95_ms": HandoverRisk(
+        46.25,
+        (-0.974, -0.999, -1.047, -2.333, -3.022, -3.186, -3.341),
+        (1.114, 1.114, 1.091, 0.945, 0.679, 0.498, 0.429),
+        AT_MS,
+    ),
+    "p99_ms": HandoverRisk(46.59, (-1.750,), (1.120,)),
+    "throughput_rps": HandoverRisk(0.0, (-0.647,), (0.220,)),
 }
 """Of the chains of all recordings that ship, by KPI."""
 
@@ -82,17 +111,32 @@ def risk_shown_by(chains: Sequence[Discrepancy], *, adds: bool = True) -> Handov
 
     Parameters
     ----------
-    adds : whether a hand-over adds to the KPI: to response times, to nothing else.
+    adds : whether a hand-over adds to the KPI: to response times, to nothing else. Their risk is
+        told by predicted time, others' as one.
     """
     added = max([0.0, *(one.added for one in chains)]) if adds else 0.0
     weight = np.concatenate([np.full(len(c.measured), 1.0 / len(c.measured)) for c in chains])
+    predicted = np.concatenate([c.predicted for c in chains])
+    near = [np.ones(len(predicted))]
+    if adds:
+        apart = (predicted - np.log(AT_MS)[:, None]) / ALIKE
+        near = list(np.exp(-0.5 * np.square(apart)) + ANYWHERE)
     ends = []
     for more, end in zip((0.0, added), _ENDS, strict=True):
         off = np.concatenate([c.measured - np.log(np.exp(c.predicted) + more) for c in chains])
-        order = np.argsort(off)
-        below = np.cumsum(weight[order]) - 0.5 * weight[order]
-        ends.append(float(np.interp(end, below / weight.sum(), off[order])))
-    return HandoverRisk(added, min(ends[0], 0.0), max(ends[1], 0.0))
+        ends.append([_quantile(off, weight * heard, end) for heard in near])
+    return HandoverRisk(
+        added,
+        tuple(min(low, 0.0) for low in ends[0]),
+        tuple(max(high, 0.0) for high in ends[1]),
+        AT_MS if adds else (),
+    )
+
+
+def _quantile(values: Floats, weight: Floats, end: float) -> float:
+    order = np.argsort(values)
+    below = np.cumsum(weight[order]) - 0.5 * weight[order]
+    return float(np.interp(end, below / weight.sum(), values[order]))
 
 
 class HandoverForecaster:
@@ -102,21 +146,25 @@ class HandoverForecaster:
         self.kpi, self._prediction, self._risk = prediction.kpi, prediction, risk
 
     def forecast(self, points: Points) -> Forecast:
-        said, risk = self._prediction.forecast(points), self._risk
-        low = said.mean + risk.below
-        high = np.log(np.exp(said.mean) + risk.added) + risk.above
+        said = self._prediction.forecast(points)
+        low, high = self._risk.ends(said.mean)
         # What profiles were unsure of is in the risk already.
         return Forecast(
             said.mean,
-            np.maximum(np.minimum(said.low, low), np.log(SMALLEST_KPI)),
+            np.maximum(np.minimum(said.low, low), np.log(kpis.SMALLEST)),
             np.maximum(said.high, high),
             said.extrapolates,
         )
 
 
-def with_handover(prediction: Forecaster) -> Forecaster:
-    """The prediction with the risk that recordings show of its KPI, as it is where they do not."""
-    risk = MEASURED.get(prediction.kpi)
+def with_handover(
+    prediction: Forecaster, risks: Mapping[str, HandoverRisk] | None = None
+) -> Forecaster:
+    """The prediction with the risk of its KPI, as it is where there is none.
+
+    `risks` are by KPI; by default those that recordings show.
+    """
+    risk = (MEASURED if risks is None else risks).get(prediction.kpi)
     return prediction if risk is None else HandoverForecaster(prediction, risk)
 
 

@@ -11,16 +11,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from workbench.chains.alignment import Measured
-from workbench.chains.base import RESPONSE_TIMES
 from workbench.chains.composition import ChainForecaster
 from workbench.chains.conditioned import NEAR, ConditionedForecaster
-from workbench.chains.handover import TELLING, with_handover
+from workbench.chains.handover import HandoverRisk, with_handover
 from workbench.chains.proposal import Method
+from workbench.domain import kpis
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import UNBOUNDED, Sample
@@ -45,7 +45,8 @@ class MeasuredFirst:
     method : by which samples of the chain teach what it adds.
     target : the chain's name, as in its samples.
     shared_sd : log standard deviation that samples of one deployment share.
-    risk : whether a chain that nobody has measured carries the risk of the hand-over.
+    risks : of the hand-over, by KPI, that a chain carries that nobody has measured; by default
+        what recordings have shown.
 
     Attributes
     ----------
@@ -63,7 +64,7 @@ class MeasuredFirst:
         *,
         target: str,
         shared_sd: float,
-        risk: bool = True,
+        risks: Mapping[str, HandoverRisk] | None = None,
     ) -> None:
         self.kpi, self.chain, self.accepted = chain.kpi, chain, accepted
         self.rests_on = 0 if seen is None else len(seen)
@@ -71,19 +72,19 @@ class MeasuredFirst:
         if accepted is None and seen is not None and len(chain.vnfs) > 1:
             self.law = _law(seen, method)
         told = accepted or self.law
-        alone = len(chain.vnfs) == 1 or not risk  # of one function nothing is handed over
-        unmeasured: Forecaster = chain if alone else with_handover(chain)
+        if len(chain.vnfs) == 1:  # of one function nothing is handed over
+            risks = {}
+        unmeasured = with_handover(chain, risks)
         self._base: Forecaster = told or unmeasured
         if seen is not None:
-            enough = len(np.unique(seen.table.points)) >= TELLING
-            untaught = chain if enough else unmeasured
             self._base = ConditionedForecaster(
-                _Within(told, chain) if told else untaught,
+                _Within(told, unmeasured) if told else unmeasured,
                 seen.points,
                 seen.table.y,
                 seen.table.noise,
                 ceiling=seen.table.ceiling,
                 shared_sd=shared_sd,
+                at_most=unmeasured,
             )
         self._target, self._samples = target, samples
         self._carried, self._overloads = _seen_to_carry(target, samples, self.kpi)
@@ -100,7 +101,8 @@ class MeasuredFirst:
 
     def carries(self, points: Points) -> Bools:
         """Where the chain itself was seen to carry the load, or a larger one, of shape (m,)."""
-        seen = [self.kpi in RESPONSE_TIMES and wl <= self._carried.get(c, 0.0) for c, wl in points]
+        is_time = kpis.of(self.kpi).kind == "response_time"
+        seen = [is_time and wl <= self._carried.get(c, 0.0) for c, wl in points]
         return np.array(seen, dtype=bool)
 
     def limits(self, points: Points) -> list[str]:
@@ -129,7 +131,7 @@ class MeasuredFirst:
     def _grew_near(self, points: Points) -> Bools:
         """Where the chain was seen to be overloaded, though it carried more another time, (m,)."""
         near = np.zeros(len(points), dtype=bool)
-        if self.kpi not in RESPONSE_TIMES or self.chain.family == "closed":
+        if kpis.of(self.kpi).kind != "response_time" or self.chain.family == "closed":
             return near
         for place, (configuration, wl) in enumerate(points):
             loads = self._overloads.get(configuration, ())
@@ -141,7 +143,11 @@ class MeasuredFirst:
 
         What was seen of the chain itself goes before what its functions let expect.
         """
-        if self.kpi not in RESPONSE_TIMES or self.chain.family == "closed" or not len(points):
+        if (
+            kpis.of(self.kpi).kind != "response_time"
+            or self.chain.family == "closed"
+            or not len(points)
+        ):
             return np.zeros(len(points), dtype=bool)
         expected, carries = self.chain.overload(points).expected, self.carries(points)
         drowns = np.array([wl >= self._drowned.get(c, math.inf) for c, wl in points])
@@ -149,23 +155,27 @@ class MeasuredFirst:
 
 
 class _Within:
-    """A correction within its reach; beyond it is as unsure as if nothing had been measured."""
+    """A correction within its reach; beyond it is as unsure as if nothing had been measured.
 
-    def __init__(self, told: Forecaster, chain: ChainForecaster) -> None:
-        self.kpi, self._told, self._chain = told.kpi, told, chain
-        self._unmeasured = with_handover(chain)
+    Nor is it anywhere less sure than that: what canaries say of CPU asks profiles at loads at which
+    nobody took them, and their own interval there knows nothing of chains.
+    """
+
+    def __init__(self, told: Forecaster, unmeasured: Forecaster) -> None:
+        self.kpi, self._told, self._unmeasured = told.kpi, told, unmeasured
 
     def forecast(self, points: Points) -> Forecast:
-        told, alone = self._told.forecast(points), self._chain.forecast(points)
-        beyond = told.extrapolates & ~alone.extrapolates
-        if not beyond.any():
-            return told
-        wide = self._unmeasured.forecast(points)
+        told, wide = self._told.forecast(points), self._unmeasured.forecast(points)
+        beyond = told.extrapolates & ~wide.extrapolates
+        least = np.minimum(wide.low, told.mean - (wide.mean - wide.low))
+        most = np.maximum(wide.high, told.mean + (wide.high - wide.mean))
+        low = np.where(wide.extrapolates, told.low, np.maximum(told.low, least))
+        high = np.where(wide.extrapolates, told.high, np.minimum(told.high, most))
         return Forecast(
             told.mean,
-            np.where(beyond, np.minimum(told.low, wide.low), told.low),
-            np.where(beyond, np.maximum(told.high, wide.high), told.high),
-            alone.extrapolates,
+            np.where(beyond, np.minimum(told.low, wide.low), low),
+            np.where(beyond, np.maximum(told.high, wide.high), high),
+            np.where(beyond, wide.extrapolates, told.extrapolates),
         )
 
 

@@ -10,7 +10,7 @@ from workbench.chains.base import functions_of
 from workbench.chains.demand import CpuAlone
 from workbench.domain.errors import DataError, UsageError
 from workbench.domain.lab import HostFacts
-from workbench.domain.parameters import Configuration, ParameterValue
+from workbench.domain.parameters import Configuration, ParameterValue, carried_over
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Target
 from workbench.models.forecast import Forecaster, ProfileForecaster
@@ -49,14 +49,14 @@ class Part:
     cpu: CpuAlone | None = None
 
     def configuration(self, chain: Configuration, instance: str) -> Configuration:
-        """Its own resources, under the names of its profile, and the chain's workload values."""
+        """Its own resources and settings, under the names of its profile, and the workload."""
         prefix = f"{instance}."
         own = {
             f"{self.vnf}.{key.removeprefix(prefix)}": value
             for key, value in chain.resources.items()
             if key.startswith(prefix)
         }
-        return Configuration(own, chain.workload)
+        return Configuration(own, carried_over(chain.workload, {instance: self.vnf}))
 
     def outside(self, own: Configuration, wl: float, kpi: str) -> Iterator[str]:
         """Parameters and loads beyond what was profiled, as phrases."""

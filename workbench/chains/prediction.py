@@ -7,10 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from workbench.chains.base import RATES, SHARES, fold
+from workbench.chains.base import fold
 from workbench.chains.composition import CARRIED, ChainForecaster, Outlook
 from workbench.chains.handover import TELLING, says_nothing
 from workbench.chains.measured_first import MeasuredFirst
+from workbench.domain import kpis
 from workbench.domain.chains import (
     ChainCurve,
     ChainPrediction,
@@ -25,7 +26,7 @@ from workbench.domain.parameters import (
     ParameterValue,
     PrimaryWorkload,
 )
-from workbench.domain.samples import KPI_UNITS, Estimate, is_unbounded
+from workbench.domain.samples import Estimate, is_unbounded
 from workbench.domain.topology import Vnf
 from workbench.models.base import Floats
 from workbench.models.forecast import Bools, Forecast, Forecaster, Points
@@ -84,7 +85,7 @@ def predict(
     return ChainPrediction(
         chain=name,
         kpi=chain.kpi,
-        unit=KPI_UNITS.get(chain.kpi, ""),
+        unit=kpis.of(chain.kpi).unit,
         rule=chain.rule.name,
         configuration=configuration,
         wl=wl,
@@ -192,9 +193,9 @@ def limiting_at(
 
 def _unlimited(chain: ChainForecaster, mean: Floats, loads: Floats) -> Bools:
     """Where nothing is lost, or everything that is offered is carried."""
-    if chain.kpi in SHARES:
+    if kpis.of(chain.kpi).kind == "share":
         return np.asarray(mean <= log_kpi(chain.kpi, 0.0))
-    if chain.kpi in RATES[:2] and chain.family != "closed":
+    if kpis.of(chain.kpi).carried and chain.family != "closed":
         return np.asarray(np.exp(mean) >= CARRIED * loads)
     return np.zeros(len(mean), dtype=bool)
 
@@ -283,11 +284,13 @@ def _warnings(chain: ChainForecaster, configuration: Configuration) -> Iterator[
             "branch has its share of them"
         )
     if chain.family != "closed":
-        known = ("loss_pct", *RATES[:2])
         silent = [
             vnf.name
             for vnf in chain.vnfs
-            if not any(kpi in chain.parts[vnf.name].forecasters for kpi in known)
+            if not any(
+                kpi == kpis.LOSS or kpis.of(kpi).carried
+                for kpi in chain.parts[vnf.name].forecasters
+            )
         ]
         if silent and len(chain.vnfs) > 1:
             yield f"nothing is known of what {', '.join(silent)} loses: all of it is taken to pass"

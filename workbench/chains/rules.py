@@ -9,10 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from workbench.chains.base import (
-    PERCENTILES,
-    RATES,
-    RESPONSE_TIMES,
-    SHARES,
     ChainRule,
     Figures,
     LoadFamily,
@@ -21,10 +17,10 @@ from workbench.chains.base import (
 )
 from workbench.chains.deviates import uniforms
 from workbench.chains.distributions import Percentile, ResponseTimes, percentile_of_sum
+from workbench.domain import kpis
 from workbench.domain.errors import UsageError
 from workbench.domain.topology import Node, Parallel, Series, Vnf
 from workbench.models.base import Floats
-from workbench.models.scales import KPI_FLOORS, SMALLEST_KPI
 
 _FLOOR_SLACK = 1.0 + 1e-6
 
@@ -41,10 +37,10 @@ class WeakestLink:
     name: ClassVar[str] = "weakest-link"
 
     def refusal(self, kpi: str, load: LoadFamily) -> str:
-        if kpi in RATES:
+        if kpis.of(kpi).more_is_better:
             return f"{self.name} takes the largest figure, and of {kpi} the least limits"
-        applies = kpi in (*RESPONSE_TIMES, *SHARES, "jitter_ms")
-        return _no_loss_in_a_closed_loop(kpi, load) if applies else _unknown(self.name, kpi)
+        known = kpis.find(kpi) is not None
+        return _no_loss_in_a_closed_loop(kpi, load) if known else _unknown(self.name, kpi)
 
     def needs(self, kpi: str) -> tuple[str, ...]:
         return (kpi,)
@@ -76,7 +72,7 @@ class BottleneckAndSum:
     name: ClassVar[str] = "bottleneck-and-sum"
 
     def refusal(self, kpi: str, load: LoadFamily) -> str:  # noqa: ARG002  # applies to every load
-        return "" if kpi in RESPONSE_TIMES else _for_response_times(self.name, kpi)
+        return "" if kpis.of(kpi).kind == "response_time" else _for_response_times(self.name, kpi)
 
     def needs(self, kpi: str) -> tuple[str, ...]:
         return (kpi,)
@@ -109,8 +105,9 @@ class ThinnedLoss:
     name: ClassVar[str] = "thinned-loss"
 
     def refusal(self, kpi: str, load: LoadFamily) -> str:
-        if kpi not in SHARES:
-            return f"{self.name} composes what is lost ({', '.join(SHARES)}), not {kpi}"
+        if kpis.of(kpi).kind != "share":
+            shares = ", ".join(kpis.names("share"))
+            return f"{self.name} composes what is lost ({shares}), not {kpi}"
         return _no_loss_in_a_closed_loop(kpi, load)
 
     def needs(self, kpi: str) -> tuple[str, ...]:
@@ -137,9 +134,9 @@ class AddedMeans:
     name: ClassVar[str] = "added-means"
 
     def refusal(self, kpi: str, load: LoadFamily) -> str:
-        if kpi in PERCENTILES:
+        if kpis.of(kpi).quantile is not None:
             return f"percentiles such as {kpi} do not add; only means do"
-        return _clients_divide(load) if kpi == "mean_ms" else f"{kpi} is not a mean that adds"
+        return _clients_divide(load) if kpi == kpis.MEAN else f"{kpi} is not a mean that adds"
 
     def needs(self, kpi: str) -> tuple[str, ...]:
         return (kpi,)
@@ -147,7 +144,7 @@ class AddedMeans:
     def compose(self, graph: Node, kpi: str, figures: Figures) -> Floats:
         path = figures.path_ms
         added = fold(graph, lambda v: figures.loaded(v.name, kpi) - path, _total, _shared)
-        return np.asarray(np.maximum(added + path + self.handover_ms, SMALLEST_KPI))
+        return np.asarray(np.maximum(added + path + self.handover_ms, kpis.SMALLEST))
 
 
 @dataclass(frozen=True)
@@ -178,12 +175,12 @@ class Convolved:
     name: ClassVar[str] = "convolved"
 
     def refusal(self, kpi: str, load: LoadFamily) -> str:
-        if kpi not in PERCENTILES:
-            return f"{self.name} composes percentiles ({', '.join(PERCENTILES)}), not {kpi}"
+        if kpis.of(kpi).quantile is None:
+            return f"{self.name} composes percentiles such as {kpis.P95}, not {kpi}"
         return _clients_divide(load)
 
     def needs(self, kpi: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(("p50_ms", "p95_ms", kpi)))
+        return tuple(dict.fromkeys((kpis.MEDIAN, kpis.P95, kpi)))
 
     def compose(self, graph: Node, kpi: str, figures: Figures) -> Floats:
         names = [vnf.name for vnf in functions_of(graph)]
@@ -195,9 +192,9 @@ class Convolved:
             alone, together = self._percentiles(graph, names, kpi, figures)
             weight = figures.dependence[:, None]
             # Functions drawn faster than the path alone would leave a time below zero.
-            apart, alike = (np.maximum(p.scaled(factors), SMALLEST_KPI) for p in (alone, together))
+            apart, alike = (np.maximum(p.scaled(factors), kpis.SMALLEST) for p in (alone, together))
             moved = apart ** (1.0 - weight) * alike**weight
-        return np.asarray(np.maximum(moved + self.handover_ms, SMALLEST_KPI))
+        return np.asarray(np.maximum(moved + self.handover_ms, kpis.SMALLEST))
 
     def _percentiles(
         self, graph: Node, names: Sequence[str], kpi: str, figures: Figures
@@ -216,7 +213,7 @@ class Convolved:
             times = [law.quantiles(u[:, c]) * passed[name] for name, law, c in drawn]
             path = figures.path_ms * (1.0 - np.sum(list(passed.values()), axis=0))
             times.append(np.broadcast_to(path, times[0].shape))
-            return percentile_of_sum(np.stack(times), PERCENTILES[kpi])
+            return percentile_of_sum(np.stack(times), kpis.of(kpi).quantile or 0.5)
 
         return percentile(range(k)), percentile([k] * k)
 
@@ -228,7 +225,9 @@ class LeastThroughput:
     name: ClassVar[str] = "least-throughput"
 
     def refusal(self, kpi: str, load: LoadFamily) -> str:  # noqa: ARG002  # applies to every load
-        return "" if kpi in RATES else f"{self.name} composes {', '.join(RATES)}, not {kpi}"
+        if kpis.of(kpi).kind == "rate":
+            return ""
+        return f"{self.name} composes {', '.join(kpis.names('rate'))}, not {kpi}"
 
     def needs(self, kpi: str) -> tuple[str, ...]:
         return (kpi,)
@@ -251,15 +250,21 @@ def default_rule(kpi: str, load: LoadFamily) -> ChainRule:
         If no built-in rule composes the KPI, or not under that load.
     """
     rule: ChainRule
-    if kpi in RATES:
+    if kpis.find(kpi) is None:
+        raise UsageError(
+            f"no built-in rule composes {kpi}, which is no known KPI",
+            remedy="Name a rule of a plug-in that does",
+        )
+    known = kpis.of(kpi)
+    if known.kind == "rate":
         rule = LeastThroughput()
-    elif kpi in SHARES:
+    elif known.kind == "share":
         rule = ThinnedLoss()
-    elif kpi in RESPONSE_TIMES and load == "closed":
+    elif known.kind == "response_time" and load == "closed":
         rule = BottleneckAndSum()
-    elif kpi == "mean_ms":
+    elif kpi == kpis.MEAN:
         rule = AddedMeans()
-    elif kpi in PERCENTILES:
+    elif known.quantile is not None:
         rule = Convolved()
     else:
         rule = WeakestLink()
@@ -277,7 +282,7 @@ def must_apply(rule: ChainRule, kpi: str, load: LoadFamily) -> None:
 
 def lost(per_cent: Floats, kpi: str) -> Floats:
     """A loss as a share; none at its floor, below which it cannot be told from zero."""
-    floor = KPI_FLOORS.get(kpi, 0.0) * _FLOOR_SLACK
+    floor = kpis.of(kpi).floor * _FLOOR_SLACK
     return np.asarray(np.where(per_cent <= floor, 0.0, np.minimum(per_cent, 100.0) / 100.0))
 
 
@@ -299,14 +304,17 @@ def _shared(branches: Sequence[Floats], shares: Sequence[float]) -> Floats:
 
 def _over_branches(kpi: str) -> Callable[[Sequence[Floats], Sequence[float]], Floats]:
     """Means and shares of branches are averaged; of percentiles the worst is a bound."""
-    if kpi == "mean_ms" or kpi in SHARES:
+    if kpi == kpis.MEAN or kpis.of(kpi).kind == "share":
         return _shared
     return lambda branches, _: _largest(branches)
 
 
 def _law(figures: Figures, vnf: str) -> ResponseTimes:
-    said = {kpi: figures.loaded(vnf, kpi)[0] for kpi in RESPONSE_TIMES if figures.states(vnf, kpi)}
-    return ResponseTimes.of(said["p50_ms"], said["p95_ms"], said.get("p99_ms"), said.get("mean_ms"))
+    def told(kpi: str) -> Floats | None:
+        return figures.loaded(vnf, kpi)[0] if figures.states(vnf, kpi) else None
+
+    median, p95 = (figures.loaded(vnf, kpi)[0] for kpi in (kpis.MEDIAN, kpis.P95))
+    return ResponseTimes.of(median, p95, told(kpis.P99), told(kpis.MEAN))
 
 
 def _splits(node: Node) -> int:
@@ -350,13 +358,13 @@ def _clients_divide(load: LoadFamily) -> str:
 
 
 def _no_loss_in_a_closed_loop(kpi: str, load: LoadFamily) -> str:
-    if kpi == "loss_pct" and load == "closed":
+    if kpi == kpis.LOSS and load == "closed":
         return "in a closed loop clients wait for their answers and no plan is missed"
     return ""
 
 
 def _for_response_times(name: str, kpi: str) -> str:
-    return f"{name} composes response times ({', '.join(RESPONSE_TIMES)}), not {kpi}"
+    return f"{name} composes response times ({', '.join(kpis.names('response_time'))}), not {kpi}"
 
 
 def _unknown(name: str, kpi: str) -> str:

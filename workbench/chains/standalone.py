@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from workbench.chains.base import RATES, RESPONSE_TIMES, SHARES, LoadFamily
+from workbench.chains.base import LoadFamily
 from workbench.chains.capacity import CpuScale
 from workbench.chains.deviates import uniforms
 from workbench.chains.parts import Part
 from workbench.chains.rules import lost
+from workbench.domain import kpis
 from workbench.domain.parameters import Configuration
 from workbench.domain.topology import Node, Parallel, Series, Vnf
 from workbench.models.base import Floats
@@ -79,7 +80,7 @@ class Worlds:
             worse[name] = np.ones(expected + draws)
             for turn, factor in enumerate((WORSE, cold, FAR_WORSE)):
                 row = 1 + turn * len(names) + place
-                worse[name][row] = 1.0 / factor if kpi in RATES else factor
+                worse[name][row] = 1.0 / factor if kpis.of(kpi).more_is_better else factor
         return cls(
             expected,
             {p: np.concatenate([still, ndtri(u[:, place])]) for place, p in enumerate(profiles)},
@@ -146,7 +147,7 @@ class StandAlone:
         if vnf not in self._worlds.stretch:
             return told
         more = np.log(self._longer(vnf, kpi)[0])
-        if kpi in RATES:
+        if kpis.of(kpi).kind == "rate":
             more = more - np.log(self._worlds.stretch[vnf][0])
         return replace(told, mean=told.mean + more, low=told.low + more, high=told.high + more)
 
@@ -211,10 +212,10 @@ class StandAlone:
         """By how many times response times are longer at the clients that are left out."""
         asked = self._asked_at(vnf, kpi)
         more = self._busy(vnf) - asked
-        known = self._family == "closed" and self.states(vnf, "throughput_rps")
-        if kpi not in RESPONSE_TIMES or not known or not more.any():
+        known = self._family == "closed" and self.states(vnf, kpis.THROUGHPUT)
+        if kpis.of(kpi).kind != "response_time" or not known or not more.any():
             return np.ones((1, asked.shape[1]))
-        carried = np.exp(self._forecast(vnf, "throughput_rps", asked[0]).mean)
+        carried = np.exp(self._forecast(vnf, kpis.THROUGHPUT, asked[0]).mean)
         there = np.exp(self._forecast(vnf, kpi, asked[0]).mean)
         return np.asarray(1.0 + more * 1e3 / carried / there)
 
@@ -255,10 +256,10 @@ class StandAlone:
 
     def _passed(self, vnf: str, load: Floats) -> Floats:
         """What goes on to the next: all but what is lost, or, if that is not known, is carried."""
-        if self.states(vnf, "loss_pct"):
-            passed = load * (1.0 - lost(self._at(vnf, "loss_pct", idle=False), "loss_pct"))
+        if self.states(vnf, kpis.LOSS):
+            passed = load * (1.0 - lost(self._at(vnf, kpis.LOSS, idle=False), kpis.LOSS))
         else:
-            rate = next((kpi for kpi in RATES[:2] if self.states(vnf, kpi)), None)
+            rate = next((k for k in kpis.all_carried() if self.states(vnf, k)), None)
             if rate is None:
                 return load
             passed = np.minimum(load, self._at(vnf, rate, idle=False))
@@ -268,7 +269,7 @@ class StandAlone:
 
     def _nudged(self, vnf: str, kpi: str, figures: Floats) -> Floats:
         factors = self._worlds.worse[vnf][:, None]
-        if kpi not in SHARES:
+        if kpis.of(kpi).kind != "share":
             return figures * factors
         # A loss at its floor is none, and a little more than none is none.
         none = (lost(figures, kpi) == 0.0) & (factors < FAR_WORSE)
@@ -279,7 +280,7 @@ class StandAlone:
         stretch = self._worlds.stretch.get(vnf)
         if stretch is None or idle:
             return self._as_alone(vnf, kpi, idle)
-        if kpi in RATES:
+        if kpis.of(kpi).kind == "rate":
             return self._as_alone(vnf, kpi, idle) / stretch[:, None]
         return self._as_alone(vnf, kpi, idle) * self._longer(vnf, kpi)
 
@@ -330,7 +331,7 @@ class StandAlone:
 
 def _is_carried(kpi: str, family: LoadFamily) -> bool:
     """Whether a KPI is of the unit of a planned load, of which no more than all is carried."""
-    return family != "closed" and kpi in RATES[:2]
+    return family != "closed" and kpis.of(kpi).carried
 
 
 def _alike(load: Floats) -> Floats:

@@ -7,7 +7,8 @@ is trained on real samples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from workbench.models.table import Column, Table, columns_of, fitted_to, rows_of
 
 CANARIES = 10
 JUDGED = 20
+LATE = "not tried: the time was over"
 DRAWS = 3
 """Sets of scattered samples: one may favour a method by luck."""
 SCATTER = 0.05
@@ -42,8 +44,13 @@ def rank_by_trend(
     share: float = 0.5,
     scatter: float = SCATTER,
     seed: int = 0,
+    budget_s: float = math.inf,
+    clock: Callable[[], float] = lambda: 0.0,
 ) -> list[Row]:
     """How well each method, trained on the lower part of a predicted trend, says the rest of it.
+
+    Methods are tried in their order, until `budget_s` is over by `clock` (s): none is begun after
+    that, and its row says so.
 
     Each is fitted to `CANARIES` loads of each configuration, evenly spaced from the lowest to
     `share` of the range, with figures of the forecaster that scatter, and says `JUDGED` loads
@@ -73,8 +80,12 @@ def rank_by_trend(
         _trend(forecaster, configurations, part, primary, target, kpi_max) for part in loads
     )
     rows = []
+    begun = clock()
     for method, factory in factories.items():
         scores, trouble = None, ""
+        if clock() - begun > budget_s:
+            rows.append(Row(target, forecaster.kpi, method, None, LATE))
+            continue
         try:
             scores = _judged(factory, train, test, scatter, seed)
         except WorkbenchError as error:

@@ -11,6 +11,7 @@ from workbench.chains.base import family_of, functions_of, visits_of
 from workbench.chains.capacity import CpuScale
 from workbench.chains.composition import ChainForecaster, Outlook
 from workbench.chains.parts import Part
+from workbench.domain import kpis
 from workbench.domain.errors import DataError
 from workbench.domain.topology import Node
 from workbench.models.forecast import Forecast, Forecaster, Points
@@ -54,7 +55,7 @@ class ExpectedUsage:
             if name in parts and parts[name].target not in demands:
                 raise DataError("nothing is known of the CPU that it uses", where=name)
         packets = any(family_of(part.load_model) == "packets" for part in parts.values())
-        rate = "throughput_pps" if packets else "throughput_rps"
+        rate = kpis.carried("packets" if packets else "requests")
         self._throughput = ChainForecaster(graph, parts, rate, scales=self._scales)
         self._visits = visits_of(graph)
         self._parts, self._demands = parts, demands

@@ -18,6 +18,7 @@ from workbench.cli import (
     run,
     serve,
     sessions,
+    why,
 )
 from workbench.cli.context import settings
 
@@ -74,6 +75,7 @@ host.register(app)
 models.register(app)
 canary.register(app)
 chains.register(app)
+why.register(app)
 recommending.register(app)
 plugins.register(app)
 serve.register(app)

@@ -96,25 +96,24 @@ def canary(
 
     if accept and reject:
         raise UsageError("cannot be accepted and rejected", where="canary", remedy="Choose one")
-    reply = ask_patiently(
-        RetrainChain(
-            session_name(session),
-            chain,
-            kpi,
-            sla,
-            share,
-            steps,
-            tuple(guard or ()),
-            seconds(budget),
-            allocate,
-            online,
-            method,
-            "accept" if accept else "reject" if reject else "",
-            why,
-            identity(),
-            align=tuple(align or ()),
-        )
+    asked = RetrainChain(
+        session_name(session),
+        chain,
+        kpi,
+        sla,
+        share,
+        steps,
+        tuple(guard or ()),
+        seconds(budget),
+        allocate,
+        online,
+        method,
+        "accept" if accept else "reject" if reject else "",
+        why,
+        identity(),
+        align=tuple(align or ()),
     )
+    reply = ask_patiently(asked, asked.session)
     assert isinstance(reply, ChainRetrained)
     if json:
         put_json(plain(reply))

@@ -64,9 +64,9 @@ def predict(
     from workbench.domain.questions import ChainPredicted, PredictChain
 
     others = session_name(profiles) if profiles is not None else None
-    reply = ask_patiently(
-        PredictChain(session_name(session), chain, at, kpi, rule, allocate, others, insist)
-    )
+    name = session_name(session)
+    asked = PredictChain(name, chain, at, kpi, rule, allocate, others, insist)
+    reply = ask_patiently(asked, name, others)
     assert isinstance(reply, ChainPredicted)
     if json:
         put_json(_plain(reply))
@@ -101,7 +101,8 @@ def compare_with_profiles(
             remedy=f"Say --profiles {second} if that session has the profiles",
         )
     others = session_name(profiles) if profiles is not None else None
-    reply = ask_patiently(CompareChain(session_name(session), chain, kpi, rule, others, insist))
+    name = session_name(session)
+    reply = ask_patiently(CompareChain(name, chain, kpi, rule, others, insist), name, others)
     assert isinstance(reply, ChainCompared)
     if json:
         plain = to_plain(reply.comparison)

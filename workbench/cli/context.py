@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from workbench.domain.messages import EngineStatus, Reply, Request
+    from workbench.domain.messages import CompareSessions, EngineStatus, Reply, Request
     from workbench.domain.questions import Question
     from workbench.engine.core import Engine
     from workbench.link.client import Client
@@ -313,18 +313,32 @@ def ask(request: Request) -> Reply:
     return execute(asked())
 
 
-def ask_patiently(request: Question) -> Reply:
+def ask_patiently(request: Question | CompareSessions, *of: str | None) -> Reply:
     """The same for questions that take seconds: a terminal shows what is computed, for how long
-    already and about how long still. Ctrl-C ends the computing, too, wherever the engine runs."""
+    already and about how long still. Ctrl-C ends the computing, too, wherever the engine runs.
+
+    First it says what is damaged or lost of the sessions that it is a question `of`.
+    """
 
     async def asked() -> Reply:
         async with any_client() as client:
+            for session in filter(None, of):
+                await _say_damage(client, session)
             return await _asked_aloud(client, request)
 
     return execute(asked())
 
 
-async def _asked_aloud(client: Client, request: Question) -> Reply:
+async def _say_damage(client: Client, session: str) -> None:
+    from workbench.domain.messages import ListSamples, SamplePage
+
+    page = await client.ask(ListSamples(session, limit=1))
+    assert isinstance(page, SamplePage)
+    for warning in page.warnings:
+        say(f"warning: {warning}")
+
+
+async def _asked_aloud(client: Client, request: Question | CompareSessions) -> Reply:
     if not sys.stderr.isatty():
         return await client.ask(request)
     line = Line()

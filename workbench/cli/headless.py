@@ -25,8 +25,16 @@ from workbench.cli.context import (
 from workbench.domain.codec import event_to_plain
 from workbench.domain.durations import duration
 from workbench.domain.errors import FINDING, INTERRUPTED, LAB_FAILURE, EngineError, WorkbenchError
-from workbench.domain.events import Event, Progress, RunFinished, RunStarted, SampleTaken, Tick
-from workbench.domain.lab import HOST_NOISE, HostMeasured, MeasureHost
+from workbench.domain.events import (
+    Event,
+    Noted,
+    Progress,
+    RunFinished,
+    RunStarted,
+    SampleTaken,
+    Tick,
+)
+from workbench.domain.lab import HOST_NOISE, OHA_LATER, HostMeasured, MeasureHost
 from workbench.domain.messages import (
     EventPage,
     ListEvents,
@@ -36,10 +44,19 @@ from workbench.domain.messages import (
     StopRun,
 )
 from workbench.domain.projection import SessionView
+from workbench.link.local import LocalClient
 
 if TYPE_CHECKING:
     from workbench.engine.core import Engine
     from workbench.link.client import Client
+
+ABOUT_OHA = {
+    False: "oha, the better generator, is being built for later sessions: by the engine of this "
+    "workspace, while nothing is measured",
+    True: "oha, the better generator, is not built yet: `workbench images build` builds it now, "
+    "and `workbench` in the background while nothing is measured",
+}
+"""The last line of a run that measured without it: whether the engine ends with the command."""
 
 
 async def run_headless(
@@ -67,15 +84,18 @@ async def run_headless(
         stop = _Interrupts(client, accepted.session)
         on_interrupt(stop.interrupt)
         report = _report(accepted.session, json)
-        view = SessionView(accepted.session)
+        view, without_oha = SessionView(accepted.session), False
         async for change in _changes(client, accepted.session):
             if isinstance(change, Event):
                 view.apply(change)
+                without_oha |= isinstance(change.fact, Noted) and OHA_LATER in change.fact.text
                 if change.seq > before:
                     # Who reads the output may be slow, as a pager is: the engine serves others.
                     await asyncio.to_thread(report.event, change, view)
                     if isinstance(change.fact, RunFinished):
                         report.close()
+                        if without_oha and not json:
+                            say(ABOUT_OHA[isinstance(client, LocalClient)])
                         return INTERRUPTED if stop.count else _exit_code(change.fact, view)
             else:
                 report.tick(change)

@@ -143,7 +143,7 @@ def build_images() -> None:
     from workbench.cli.context import current_workspace, execute, put, say
     from workbench.descriptors.loading import load_vnf_templates
     from workbench.labs.docker.images import build_all_images
-    from workbench.labs.docker.programs import Listener
+    from workbench.labs.programs import Listener
 
     templates = load_vnf_templates(workspace=current_workspace())
     built = execute(build_all_images(templates, listener=Listener(say, say)))

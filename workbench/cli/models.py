@@ -74,7 +74,7 @@ def models(
     asked = ScoreModels(session_name(name), target, kpi, methods=wanted)
     if by is By.CONFIGURATION:
         asked = replace(asked, by="configuration")
-    reply = ask_patiently(asked)
+    reply = ask_patiently(asked, asked.session)
     assert isinstance(reply, ModelsScored)
     if json:
         put_json(_plain(reply))

@@ -13,6 +13,7 @@ import typer
 from workbench.cli.completion import NameArgument, chains
 from workbench.cli.context import finite
 from workbench.cli.run import BudgetOption, seconds
+from workbench.domain import kpis
 
 if TYPE_CHECKING:
     from workbench.domain.parameters import ParameterValue
@@ -100,7 +101,7 @@ def recommend(
         seconds(budget),
         oversubscribe,
     )
-    reply = ask_patiently(request)
+    reply = ask_patiently(request, request.session)
     assert isinstance(reply, Recommended)
     if json:
         put_json(_plain(reply.recommendation))
@@ -249,9 +250,9 @@ def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
     from workbench.domain.counts import counted
 
     if found.chosen is None:
-        kpis = "; ".join(_figure(kpi, judged) for kpi in judged.kpis)
+        stated = "; ".join(_figure(kpi, judged) for kpi in judged.kpis)
         yield (
-            f"What comes closest is {_in_words(judged.deployment)}: {kpis}, and a probability of "
+            f"What comes closest is {_in_words(judged.deployment)}: {stated}, and a probability of "
             f"{_percent(judged.probability)}{_of(found)}."
         )
     else:
@@ -283,9 +284,9 @@ def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
 
 
 def _figure(kpi: str, judged: Choice) -> str:
-    from workbench.domain.samples import KPI_UNITS, OVERLOAD
+    from workbench.domain.samples import OVERLOAD
 
-    value, unit = judged.kpis[kpi], KPI_UNITS.get(kpi, "")
+    value, unit = judged.kpis[kpi], kpis.of(kpi).unit
     if value.unbounded:
         return f"{kpi} in {OVERLOAD}"
     return f"{kpi} of {value.value:.4g} [{value.low:.4g}, {value.high:.4g}] {unit}"
@@ -293,14 +294,13 @@ def _figure(kpi: str, judged: Choice) -> str:
 
 def _measured(verified: Verification) -> str:
     """The verdict of the lab."""
-    from workbench.domain.samples import KPI_UNITS
 
-    kpis = "; ".join(
-        f"{kpi} of {e.value:.4g} [{e.low:.4g}, {e.high:.4g}] {KPI_UNITS.get(kpi, '')}".rstrip()
+    stated = "; ".join(
+        f"{kpi} of {e.value:.4g} [{e.low:.4g}, {e.high:.4g}] {kpis.of(kpi).unit}".rstrip()
         for kpi, e in verified.kpis.items()
     )
     verdict = "Measured there, it holds" if verified.met else "Measured there, it does NOT hold"
-    return " ".join(filter(None, (f"{verdict}{f': {kpis}' if kpis else ''}.", verified.note)))
+    return " ".join(filter(None, (f"{verdict}{f': {stated}' if stated else ''}.", verified.note)))
 
 
 def _margin(found: Recommendation, judged: Choice) -> str:

@@ -42,8 +42,8 @@ SessionOption = Annotated[
 LabOption = Annotated[
     str | None,
     typer.Option(
-        help="docker, sim or recorded:NAME (a session, bundle or CSV; interpolate=1 and spread=0.1 "
-        "may follow, after commas); default: docker where an engine answers."
+        help="docker, netns, sim or recorded:NAME (a session, bundle or CSV; interpolate=1 and "
+        "spread=0.1 may follow, after commas); default: docker where an engine answers."
     ),
 ]
 SeedOption = Annotated[

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from workbench.cli.tables import table
+from workbench.domain import kpis
 from workbench.domain.counts import counted
 from workbench.domain.event_log import Repeated, said_once
 
@@ -60,6 +61,12 @@ def explain(view: SessionView) -> str:
         own = [c for c in view.configurations if c.target == target]
         lines.append(target)
         lines.append(_configurations_table(own))
+        lines += [
+            f"  collapse at {_allocation(c)}: {b.note}"
+            for c in own
+            for b in c.breakpoints
+            if b.rule == "collapse"
+        ]
         lines.append("")
     if wasted := nothing_gained(view):
         lines += ["Where more vCPU brings nothing:", *(f"  {gain.text}" for gain in wasted), ""]
@@ -116,6 +123,8 @@ def _header(view: SessionView) -> str:
 def _configurations_table(views: list[ConfigurationView]) -> str:
     from workbench.domain.profiles import BREAKPOINT_RULES
 
+    fallen = any(b.rule == "collapse" for view in views for b in view.breakpoints)
+    rules = [rule for rule in BREAKPOINT_RULES if rule != "collapse" or fallen]
     rows = []
     for view in views:
         by_rule = {b.rule: b for b in view.breakpoints}
@@ -124,10 +133,10 @@ def _configurations_table(views: list[ConfigurationView]) -> str:
                 _allocation(view),
                 view.state,
                 str(view.taken) + (f" ({view.invalid} invalid)" if view.invalid else ""),
-                *(_breakpoint_text(by_rule.get(rule)) for rule in BREAKPOINT_RULES),
+                *(_breakpoint_text(by_rule.get(rule)) for rule in rules),
             ]
         )
-    return table(["configuration", "state", "samples", *BREAKPOINT_RULES], rows)
+    return table(["configuration", "state", "samples", *rules], rows)
 
 
 def _trials_table(trials: list[TrialsView]) -> str:
@@ -170,11 +179,11 @@ def samples_table(taken: list[Sample]) -> str:
     """What a sample was taken for, its interval beside it, and what else was carried."""
     from workbench.domain.tables import COMMON
 
-    of_packets = any("throughput_pps" in sample.kpis for sample in taken)
+    of_packets = any(kpis.carried("packets") in sample.kpis for sample in taken)
     kpi, rates = (
-        ("loss_pct", {"throughput_pps": "packets/s", "jitter_ms": "jitter_ms"})
+        (kpis.LOSS, {kpis.carried("packets"): "packets/s", "jitter_ms": "jitter_ms"})
         if of_packets
-        else ("p95_ms", {"throughput_rps": "requests/s"})
+        else (kpis.P95, {kpis.THROUGHPUT: "requests/s"})
     )
     rows = []
     for sample in taken:

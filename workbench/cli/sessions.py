@@ -170,7 +170,7 @@ def compare(
 
     Example: workbench compare demo-real --chain tinyproxy-haproxy
     """
-    from workbench.cli.context import ask, put, put_json, session_name
+    from workbench.cli.context import ask_patiently, put, put_json, session_name
     from workbench.domain.codec import to_plain
     from workbench.domain.errors import FINDING, UsageError
     from workbench.domain.messages import Compared, CompareSessions
@@ -185,7 +185,8 @@ def compare(
             remedy="Give two sessions and none of --kpi, --rule, --profiles, --insist; or one and "
             "--chain",
         )
-    reply = ask(CompareSessions(session_name(first), session_name(second)))
+    names = session_name(first), session_name(second)
+    reply = ask_patiently(CompareSessions(*names), *names)
     assert isinstance(reply, Compared)
     if json:
         put_json(to_plain(reply))

@@ -7,14 +7,15 @@ from typing import get_args
 
 import numpy as np
 
-from workbench.chains.base import PERCENTILES, RATES, SHARES, ChainRule, LoadFamily
+from workbench.chains.base import ChainRule, LoadFamily
+from workbench.domain import kpis
 from workbench.domain.topology import Node, Parallel, Series, Vnf
 from workbench.models.base import Floats
 
 Factory = Callable[[], ChainRule]
 Check = Callable[[Factory], None]
 
-KPIS = (*PERCENTILES, "mean_ms", *SHARES, *RATES)
+TRIED = kpis.names("response_time", "share", "rate")
 FIRST, SECOND = Vnf("first", "first"), Vnf("second", "second")
 LINE = Series((FIRST, SECOND))
 SPLIT = Parallel((FIRST, SECOND), (0.25, 0.75))
@@ -45,14 +46,14 @@ class Known:
         luck = np.linspace(1.0, 1.25, ROWS)[self._order]
         made = size * (1.0 if vnf == "first" else 1.5) * luck[:, None] * growth[None, :]
         factor = self._worse.get(vnf, 1.0)
-        if kpi in RATES:
+        if kpis.of(kpi).more_is_better:
             return np.asarray(1000.0 / made / factor)
         return np.asarray(made * factor)
 
 
 def _applied(rule: ChainRule) -> Iterator[str]:
     """KPIs that it composes under some load. Raises `AssertionError` for a refusal of no text."""
-    for kpi in KPIS:
+    for kpi in kpis.names("response_time", "share", "rate"):
         said = [rule.refusal(kpi, load) for load in get_args(LoadFamily)]
         assert all(isinstance(one, str) for one in said), f"refusal({kpi!r}, …) is no text"
         if not all(said):
@@ -65,9 +66,9 @@ def applies_to_something(factory: Factory) -> None:
     assert isinstance(rule.name, str), "its name is no text"
     assert rule.name, "it has no name"
     applied = list(_applied(rule))
-    assert applied, f"it refuses all of {', '.join(KPIS)} under every load"
+    assert applied, f"it refuses all of {', '.join(TRIED)} under every load"
     for kpi in applied:
-        unknown = set(rule.needs(kpi)) - set(KPIS)
+        unknown = set(rule.needs(kpi)) - set(TRIED)
         assert not unknown, f"for {kpi} it needs {', '.join(sorted(unknown))}, which no profile has"
 
 
@@ -94,7 +95,7 @@ def a_worse_function_makes_no_better_chain(factory: Factory) -> None:
     """Of response times and losses more is worse, of rates less."""
     rule = factory()
     for kpi in _applied(rule):
-        sign = -1.0 if kpi in RATES else 1.0
+        sign = -1.0 if kpis.of(kpi).more_is_better else 1.0
         before = _composed(rule, LINE, kpi, Known())
         for vnf in ("first", "second"):
             after = _composed(rule, LINE, kpi, Known(worse={vnf: 1.5}))

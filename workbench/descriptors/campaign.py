@@ -35,13 +35,14 @@ from workbench.descriptors.sla_text import kpi_name
 from workbench.descriptors.units import (
     BYTES,
     COUNT,
-    KPI_DIMENSIONS,
     PER_SECOND,
     WORKLOADS,
     Dimension,
+    kpi_dimensions,
     shown,
 )
-from workbench.domain.parameters import Combination, Scale
+from workbench.domain import kpis
+from workbench.domain.parameters import PACKET_MIXES, Combination, Scale
 from workbench.domain.topology import Node, Role, Vnf
 from workbench.plugins import Group, names
 
@@ -68,7 +69,10 @@ Raw = Annotated[
     Field(union_mode="left_to_right"),
 ]
 """A quantity whose dimension another field names."""
-RawWorkload = Annotated[Raw, WithJsonSchema(quantity_schema(BYTES, COUNT))]
+RawWorkload = Annotated[
+    Raw,
+    WithJsonSchema({"anyOf": [*quantity_schema(BYTES, COUNT)["anyOf"], {"enum": [*PACKET_MIXES]}]}),
+]
 RawResource = Annotated[
     Any,
     WithJsonSchema(
@@ -76,7 +80,7 @@ RawResource = Annotated[
     ),
 ]
 RawPrimary = Annotated[Raw, WithJsonSchema(quantity_schema(PER_SECOND, COUNT))]
-RawKpi = Annotated[Raw, WithJsonSchema(quantity_schema(*KPI_DIMENSIONS.values()))]
+RawKpi = Annotated[Raw, WithJsonSchema(quantity_schema(*kpi_dimensions()))]
 KpiName = Annotated[str, AfterValidator(kpi_name)]
 Option = Annotated[int | float | str, Field(union_mode="left_to_right")]
 
@@ -145,6 +149,18 @@ class ResourceText(Described):
         return RESOURCES[self.name].read(given)
 
 
+class SettingText(Described):
+    """A setting of one function and the values to profile it at."""
+
+    vnf: InstanceName | None = Field(
+        None, description="Instance in the target; may be left out where there is but one"
+    )
+    name: VariableName
+    values: Annotated[list[Raw], Field(min_length=1)] = Field(
+        description="Of the function's own `function_parameters`"
+    )
+
+
 class RangeText(Described):
     """The range of the primary workload on one target."""
 
@@ -164,6 +180,9 @@ class TargetText(Reference):
         default="every",
         description="Every combination of the values, or values that stand at the same place",
     )
+    function_parameters: list[SettingText] = Field(
+        default_factory=list, description="Settings of its functions, each with all else"
+    )
     primary_workload_parameter: RangeText | None = None
 
     def mistakes(self) -> Iterator[Located]:
@@ -181,7 +200,9 @@ class TargetText(Reference):
                 yield (role,), str(error)
         node = node_of(self, library)
         if node is not None:
-            yield from self._resource_mistakes([vnf.name for vnf in functions(node)])
+            vnfs = functions(node)
+            yield from self._resource_mistakes([vnf.name for vnf in vnfs])
+            yield from self._setting_mistakes(vnfs, library)
 
     def _resource_mistakes(self, instances: list[str]) -> Iterator[Located]:
         seen: set[tuple[str | None, str]] = set()
@@ -217,6 +238,44 @@ class TargetText(Reference):
                 f"make {configurations} configurations, at most {MOST_CONFIGURATIONS} are allowed",
             )
 
+    def _setting_mistakes(self, vnfs: tuple[Vnf, ...], library: Library) -> Iterator[Located]:
+        instances, seen = [vnf.name for vnf in vnfs], set[str]()
+        for index, given in enumerate(self.function_parameters):
+            here = ("function_parameters", index)
+            name = given.vnf or (instances[0] if len(instances) == 1 else None)
+            vnf = next((v for v in vnfs if v.name == name), None)
+            if name is None:
+                yield (*here, "vnf"), f"is missing; allowed: {', '.join(instances)}"
+            elif vnf is None:
+                hint = did_you_mean(name, instances)
+                yield (
+                    (*here, "vnf"),
+                    f"is {shown(name)}, which is no function of this target; {hint}",
+                )
+            elif template := library.vnf(vnf.template):
+                known = {p.name: p for p in template.function_parameters}
+                if given.name not in known:
+                    hint = did_you_mean(given.name, known) if known else "it has none"
+                    yield (
+                        (*here, "name"),
+                        f"is {shown(given.name)}, which is no function parameter of "
+                        f"{vnf.template}; {hint}",
+                    )
+                    continue
+                if f"{name}.{given.name}" in seen:
+                    yield here, f"gives {given.name} of {name} for the second time"
+                seen.add(f"{name}.{given.name}")
+                values: list[float | str] = []
+                for place, raw in enumerate(given.values):
+                    try:
+                        value = known[given.name].read(raw)
+                    except ValueError as error:
+                        yield (*here, "values", place), str(error)
+                        continue
+                    if value in values:
+                        yield (*here, "values", place), f"is {shown(raw)}, which is given twice"
+                    values.append(value)
+
     @property
     def title(self) -> str:
         """The target's name; empty where it has none."""
@@ -236,14 +295,17 @@ class WorkloadText(Described):
     values: Annotated[list[RawWorkload], Field(min_length=1)]
 
     def mistakes(self) -> Iterator[Located]:
-        seen: set[float] = set()
+        seen: set[float | str] = set()
         for index, given in enumerate(self.values):
             try:
-                value = self.dimension.read(given)
+                value = self.read(given)
             except ValueError as error:
                 yield ("values", index), str(error)
                 continue
-            if value < 1 or value != int(value):
+            if isinstance(value, str):
+                if len(self.values) > 1:
+                    yield ("values", index), f"is {value}, a mix, which stands alone; one value"
+            elif value < 1 or value != int(value):
                 unit = self.dimension.unit or "of them"
                 yield ("values", index), f"is {shown(given)}, must be whole {unit}, at least 1"
             elif value in seen:
@@ -253,6 +315,11 @@ class WorkloadText(Described):
     @property
     def dimension(self) -> Dimension:
         return WORKLOADS[self.name]
+
+    def read(self, given: Any) -> float | str:
+        """An amount, or the name of a mix of packet sizes. Raises `ValueError`."""
+        mixes = PACKET_MIXES if self.name == "packetsize" else ()
+        return str(given) if given in mixes else self.dimension.read(given)
 
 
 class PrimaryText(Described):
@@ -338,7 +405,7 @@ class CampaignText(Descriptor):
     workload_parameters: list[WorkloadText] = Field(default_factory=list)
     primary_workload_parameter: PrimaryText
     load: LoadText | None = None
-    kpi: KpiName = "p95_ms"
+    kpi: KpiName = kpis.P95
     kpi_max: RawKpi | None = Field(None, description="Above it nothing is modelled")
     loss_goal: ShareOfOne = 0.005
     sla: str | None = Field(None, description="Such as p95<=200ms @ rate=300/s, filesize=10kB")

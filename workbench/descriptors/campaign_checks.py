@@ -20,24 +20,28 @@ from workbench.descriptors.document import FieldPath
 from workbench.descriptors.reading import Located, Reading, did_you_mean
 from workbench.descriptors.sla_text import parse_sla
 from workbench.descriptors.units import (
-    KPI_DIMENSIONS,
     PACKET_RATE,
     PRIMARIES,
     WORKLOADS,
+    kpi_dimension,
     shown,
     workload_key,
 )
+from workbench.domain import kpis
 from workbench.domain.errors import UsageError
-from workbench.domain.parameters import LoadModel, PrimaryWorkload, Sla
-from workbench.domain.samples import KPI_UNITS
+from workbench.domain.parameters import (
+    LoadModel,
+    ParameterValue,
+    PrimaryWorkload,
+    Sla,
+    is_setting,
+)
+from workbench.domain.topology import FunctionParameter
 
 PRIMARIES_OF_LOAD: Mapping[str, tuple[str, ...]] = {
     "open": ("rate", PACKET_RATE),
     "closed": ("concurrent",),
 }
-PACKET_KPIS = ("loss_pct", "throughput_pps", "goodput_mbps", "jitter_ms")
-_ONLY_OF_PACKETS = ("throughput_pps", "jitter_ms")
-_DEFAULT_KPI = "p95_ms"
 MOST_LOAD = 1e7
 """Requests, packets or clients: no generator offers more, and the simulated lab holds each."""
 
@@ -136,10 +140,10 @@ def _generator_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterat
         sla = parse_sla(reading.valid["sla"], primary.name) if reading.valid.get("sla") else None
     except (ValueError, UsageError):
         return
-    kpis = {reading.valid.get("kpi", _DEFAULT_KPI), *((sla.kpi,) if sla else ())}
+    wanted = {reading.valid.get("kpi", kpis.P95), *((sla.kpi,) if sla else ())}
     most = max((wl.high for wl in ranges), default=0.0)
     generator = plugins.make("traffic", load.generator)
-    reason = generator.unable(load_model(load, primary.name), kpis, most)
+    reason = generator.unable(load_model(load, primary.name), wanted, most)
     if reason is not None:
         yield ("load", "generator"), f"is {load.generator}, which cannot measure this: {reason}"
 
@@ -179,8 +183,8 @@ def _one_flavor_mistakes(
     for index, given in enumerate(parameter.values):
         path = (*here, "values", index)
         if given not in flavors:
-            known = did_you_mean(str(given), flavors)
-            yield path, f"is {shown(given)}, which no flavor is called; {known}"
+            known = f"; {did_you_mean(str(given), flavors)}" if flavors else ""
+            yield path, f"is {shown(given)}: no amount, and no flavor is called so{known}"
             continue
         allots = set(flavors[str(given)].allotted)
         for name in sorted(allots & others):
@@ -231,18 +235,20 @@ def _passage_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator
 
 def _kpi_of_packets_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
     """KPIs that one load has and the other has not, and what is asked of them."""
-    kpi = reading.valid.get("kpi", _DEFAULT_KPI)
+    kpi = reading.valid.get("kpi", kpis.P95)
     if primary is None or ("kpi" in reading.document.root and "kpi" not in reading.valid):
         return
-    if primary.name == PACKET_RATE and kpi not in PACKET_KPIS:
-        yield ("kpi",), f"is {kpi}, which packets have none of; allowed: {', '.join(PACKET_KPIS)}"
+    of = kpis.of(kpi).of
+    if primary.name == PACKET_RATE and "packets" not in of:
+        allowed = ", ".join(k.name for k in kpis.known().values() if "packets" in k.of)
+        yield ("kpi",), f"is {kpi}, which packets have none of; allowed: {allowed}"
     windows = reading.valid.get("windows")
     if primary.name == PACKET_RATE and windows and windows.interval:
         yield (
             ("windows", "interval"),
             "is of requests; packets are not sent until an interval is narrow, remove it",
         )
-    if primary.name != PACKET_RATE and kpi in _ONLY_OF_PACKETS:
+    if primary.name != PACKET_RATE and "requests" not in of:
         yield ("kpi",), f"is {kpi}, which is of packets, but {primary.name} is of requests"
 
 
@@ -268,8 +274,8 @@ def _kpi_mistakes(reading: Reading) -> Iterator[Located]:
     given = reading.document.root
     if "kpi" in given and "kpi" not in reading.valid:
         return
-    kpi = reading.valid.get("kpi", _DEFAULT_KPI)
-    dimension = KPI_DIMENSIONS[KPI_UNITS[kpi]]
+    kpi = reading.valid.get("kpi", kpis.P95)
+    dimension = kpi_dimension(kpi)
     limit = reading.valid.get("kpi_max")
     if limit is None:
         if "kpi_max" not in given and dimension.unit != "ms":
@@ -298,7 +304,12 @@ def _sla_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Loc
     if "workload_parameters" in reading.document.root and not parameters:
         return
     measured = {workload_key(p.name): p for p in parameters}
+    settings = dict(_settings_of(reading))
     for key, value in sla.workload.items():
+        if is_setting(key):
+            if (wrong := _setting_mistake(key, value, settings)) is not None:
+                yield ("sla",), wrong
+            continue
         if key not in measured:
             allowed = ", ".join((primary.name, *(p.name for p in parameters)))
             name = next(name for name in WORKLOADS if workload_key(name) == key)
@@ -306,7 +317,7 @@ def _sla_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Loc
             continue
         parameter = measured[key]
         try:
-            values = [parameter.dimension.read(given) for given in parameter.values]
+            values = [parameter.read(given) for given in parameter.values]
         except ValueError:
             continue
         if value not in values:
@@ -315,6 +326,29 @@ def _sla_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Loc
                 f"holds at a {parameter.name} that this campaign does not measure; "
                 f"allowed: {', '.join(str(given) for given in parameter.values)}",
             )
+
+
+def _settings_of(reading: Reading) -> Iterator[tuple[str, FunctionParameter]]:
+    """Settings of all functions of all targets, by their keys in configurations."""
+    for target in reading.valid.get("targets", ()):
+        node = node_of(target, reading.library)
+        for vnf in functions(node) if node else ():
+            template = reading.library.vnf(vnf.template)
+            for parameter in template.function_parameters if template else ():
+                yield f"{vnf.name}.{parameter.name}", parameter
+
+
+def _setting_mistake(
+    key: str, value: ParameterValue, known: Mapping[str, FunctionParameter]
+) -> str | None:
+    if key not in known:
+        hint = did_you_mean(key, known) if known else "its functions have none"
+        return f"names {key}, which is no function parameter of a target; {hint}"
+    try:
+        known[key].read(value if isinstance(value, str) else f"{value:g}")
+    except ValueError as error:
+        return f"{key} {error}"
+    return None
 
 
 def _sla_range_mistakes(reading: Reading, primary: PrimaryText, sla: Sla) -> Iterator[Located]:

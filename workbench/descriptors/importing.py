@@ -33,16 +33,14 @@ from workbench.descriptors.mapping import (
 from workbench.descriptors.reading import did_you_mean
 from workbench.descriptors.units import PACKET_RATE
 from workbench.descriptors.writing import written
+from workbench.domain import kpis
 from workbench.domain.errors import DescriptorError, UsageError
-from workbench.domain.samples import KPI_UNITS
 from workbench.paths import Workspace
 
 LARGEST_TABLE = 64 * 2**20
 """Bytes; a recording of 100,000 samples has a tenth of that."""
 TEXTS = ("target", "reason", "labels", "load_model", "kpi_definition", "generator", "valid", "id")
 """Columns of ours that are no numbers."""
-MODELLED = ("p95_ms", "mean_ms", "p99_ms", "p50_ms", "throughput_rps", "throughput_pps", "loss_pct")
-"""KPIs in the order in which one is chosen for the campaign."""
 MOST_SAMPLES = 1000
 """Of a configuration, as a campaign allows it."""
 
@@ -75,7 +73,7 @@ class TableRead:
 
     @property
     def is_of_packets(self) -> bool:
-        return "throughput_pps" in self.names
+        return kpis.carried("packets") in self.names
 
     @property
     def repetitions(self) -> tuple[int, int]:
@@ -185,9 +183,9 @@ def _places(header: Sequence[str], mapping: MappingText, where: str) -> dict[str
                 remedy=f"Name theirs in the mapping, `columns: {{{needed}: ...}}`, or what it is "
                 f"in every row, `constants: {{{needed}: ...}}`; it has: {', '.join(header)}",
             )
-    if not known & KPI_UNITS.keys():
+    if not known & kpis.known().keys():
         raise UsageError(
-            f"has no KPI; known are {', '.join(KPI_UNITS)}",
+            f"has no KPI; known are {', '.join(kpis.known())}",
             where=where,
             remedy="Name at least one of them in the mapping's `columns`",
         )
@@ -254,7 +252,7 @@ def _unusable(row: Row) -> str:
         return f"target is {target[:60]!r}, must be named with {NAME_RULE}"
     if not isinstance(wl, int | float) or wl <= 0:
         return "wl is missing or not above 0"
-    if not row.keys() & KPI_UNITS.keys():
+    if not row.keys() & kpis.known().keys():
         return "states no KPI"
     return ""
 
@@ -272,10 +270,22 @@ def _merged(rows: Sequence[Row]) -> list[Row]:
         groups[_point(row)].append(row)
     merged = []
     for point, own in groups.items():
-        kpis = {k for row in own for k in row if k in KPI_UNITS}
-        means: Row = {k: fmean(float(row[k]) for row in own if k in row) for k in sorted(kpis)}
+        stated = {k for row in own for k in row if k in kpis.known()}
+        means: Row = {k: fmean(float(row[k]) for row in own if k in row) for k in sorted(stated)}
         merged.append({**dict(point), **means, "measured_s": float(len(own))})
     return merged
+
+
+def _by_choice() -> tuple[str, ...]:
+    """KPIs in the order in which one is chosen for the campaign: response times first."""
+    order = ("response_time", "rate", "share", "other")
+    ranked = [kpi.name for kpi in kpis.ranked()]
+    return tuple(
+        sorted(
+            dict.fromkeys((*ranked, *kpis.known())),
+            key=lambda name: order.index(kpis.of(name).kind),
+        )
+    )
 
 
 def _is_resource(key: str) -> bool:
@@ -349,7 +359,7 @@ def _functions(target: str, table: TableRead, mapping: MappingText) -> tuple[str
 def _campaign(
     table: TableRead, targets: Mapping[str, Sequence[str]], load: LoadText, source: str
 ) -> dict[str, Any]:
-    kpi = next(k for k in (*MODELLED, *KPI_UNITS) if any(k in row for row in table.rows))
+    kpi = next(k for k in _by_choice() if any(k in row for row in table.rows))
     highest = max(float(row[kpi]) for row in table.rows if kpi in row)
     repetitions, _ = table.repetitions
     loads: dict[Any, set[str | float]] = defaultdict(set)
@@ -371,7 +381,7 @@ def _campaign(
         "primary_workload_parameter": {"name": primary, "range": _range(table.rows)},
         "load": load.model_dump(exclude_none=True),
         "kpi": kpi,
-        "kpi_max": f"{highest * 1.1 or 1:.6g} {KPI_UNITS[kpi]}",
+        "kpi_max": f"{highest * 1.1 or 1:.6g} {kpis.of(kpi).unit}",
         "sampling": {
             "method": "uniform",
             "max_samples": min(max(most, 2), MOST_SAMPLES),

@@ -13,16 +13,16 @@ from workbench.descriptors.reading import Descriptor, Located, Reading, did_you_
 from workbench.descriptors.units import (
     BYTES,
     CORES,
-    KPI_DIMENSIONS,
     MEGABITS,
     PACKETS_PER_SECOND,
     PER_SECOND,
     WORKLOADS,
     Dimension,
+    kpi_dimension,
     shown,
     workload_key,
 )
-from workbench.domain.samples import KPI_UNITS
+from workbench.domain import kpis
 from workbench.domain.tables import FACTS, POINT
 
 RESOURCES = {"vcpu": CORES, "memory_bytes": BYTES, "bandwidth_mbps": MEGABITS}
@@ -71,21 +71,21 @@ class MappingText(Descriptor):
                     yield ("units", name), str(error)
 
 
-EXAMPLES = ("target", "wl", *KPI_UNITS, "FUNCTION.vcpu", "FUNCTION.memory_bytes", *WORKLOAD_KEYS)
+EXAMPLES = ("target", "wl", *kpis.known(), "FUNCTION.vcpu", "FUNCTION.memory_bytes", *WORKLOAD_KEYS)
 
 
 def is_column(name: str) -> bool:
     """Whether a table of ours may have such a column."""
     base = name.removesuffix("_low").removesuffix("_high")
     resource = name.rpartition(".")[2] in RESOURCES and "." in name
-    return base in KPI_UNITS or name in ("target", *POINT, *FACTS, *WORKLOAD_KEYS) or resource
+    return base in kpis.known() or name in ("target", *POINT, *FACTS, *WORKLOAD_KEYS) or resource
 
 
 def dimension(name: str) -> Dimension | None:
     """What a column of ours is a quantity of; None where it has no unit, or may have several."""
     base = next((name.removesuffix(end) for end in _BOUNDS if name.endswith(end)), name)
-    if base in KPI_UNITS:
-        return KPI_DIMENSIONS[KPI_UNITS[base]]
+    if base in kpis.known():
+        return kpi_dimension(base)
     if name in WORKLOAD_KEYS:
         return WORKLOADS[WORKLOAD_KEYS[name]]
     return RESOURCES.get(name.rpartition(".")[2])

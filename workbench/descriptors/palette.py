@@ -6,8 +6,8 @@ from workbench import plugins
 from workbench.descriptors.chain import ChainText
 from workbench.descriptors.library import Kind, Library, library_for
 from workbench.descriptors.units import PRIMARIES, WORKLOADS
+from workbench.domain import kpis
 from workbench.domain.drafts import Origin, Palette, PaletteChain, PaletteVnf
-from workbench.domain.samples import KPI_UNITS
 from workbench.paths import Workspace
 
 
@@ -44,7 +44,7 @@ def palette(workspace: Workspace) -> Palette:
         models=plugins.names("models"),
         generators=plugins.names("traffic"),
         metrics=library.names("metrics"),
-        kpis=tuple(KPI_UNITS),
+        kpis=tuple(kpis.known()),
         workload={name: dimension.example for name, dimension in WORKLOADS.items()},
         primaries={name: dimension.example for name, dimension in PRIMARIES.items()},
         notes=tuple(notes),

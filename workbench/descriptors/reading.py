@@ -21,6 +21,7 @@ from pydantic_core import ErrorDetails
 
 from workbench.descriptors.document import Document, FieldPath, Section
 from workbench.descriptors.units import shown
+from workbench.domain.counts import counted
 from workbench.domain.naming import nearest
 
 if TYPE_CHECKING:
@@ -189,7 +190,8 @@ def _sentence(detail: ErrorDetails, given: Any) -> str:
         case "literal_error":
             return f"is {shown(given)}; {_choice(given, context['expected'])}"
         case "too_short" if context["actual_length"]:
-            return f"has {context['actual_length']} values, at least {context['min_length']} needed"
+            count = counted(context["actual_length"], "value")
+            return f"has {count}, at least {context['min_length']} needed"
         case "too_short" | "string_too_short":
             return "is empty, must not be"
         case "too_long":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from workbench.descriptors.campaign import (
     CampaignText,
@@ -17,7 +17,7 @@ from workbench.descriptors.composition import node_of
 from workbench.descriptors.fields import RESOURCE_KEYS, RESOURCES
 from workbench.descriptors.library import Library
 from workbench.descriptors.sla_text import parse_sla
-from workbench.descriptors.units import CORES, KPI_DIMENSIONS, workload_key
+from workbench.descriptors.units import CORES, kpi_dimension, workload_key
 from workbench.domain.campaign import (
     Agent,
     Campaign,
@@ -28,8 +28,7 @@ from workbench.domain.campaign import (
     WindowPlan,
 )
 from workbench.domain.parameters import LoadKind, Parameter
-from workbench.domain.samples import KPI_UNITS
-from workbench.domain.topology import Target, VnfTemplate
+from workbench.domain.topology import Target, Vnf, VnfTemplate
 
 _DEFAULT_KPI_MAX = "1000ms"
 
@@ -45,7 +44,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
         workload=tuple(
             Parameter(
                 workload_key(parameter.name),
-                tuple(parameter.dimension.read(value) for value in parameter.values),
+                tuple(parameter.read(value) for value in parameter.values),
                 parameter.dimension.unit,
             )
             for parameter in text.workload_parameters
@@ -53,7 +52,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
         load=load_model(_load(text), primary.name),
         generator=_load(text).generator or "",
         kpi=text.kpi,
-        kpi_max=KPI_DIMENSIONS[KPI_UNITS[text.kpi]].read(
+        kpi_max=kpi_dimension(text.kpi).read(
             _DEFAULT_KPI_MAX if text.kpi_max is None else text.kpi_max
         ),
         loss_goal=text.loss_goal,
@@ -93,7 +92,8 @@ def _target_plan(text: CampaignText, target: TargetText, library: Library) -> Ta
     node = node_of(target, library)
     assert node is not None
     vnfs = functions(node)
-    resources = []
+    resources: list[Parameter] = []
+    settings: list[Parameter] = []
     for vnf in vnfs:
         own = [p for p in target.resource_parameters if (p.vnf or vnfs[0].name) == vnf.name]
         parameters = [_resource(vnf.name, parameter, text.flavors) for parameter in own]
@@ -106,12 +106,26 @@ def _target_plan(text: CampaignText, target: TargetText, library: Library) -> Ta
             default = _template(vnf.template, library).default_vcpu
             parameters.insert(0, Parameter(f"{vnf.name}.vcpu", (default,), CORES.unit))
         resources.extend(parameters)
+        settings.extend(_settings(vnf, target, vnfs, library))
     return TargetPlan(
         Target(target.title, node, *target.ends(library)),
         tuple(resources),
         primary_workload(text.primary_workload_parameter, target),
         target.combine,
+        tuple(settings),
     )
+
+
+def _settings(
+    vnf: Vnf, target: TargetText, vnfs: tuple[Vnf, ...], library: Library
+) -> Iterator[Parameter]:
+    """All settings of a function: those that are not varied have their default, so that samples
+    of every campaign say what the function was."""
+    given = {p.name: p for p in target.function_parameters if (p.vnf or vnfs[0].name) == vnf.name}
+    for known in _template(vnf.template, library).function_parameters:
+        values = given[known.name].values if known.name in given else (known.default,)
+        read = tuple(known.read(value) for value in values)
+        yield Parameter(f"{vnf.name}.{known.name}", read, known.unit)
 
 
 def _resource(vnf: str, text: ResourceText, flavors: Mapping[str, FlavorText]) -> Parameter:

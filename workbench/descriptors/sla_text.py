@@ -7,33 +7,21 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from workbench.descriptors.units import (
-    KPI_DIMENSIONS,
+    COUNT,
     PRIMARIES,
     WORKLOADS,
+    kpi_dimension,
     shown,
     workload_key,
 )
+from workbench.domain import kpis
 from workbench.domain.errors import UsageError
-from workbench.domain.parameters import Direction, ParameterValue, Sla
-from workbench.domain.samples import KPI_UNITS
-
-KPI_ALIASES: Mapping[str, str] = {
-    "p50": "p50_ms",
-    "median": "p50_ms",
-    "p95": "p95_ms",
-    "p99": "p99_ms",
-    "mean": "mean_ms",
-    "throughput": "throughput_rps",
-    "goodput": "goodput_mbps",
-    "loss": "loss_pct",
-    "packet_throughput": "throughput_pps",
-    "jitter": "jitter_ms",
-    "errors": "error_pct",
-}
-"""KPI names without their unit, as people write them."""
+from workbench.domain.parameters import PACKET_MIXES, Direction, ParameterValue, Sla
 
 _LIMIT = re.compile(r"\s*([A-Za-z]\w*)\s*(<=|>=|<|>|==|=|≤|≥)\s*(\S.*?)\s*")
 _DIRECTIONS: Mapping[str, Direction] = {"<=": "<=", "≤": "<=", ">=": ">=", "≥": ">="}
+_SETTING = re.compile(r"[a-z0-9][a-z0-9-]*\.[A-Za-z_]\w*")
+"""`firewall.rules`: a function's setting."""
 _LONGEST = 300
 _T = TypeVar("_T")
 _POINT = "rate=300/s, filesize=10kB"
@@ -42,15 +30,11 @@ _EXAMPLE = f"p95<=200ms @ {_POINT}"
 
 def kpi_name(given: str) -> str:
     """The KPI's own name, unit included. Raises `ValueError` with a sentence."""
-    name = KPI_ALIASES.get(given, given)
-    if name not in KPI_UNITS:
-        raise ValueError(f"is {shown(given)}, which is no KPI; allowed: {', '.join(KPI_ALIASES)}")
-    return name
-
-
-def upper_limit(kpi: str) -> bool:
-    """Whether less is better: true of times and losses, not of throughput."""
-    return KPI_UNITS[kpi] in ("ms", "%")
+    kpi = kpis.find(given)
+    if kpi is None:
+        allowed = ", ".join(alias for one in kpis.known().values() for alias in one.aliases)
+        raise ValueError(f"is {shown(given)}, which is no KPI; allowed: {allowed}")
+    return kpi.name
 
 
 def parse_sla(text: str, primary_name: str) -> Sla:
@@ -103,7 +87,7 @@ def _parsed(text: str, primary_name: str) -> Sla:
         raise ValueError(f"is {shown(text)}, must be an SLA such as {_EXAMPLE}")
     kpi = _part("the KPI", kpi_name, match[1])
     direction = _direction(kpi, match[2])
-    dimension = KPI_DIMENSIONS[KPI_UNITS[kpi]]
+    dimension = kpi_dimension(kpi)
     limit = _part("the limit", dimension.read, match[3])
     if limit < 0 or (limit == 0 and dimension.unit == "ms"):
         raise ValueError(f"the limit is {shown(match[3])}, must be over 0")
@@ -115,7 +99,7 @@ def _parsed(text: str, primary_name: str) -> Sla:
 
 
 def _direction(kpi: str, operator: str) -> Direction:
-    wanted: Direction = "<=" if upper_limit(kpi) else ">="
+    wanted: Direction = ">=" if kpis.of(kpi).more_is_better else "<="
     if operator not in _DIRECTIONS:
         raise ValueError(f"compares with {shown(operator)}, must be {wanted} for {kpi}")
     if _DIRECTIONS[operator] != wanted:
@@ -141,11 +125,23 @@ def _workload(
             if wl <= 0:
                 raise ValueError(f"{name} is {shown(value_text)}, must be over 0")
         elif name in WORKLOADS:
-            workload[workload_key(name)] = _part(name, WORKLOADS[name].read, value_text)
+            mix = name == "packetsize" and value_text in PACKET_MIXES
+            read = WORKLOADS[name].read
+            workload[workload_key(name)] = value_text if mix else _part(name, read, value_text)
+        elif _SETTING.fullmatch(name):
+            workload[name] = _setting(value_text)
         else:
-            allowed = ", ".join((primary_name, *WORKLOADS))
+            allowed = ", ".join((primary_name, *WORKLOADS, "FUNCTION.PARAMETER"))
             raise ValueError(f"names {shown(name)}{place}; allowed: {allowed}")
     return wl, workload
+
+
+def _setting(text: str) -> ParameterValue:
+    """Of a function's setting: its descriptor says whether a number or a name is meant."""
+    try:
+        return COUNT.read(text)
+    except ValueError:
+        return text
 
 
 def _part(what: str, read: Callable[[str], _T], text: str) -> _T:

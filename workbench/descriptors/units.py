@@ -9,6 +9,9 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+
+from workbench.domain import kpis
 
 NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 """Regular expression; JSON Schema reads it the same way."""
@@ -130,14 +133,24 @@ MEGABITS = Dimension(
     "100Mbit/s",
 )
 
-KPI_DIMENSIONS: Mapping[str, Dimension] = {
-    "ms": MILLISECONDS,
-    "requests/s": PER_SECOND,
-    "packets/s": PACKETS_PER_SECOND,
-    "Mbit/s": MEGABITS,
-    "%": PERCENT,
-}
-"""By the unit that `samples.KPI_UNITS` states."""
+_OF_KPIS = {d.unit: d for d in (MILLISECONDS, PER_SECOND, PACKETS_PER_SECOND, MEGABITS, PERCENT)}
+
+
+@cache
+def kpi_dimension(kpi: str) -> Dimension:
+    """What a KPI is a quantity of; one of a plug-in may have a unit of its own."""
+    unit = kpis.of(kpi).unit
+    if known := _OF_KPIS.get(unit):
+        return known
+    return Dimension(
+        f"a number of {unit}" if unit else "a number", unit, {"": 1, unit: 1}, f"10{unit}"
+    )
+
+
+def kpi_dimensions() -> tuple[Dimension, ...]:
+    """Of all KPIs, each once."""
+    return tuple(dict.fromkeys(map(kpi_dimension, kpis.known())))
+
 
 WORKLOADS: Mapping[str, Dimension] = {
     "filesize": BYTES,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from workbench.descriptors.document import is_file
 from workbench.descriptors.fields import (
+    RESOURCE_KEYS,
     ContainerPath,
     Duration,
     EnvironmentValue,
@@ -26,7 +27,9 @@ from workbench.descriptors.fields import (
 from workbench.descriptors.reading import Described, Descriptor, Located, Reading, did_you_mean
 from workbench.descriptors.units import shown
 from workbench.domain.topology import (
+    ChangeOfSetting,
     ConfigurationFile,
+    FunctionParameter,
     Passage,
     Placement,
     Readiness,
@@ -64,8 +67,63 @@ SimulatedKey = Literal[
     "cold_factor",
 ]
 """Parameters of a stand-in in the simulated lab (docs/simulated-lab.md)."""
+PackageName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$", max_length=100)]
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
 PLACEHOLDERS = ("upstream_host", "upstream_port", "upstream_number", "port", "threads")
 """What a lab fills into `files` besides the descriptor's own `settings`."""
+
+
+class FunctionParameterText(Described):
+    """A setting that a campaign may vary; `$name` in `files`."""
+
+    name: VariableName
+    range: Annotated[list[int | float], Field(min_length=2, max_length=2)] | None = Field(
+        None, description="Its least and largest value"
+    )
+    choices: Annotated[list[NonEmptyText], Field(min_length=1)] | None = Field(
+        None, description="Its values, where they are names"
+    )
+    default: int | float | str = Field(
+        union_mode="left_to_right", description="Its value where a campaign does not vary it"
+    )
+    whole: bool = Field(True, description="Whether only whole numbers are values")
+    unit: Annotated[str, Field(max_length=20)] = ""
+    change: ChangeOfSetting = Field(
+        "restart", description="What another value takes: `reload` runs the function's `reload`"
+    )
+    summary: Summary = ""
+    simulated_us: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="In the simulated lab: CPU of a packet or request for each unit, in us"
+    )
+
+    def mistakes(self) -> Iterator[Located]:
+        if (self.range is None) == (self.choices is None):
+            yield (), "needs either a range of numbers or choices"
+        elif self.range is not None and not self.range[0] < self.range[1]:
+            low, high = self.range
+            yield ("range",), f"runs from {shown(low)} to {shown(high)}, must be [low, high]"
+        elif self.choices is not None and len(set(self.choices)) < len(self.choices):
+            yield ("choices",), "names one of them twice"
+        else:
+            try:
+                self.resolved().read(self.default)
+            except ValueError as error:
+                yield ("default",), str(error)
+
+    def resolved(self) -> FunctionParameter:
+        low, high = self.range or (0.0, 0.0)
+        return FunctionParameter(
+            self.name,
+            self.default if isinstance(self.default, str) else float(self.default),
+            float(low),
+            float(high),
+            tuple(self.choices or ()),
+            self.whole,
+            self.unit,
+            self.change,
+            self.summary,
+            self.simulated_us,
+        )
 
 
 class FileText(Described):
@@ -101,6 +159,8 @@ class VnfText(Descriptor):
         "files.*.text",
         "command.*",
         "readiness.command.*",
+        "reload.*",
+        "stats.*",
     )
 
     kind: Literal["vnf"] = "vnf"
@@ -125,10 +185,28 @@ class VnfText(Descriptor):
         default_factory=dict, description="Placeholders of `files` with their values"
     )
     files: list[FileText] = Field(default_factory=list)
+    function_parameters: list[FunctionParameterText] = Field(
+        default_factory=list, description="Settings that a campaign may vary"
+    )
+    reload: list[NonEmptyText] = Field(
+        default_factory=list,
+        description="Program and arguments that have it read its files again; none: it restarts",
+    )
+    stats: list[NonEmptyText] = Field(
+        default_factory=list,
+        description="Program and arguments that print `NAME VALUE` lines of what it counted",
+    )
     readiness: ReadinessText = ReadinessText()
     default_vcpu: Vcpu = 1.0
     parameters: list[Literal["filesize", "packetsize", "flows"]] = Field(
         default_factory=list, description="Workload parameters that a source can offer"
+    )
+    packages: list[PackageName] = Field(
+        default_factory=list,
+        description="Debian packages of its programs, for labs that run it without an image",
+    )
+    programs: list[FileName] = Field(
+        default_factory=list, description="Files of `build` that are programs of it"
     )
     simulated: dict[SimulatedKey, Annotated[float, Field(ge=0)]] = Field(
         default_factory=dict, description="Its stand-in in the simulated lab"
@@ -148,7 +226,9 @@ class VnfText(Descriptor):
             for name, value in valid.get(key, {}).items():
                 if message := secret_mistake(name, value):
                     yield (key, name), message
-        placeholders = {*PLACEHOLDERS, *valid.get("settings", {})}
+        own = [parameter.name for parameter in valid.get("function_parameters", [])]
+        yield from _parameter_mistakes(valid, own)
+        placeholders = {*PLACEHOLDERS, *valid.get("settings", {}), *own}
         for name in valid.get("settings", {}):
             if name in PLACEHOLDERS:
                 yield ("settings", name), "is what the lab fills in; choose another name"
@@ -158,6 +238,8 @@ class VnfText(Descriptor):
         role = valid.get("role") if "role" in reading.document.root else "function"
         if role in ("function", "sink") and valid.get("parameters"):
             yield ("parameters",), "are offered by a source alone; remove them or set role: source"
+        if role in ("source", "sink") and own:
+            yield ("function_parameters",), "are of a function alone; remove them"
 
     def resolved(self, name: str, folder: Path) -> VnfTemplate:
         """The domain's template; `build` is what `paths.located` finds."""
@@ -182,9 +264,32 @@ class VnfText(Descriptor):
             settings=dict(self.settings),
             readiness=readiness,
             default_vcpu=self.default_vcpu,
+            function_parameters=tuple(p.resolved() for p in self.function_parameters),
+            reload=tuple(self.reload),
+            stats=tuple(self.stats),
             parameters=tuple(self.parameters),
+            packages=tuple(self.packages),
+            programs=tuple(self.programs),
             simulated={str(key): value for key, value in self.simulated.items()},
         )
+
+
+def _parameter_mistakes(valid: Mapping[str, Any], names: list[str]) -> Iterator[Located]:
+    taken = {*PLACEHOLDERS, *RESOURCE_KEYS, *RESOURCE_KEYS.values(), "flavor"}
+    for index, parameter in enumerate(valid.get("function_parameters", [])):
+        here = ("function_parameters", index)
+        name = parameter.name
+        if name in taken or name in valid.get("settings", {}):
+            yield (*here, "name"), f"is {shown(name)}, which has a meaning already; choose another"
+        elif name in names[:index]:
+            yield (*here, "name"), f"is {shown(name)} again"
+        elif not any(name in Template(f.text).get_identifiers() for f in valid.get("files", [])):
+            yield (*here, "name"), f"is {shown(name)}, and no file holds {shown('$' + name)}"
+        if parameter.change == "reload" and not valid.get("reload"):
+            yield (
+                (*here, "change"),
+                "is reload, but the function has none; give `reload` a program, or write restart",
+            )
 
 
 def _build_mistakes(build: str, folder: Path) -> Iterator[Located]:

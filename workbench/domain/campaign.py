@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from workbench.domain.kpis import P95
 from workbench.domain.parameters import (
     Combination,
     Configuration,
@@ -26,6 +27,8 @@ class TargetPlan:
     resources: tuple[Parameter, ...]
     primary: PrimaryWorkload
     combine: Combination = "every"
+    settings: tuple[Parameter, ...] = ()
+    """Settings of its functions (`firewall.rules`), each with all its others."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ class Campaign:
     load: LoadModel
     generator: str = ""
     """Name of the generator that is to drive; empty: the pre-flight chooses."""
-    kpi: str = "p95_ms"
+    kpi: str = P95
     """The KPI that the sampler models."""
     kpi_max: float = 1000.0
     """KPI ceiling: above it nothing is modelled, in the KPI's unit."""
@@ -146,5 +149,9 @@ class Campaign:
             raise KeyError(target)
         return found
 
+    def given(self, plan: TargetPlan) -> tuple[Parameter, ...]:
+        """What a target is measured under and nobody allots: workload parameters and settings."""
+        return (*self.workload, *plan.settings)
+
     def configurations(self, plan: TargetPlan) -> tuple[Configuration, ...]:
-        return tuple(grid(plan.resources, self.workload, plan.combine))
+        return tuple(grid(plan.resources, self.given(plan), plan.combine))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from workbench.domain.observations import Observation
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Finding, Sample, Window
 
@@ -109,6 +110,8 @@ class SampleDetail:
     decision: SampleDecided | None
     decided_at: float | None
     """When, in seconds since the epoch."""
+    observations: tuple[Observation, ...] = ()
+    """None at all: nobody collected any."""
 
 
 CurationCommand = DecideSample | RequestPoint | ExtendBudget

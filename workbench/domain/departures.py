@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from workbench.domain.counts import counted
+from workbench.domain.kpis import of
 
 if TYPE_CHECKING:
     from workbench.domain.retraining import ChainComparison, ConfigurationScore, Outlier, Proposal
@@ -31,7 +32,7 @@ def than_predicted(kpi: str, ratio: float, *, at_least: bool = False) -> str:
     size = max(ratio, 1.0 / ratio) if ratio > 0.0 else math.inf
     if size < ALIKE:
         return "as predicted"
-    more, less = SLOWER_FASTER if kpi.endswith("_ms") and kpi != "jitter_ms" else MORE_LESS
+    more, less = SLOWER_FASTER if of(kpi).kind == "response_time" else MORE_LESS
     return f"{'at least ' * at_least}{_size(size)} {more if ratio > 1.0 else less}"
 
 
@@ -58,6 +59,26 @@ def typically(kpi: str, log_error: float, ratio: float) -> str:
     return than_predicted(kpi, math.exp(math.copysign(min(abs(log_error), 20.0), lean)))
 
 
+def of_noise(floor: float) -> str:
+    """`1.9 times`, `12 %`: by how much the host may differ from itself, as departures are said."""
+    return _size(1.0 + floor) if not 0.5 <= floor < 1.0 else f"{1.0 + floor:.1f} times"
+
+
+def error_of_noise(found: ChainComparison) -> float:
+    """The relative error that noise alone may make, on the side where the chain departs.
+
+    Of a figure that is twice the prediction the error is 50 %, of one that is half of it 100 %.
+    """
+    return found.ab_floor if _lean(found) < 0.0 else found.ab_floor / (1.0 + found.ab_floor)
+
+
+def _lean(found: ChainComparison) -> float:
+    """Mean log of measured over predicted; positive where the prediction is too low."""
+    many = sum(score.samples for score in found.configurations)
+    lean = sum(score.samples * math.log(score.ratio) for score in found.configurations)
+    return lean / many if many else 0.0
+
+
 def of_configuration(kpi: str, score: ConfigurationScore) -> str:
     """Where a configuration of the chain is, over its loads."""
     return typically(kpi, score.log_error, score.ratio)
@@ -65,9 +86,7 @@ def of_configuration(kpi: str, score: ConfigurationScore) -> str:
 
 def of_chain(found: ChainComparison) -> str:
     """Where the chain is, over all its samples."""
-    many = sum(score.samples for score in found.configurations)
-    lean = sum(score.samples * math.log(score.ratio) for score in found.configurations)
-    return typically(found.kpi, found.log_error, math.exp(lean / many) if many else 1.0)
+    return typically(found.kpi, found.log_error, math.exp(_lean(found)))
 
 
 def of_outlier(kpi: str, outlier: Outlier) -> str:

@@ -103,6 +103,10 @@ class LabError(WorkbenchError):
     exit_code = LAB_FAILURE
 
 
+class LabGone(LabError):
+    """Nothing answers where the lab was; what was asked may work once it is back."""
+
+
 class TrafficError(LabError):
     """A generator failed, or cannot measure what was asked of it."""
 
@@ -227,6 +231,7 @@ BY_NAME: dict[str, type[WorkbenchError]] = {
         UsageError,
         NameTaken,
         LabError,
+        LabGone,
         TrafficError,
         SessionError,
         SessionTaken,

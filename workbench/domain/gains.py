@@ -14,6 +14,7 @@ from itertools import pairwise
 from statistics import fmean
 
 from workbench.domain.configurations import ConfigurationView
+from workbench.domain.kpis import THROUGHPUT
 from workbench.domain.parameters import Configuration
 from workbench.domain.projection import SessionView
 
@@ -125,7 +126,7 @@ def _carried(shown: ConfigurationView, is_open: bool) -> tuple[float, float] | N
             return None
         return math.log(found.wl), math.log(found.high / found.low) / (2 * 1.96)
     valid = [s for s in shown.samples if s.valid]
-    rates = [(s.wl, e) for s in valid if (e := s.kpis.get("throughput_rps")) and e.low > 0]
+    rates = [(s.wl, e) for s in valid if (e := s.kpis.get(THROUGHPUT)) and e.low > 0]
     if not rates:
         return None
     top = max(e.value for _, e in rates)

@@ -14,6 +14,9 @@ SIMULATION = "sim"
 """What the simulated lab calls itself. It stands in where nobody named a lab and the real one
 cannot be made ready."""
 
+OHA_LATER = "is built for later sessions while nothing is measured"
+"""What the log of a session says that had to do without oha, the best of the generators."""
+
 
 @dataclass(frozen=True)
 class HostFacts:

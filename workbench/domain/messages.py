@@ -30,6 +30,8 @@ from workbench.domain.questions import (
     ChartChain,
     CompareChain,
     DecideProposal,
+    Diagnose,
+    Diagnosed,
     ExplainModel,
     ModelExplained,
     ModelsScored,
@@ -314,6 +316,7 @@ Query = (
     | RunDoctor
     | CompareSessions
     | ScoreModels
+    | Diagnose
     | PredictChain
     | CompareChain
     | ChartChain
@@ -442,7 +445,7 @@ class Exported:
     path: str
     files: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    """What is damaged or lost of the session's file, as sentences."""
+    """What is damaged or lost of the session's file, and that it was simulated, as sentences."""
 
 
 @dataclass(frozen=True)
@@ -487,6 +490,7 @@ Reply = (
     | HostMeasured
     | Compared
     | ModelsScored
+    | Diagnosed
     | ChainPredicted
     | ChainCompared
     | ChainCharted

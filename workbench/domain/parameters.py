@@ -14,6 +14,8 @@ ParameterValue = float | str
 Scale = Literal["linear", "log"]
 LoadKind = Literal["open", "closed"]
 LoadUnit = Literal["requests", "packets"]
+PACKET_MIXES = ("imix",)
+"""Mixes of packet sizes by name: IMIX is 7 of 64, 4 of 594 and 1 of 1,514 bytes a frame."""
 Direction = Literal["<=", ">="]
 Combination = Literal["every", "places"]
 """How the values of resource parameters meet: every combination, or the first of each, then the
@@ -22,11 +24,11 @@ second of each (pairs of allocations)."""
 
 @dataclass(frozen=True)
 class Parameter:
-    """A resource or workload parameter and the values to profile it at.
+    """A resource, a setting of a function or a workload parameter, and the values to profile it at.
 
-    `key` is `vnf.parameter` for resources (`haproxy.vcpu`) and the plain name with its unit as a
-    suffix for workload parameters (`filesize_bytes`). Resources are `vcpu` in cores,
-    `memory_bytes`, `bandwidth_mbps`, and `flavor`, which names a set of them.
+    `key` is `vnf.parameter` for resources (`haproxy.vcpu`) and settings (`firewall.rules`), and the
+    plain name with its unit as a suffix for workload parameters (`filesize_bytes`). Resources
+    are `vcpu` in cores, `memory_bytes`, `bandwidth_mbps`, and `flavor`, which names a set of them.
     """
 
     key: str
@@ -39,7 +41,14 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Configuration:
-    """One value for every resource and workload parameter except the primary workload."""
+    """One value for every resource and workload parameter except the primary workload.
+
+    Attributes
+    ----------
+    resources : what is allotted, and what a recommendation may therefore choose.
+    workload : what is given: workload parameters, and settings of functions (`firewall.rules`),
+        which an SLA fixes as it fixes the size of a file.
+    """
 
     resources: Mapping[str, ParameterValue]
     workload: Mapping[str, ParameterValue]
@@ -63,6 +72,40 @@ class Configuration:
     def parameter(self, key: str, default: float = 0.0) -> float:
         """A workload parameter as a number."""
         return float(self.workload.get(key, default))
+
+
+def is_setting(key: str) -> bool:
+    """Whether a key of `Configuration.workload` is a setting of a function."""
+    return "." in key
+
+
+def settings_of(configuration: Configuration, vnf: str) -> dict[str, ParameterValue]:
+    """The settings of a function by their own names."""
+    prefix = f"{vnf}."
+    return {
+        key.removeprefix(prefix): value
+        for key, value in configuration.workload.items()
+        if key.startswith(prefix)
+    }
+
+
+def carried_over(
+    workload: Mapping[str, ParameterValue], names: Mapping[str, str]
+) -> dict[str, ParameterValue]:
+    """What is given, with the settings of functions under other names; of others, none.
+
+    Parameters
+    ----------
+    names : the new name by the old one.
+    """
+    found = {}
+    for key, value in workload.items():
+        vnf, _, name = key.rpartition(".")
+        if not is_setting(key):
+            found[key] = value
+        elif vnf in names:
+            found[f"{names[vnf]}.{name}"] = value
+    return found
 
 
 def _plain(value: ParameterValue) -> str:

@@ -11,8 +11,16 @@ from workbench.domain.parameters import Configuration
 Setting = bool | int | float | str | None
 """A constructor parameter of a model, as JSON keeps it."""
 
-BreakpointRule = Literal["capacity", "knee", "cpu", "sla", "covariance"]
-BREAKPOINT_RULES: tuple[BreakpointRule, ...] = ("capacity", "knee", "cpu", "sla", "covariance")
+BreakpointRule = Literal["collapse", "capacity", "knee", "cpu", "sla", "covariance"]
+BREAKPOINT_RULES: tuple[BreakpointRule, ...] = (
+    "collapse",
+    "capacity",
+    "knee",
+    "cpu",
+    "sla",
+    "covariance",
+)
+"""`collapse` is answered only where samples fall; the others always (`sla` with an SLA)."""
 
 BreakpointState = Literal["found", "none_in_range", "below_range", "unresolved"]
 """`unresolved`: too few valid samples to say, or none at loads above where the source limits; the

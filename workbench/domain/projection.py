@@ -65,6 +65,7 @@ from workbench.domain.events import (
     TrialsFinished,
     TrialsStarted,
 )
+from workbench.domain.kpis import P95
 from workbench.domain.lab import BypassCurve, HostFacts, HostNoise
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import ModelOrigin, ModelVersion, ParameterInfluence
@@ -183,6 +184,11 @@ class SessionView:
 
     def recommendation(self, id: str) -> IssuedRecommendation | None:
         return next((r for r in self.recommendations if r.recommendation.id == id), None)
+
+    @property
+    def caution(self) -> str:
+        """What nobody may overlook who reads its samples, such as that they are simulated."""
+        return "; ".join(self.host.caveats) if self.host else ""
 
     @property
     def samples_taken(self) -> int:
@@ -338,7 +344,7 @@ class SessionView:
             self.points += 1
             if self.points > MOST_POINTS:
                 self.points -= sum(c.thin() for c in self.configurations)
-        text = _sample_line(taken, self.campaign.kpi if self.campaign else "p95_ms")
+        text = _sample_line(taken, self.campaign.kpi if self.campaign else P95)
         return "info" if taken.valid else "warning", text, taken.id
 
     def _take_log(self, lines: list[LogLine]) -> None:
@@ -411,6 +417,10 @@ def _sample_line(sample: Sample, kpi: str) -> str:
     where = f"{point.target} {point.configuration.key} wl={_load(point.wl)}"
     estimate = sample.kpis.get(kpi)
     figure = f"{kpi}={_digits(estimate.value, 3)}" if estimate else f"{kpi} not stated"
+    if estimate and estimate.value == 0.0 < estimate.high:
+        figure += (
+            f" (at most {_digits(estimate.high, 2)})"  # none was seen; none there is not known
+        )
     return f"{where}: {figure}" + ("" if sample.valid else f", not valid: {sample.reason}")
 
 

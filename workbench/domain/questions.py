@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from workbench.domain.chains import ChainChart, ChainPrediction, PartModel
+from workbench.domain.diagnoses import Diagnosis
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import (
     MethodFormulas,
@@ -249,8 +250,25 @@ class RollBackModel:
     by: str = ""
 
 
+@dataclass(frozen=True)
+class Diagnose:
+    """Why a target is as it is at one operating point. Reply: `Diagnosed`. Nothing is stored.
+
+    Without `at` and `sample` it is the sample that takes longest beside its functions alone.
+    """
+
+    session: str
+    chain: str | None = None
+    """As in `Recommend`."""
+    at: str = ""
+    """As in `PredictChain`; the nearest sample is taken."""
+    sample: str = ""
+    """A sample's id."""
+
+
 Question = (
     ScoreModels
+    | Diagnose
     | PredictChain
     | CompareChain
     | ChartChain
@@ -295,6 +313,13 @@ class ModelsScored:
     """Sentences on what could not be computed or stored."""
     formulas: tuple[MethodFormulas, ...] = ()
     """Of the parametric methods among those that were scored."""
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    diagnosis: Diagnosis
+    notes: tuple[str, ...] = ()
+    """Sentences on rules that failed or do not load."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from workbench.domain.observations import Observation
 from workbench.domain.parameters import OperatingPoint
 
 KpiDefinition = Literal["request", "planned", "time-weighted", "none"]
@@ -39,6 +40,7 @@ Label = Literal[
     "overloaded",
     "censored",
     "uncharged_cpu",
+    "correlated",
 ]
 """What is worth knowing of a sample and does not invalidate it (METHOD.md 4 and 5):
 
@@ -47,30 +49,14 @@ quota gap that p95 lies on it or beside it; `stall_200ms`: retransmission time-o
 near 200 ms; `bypass_share`: what the path without the function takes of the response time;
 `not_cpu_limited`: saturated at usage under 90 % of the allocation; `backlog`, `overloaded`: what
 waits for a connection, and what grows; `censored`: a response time is only known from below;
-`uncharged_cpu`: CPU time of forwarding that the quota of a router does not catch, as a share.
+`uncharged_cpu`: CPU time of forwarding that the quota of a router does not catch, as a share;
+`correlated`: neighbouring stretches are so much alike that its batches are worth fewer than three.
 """
 
 TrialPurpose = Literal["canary", "verification", "greedy"]
 Purpose = Literal["profile", TrialPurpose]
 """What a sample was taken for: by a campaign's sampler (`profile`), or as a trial that somebody
 asked for after the campaign. Stand-alone profiles learn from the first only."""
-
-KPI_UNITS: Mapping[str, str] = {
-    "p50_ms": "ms",
-    "p95_ms": "ms",
-    "p99_ms": "ms",
-    "mean_ms": "ms",
-    "throughput_rps": "requests/s",
-    "goodput_mbps": "Mbit/s",
-    "throughput_pps": "packets/s",
-    "jitter_ms": "ms",
-    "loss_pct": "%",
-    "error_pct": "%",
-}
-"""`*_pps` and `jitter_ms` are of packet samples, `*_rps` of request samples. `loss_pct` is the
-share of planned requests that were not answered in time (open loop), or of sent packets that did
-not arrive; `error_pct` is the share of answers that were errors."""
-
 
 UNBOUNDED = 1e12
 """Stands for a response time that grows for as long as one watches: the function is loaded beyond
@@ -203,7 +189,7 @@ class Sample:
     a trial ends in `/<purpose>`."""
     point: OperatingPoint
     kpis: Mapping[str, Estimate]
-    """By KPI name (`KPI_UNITS`); a KPI that cannot be stated is absent, never zero."""
+    """By KPI name (`domain.kpis`); a KPI that cannot be stated is absent, never zero."""
     usage: Mapping[str, Usage]
     """By VNF instance name, `source`, `sink`, `host`."""
     valid: bool
@@ -253,8 +239,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A sample with the windows and usage seconds it was computed from."""
+    """A sample with the windows, usage seconds and other observations it was computed from."""
 
     sample: Sample
     windows: tuple[Window, ...]
     series: tuple[UsageSecond, ...]
+    observations: tuple[Observation, ...] = ()
+    """None at all: nobody collected any."""

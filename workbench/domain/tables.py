@@ -20,8 +20,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
-from workbench.domain.samples import KPI_UNITS, Sample, Usage
+from workbench.domain.kpis import known
+from workbench.domain.samples import Sample, Usage
 
+CAUTION = "caution"
+"""First column of a file whose samples rest on what nobody measured, such as a simulation."""
 LABEL_SEPARATOR = ";"
 USAGE_PREFIX = "usage."
 USAGE_FIELDS = tuple(field.name for field in fields(Usage))
@@ -65,7 +68,7 @@ def flat_columns_and_rows(samples: Sequence[Sample]) -> tuple[list[str], list[li
     configurations = [sample.point.configuration for sample in samples]
     resources = sorted({key for c in configurations for key in c.resources})
     workload = sorted({key for c in configurations for key in c.workload} - set(resources))
-    kpis = _known_first(KPI_UNITS, (name for sample in samples for name in sample.kpis))
+    kpis = _known_first(known(), (name for sample in samples for name in sample.kpis))
     components = _functions_first(name for sample in samples for name in sample.usage)
     columns = [
         "target",

@@ -6,6 +6,7 @@ JSON a union needs a tag (`{"kind": "series", "parts": [...]}`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from string import Template
@@ -33,6 +34,54 @@ class Readiness:
     path: str = "/"
     command: tuple[str, ...] = ()
     timeout_s: float = 20.0
+
+
+ChangeOfSetting = Literal["reload", "restart"]
+"""What it takes for a function to go by another value of a setting."""
+
+
+@dataclass(frozen=True)
+class FunctionParameter:
+    """A setting of a function that a campaign may vary, such as the rules of a firewall.
+
+    It is filled into the function's `files` as `$name` and stands in configurations as
+    `vnf.name`. Either `choices` names its values, or it is a number from `low` to `high`.
+    """
+
+    name: str
+    default: float | str
+    low: float = 0.0
+    high: float = 0.0
+    choices: tuple[str, ...] = ()
+    whole: bool = True
+    """Whether only whole numbers are values."""
+    unit: str = ""
+    change: ChangeOfSetting = "restart"
+    summary: str = ""
+    simulated_us: float = 0.0
+    """In the simulated lab: CPU of a request or packet for each unit of it, in µs."""
+
+    def read(self, given: object) -> float | str:
+        """A value as descriptors hold it. Raises `ValueError` with what is allowed."""
+        if self.choices:
+            if given not in self.choices:
+                raise ValueError(f"is {given!r}; allowed: {', '.join(self.choices)}")
+            return str(given)
+        allowed = f"{'a whole number' if self.whole else 'a number'} from {self.low:g} to "
+        allowed += f"{self.high:g}{f' {self.unit}' if self.unit else ''}"
+        try:
+            value = float(str(given)) if not isinstance(given, bool) else math.nan
+        except ValueError:
+            value = math.nan
+        if not self.low <= value <= self.high or (self.whole and value != int(value)):
+            raise ValueError(f"is {str(given)[:60]!r}, must be {allowed}")
+        return value
+
+    def rendered(self, value: float | str) -> str:
+        """A value as the function's files hold it."""
+        if isinstance(value, str):
+            return value
+        return str(int(value)) if self.whole else f"{value:.12g}"
 
 
 @dataclass(frozen=True)
@@ -71,8 +120,18 @@ class VnfTemplate:
     settings: Mapping[str, str] = field(default_factory=dict)
     readiness: Readiness = field(default_factory=Readiness)
     default_vcpu: float = 1.0
+    function_parameters: tuple[FunctionParameter, ...] = ()
+    """Its settings that a campaign may vary."""
+    reload: tuple[str, ...] = ()
+    """Run in it when its files have changed and it need not start again."""
+    stats: tuple[str, ...] = ()
+    """Run in it before and after each drive: prints `NAME VALUE` lines of what it counted."""
     parameters: tuple[str, ...] = ()
     """Workload parameters that a source can offer, by the name descriptors use (`filesize`)."""
+    packages: tuple[str, ...] = ()
+    """Debian packages of its programs, for labs that run it without an image."""
+    programs: tuple[str, ...] = ()
+    """Files beside its descriptor that are programs of it."""
     simulated: Mapping[str, float] = field(default_factory=dict)
     """Parameters of the function's stand-in in the simulated lab (docs/simulated-lab.md)."""
 

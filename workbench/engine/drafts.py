@@ -147,7 +147,9 @@ def shown(name: str, text: str, workspace: Workspace) -> DraftShown:
 
 def _beyond_host(campaign: Campaign) -> str:
     """Why this host cannot give it, where that is looked up at once: a plan says it in any case."""
-    cells = sum(prod(len(p.values) for p in plan.resources) for plan in campaign.targets)
+    cells = sum(
+        prod(len(p.values) for p in (*plan.resources, *plan.settings)) for plan in campaign.targets
+    )
     if cells > MOST_CELLS:
         return ""
     try:

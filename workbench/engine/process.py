@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 
 from workbench.engine.core import Engine
 from workbench.engine.server import Server
+from workbench.engine.sessions.memory import keep_little_free
 from workbench.paths import Workspace
 
 LINGER_S = 60.0
@@ -39,6 +40,7 @@ async def serve(
 
     A running campaign is interrupted cleanly and can be resumed.
     """
+    keep_little_free()
     async with serving(workspace, http=http) as engine:
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError):  # not the main thread: a test

@@ -17,6 +17,8 @@ from workbench.domain.errors import NotAllowed
 from workbench.domain.events import Wheel
 from workbench.domain.messages import Done, Hello, Request
 
+MOST_HELD = 256
+"""Sessions whose driver is known; of those that are not running the oldest are forgotten first."""
 ANSWER_S = 30.0
 """How long a driver has to answer; then the wheel passes to who asked."""
 
@@ -154,6 +156,10 @@ class Wheels:
     def _hand_over(self, session: str, name: str) -> None:
         self._forget(session)
         self._held[session] = _Held(name)
+        if len(self._held) > MOST_HELD:
+            ended = (s for s in self._held if s != session and not self._running(s))
+            if (oldest := next(ended, None)) is not None:
+                self._forget(oldest)
         self._show(session)
 
     def _forget(self, session: str) -> None:

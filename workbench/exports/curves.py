@@ -8,9 +8,10 @@ from pathlib import Path
 
 from workbench import files
 from workbench.domain.projection import SessionView
+from workbench.domain.tables import CAUTION
 from workbench.exports.base import ExportSource, file_in
 
-COLUMNS = ("target", "configuration", "kpi", "model", "wl", "mean", "low", "high", "caution")
+COLUMNS = (CAUTION, "target", "configuration", "kpi", "model", "wl", "mean", "low", "high")
 """`wl` is the load, in the unit of the target's primary workload; `low` and `high` are the band;
 `caution` is what the session rests on that nobody measured: a simulation, assumed intervals."""
 
@@ -33,7 +34,6 @@ def _write(path: Path, view: SessionView) -> None:
 
 
 def _write_rows(path: Path, view: SessionView) -> None:
-    caution = "; ".join(view.host.caveats) if view.host else ""
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)
@@ -41,6 +41,6 @@ def _write_rows(path: Path, view: SessionView) -> None:
             curve = shown.curve
             if curve is None:
                 continue
-            of = (shown.target, shown.configuration.key, curve.kpi, curve.model)
+            of = (view.caution, shown.target, shown.configuration.key, curve.kpi, curve.model)
             for figures in zip(curve.wl, curve.mean, curve.low, curve.high, strict=True):
-                table.writerow((*of, *figures, caution))
+                table.writerow((*of, *figures))

@@ -76,7 +76,11 @@ class Deployment:
 
 @runtime_checkable
 class Lab(Protocol):
-    """What every lab can do. Errors are `LabError`s; `close` never raises."""
+    """What every lab can do. Errors are `LabError`s; `close` never raises.
+
+    Where nothing answers that did before it is a `LabGone`: the run waits, calls `undeploy` until
+    that does not raise it, and deploys anew.
+    """
 
     name: str
     """Entry point name: `docker`, `sim`, `recorded`."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from workbench.domain import kpis
 from workbench.domain.lab import BypassCurve, BypassPoint
 from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import Bypass
@@ -35,9 +36,9 @@ def bypass_at(curve: BypassCurve | None, load: LoadModel, wl: float) -> Bypass |
     most = (
         max(p.throughput_rps for p in points)
         if load.kind == "open"
-        else _interpolated(points, "throughput_rps", wl)
+        else _interpolated(points, kpis.THROUGHPUT, wl)
     )
-    mean, p95 = (_interpolated(timed, field, wl) for field in ("mean_ms", "p95_ms"))
+    mean, p95 = (_interpolated(timed, field, wl) for field in (kpis.MEAN, kpis.P95))
     return Bypass(most, mean, p95)
 
 

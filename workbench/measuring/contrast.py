@@ -8,37 +8,34 @@ former alone claims luck: the windows of a sample share its deployment and its m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from workbench.domain import kpis
 from workbench.domain.lab import HostNoise
 from workbench.domain.profiles import Verdict
 from workbench.domain.samples import Estimate
 from workbench.measuring.intervals import NORMAL
 
-RESTART_SD, DRIFT_SD = 0.05, 0.08
-"""Log-sd of a new start and of slow drift, where no A/A run tells (METHOD.md 11)."""
-METHOD_SD: Mapping[str, float] = {
-    "throughput_rps": math.hypot(0.05, RESTART_SD, DRIFT_SD),
-    "mean_ms": math.hypot(0.05, RESTART_SD, DRIFT_SD),
-    "p95_ms": 0.24,
-    "throughput_pps": math.hypot(0.05, RESTART_SD, DRIFT_SD),
-    "jitter_ms": 0.24,
-}
-"""Log-sd of one sample of one session (METHOD.md 6: windows; p95 "between passes"). An A/A run is
-of requests: figures of packets are as noisy as those that `floor` pools them with."""
-COMPARED = tuple(METHOD_SD)
-"""KPIs whose noise is known, and that are compared."""
+
+def compared() -> tuple[str, ...]:
+    """KPIs whose noise between sessions is known, and that are compared."""
+    return tuple(kpi.name for kpi in kpis.ranked() if kpi.session_sd is not None)
 
 
-def floor(kpi: str, noises: Sequence[HostNoise | None]) -> float:
+def floor(name: str, noises: Sequence[HostNoise | None]) -> float:
     """The relative difference under which nothing is claimed: the largest of the sessions'.
 
-    A session without an A/A run counts by the figures of METHOD.md.
+    A session without an A/A run counts by the figures of METHOD.md. A KPI whose noise is not known
+    counts as the one that it scatters as; as p95, the noisiest that an A/A run states, where
+    that is not known either.
     """
+    given = kpis.of(name)
+    known = given if given.session_sd is not None else kpis.of(given.scatters_as or kpis.P95)
+    kpi, session_sd = known.name, known.session_sd or 0.0
     return max(
         noise.smallest_difference[kpi]
         if noise is not None and kpi in noise.smallest_difference
-        else math.expm1(NORMAL * math.sqrt(2) * METHOD_SD[kpi])
+        else math.expm1(NORMAL * math.sqrt(2) * session_sd)
         for noise in noises
     )
 

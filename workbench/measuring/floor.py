@@ -18,25 +18,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from workbench.domain.kpis import BUILT_IN, THROUGHPUT, of
 from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import OperatingPoint
 from workbench.domain.samples import Sample
 from workbench.measuring.intervals import NORMAL, t_quantile
 
-THROUGHPUT, MEAN, P95 = "throughput_rps", "mean_ms", "p95_ms"
-METHOD_SD: Mapping[str, float] = {THROUGHPUT: 0.05, MEAN: 0.05, P95: 0.12}
+METHOD_SD = {name: kpi.window_sd for name, kpi in BUILT_IN.items() if kpi.window_sd is not None}
 """Log-sd of one window of 2-3 s (METHOD.md 6), where nothing else is known."""
 METHOD_DEGREES = 2.0
 """Degrees of freedom that these figures are worth: they come from other functions."""
 HOST_DEGREES = 10.0
 """The most that the host's own A/A run is worth: it is of another point."""
-_KIND: Mapping[str, str] = {
-    "p50_ms": MEAN,
-    "p99_ms": P95,
-    "goodput_mbps": THROUGHPUT,
-    "throughput_pps": THROUGHPUT,
-    "jitter_ms": P95,
-}
 _BOUNDS = frozenset({"overloaded", "censored"})
 
 
@@ -58,13 +51,13 @@ class VarianceFloor:
 
     def sd(self, kpi: str, windows: int) -> float:
         """Of a KPI of a visit with so many windows; 0 for one that is no figure on a log scale."""
-        kind = _KIND.get(kpi, kpi)
+        kind = of(kpi).scatters_as
         window, visit = self.window_sd.get(kind, 0.0), self.visit_sd.get(kind, 0.0)
         return math.sqrt(max(0.0, visit**2 - window**2) + window**2 / windows)
 
     def half(self, kpi: str, windows: int) -> float:
         """Half width, in logs, that the KPI's 95 % interval has at least."""
-        degrees = self.degrees.get(_KIND.get(kpi, kpi))
+        degrees = self.degrees.get(of(kpi).scatters_as)
         quantile = t_quantile(int(degrees)) if degrees else NORMAL
         return quantile * self.sd(kpi, windows)
 

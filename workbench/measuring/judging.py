@@ -17,6 +17,7 @@ from workbench.domain.parameters import LoadModel, OperatingPoint, Sla
 from workbench.domain.samples import Measurement, Sample
 from workbench.measuring import packets
 from workbench.measuring.bypass import bypass_at, tells_the_most
+from workbench.measuring.evidence import observations
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor
 from workbench.measuring.flow import PERIOD_S
 from workbench.measuring.kpis import Statement, probability_within, state
@@ -158,12 +159,13 @@ def judge(
     most = bypass if tells_the_most(terms.bypass, terms.load, point.wl) else None
     findings = examine(Case(pool, terms.windows, driven_s, most))
     factor = terms.factor if terms.windows.interval else 1.0
-    statement = state(pool, terms.windows, terms.variance_floor, factor)
+    asked = (terms.kpi, *((terms.sla.kpi,) if terms.sla else ()))
+    statement = state(pool, terms.windows, terms.variance_floor, factor, asked)
     origin_s, first = drives[0].begin_s, drives[0]
     reasons = {finding.reason for finding in findings}
     blamed = bool(reasons & NOT_THE_FUNCTION)
-    kpis = percentiles(terms.kpi, terms.sla.kpi if terms.sla else "")
-    remarks = remark(Look(pool, statement, bypass, kpis, blamed))
+    looked_at = {terms.kpi} | ({terms.sla.kpi} if terms.sla else set())
+    remarks = remark(Look(pool, statement, bypass, percentiles(*asked), blamed, looked_at))
     sample = Sample(
         id=sample_id(point),
         point=point,
@@ -192,12 +194,16 @@ def judge(
         block=terms.block,
     )
     series = tuple(second for s in stretches for second in s.meter.seconds(origin_s))
-    measurement = Measurement(sample, tuple(s.window(origin_s) for s in pool.stretches), series)
+    windows = tuple(s.window(origin_s) for s in pool.stretches)
+    measurement = Measurement(sample, windows, series, observations(pool.stretches))
     next_s = 0.0
     if not reasons & CAUSES:
         next_s = _next_drive_s(pool, terms, stretches[-1], driven_s)
         if not next_s and sample.valid:
             next_s = _narrowing_s(pool, terms, statement, driven_s)
+        if not next_s and sample.valid and looked_at & statement.correlated.keys():
+            next_s, affordable = _another(pool, terms, driven_s)
+            next_s = next_s if affordable else 0.0
     return Judgement(measurement, settled=not next_s, next_s=next_s)
 
 
@@ -236,7 +242,8 @@ def _judge_packets(
         block=terms.block,
     )
     series = tuple(second for s in stretches for second in s.meter.seconds(origin_s))
-    measurement = Measurement(sample, tuple(s.window(origin_s) for s in pool.stretches), series)
+    windows = tuple(s.window(origin_s) for s in pool.stretches)
+    measurement = Measurement(sample, windows, series, observations(pool.stretches))
     next_s = 0.0 if reasons & CAUSES else packets.next_drive_s(pool, stretches[-1])
     return Judgement(measurement, settled=not next_s, next_s=next_s)
 
@@ -268,9 +275,14 @@ def _narrowing_s(pool: Pool, terms: Terms, statement: Statement, driven_s: float
     plan, estimate = terms.windows, statement.kpis.get(terms.kpi)
     if not plan.interval or estimate is None or terms.kpi in statement.bounded:
         return 0.0
-    response_s = pool.stretches[-1].response_s
-    drive_s = warmup_s(plan, response_s) + window_s(plan, response_s) + SPARE_S
-    affordable = int((plan.timeout_s - driven_s) / drive_s + 1e-9)
+    drive_s, affordable = _another(pool, terms, driven_s)
     floor = terms.variance_floor
     hopes = more_helps(terms.kpi, estimate, plan.interval, len(pool.stretches), affordable, floor)
     return drive_s if hopes else 0.0
+
+
+def _another(pool: Pool, terms: Terms, driven_s: float) -> tuple[float, int]:
+    """Seconds of a drive with one more window, and how many of these the time-out allows."""
+    plan, response_s = terms.windows, pool.stretches[-1].response_s
+    drive_s = warmup_s(plan, response_s) + window_s(plan, response_s) + SPARE_S
+    return drive_s, int((plan.timeout_s - driven_s) / drive_s + 1e-9)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+from workbench.domain.kpis import of
 from workbench.domain.samples import Estimate
 from workbench.measuring.floor import VarianceFloor
 
@@ -17,8 +18,6 @@ FACTOR = 1.2
 """Calibrated on the simulated lab by `benchmarks/narrowing.py`; docs/validity.md has its table."""
 MIN_WINDOWS = 3
 """Windows before an interval is believed to be narrow."""
-RELATIVE = frozenset({"p50_ms", "p95_ms", "p99_ms", "mean_ms", "throughput_rps", "goodput_mbps"})
-"""KPIs whose interval is relative to their value; shares near zero have none."""
 
 
 def half_width(estimate: Estimate) -> float:
@@ -46,7 +45,7 @@ def more_helps(
         What one visit scatters by is not averaged out in it: where that alone is wider than
         `interval`, only further visits would help.
     """
-    if kpi not in RELATIVE or affordable < 1 or estimate.value <= 0:
+    if not of(kpi).narrows or affordable < 1 or estimate.value <= 0:
         return False
     if windows < MIN_WINDOWS:
         return True

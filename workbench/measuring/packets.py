@@ -8,6 +8,7 @@ and their order are those of METHOD.md 4, as far as they apply; what a source di
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,8 @@ from workbench.domain.errors import DataError
 from workbench.domain.samples import Estimate, Finding, Reason, Remark, Usage, Window
 from workbench.measuring.floor import VarianceFloor
 from workbench.measuring.histograms import build
-from workbench.measuring.intervals import count_interval, log_interval, share_interval
+from workbench.measuring.intervals import count_interval, exact_share_interval, log_interval
+from workbench.measuring.kpis import measured_by_plugins
 from workbench.measuring.records import Drive, Floats, PacketCounts
 from workbench.measuring.remarks import THROTTLED_LABEL
 from workbench.measuring.steadiness import THROUGHPUT_TREND, trend
@@ -202,14 +204,15 @@ def state(pool: PacketPool, floor: VarianceFloor) -> dict[str, Estimate]:
     numbered, lost = pool.batches("numbered"), pool.batches("lost")
     if numbered.sum():
         shares = np.divide(lost, numbered, out=np.full(lost.size, np.nan), where=numbered > 0)
-        share = share_interval(pool.loss, round(float(numbered.sum())), shares)
+        share = exact_share_interval(pool.loss, round(float(numbered.sum())), shares)
         kpis["loss_pct"] = Estimate(100 * share.value, 100 * share.low, 100 * share.high)
     jitter = pool.batches("jitter_s")[received > 0] * 1e3
+    jitter = jitter[np.isfinite(jitter)]
     if jitter.size:
         wandering = log_interval(float(jitter.mean()), jitter, floor.half("jitter_ms", windows))
         if wandering is not None:
             kpis["jitter_ms"] = wandering
-    return kpis
+    return kpis | measured_by_plugins(pool, "packets")
 
 
 # ---------------------------------------------------------------------- validity
@@ -364,8 +367,18 @@ def overloaded(pool: PacketPool) -> Remark | None:
         "overloaded",
         pool.loss,
         f"{pool.total('lost'):.0f} of {pool.total('numbered'):.0f} packets did not arrive, "
-        f"{out_of_order} came out of order",
+        f"{out_of_order} came out of order{_places(pool)}",
     )
+
+
+def _places(pool: PacketPool) -> str:
+    """Where packets were dropped, warm-up included, the most first; empty where nobody knows."""
+    dropped: Counter[str] = Counter()
+    for stretch in pool.stretches:
+        dropped.update(stretch.counts.dropped_at)
+        dropped["sink: socket"] += stretch.counts.dropped_by_sink or 0
+    told = [f"{count} at {place}" for place, count in dropped.most_common() if count]
+    return f"; dropped were, warm-up included, {', '.join(told)}" if told else ""
 
 
 def uncharged_cpu(pool: PacketPool) -> Remark | None:

@@ -37,6 +37,10 @@ class Pool:
         """The same per second."""
         return np.concatenate([getattr(s, field) / s.batch_s for s in self.stretches])
 
+    def by_window(self, batches: Floats) -> list[Floats]:
+        """A figure per batch, parted again by windows."""
+        return np.split(batches, np.cumsum([s.planned.size for s in self.stretches])[:-1])
+
     def total(self, field: str) -> int:
         return int(self.batches(field).sum())
 

@@ -7,7 +7,7 @@ KPI yet: `workbench.measuring` computes every KPI, for every lab, from these.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from workbench.domain.samples import KpiDefinition
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+ObservedKey = tuple[str, str, str]
+"""Component, name and detail of an observation."""
 
 NO_STATUS = 0
 """Status of a request that got no answer: unfinished, refused, reset or timed out."""
@@ -88,6 +91,8 @@ class Counters:
     softirq_s: float = 0.0
     """CPU seconds that all cores spent on deferred kernel work, in whoever's time: 0 where nobody
     counted them."""
+    observed: Mapping[ObservedKey, float] = field(default_factory=dict)
+    """Evidence beside usage (`domain.observations`)."""
 
 
 @dataclass(frozen=True)
@@ -100,11 +105,16 @@ class PacketCounts:
     planned, sent : packets that were due, and those that left the source.
     numbered : packets that the sink knows were sent, by their sequence numbers.
     received, lost : of these, which arrived and which did not.
-    jitter_s : smoothed variation of the delay as it stood at the interval's end (RFC 1889, A.8).
+    jitter_s : smoothed variation of the delay as it stood at the interval's end (RFC 1889, A.8);
+        NaN where nobody measured it.
     out_of_order : packets of the whole drive that arrived after a later one.
     size_bytes : payload of each.
     dropped_by_sink : packets of the whole drive that had arrived and that the sink's kernel threw
         away, its socket being full; None where nobody counted them.
+    duplicates : packets of the whole drive that arrived for the second time.
+    exact : of the whole drive, what left the source by its interface and what arrived, both to the
+        packet; None where the generator's far end does not number them.
+    dropped_at : packets of the whole drive that were thrown away on the way, by where.
     """
 
     start_s: Floats
@@ -118,6 +128,18 @@ class PacketCounts:
     out_of_order: int
     size_bytes: int
     dropped_by_sink: int | None = None
+    duplicates: int = 0
+    exact: tuple[int, int] | None = None
+    dropped_at: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def unaccounted(self) -> int | None:
+        """Packets that left and neither arrived nor were counted by whoever dropped them; None
+        where that is not known to the packet."""
+        if self.exact is None or self.dropped_by_sink is None:
+            return None
+        sent, arrived = self.exact
+        return sent - arrived - self.dropped_by_sink - sum(self.dropped_at.values())
 
 
 @dataclass(frozen=True)
@@ -146,3 +168,7 @@ class Drive:
     """Of a load of packets, whose `records` are empty."""
     routers: tuple[str, ...] = ()
     """Functions in which the kernel forwards, in whose name it may or may not be charged."""
+    standing: Mapping[ObservedKey, float] = field(default_factory=dict)
+    """Observations that hold for the whole drive."""
+    absent: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """By component and name, why an observation cannot be had."""

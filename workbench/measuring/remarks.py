@@ -6,14 +6,15 @@ that earned it. What source, sink or host did is never put down to the function:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.domain import kpis
 from workbench.domain.samples import Bypass, Remark, Usage
 from workbench.measuring.histograms import position_of
-from workbench.measuring.kpis import QUANTILES, Statement
+from workbench.measuring.kpis import Statement
 from workbench.measuring.pool import Pool
 
 BYPASS_SHARE_LABEL = 0.10
@@ -44,6 +45,7 @@ class Look:
     ----------
     kpis : names of the percentiles that the campaign looks at.
     blamed : a finding says that source, sink, host or path, and not the functions, set the pace.
+    looked_at : names of all KPIs that it looks at.
     """
 
     pool: Pool
@@ -51,6 +53,7 @@ class Look:
     bypass: Bypass | None
     kpis: tuple[str, ...]
     blamed: bool
+    looked_at: Set[str]
 
 
 def remark(case: Look) -> tuple[Remark, ...]:
@@ -60,8 +63,8 @@ def remark(case: Look) -> tuple[Remark, ...]:
 
 def bypass_share(case: Look) -> Remark | None:
     """The path without the functions takes a part of what is measured."""
-    mean = case.statement.kpis.get("mean_ms")
-    if case.bypass is None or mean is None or "mean_ms" in case.statement.bounded:
+    mean = case.statement.kpis.get(kpis.MEAN)
+    if case.bypass is None or mean is None or kpis.MEAN in case.statement.bounded:
         return None
     share = case.bypass.mean_ms / mean.value
     if share <= BYPASS_SHARE_LABEL:
@@ -150,7 +153,7 @@ def quota_jump(case: Look) -> Remark | None:
     if used is None or used.throttled_share <= THROTTLED_LABEL or pool.overloaded:
         return None
     for kpi in case.kpis:
-        tail = 1 - QUANTILES[kpi]
+        tail = 1 - (kpis.of(kpi).quantile or 0.0)
         low, high = (pool.response.quantile(1 - share) for share in (2 * tail, tail / 2))
         if low is None or high is None or pool.straddle_share < tail / 2:
             continue
@@ -205,6 +208,25 @@ def censored(case: Look) -> Remark | None:
     )
 
 
+def correlated(case: Look) -> Remark | None:
+    """An interval rests on batches that are too much alike to tell how far they scatter."""
+    few = {kpi: case.statement.correlated.get(kpi) for kpi in sorted(case.looked_at)}
+    kpi, worth = min(
+        ((kpi, worth) for kpi, worth in few.items() if worth is not None),
+        key=lambda item: item[1],
+        default=("", None),
+    )
+    if worth is None:
+        return None
+    return Remark(
+        "correlated",
+        worth,
+        f"neighbouring stretches of {kpi.removesuffix('_ms')} are so much alike that "
+        f"{case.pool.k} batches are worth {worth:.1f}: only longer windows, or repetitions, tell "
+        "how far it scatters",
+    )
+
+
 LABELS: tuple[Callable[[Look], Remark | None], ...] = (
     bypass_share,
     throttled,
@@ -214,13 +236,14 @@ LABELS: tuple[Callable[[Look], Remark | None], ...] = (
     backlog,
     overloaded,
     censored,
+    correlated,
 )
 
 
-def percentiles(*kpis: str) -> tuple[str, ...]:
+def percentiles(*names: str) -> tuple[str, ...]:
     """Those among the names that have a tail to jump; p95 where there is none."""
-    tails = tuple(dict.fromkeys(k for k in kpis if QUANTILES.get(k, 0.0) > 0.5))
-    return tails or ("p95_ms",)
+    tails = tuple(dict.fromkeys(name for name in names if (kpis.of(name).quantile or 0.0) > 0.5))
+    return tails or (kpis.P95,)
 
 
 def _most(pool: Pool, field: str) -> tuple[str, Usage | None]:

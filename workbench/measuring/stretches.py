@@ -13,6 +13,7 @@ from workbench.domain.errors import DataError
 from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import LatencyHistogram, Window
 from workbench.measuring.censoring import Distribution
+from workbench.measuring.correlation import PARTS
 from workbench.measuring.flow import PERIOD_S, Flow, period_edges
 from workbench.measuring.histograms import add_up, bucket_of, build, count, from_dense
 from workbench.measuring.intervals import t_quantile
@@ -31,6 +32,20 @@ OVERLOAD_SHARE = 0.01
 """Share of the planned rate by which the backlog has to grow before a point is overloaded."""
 
 Booleans = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A window in parts, `PARTS` of each batch: what tells whether neighbours are alike.
+
+    Attributes
+    ----------
+    counts : array of shape (n, buckets), latencies by part and bucket (`histograms`).
+    succeeded : array of shape (n,), answers that ended in the part.
+    """
+
+    counts: Floats
+    succeeded: Floats
 
 
 @dataclass(frozen=True)
@@ -59,6 +74,7 @@ class Stretch:
     busy_s: float
     """Sum of send-to-end times of everything that ended in the window."""
     responses: tuple[Distribution, ...]
+    parts: Parts
     errors_of_planned: Floats
     """Errors among the planned; unlike time-outs, they are not in `responses`."""
     unfinished: int
@@ -158,12 +174,21 @@ def cut(drive: Drive, load: LoadModel, plan: WindowPlan) -> Stretch:
     growing = overloaded(backlog, backlog_error, rate, duration)
     draining = overloaded(-backlog, backlog_error, rate, duration)
     origin = records.planned_s if drive.kpi_definition == "planned" else records.start_s
-    responses, response_histogram = _latencies(drive, origin, held, by_plan, k, failed, timed_out)
+    part_edges = np.linspace(start, end, PARTS * k + 1)
+    by_part = _batch(records.planned_s[held], part_edges)
+    counts, responses, response_histogram = _latencies(
+        drive, origin, held, by_part, k, failed, timed_out
+    )
+    ended_ok = records.succeeded & in_window
+    parts = Parts(
+        counts,
+        np.bincount(_batch(records.end_s[ended_ok], part_edges), minlength=PARTS * k).astype(float),
+    )
     if np.array_equal(origin[held], records.start_s[held]):
         service_histogram = response_histogram
     else:
-        _, service_histogram = _latencies(
-            drive, records.start_s, held, by_plan, k, failed, timed_out
+        *_, service_histogram = _latencies(
+            drive, records.start_s, held, by_part, k, failed, timed_out
         )
     return Stretch(
         drive=drive,
@@ -180,6 +205,7 @@ def cut(drive: Drive, load: LoadModel, plan: WindowPlan) -> Stretch:
         in_flight=in_flight,
         busy_s=float(service[in_window & ended].sum()),
         responses=responses,
+        parts=parts,
         errors_of_planned=np.bincount(by_plan[failed[held]], minlength=k).astype(float),
         unfinished=int(np.count_nonzero((~records.finished | timed_out)[held])),
         overdue=int(np.count_nonzero(timed_out & ~records.finished)),
@@ -231,39 +257,37 @@ def _latencies(
     drive: Drive,
     origin: Floats,
     held: Booleans,
-    batch: Integers,
+    part: Integers,
     k: int,
     failed: Booleans,
     timed_out: Booleans,
-) -> tuple[tuple[Distribution, ...], LatencyHistogram]:
-    """Latencies by batch, counted from `origin`; errors are no answers and have none."""
+) -> tuple[Floats, tuple[Distribution, ...], LatencyHistogram]:
+    """Latencies by part and by batch, counted from `origin`; errors are no answers, have none."""
     records: RequestRecords = drive.records
     until = np.where(records.finished, records.end_s, drive.stop_s)
     latency = (until - origin)[held]
     usable = np.isfinite(latency) & ~failed[held]
-    latency, batch = np.maximum(latency[usable], 0.0), batch[usable]
+    latency, part = np.maximum(latency[usable], 0.0), part[usable]
     answered = (records.finished & ~timed_out)[held][usable]
     bucket = bucket_of(latency)
     if not latency.size:
-        empty = np.zeros(0)
-        return (Distribution(empty, empty, empty, empty),) * k, build(empty)
-    shape = (k, int(bucket.max()) + 1)
-    done = (bucket[answered], batch[answered], shape)
-    waits = (bucket[~answered], batch[~answered], shape)
-    finished, censored = count(*done), count(*waits)
-    finished_sums = add_up(latency[answered], *done)
-    censored_sums = add_up(latency[~answered], *waits)
-    per_batch = tuple(
-        Distribution(*rows)
-        for rows in zip(
-            finished.astype(float),
-            censored.astype(float),
-            finished_sums,
-            censored_sums,
-            strict=True,
-        )
+        empty, none = np.zeros(0), np.zeros(PARTS * k)
+        return none[:, None], (Distribution(empty, empty, empty, empty),) * k, build(empty)
+    buckets = int(bucket.max()) + 1
+    by_part = (PARTS * k, buckets)
+    done = (bucket[answered], part[answered])
+    waits = (bucket[~answered], part[~answered])
+    finished, censored = count(*done, by_part), count(*waits, by_part)
+    batches = (k, PARTS, buckets)
+    by_batch = (
+        finished.reshape(batches).sum(axis=1),
+        censored.reshape(batches).sum(axis=1),
+        add_up(latency[answered], done[0], done[1] // PARTS, (k, buckets)),
+        add_up(latency[~answered], waits[0], waits[1] // PARTS, (k, buckets)),
     )
-    return per_batch, from_dense(finished.sum(axis=0), censored.sum(axis=0))
+    per_batch = tuple(Distribution(*rows) for rows in zip(*by_batch, strict=True))
+    histogram = from_dense(by_batch[0].sum(axis=0), by_batch[1].sum(axis=0))
+    return finished + censored, per_batch, histogram
 
 
 def _trends(succeeded: Floats, in_flight: Floats, growing: bool, draining: bool) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from workbench.domain import kpis
 from workbench.domain.parameters import Configuration
 from workbench.models.base import Floats, ProfileModel
 from workbench.models.interpolation import LogInterpolation
@@ -23,8 +24,6 @@ from workbench.models.table import Table
 Bools = NDArray[np.bool_]
 Points = Sequence[tuple[Configuration, float]]
 """Configurations and their loads, in the unit of the primary workload."""
-RISING = ("_ms", "_pct")
-"""Endings of KPIs that rise with the load beyond what was profiled."""
 MOST_KEPT = 100_000
 """Operating points whose forecasts are kept at most, of each model: 5 MB."""
 
@@ -134,7 +133,8 @@ class ProfileForecaster:
             rows = X[outside]
             moved = self._hull.nearest(rows)
             known, least, most = self._said(moved)
-            if self.kpi.endswith(RISING):
+            # Beyond what was profiled it rises with the load.
+            if not kpis.of(self.kpi).more_is_better:
                 above = rows[:, -1] > moved[:, -1]
                 mean[outside] = np.where(above, np.maximum(mean[outside], known), mean[outside])
             low[outside] = np.minimum(low[outside], least)

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
+from workbench.domain import kpis
 from workbench.domain.errors import DataError
 from workbench.domain.samples import Estimate
-
-KPI_FLOORS: Mapping[str, float] = {"loss_pct": 0.1, "error_pct": 0.1, "lag_pct": 0.1}
-"""Smallest figure that a model tells apart from zero, in per cent (METHOD.md 8)."""
-
-SMALLEST_KPI = 1e-3
-"""Floor of every other KPI: 1 µs, 0.001 requests/s."""
 
 NORMAL_95 = 1.959964
 """Standard deviations from the mean to either end of a 95 % interval."""
@@ -26,7 +20,7 @@ _LOG_SD_RANGE = (0.01, 1.0)
 
 def log_kpi(kpi: str, value: float) -> float:
     """Natural log of a KPI in its unit, floored so that zero loss has one."""
-    return math.log(max(value, KPI_FLOORS.get(kpi, SMALLEST_KPI)))
+    return math.log(max(value, kpis.of(kpi).floor))
 
 
 def log_wl(wl: float) -> float:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.domain import kpis
 from workbench.models.base import Floats
-from workbench.models.scales import KPI_FLOORS, SMALLEST_KPI
 
 MISS_RATE = 0.05
 """Of the intervals that are scored: they are to hold 95 %."""
@@ -55,11 +55,8 @@ class Scores:
 
 def score_floor(kpi: str) -> float:
     """Smallest figure of a KPI that is told apart in a score: 1 ms, 0.1 % (METHOD.md 8)."""
-    if kpi.endswith("_ms"):
-        return 1.0
-    if kpi.endswith("_pct"):
-        return KPI_FLOORS.get(kpi, 0.1)
-    return SMALLEST_KPI
+    known = kpis.of(kpi)
+    return 1.0 if known.unit == "ms" else known.floor
 
 
 def log_errors(true: ArrayLike, predicted: ArrayLike, floor: float) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.domain import kpis
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Estimate, Sample
@@ -78,9 +79,6 @@ def limited_by_source(samples: Sequence[Sample]) -> float | None:
     return min(loads, default=None)
 
 
-RATE_KPIS = ("throughput_rps", "throughput_pps")
-
-
 def rate_kpi(sample: Sample) -> str | None:
     """The name of what a sample carried: requests or packets per second; None if it has neither."""
-    return next((name for name in RATE_KPIS if sample.kpi(name)), None)
+    return next((name for name in sample.kpis if kpis.of(name).carried and sample.kpi(name)), None)

@@ -30,12 +30,13 @@ class Mount:
 
 @dataclass(frozen=True)
 class CgroupFolders:
-    """Where the counters of one control group lie; in version 2 all three are the same folder."""
+    """Where the counters of one control group lie; in version 2 all are the same folder."""
 
     version: CgroupVersion
     cpu: Path
     cpuacct: Path
     memory: Path
+    disk: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -83,14 +84,15 @@ def locate(mounts: Mapping[str, Mount], groups: Mapping[str, str]) -> CgroupFold
     """
     v1 = {
         controller: _folder(mounts[controller], groups[controller])
-        for controller in ("cpu", "cpuacct", "memory")
+        for controller in ("cpu", "cpuacct", "memory", "blkio")
         if controller in mounts and controller in groups
     }
     if "cpu" in v1 and "cpuacct" in v1:
-        return CgroupFolders("v1", v1["cpu"], v1["cpuacct"], v1.get("memory", v1["cpu"]))
+        memory = v1.get("memory", v1["cpu"])
+        return CgroupFolders("v1", v1["cpu"], v1["cpuacct"], memory, v1.get("blkio"))
     if UNIFIED in mounts and UNIFIED in groups:
         folder = _folder(mounts[UNIFIED], groups[UNIFIED])
-        return CgroupFolders("v2", folder, folder, folder)
+        return CgroupFolders("v2", folder, folder, folder, folder)
     return None
 
 
@@ -160,3 +162,58 @@ def threads(folders: CgroupFolders) -> tuple[int, ...]:
     """Thread ids of every process in the group."""
     name = "tasks" if folders.version == "v1" else "cgroup.threads"
     return tuple(map(int, (folders.cpu / name).read_text().split()))
+
+
+def read_memory_events(folders: CgroupFolders) -> dict[str, float]:
+    """Faults, reclaim at the limit and what was ended for lack of memory, so far."""
+    stat = parse_flat(_optional(folders.memory / "memory.stat"))
+    found: dict[str, float] = {}
+    if folders.version == "v1":
+        faults, major = stat.get("total_pgfault"), stat.get("total_pgmajfault")
+        events = parse_flat(_optional(folders.memory / "memory.oom_control"))
+        hits: int | None = int(_optional(folders.memory / "memory.failcnt") or -1)
+    else:
+        faults, major = stat.get("pgfault"), stat.get("pgmajfault")
+        events = parse_flat(_optional(folders.memory / "memory.events"))
+        hits = events.get("max")
+    for name, count in (
+        ("page_faults", faults),
+        ("major_faults", major),
+        ("limit_hits", hits),
+        ("oom_kills", events.get("oom_kill")),
+    ):
+        if count is not None and count >= 0:
+            found[name] = float(count)
+    return found
+
+
+def parse_disk_v1(text: str) -> float:
+    """The last line's total, in a file such as `blkio.throttle.io_service_bytes`."""
+    for line in reversed(text.splitlines()):
+        words = line.split()
+        if len(words) == 2 and words[0] == "Total":
+            return float(words[1])
+    raise ValueError("no total in its file")
+
+
+def parse_disk_v2(text: str) -> tuple[float, float]:
+    """Bytes and operations over all devices in `io.stat`."""
+    pairs = (word.split("=") for line in text.splitlines() for word in line.split()[1:])
+    counts = [(pair[0], int(pair[1])) for pair in pairs if len(pair) == 2]
+    return (
+        float(sum(count for name, count in counts if name in ("rbytes", "wbytes"))),
+        float(sum(count for name, count in counts if name in ("rios", "wios"))),
+    )
+
+
+def read_disk(folders: CgroupFolders) -> dict[str, float]:
+    """Bytes and operations on disks so far. Raises `OSError` or `ValueError` where not counted."""
+    if folders.disk is None:
+        raise ValueError("its control group counts no disk (controller blkio)")
+    if folders.version == "v1":
+        each = ("io_service_bytes", "io_serviced")
+        files = [folders.disk / f"blkio.throttle.{name}" for name in each]
+        amount, operations = (parse_disk_v1(file.read_text()) for file in files)
+    else:
+        amount, operations = parse_disk_v2((folders.disk / "io.stat").read_text())
+    return {"disk_bytes": amount, "disk_operations": operations}

@@ -57,8 +57,8 @@ class ContainerProbe:
     def read_network(self) -> process.NetworkCounters:
         return process.read_network(self.pid)
 
-    def read_threads(self) -> dict[int, float]:
-        return process.read_threads(cgroup.threads(self.folders))
+    def read_threads(self) -> dict[int, process.ThreadCounters]:
+        return process.read_threads(cgroup.threads(self.folders), switches=True)
 
 
 def from_engine(stats: Mapping[str, Any]) -> ComponentCounters:

@@ -104,3 +104,45 @@ def read_offloads(interface: str) -> dict[str, str]:
                 continue
             states[name] = "on" if value[1] else "off"
     return states
+
+
+CORE_FIELDS = {"softirq_s": SOFTIRQ_FIELD, "interrupt_s": 6, "stolen_s": 8}
+"""Words of the `cpu` line of `/proc/stat`, by our names."""
+KINDS = ("NET_RX", "NET_TX", "TIMER", "SCHED", "RCU", "BLOCK")
+"""Of deferred work, as the kernel names it; the others count next to nothing."""
+RECEIVED = "NET_RX"
+MOST_CORES = 64
+"""Cores that are told one by one."""
+
+
+def parse_stat(proc_stat: str, uptime_s: float) -> dict[tuple[str, str], float]:
+    """Times of all cores together, and what each core was busy, by name and detail."""
+    lines = [line.split() for line in proc_stat.splitlines() if line.startswith("cpu")]
+    found = {(name, ""): int(lines[0][place]) * TICK_S for name, place in CORE_FIELDS.items()}
+    for core in lines[1 : MOST_CORES + 1]:
+        idle_s = sum(int(core[place]) for place in IDLE_FIELDS) * TICK_S
+        found["core_busy_s", core[0]] = uptime_s - idle_s
+    return found
+
+
+def parse_softirqs(text: str) -> dict[tuple[str, str], float]:
+    """Deferred work by kind, and for received packets by core, in `/proc/softirqs`."""
+    cores, *rows = (line.split() for line in text.splitlines())
+    found: dict[tuple[str, str], float] = {}
+    for kind, *counts in rows:
+        name = kind.rstrip(":")
+        if name not in KINDS:
+            continue
+        found["softirqs", name] = float(sum(map(int, counts)))
+        if name == RECEIVED:
+            for core, count in zip(cores[:MOST_CORES], counts, strict=False):
+                found["core_softirqs", core.lower()] = float(count)
+    return found
+
+
+def parse_pressure(text: str) -> float:
+    """Seconds in which some task waited, in a file of pressure stall information."""
+    for line in text.splitlines():
+        if line.startswith("some "):
+            return int(line.rpartition("total=")[2]) * 1e-6
+    raise ValueError("no line of 'some' in a file of pressure stall information")

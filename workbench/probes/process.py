@@ -21,6 +21,8 @@ class NetworkCounters:
     rx_packets: float = 0.0
     tx_bytes: float = 0.0
     tx_packets: float = 0.0
+    rx_drops: float = 0.0
+    tx_drops: float = 0.0
 
 
 def parse_net_dev(text: str) -> NetworkCounters:
@@ -30,7 +32,7 @@ def parse_net_dev(text: str) -> NetworkCounters:
         interface, _, figures = line.partition(":")
         if interface.strip() != "lo":
             values = [float(value) for value in figures.split()]
-            rows.append((values[0], values[1], values[8], values[9]))
+            rows.append((*(values[place] for place in (0, 1, 8, 9, 3, 11)),))
     return NetworkCounters(*(sum(column) for column in zip(*rows, strict=True)))
 
 
@@ -58,20 +60,50 @@ def read_start_s(pid: int) -> float:
     return parse_start_s((PROC / str(pid) / "stat").read_text())
 
 
-def read_threads(thread_ids: Iterable[int]) -> dict[int, float]:
-    """CPU seconds by thread id; threads that ended meanwhile are left out.
+@dataclass(frozen=True)
+class ThreadCounters:
+    """Of one thread so far; None where this kernel does not tell."""
+
+    cpu_s: float
+    wait_s: float | None = None
+    """Ready to run and not running: others had the cores, or a quota was used up."""
+    voluntary_switches: int | None = None
+    involuntary_switches: int | None = None
+
+
+def read_threads(thread_ids: Iterable[int], *, switches: bool = False) -> dict[int, ThreadCounters]:
+    """Counters by thread id; threads that ended meanwhile are left out.
 
     `schedstat` counts nanoseconds; kernels without it fall back to the ticks of `stat`.
     """
-    used: dict[int, float] = {}
+    found: dict[int, ThreadCounters] = {}
     for thread in thread_ids:
-        folder = PROC / str(thread)
+        folder = f"{PROC}/{thread}"
         try:
-            schedstat = folder / "schedstat"
-            if schedstat.exists():
-                used[thread] = int(schedstat.read_text().split()[0]) * 1e-9
-            else:
-                used[thread] = parse_stat_cpu_s((folder / "stat").read_text())
+            cpu_s, wait_s = _schedstat(folder)
+            counts = parse_switches(_text(f"{folder}/status")) if switches else (None, None)
         except (FileNotFoundError, ProcessLookupError):
             continue
-    return used
+        found[thread] = ThreadCounters(cpu_s, wait_s, *counts)
+    return found
+
+
+def _schedstat(folder: str) -> tuple[float, float | None]:
+    try:
+        ran, waited, *_ = _text(f"{folder}/schedstat").split()
+    except FileNotFoundError:  # also where the thread has ended: then the next one says so
+        return parse_stat_cpu_s(_text(f"{folder}/stat")), None
+    return int(ran) * 1e-9, int(waited) * 1e-9
+
+
+def _text(path: str) -> str:
+    # A path that is a text and no `Path`: there may be hundreds of threads, once a second.
+    with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        return file.read()
+
+
+def parse_switches(status: str) -> tuple[int | None, int | None]:
+    """Voluntary and other context switches in `/proc/<pid>/status`; None where it has none."""
+    lines = (line.split(":") for line in status.splitlines()[-4:])
+    counts = {pair[0]: int(pair[1]) for pair in lines if pair[0].endswith("_ctxt_switches")}
+    return counts.get("voluntary_ctxt_switches"), counts.get("nonvoluntary_ctxt_switches")

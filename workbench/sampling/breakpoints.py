@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from workbench.domain import kpis
 from workbench.domain.campaign import SamplingPlan
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration
@@ -372,10 +373,10 @@ def lost(sample: Sample) -> float:
         If it states neither, as a number.
     """
     share = math.nan
-    if (stated := sample.kpi("loss_pct")) is not None:
+    if (stated := sample.kpi(kpis.LOSS)) is not None:
         share = stated / 100.0
     else:
-        for rate in ("throughput_rps", "throughput_pps"):
+        for rate in kpis.all_carried():
             if (carried := sample.kpi(rate)) is not None:
                 share = 1.0 - carried / sample.point.wl
     if not math.isfinite(share):

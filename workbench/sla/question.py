@@ -13,13 +13,14 @@ from workbench.domain.errors import (
     SlaContradiction,
     SlaIncomplete,
 )
+from workbench.domain.kpis import carried, of
 from workbench.domain.parameters import ParameterValue, Sla
-from workbench.models.scales import KPI_FLOORS, figure
+from workbench.models.scales import figure
 from workbench.sla.profiled import Profiled, within
 
 DEFAULT_CONFIDENCE = 0.95
 
-_OFFERED = {"rate": "throughput_rps", "packet_rate": "throughput_pps"}
+_OFFERED = {"rate": carried("requests"), "packet_rate": carried("packets")}
 """The KPI that cannot exceed `wl`, by the name of `wl`."""
 
 
@@ -117,7 +118,7 @@ def _must_be_told_apart(sla: Sla, profiled: Profiled, kpis: Collection[str]) -> 
             where=_text(sla),
             remedy=f"Choose one of: {', '.join(sorted(kpis)) or 'none'}",
         )
-    floor, ceiling = KPI_FLOORS.get(sla.kpi, 0.0), profiled.ceilings.get(sla.kpi, math.inf)
+    floor, ceiling = of(sla.kpi).floor, profiled.ceilings.get(sla.kpi, math.inf)
     if sla.direction == "<=" and floor and sla.limit <= floor:
         raise KpiUnknown(
             f"limits {sla.kpi} to {figure(sla.limit)}, but profiles tell it apart from zero only "

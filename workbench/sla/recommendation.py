@@ -261,7 +261,8 @@ class _Path:
         if chosen is None:
             yield (
                 f"None of {len(self._deployments)} allowed allocations holds with a confidence of "
-                f"{question.confidence:g}."
+                f"{100 * question.confidence:g}%. What may help: a milder SLA, less confidence, "
+                "larger allocations, or more samples where intervals are wide."
             )
             if self.cut:
                 yield "Dearer ones were not looked at: there are too many."

@@ -83,9 +83,12 @@ def summary_of(folder: Path) -> SessionSummary:
     return replace(summary, name=name_of(folder), path=str(folder), size_bytes=size, kind="bundle")
 
 
-def write_bundle(cursor: Cursor, folder: Path, summary: SessionSummary) -> tuple[Path, ...]:
+def write_bundle(
+    cursor: Cursor, folder: Path, summary: SessionSummary, caution: str = ""
+) -> tuple[Path, ...]:
     """Write every table of an open session into `folder`, which appears whole or not at all.
 
+    `caution` is what nobody may overlook who reads its manifest: that it is a simulation.
     A bundle that lies there already is replaced; any other folder with content is refused.
     """
     if folder.exists() and not is_bundle(folder) and (folder.is_file() or any(folder.iterdir())):
@@ -103,7 +106,7 @@ def write_bundle(cursor: Cursor, folder: Path, summary: SessionSummary) -> tuple
                 f"COPY (SELECT * FROM {table} ORDER BY ALL) TO {file}"  # noqa: S608 - quoted
                 " (FORMAT parquet, COMPRESSION zstd)"
             )
-        manifest = _manifest(cursor, summary) | {"sha256": _digests(partial)}
+        manifest = _manifest(cursor, summary, caution) | {"sha256": _digests(partial)}
         cursor.execute("COMMIT")
         (partial / MANIFEST).write_bytes(json.dumps(manifest, indent=1).encode())
         _put_in_place(partial, folder)
@@ -114,7 +117,7 @@ def write_bundle(cursor: Cursor, folder: Path, summary: SessionSummary) -> tuple
     return tuple(folder / name for name in (MANIFEST, *(f"{table}.parquet" for table in COLUMNS)))
 
 
-def _manifest(cursor: Cursor, summary: SessionSummary) -> dict[str, object]:
+def _manifest(cursor: Cursor, summary: SessionSummary, caution: str) -> dict[str, object]:
     counts = {
         table: int(reading.one(cursor, f"SELECT count(*) FROM {table}")[0])  # noqa: S608 - own names
         for table in COLUMNS
@@ -124,6 +127,7 @@ def _manifest(cursor: Cursor, summary: SessionSummary) -> dict[str, object]:
         " WHERE database_name = current_database() AND comment IS NOT NULL ORDER BY ALL"
     ).fetchall()
     return {
+        **({"caution": caution} if caution else {}),
         "format": FORMAT,
         "schema_version": schema.newest(schema.migrations()),
         "app_version": __version__,

@@ -11,13 +11,20 @@ import duckdb
 
 from workbench import files
 from workbench.domain.samples import Sample
-from workbench.domain.tables import flat_columns_and_rows
+from workbench.domain.tables import CAUTION, flat_columns_and_rows
 from workbench.store.database import SETTINGS, quoted, sentence
 
 
-def write(samples: Sequence[Sample], path: Path, format: Literal["csv", "parquet"]) -> None:
-    """Write one row per sample; the file appears whole or not at all."""
+def write(
+    samples: Sequence[Sample], path: Path, format: Literal["csv", "parquet"], caution: str = ""
+) -> None:
+    """Write one row per sample; the file appears whole or not at all.
+
+    `caution` is what nobody may overlook who reads them: a first column, where there is any.
+    """
     columns, rows = flat_columns_and_rows(samples)
+    if caution:
+        columns, rows = [CAUTION, *columns], [[caution, *row] for row in rows]
     partial = files.partial(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

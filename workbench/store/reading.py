@@ -12,6 +12,7 @@ from workbench.domain import codec
 from workbench.domain.configurations import SamplePoint
 from workbench.domain.curation import SampleDecided, SampleDetail, in_force
 from workbench.domain.events import Event
+from workbench.domain.observations import Observation
 from workbench.domain.parameters import Configuration, OperatingPoint, ParameterValue
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import (
@@ -187,11 +188,13 @@ def measurements(cursor: Cursor, offset: int, limit: int) -> tuple[Measurement, 
     which = f"BETWEEN {page[0][0]} AND {page[-1][0]}" if page else "IS NULL"
     windows = _children(cursor, "windows", which)
     series = _children(cursor, "series", which)
+    observed = _children(cursor, "observations", which)
     return tuple(
         Measurement(
             sample,
             tuple(_window(row) for row in windows[seq]),
             tuple(UsageSecond(*row) for row in series[seq]),
+            tuple(Observation(*row) for row in observed[seq]),
         )
         for seq, sample in page
     )
@@ -205,10 +208,11 @@ def detail(cursor: Cursor, session: str, id: str) -> SampleDetail | None:
     which = f"= {int(row[0])}"
     ((seq, sample),) = _read_samples(cursor, which)
     windows = tuple(_window(window) for window in _children(cursor, "windows", which)[seq])
+    observed = tuple(Observation(*row) for row in _children(cursor, "observations", which)[seq])
     for event in reversed(_decided(cursor, session, ALL)):
         if isinstance(event.fact, SampleDecided) and event.fact.sample == id:
-            return SampleDetail(sample, windows, event.fact, event.at)
-    return SampleDetail(sample, windows, None, None)
+            return SampleDetail(sample, windows, event.fact, event.at, observed)
+    return SampleDetail(sample, windows, None, None, observed)
 
 
 def decisions(cursor: Cursor, until: int = ALL) -> dict[str, SampleDecided]:

@@ -17,6 +17,7 @@ from workbench.domain.events import (
     SampleTaken,
     SessionCreated,
 )
+from workbench.domain.observations import Observation
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Setting
 from workbench.domain.samples import (
@@ -56,9 +57,9 @@ SAMPLE_SCALARS = (
 """Fields of a sample that are columns of the same name, in the same type."""
 
 WINDOW_SCALARS = ("start_s", "duration_s", "planned", "completed", "errors", "unfinished")
-_second, _estimate, _usage, _bypass, _finding, _remark = (
+_second, _estimate, _usage, _bypass, _finding, _remark, _observation = (
     attrgetter(*(field.name for field in fields(kind)))
-    for kind in (UsageSecond, Estimate, Usage, Bypass, Finding, Remark)
+    for kind in (UsageSecond, Estimate, Usage, Bypass, Finding, Remark, Observation)
 )
 """A second and so on as a row; `astuple` would copy every value, and there are many."""
 _HISTOGRAM = tuple(field.name for field in fields(LatencyHistogram))
@@ -122,6 +123,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         *(f"response_{name}" for name in _HISTOGRAM),
     ),
     "series": ("seq", "position", *(field.name for field in fields(UsageSecond))),
+    "observations": ("seq", "position", *(field.name for field in fields(Observation))),
     "models": (
         "seq",
         "target",
@@ -280,6 +282,8 @@ class Rows:
     def _measurement(self, seq: int, measurement: Measurement) -> None:
         self._put("windows", *numbered(map(_window, measurement.windows), seq))
         self._put("series", *numbered(map(_second, measurement.series), seq))
+        observed = map(_observation, measurement.observations)
+        self._put("observations", *numbered(observed, seq))
 
     def _model(self, seq: int, fact: ModelFitted) -> None:
         where = (fact.target, self._configuration(fact.configuration))

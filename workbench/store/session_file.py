@@ -189,14 +189,17 @@ class SessionFile:
 
     async def write_tables(self, folder: Path) -> tuple[Path, ...]:
         """Write the session as a bundle; the folder appears whole or not at all."""
-        summary = await self.summary()
-        return await self._read(lambda cursor: bundle.write_bundle(cursor, folder, summary))
+        summary, caution = await self.summary(), (await self.view()).caution
+        return await self._read(
+            lambda cursor: bundle.write_bundle(cursor, folder, summary, caution)
+        )
 
     async def write_samples(self, path: Path, format: Literal["csv", "parquet"]) -> None:
         """Write one row per sample (`workbench.domain.tables`)."""
+        caution = (await self.view()).caution
 
         def work(cursor: Cursor) -> None:
-            flat.write(reading.samples(cursor, 0, reading.ALL), path, format)
+            flat.write(reading.samples(cursor, 0, reading.ALL), path, format, caution)
 
         await self._read(work)
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from workbench.domain.errors import TrafficError
+from workbench.domain.kpis import of
 from workbench.domain.parameters import LoadModel
 from workbench.measuring.records import Floats, PacketCounts
 from workbench.traffic.packets import PacketOffer
@@ -51,7 +52,7 @@ class Iperf3:
             return "iperf3 sends packets, which are not answered: it cannot measure requests"
         if load.arrivals != "constant":
             return f"iperf3 sends at a constant rate, not with {load.arrivals} arrivals"
-        delays = sorted(kpi for kpi in kpis if kpi in ("p50_ms", "p95_ms", "p99_ms", "mean_ms"))
+        delays = sorted(kpi for kpi in kpis if of(kpi).kind == "response_time")
         if delays:
             return f"iperf3 measures no delay, and the campaign asks for {', '.join(delays)}"
         return None

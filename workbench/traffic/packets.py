@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -11,8 +11,18 @@ from workbench.measuring.records import PacketCounts
 
 
 @dataclass(frozen=True)
+class PacketPath:
+    """Addresses of the source and of the first hop."""
+
+    source_mac: str
+    source_address: str
+    hop_mac: str
+    hop_address: str
+
+
+@dataclass(frozen=True)
 class PacketOffer:
-    """UDP packets at a constant rate, in one flow.
+    """UDP packets at a constant rate.
 
     Attributes
     ----------
@@ -20,6 +30,10 @@ class PacketOffer:
     rate_pps : packets/s.
     size_bytes : payload of a packet; the IP packet is 28 bytes longer.
     seconds : whole seconds.
+    sizes : payloads that packets have in turn; empty: all have `size_bytes`, which is their mean
+        else.
+    flows : source ports that packets have in turn.
+    path : None where the lab does not know it.
     """
 
     host: str
@@ -27,6 +41,9 @@ class PacketOffer:
     rate_pps: float
     size_bytes: int
     seconds: int
+    sizes: tuple[int, ...] = ()
+    flows: int = 1
+    path: PacketPath | None = None
 
 
 @runtime_checkable
@@ -61,4 +78,31 @@ class PacketGenerator(Protocol):
 
     def parse_packets(self, offer: PacketOffer, output: str, begin_s: float) -> PacketCounts:
         """Counts on the lab's clock. Raises `TrafficError` naming what is wrong with them."""
+        ...
+
+
+@runtime_checkable
+class PairedGenerator(PacketGenerator, Protocol):
+    """A generator of packets whose far end the lab starts in the sink for each drive."""
+
+    def offers(self, parameter: str) -> bool:
+        """Whether it can vary a workload parameter (`flows`, `packetsize`)."""
+        ...
+
+    def files(self, offer: PacketOffer) -> tuple[str, Mapping[str, bytes]]:
+        """What it reads beside the source, by path, and a key that changes with its content."""
+        ...
+
+    def far_argv(self, offer: PacketOffer) -> tuple[str, ...]:
+        """The program in the sink; it ends by itself some time after the last packet."""
+        ...
+
+    def far_ready_argv(self, offer: PacketOffer) -> tuple[str, ...]:
+        """Run in the sink: its exit code says whether the program listens."""
+        ...
+
+    def parse_pair(
+        self, offer: PacketOffer, output: str, far_output: str, begin_s: float
+    ) -> PacketCounts:
+        """Counts on the lab's clock, from what both ends wrote. Raises `TrafficError`."""
         ...

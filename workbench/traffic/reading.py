@@ -7,12 +7,14 @@ that no such file stops a run with a trace, or becomes a figure, is one rule for
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from workbench.domain.errors import TrafficError
 from workbench.measuring.records import PacketCounts, RequestRecords
 from workbench.traffic.base import Generator, Offer
-from workbench.traffic.packets import PacketGenerator, PacketOffer
+from workbench.traffic.packets import PacketGenerator, PacketOffer, PairedGenerator
 
 SLACK_S = 1e-3
 """By which programs that round, or read two clocks, may be off."""
@@ -46,6 +48,24 @@ def read_counts(
         with np.errstate(all="ignore"):
             counts = generator.parse_packets(offer, output, begin_s)
             wrong = _miscounted(counts)
+    except TrafficError:
+        raise
+    except Exception as error:  # whatever broke over there, the answer is one sentence
+        raise _unreadable(generator.name, f"{type(error).__name__}: {error}") from error
+    if wrong:
+        raise _unreadable(generator.name, wrong)
+    return counts
+
+
+def read_pair(
+    generator: PairedGenerator, offer: PacketOffer, output: str, far_output: str, begin_s: float
+) -> PacketCounts:
+    """Counts of an offer, from both ends. Raises `TrafficError` for whatever is none."""
+    try:
+        with np.errstate(all="ignore"):
+            counts = generator.parse_pair(offer, output, far_output, begin_s)
+            timed = bool(np.isfinite(counts.jitter_s).any())
+            wrong = _miscounted(counts if timed else replace(counts, jitter_s=0 * counts.lost))
     except TrafficError:
         raise
     except Exception as error:  # whatever broke over there, the answer is one sentence

@@ -16,8 +16,9 @@ from math import ceil
 import numpy as np
 
 from workbench.domain.errors import TrafficError
+from workbench.domain.kpis import of
 from workbench.domain.parameters import LoadModel
-from workbench.domain.samples import KPI_UNITS, KpiDefinition
+from workbench.domain.samples import KpiDefinition
 from workbench.measuring.records import NO_STATUS, Floats, RequestRecords
 from workbench.traffic.base import Offer, PathFacts
 from workbench.traffic.rebuild import Rows, records
@@ -44,7 +45,7 @@ class Wrk:
             return "wrk sends as fast as it is answered, which is not an open loop"
         if load.think_time_s:
             return "wrk's clients do not think between requests"
-        latencies = [kpi for kpi in kpis if KPI_UNITS.get(kpi) == "ms"]
+        latencies = [name for name in kpis if of(name).kind == "response_time"]
         if latencies:
             return (
                 "wrk measures throughput alone, since part of its response times is invented, "

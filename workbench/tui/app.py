@@ -31,7 +31,7 @@ from workbench.domain.messages import (
 )
 from workbench.domain.sessions import SessionSummary
 from workbench.link.client import Client
-from workbench.tui.boundary import BoundedApp, Log
+from workbench.tui.boundary import Log
 from workbench.tui.commands import keymap
 from workbench.tui.commands.actions import in_places
 from workbench.tui.commands.catalogue import SCREENS, entry
@@ -44,8 +44,6 @@ from workbench.tui.memory import Memory
 from workbench.tui.messages import LOOKS, SECONDS, Level, Message, Messages
 from workbench.tui.pace import LEAST_S, Pace
 from workbench.tui.places import Files, places_text
-from workbench.tui.plots import picture
-from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.screens.base import WorkbenchScreen, bind
 from workbench.tui.screens.dialogs import HelpScreen, MessageScreen
@@ -54,6 +52,7 @@ from workbench.tui.screens.jump import JumpScreen
 from workbench.tui.screens.palette import ActionProvider, Palette
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
+from workbench.tui.taking import TakingApp
 from workbench.tui.text import plain, plain_lines
 from workbench.tui.theme import THEMES, beginning
 from workbench.tui.tour import STEPS, Tour
@@ -68,11 +67,9 @@ from workbench.tui.work import begin
 
 SHORT_S = 2.0
 """How long a line stands there that repeats what the screen shows."""
-LONGEST_COPY = 100_000
-"""Bytes; terminals ignore longer OSC 52 sequences without a word."""
 
 
-class WorkbenchApp(BoundedApp):
+class WorkbenchApp(TakingApp):
     """Paints first, connects meanwhile; closing it leaves the run as it is.
 
     `connect` yields a client and is called again for `reconnect`. `command` is sent once it is
@@ -397,7 +394,7 @@ class WorkbenchApp(BoundedApp):
             "messages": lambda: bool(self.messages),
             "copy": lambda: screen is not None and bool(screen.copied()[1]),
             "picture": lambda: self.files.pictures is not None,
-            "plot_picture": lambda: self.files.pictures is not None and bool(self._plot()),
+            "plot_picture": lambda: self.files.pictures is not None and bool(self.plot_shown()),
             "tour": lambda: self._here() in STEPS,
             "end_tour": lambda: self.tour.step > 0,
         }
@@ -451,44 +448,6 @@ class WorkbenchApp(BoundedApp):
                 self.say(f"{undo.what} cannot be taken back: {error}", "error")
 
         begin(self, take_back)
-
-    def action_copy(self) -> None:
-        if isinstance(self.screen, WorkbenchScreen):
-            self.copy_out(*self.screen.copied())
-
-    def copy_out(self, what: str, text: str) -> None:
-        """By OSC 52, which the user's own terminal carries out, wherever this runs."""
-        if len(text.encode()) > LONGEST_COPY:
-            self.say(f"Not copied: {what} is longer than terminals take. Export it.", "warning")
-        elif os.environ.get("TERM") == "linux":
-            self.say("Not copied: this console has no clipboard.", "warning")
-        else:
-            self.copy_to_clipboard(text)
-            self.say(f"Copied {what}, if your terminal lets programs copy (OSC 52).")
-
-    def action_picture(self) -> None:
-        self._write_picture(picture.of_screen(self, self._picture_title()), self._here())
-
-    def action_plot_picture(self) -> None:
-        if (plot := self._plot()) is not None:
-            self._write_picture(picture.of_widget(plot, self._picture_title()), "plot")
-
-    def _plot(self) -> ProfilePlot | None:
-        screen = self.full_screen
-        plots = screen.query(ProfilePlot) if screen is not None else ()
-        return next((plot for plot in plots if plot.display), None)
-
-    def _picture_title(self) -> str:
-        return plain(f"workbench {self.opened.session}".rstrip())
-
-    def _write_picture(self, svg: str, what: str) -> None:
-        assert self.files.pictures is not None
-        try:
-            path = picture.write(svg, self.files.pictures(), self.opened.session, what)
-        except WorkbenchError as error:
-            self.say(str(error), "error")
-        else:
-            self.say(f"Wrote {path}.")
 
     def action_jump(self) -> None:
         if isinstance(self.screen, WorkbenchScreen):

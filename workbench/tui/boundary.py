@@ -22,6 +22,7 @@ from textual.worker import WorkerFailed, get_current_worker
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialogs import MessageScreen
 from workbench.tui.screens.failed import FailedScreen
+from workbench.tui.styling import RememberingStylesheet
 from workbench.tui.text import plain_lines
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class BoundedApp(App[None]):
 
     def __init__(self, log: Log | None, *, ansi_color: bool | None) -> None:
         super().__init__(ansi_color=ansi_color)
+        self.stylesheet = RememberingStylesheet(variables=self.get_css_variables())
         self.boundary = Boundary(cast("WorkbenchApp", self), log)
 
     async def _dispatch_message(self, message: Message) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from workbench.domain.configurations import ConfigurationView
 from workbench.domain.event_log import LogLine
 from workbench.domain.events import Progress, UsageTick
+from workbench.domain.kpis import P95
 from workbench.domain.projection import SessionView
 from workbench.tui import text
 from workbench.tui.widgets.rows import Look, Row, Span, fit, spread
@@ -76,7 +77,7 @@ class Shown:
     def kpi(self, choice: Choice) -> str:
         if choice.kpi:
             return choice.kpi
-        return self.view.campaign.kpi if self.view.campaign else "p95_ms"
+        return self.view.campaign.kpi if self.view.campaign else P95
 
     def kpis(self) -> tuple[str, ...]:
         """KPIs that there are figures of, the campaign's own first."""

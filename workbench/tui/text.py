@@ -7,10 +7,11 @@ import re
 import time
 
 from workbench.domain.campaign import Campaign
+from workbench.domain.kpis import of
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import SessionView
-from workbench.domain.samples import KPI_UNITS, OVERLOAD, Estimate, is_unbounded
+from workbench.domain.samples import OVERLOAD, Estimate, is_unbounded
 
 SIMULATED_NOTICE = "simulated lab (chosen, or no Docker engine): figures are not of your host"
 
@@ -90,8 +91,8 @@ def percent(share: float) -> str:
 
 def kpi_parts(kpi: str) -> tuple[str, str]:
     """`p95_ms` is `p95` in `ms`."""
-    unit = KPI_UNITS.get(kpi, "")
-    return plain(kpi.rpartition("_")[0] if unit and "_" in kpi else kpi), unit
+    known = of(kpi)
+    return plain(known.short), plain(known.unit)
 
 
 def kpi_name(kpi: str) -> str:
@@ -118,7 +119,7 @@ def configuration_name(campaign: Campaign | None, target: str, configuration: Co
     if campaign is None or plan is None:
         return plain(f"{target} {configuration.key}")
     vnfs = tuple(v.name for v in plan.target.vnfs)
-    varying = {p.key for p in campaign.workload if len(p.values) > 1}
+    varying = {p.key for p in campaign.given(plan) if len(p.values) > 1}
     workload = [
         f"{key}={value if isinstance(value, str) else number(value)}"
         for key, value in sorted(configuration.workload.items())

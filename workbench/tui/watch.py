@@ -43,6 +43,14 @@ engine answers and does not do what was asked."""
 WATCHED_PACE = 20.0
 """Lab seconds per second of a simulated run that is started to be watched."""
 
+
+def lab_time(lab: str, seconds: float) -> str:
+    """Lab time, and what that is on the clock where it passes faster there."""
+    if not lab.startswith("sim"):
+        return f"{duration(seconds)} of lab time"
+    return f"{duration(seconds)} of simulated time, {duration(seconds / WATCHED_PACE)} on the clock"
+
+
 POLL_S = 0.5
 """How often the engine is asked what a run waits for that is being started."""
 

@@ -18,6 +18,7 @@ from workbench.domain.questions import (
     ChartChain,
     CompareChain,
     DecideProposal,
+    Diagnose,
     ExplainModel,
     PlanCanary,
     PredictChain,
@@ -139,6 +140,10 @@ class Asking:
                 from workbench.engine.learning.modelling import score
 
                 return await score(self._library, self.pool, request, store=store, say=say)
+            case Diagnose():
+                from workbench.engine.answers.diagnosing import diagnose
+
+                return await diagnose(self._library, request, say=say)
             case PredictChain():
                 from workbench.engine.answers.predicting import predict_chain
 

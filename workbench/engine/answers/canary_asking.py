@@ -204,7 +204,7 @@ def deployed(
         allotted = max(every, key=lambda one: sum(map(one.vcpu, functions))).resources
     offered = sla.workload if sla is not None else {}
     workload: dict[str, ParameterValue] = {}
-    for parameter in campaign.workload:
+    for parameter in subject.given:
         if parameter.key not in offered and len(parameter.values) > 1:
             raise UsageError(
                 f"does not say {parameter.key}, which was profiled at "

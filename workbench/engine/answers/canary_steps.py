@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -38,6 +39,8 @@ if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these
     from workbench.chains.composition import ChainForecaster
     from workbench.models.forecast import Forecaster
 
+TREND_S = 60.0
+"""CPU seconds after which no other method begins to compete on the predicted trend."""
 TREND = "trend"
 """Stands for the method that says the predicted trend best (paper A, 7.2 and 7.3)."""
 CURVE_POINTS = 60
@@ -279,7 +282,7 @@ def _curve(case: Case, model: Forecaster | None, configuration: Configuration) -
 
 def _chosen(case: Case, prediction: ChainForecaster, notes: list[str]) -> str:
     """The name of the method; of several by the predicted trend, before real samples are seen."""
-    from workbench.chains.trend import rank_by_trend
+    from workbench.chains.trend import LATE, rank_by_trend
 
     name = case.request.method
     if not name:
@@ -295,10 +298,16 @@ def _chosen(case: Case, prediction: ChainForecaster, notes: list[str]) -> str:
         kpi_max=case.basis.kpi_max,
         share=case.request.share,
         seed=case.seed,
+        budget_s=TREND_S,
+        clock=time.process_time,
     )
     if ranked[0].scores is None:
         raise DataError(f"no method can say the predicted trend: {ranked[0].trouble}")
-    notes.append(f"{ranked[0].method} says the predicted trend best of {', '.join(case.methods)}.")
+    late = [row.method for row in ranked if row.trouble == LATE]
+    rivals = ", ".join(method for method in case.methods if method not in late)
+    notes.append(f"{ranked[0].method} says the predicted trend best of {rivals}.")
+    if late:
+        notes.append(f"Not tried after {TREND_S:.0f} s of CPU: {', '.join(late)}.")
     return ranked[0].method
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from workbench import plugins
 from workbench.domain.counts import counted
 from workbench.domain.errors import DataError, PluginError, UsageError
-from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.questions import ChainCompared, CompareChain
 from workbench.domain.retraining import ChainComparison
@@ -29,10 +28,6 @@ if TYPE_CHECKING:  # its imports take time, and the engine only hands these valu
 
 PAPERS = "weakest-link"
 """The rule that every other one is held against (paper A, Table 4)."""
-
-STANDS_FOR = {"p50_ms": "mean_ms", "goodput_mbps": "throughput_rps"}
-"""Whose A/A floor is taken for KPIs that an A/A run does not measure; p95's for all others, as the
-noisiest that it does."""
 
 
 async def compare_chain(
@@ -87,7 +82,8 @@ async def compare_chain(
     notes += [unstored] if unstored else []
     say(f"{subject.chain.name}: {counted(len(samples), 'sample')} against the prediction")
     noises = dict.fromkeys((own.session, subject.profiles.session))
-    floor = floor_of(kpi, [given.view.noise for given in (own, subject.profiles)][: len(noises)])
+    given = (own, subject.profiles)[: len(noises)]
+    floor = contrast.floor(kpi, [one.view.noise for one in given])
     told = await patiently(
         pool,
         compared_with,
@@ -115,12 +111,6 @@ async def trained_directly(
     except (DataError, PluginError) as error:
         return "", f"nothing is trained directly: {error}", ""
     return direct.model.method, "", direct.unstored
-
-
-def floor_of(kpi: str, noises: Sequence[HostNoise | None]) -> float:
-    """The relative difference under which nothing is claimed of any KPI."""
-    known = kpi if kpi in contrast.COMPARED else STANDS_FOR.get(kpi, "p95_ms")
-    return contrast.floor(known, noises)
 
 
 def compared_with(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench import plugins
+from workbench.domain import kpis
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import ParameterValue, PrimaryWorkload
 from workbench.domain.profiles import FittedModel
@@ -24,6 +25,7 @@ from workbench.engine.answers.composing import Question, Subject
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
     from workbench.chains.capacity import CpuScale
     from workbench.chains.composition import ChainForecaster
+    from workbench.chains.handover import HandoverRisk
     from workbench.chains.measured_first import MeasuredFirst
     from workbench.chains.proposal import Method
     from workbench.models.forecast import Forecaster
@@ -113,11 +115,11 @@ def measured_first(
     kpi_max: float,
     shared_sd: float | None = None,
     *,
-    risk: bool = True,
+    risks: Mapping[str, HandoverRisk] | None = None,
 ) -> MeasuredFirst:
     """The model in force, resting on whatever was measured of the chain.
 
-    `risk`: whether an interval holds what a chain may add that nobody has measured.
+    `risks` are of the hand-over, by KPI; by default those that recordings have shown.
     """
     from workbench.chains.alignment import measured
     from workbench.chains.measured_first import MeasuredFirst
@@ -133,7 +135,7 @@ def measured_first(
         method_named(usual_method(prediction), prediction, shared_sd),
         target=target,
         shared_sd=shared_sd_or_usual(shared_sd),
-        risk=risk,
+        risks=risks,
     )
 
 
@@ -230,9 +232,7 @@ def cpu_scales(model: Forecaster, graph: Node) -> Mapping[str, CpuScale]:
 
 def usual_method(prediction: ChainForecaster) -> str:
     """What the chain adds: two terms where times are composed, else a ratio."""
-    from workbench.chains.base import RESPONSE_TIMES
-
-    return _TWO_TERMS if prediction.kpi in RESPONSE_TIMES else _OFFSET
+    return _TWO_TERMS if kpis.of(prediction.kpi).kind == "response_time" else _OFFSET
 
 
 def method_named(

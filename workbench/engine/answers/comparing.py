@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from workbench.domain import kpis
 from workbench.domain.errors import SessionError
 from workbench.domain.lab import ASSUMED, HostFacts, HostNoise
 from workbench.domain.messages import Compared
@@ -16,7 +17,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.samples import Estimate, Sample
 from workbench.engine.sessions.library import Library
 from workbench.measuring import contrast
-from workbench.models.selection import RATE_KPIS, stated
+from workbench.models.selection import stated
 
 PAGE = 500
 HOURS_APART_S = 3600.0
@@ -102,12 +103,12 @@ class _Comparison:
             target, configuration, _ = key
             samples, others = one[key], other[key]
             why = self._apart or _kinds_apart(samples[0], others[0])
-            for kpi in contrast.COMPARED:
+            for kpi in contrast.compared():
                 here = [e for s in samples if (e := stated(s, kpi))]
                 there = [e for s in others if (e := stated(s, kpi))]
                 if not here and not there:
                     continue
-                if kpi in RATE_KPIS and _as_planned(samples) and _as_planned(others):
+                if kpis.of(kpi).carried and _as_planned(samples) and _as_planned(others):
                     continue  # what was offered, not what the functions can do
                 floor = contrast.floor(kpi, self._noises)
                 place = (target, configuration)
@@ -134,7 +135,7 @@ class _Comparison:
                 None,
                 _estimates(one),
                 _estimates(other),
-                contrast.floor("throughput_rps", self._noises),
+                contrast.floor(kpis.THROUGHPUT, self._noises),
                 why,
             )
 

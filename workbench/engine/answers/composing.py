@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from workbench import plugins
@@ -16,7 +16,7 @@ from workbench.domain.campaign import TargetPlan
 from workbench.domain.chains import PartModel
 from workbench.domain.errors import OutsideProfile, SessionError, UsageError
 from workbench.domain.lab import HostFacts
-from workbench.domain.parameters import PrimaryWorkload
+from workbench.domain.parameters import Parameter, PrimaryWorkload
 from workbench.domain.questions import ChartChain, CompareChain, PredictChain
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Target, Vnf
@@ -67,6 +67,19 @@ class Subject:
         """How a function was profiled alone."""
         target = next(t for t in self.targets if t.vnfs[0].template == vnf.template)
         return self.profiles.campaign.target_plan(target.name)
+
+    @property
+    def given(self) -> tuple[Parameter, ...]:
+        """Workload parameters, and the settings of the chain's functions: the chain's own where
+        it is a target, else those that its functions were profiled with."""
+        if self.plan is not None:
+            return self.own.campaign.given(self.plan)
+        settings = tuple(
+            replace(parameter, key=f"{vnf.name}.{parameter.key.rpartition('.')[2]}")
+            for vnf in self.chain.vnfs
+            for parameter in self.plan_of(vnf).settings
+        )
+        return (*self.profiles.campaign.workload, *settings)
 
     @property
     def primary(self) -> PrimaryWorkload:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from workbench.domain import kpis
 from workbench.domain.errors import NothingAllowed, OutsideProfile, WorkbenchError
 from workbench.domain.recommendations import Deployment, GreedyRun, Trend
 from workbench.engine.answers.candidates import Candidates
@@ -123,10 +124,30 @@ def judge(
     if order.greedy:
         try:
             greedy = on_model(scaling_of(order, question), foretold.performance)
-            greedy = replace(greedy, probability=_probability(candidates, greedy))
+            told = f"{greedy.note} {_refuted(greedy, question, tried)}".strip()
+            greedy = replace(greedy, probability=_probability(candidates, greedy), note=told)
         except WorkbenchError as error:
             notes.append(f"greedy scaling cannot be played: {error}")
     return Judged(answer, trends, greedy, version, tuple(notes))
+
+
+def _refuted(run: GreedyRun, question: Question, tried: tuple[Tried, ...]) -> str:
+    """What the lab said against the allocation that greedy scaling came to; empty without that."""
+    if not run.met or not run.steps:
+        return ""
+    key = run.steps[-1].deployment.key
+    for one in (seen for seen in tried if seen.deployment.key == key):
+        for sla in question.limits:
+            value, unit = one.kpis.get(sla.kpi), kpis.of(sla.kpi).unit
+            if value is None:
+                continue
+            if sla.kpi in one.bounds:
+                return (
+                    f"The lab refuted it: {sla.kpi} beyond {value.value:.4g} {unit}".strip() + "."
+                )
+            if not sla.holds(value.value):
+                return f"The lab refuted it: {sla.kpi} of {value.value:.4g} {unit}".strip() + "."
+    return ""
 
 
 def _probability(candidates: Candidates, run: GreedyRun) -> float | None:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 from workbench import plugins
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.lab import HostNoise
-from workbench.domain.parameters import Configuration, Parameter, PrimaryWorkload, Sla
+from workbench.domain.parameters import (
+    Configuration,
+    Parameter,
+    PrimaryWorkload,
+    Sla,
+    carried_over,
+)
 from workbench.domain.recommendations import PriceTable
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Target, Vnf
@@ -109,7 +115,7 @@ def profiled(order: Order) -> Profiled:
             if vnf:
                 configuration = Configuration(
                     {_in_chain(key, vnf): v for key, v in configuration.resources.items()},
-                    configuration.workload,
+                    carried_over(configuration.workload, {_own_name(order, target): vnf}),
                 )
             if sample.valid:
                 points.append((configuration, sample.point.wl))
@@ -124,6 +130,11 @@ def profiled(order: Order) -> Profiled:
 
 
 # ------------------------------------------------------------------- what may be allocated
+
+
+def _own_name(order: Order, target: str) -> str:
+    """Of the function of a stand-alone target, as its profile calls it."""
+    return order.campaign.target_plan(target).target.vnfs[0].name
 
 
 def functions_of(order: Order) -> tuple[str, ...]:

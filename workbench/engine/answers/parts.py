@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from workbench.domain import kpis
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import DataError, UsageError, WorkbenchError
 from workbench.domain.samples import Sample
@@ -287,12 +288,14 @@ def learned_for(
     where that is what reaches the next. The others are fitted by the method of `kpi`. Raises as
     `kpis_of`.
     """
-    from workbench.chains.base import RATES, family_of
+    from workbench.chains.base import family_of
 
     needed = kpis_of(kpi, load_model, rule)
     everything = dict.fromkeys((*needed, *_useful_kpis(load_model, needed)))
     handed_on = functions > 1 and family_of(load_model) != "closed"
-    chosen = dict.fromkeys((kpi, *(k for k in everything if k in RATES and handed_on)))
+    chosen = dict.fromkeys(
+        (kpi, *(k for k in everything if handed_on and kpis.of(k).kind == "rate"))
+    )
     return tuple(chosen), tuple(k for k in everything if k not in chosen)
 
 
@@ -302,8 +305,9 @@ def _useful_kpis(load_model: str, needed: Sequence[str]) -> tuple[str, ...]:
     What a function carries says its CPU and what reaches the next; beside percentiles the mean
     says how far the distribution bends (docs/chains.md).
     """
-    from workbench.chains.base import PERCENTILES, family_of
+    from workbench.chains.base import family_of
 
-    rate = "throughput_pps" if family_of(load_model) == "packets" else "throughput_rps"
-    bent = ("mean_ms",) if len(set(needed) & PERCENTILES.keys()) > 1 else ()
+    rate = kpis.carried("packets" if family_of(load_model) == "packets" else "requests")
+    percentiles = [kpi for kpi in needed if kpis.of(kpi).quantile is not None]
+    bent = (kpis.MEAN,) if len(percentiles) > 1 else ()
     return (rate, *bent)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from workbench.domain import kpis
 from workbench.domain.counts import counted
 from workbench.domain.parameters import Configuration, Parameter, ParameterValue, Sla
 from workbench.domain.profiles import Curve
@@ -93,7 +94,7 @@ class Foretold:
                 order.chain.name,
                 order.primary,
                 prediction.kpi_max,
-                risk=not order.tried,
+                risks={} if order.tried else None,
             )
 
         first = {kpi: resting(rules[kpi], told[kpi], True) for kpi in kpis}
@@ -236,7 +237,6 @@ def _usage(found: Parts, told: Iterable[InForce]) -> Callable[[Node], ExpectedUs
     Models of two KPIs that learned from the same samples say the same of it: the first does."""
     from workbench.chains.parts import parts_of
     from workbench.chains.usage import ExpectedUsage
-    from workbench.models.selection import RATE_KPIS
 
     models = tuple(told)
 
@@ -245,7 +245,7 @@ def _usage(found: Parts, told: Iterable[InForce]) -> Callable[[Node], ExpectedUs
         return ExpectedUsage(graph, parts_of(graph, found.parts), found.demands, scales)
 
     known = all(
-        part.target in found.demands and any(rate in part.forecasters for rate in RATE_KPIS)
+        part.target in found.demands and any(kpis.of(name).carried for name in part.forecasters)
         for part in found.parts
     )
     return usage if known else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from workbench.descriptors.allocation_text import parse_allocation
 from workbench.descriptors.sla_text import parse_point
+from workbench.domain import kpis
 from workbench.domain.chains import ChainPrediction, PartModel
 from workbench.domain.counts import counted
 from workbench.domain.errors import DataError, OutsideProfile, UsageError
@@ -96,8 +97,10 @@ def _point(subject: Subject, text: str) -> tuple[float, Mapping[str, ParameterVa
         )
     if primary.integer and wl != round(wl):
         raise UsageError(f"{primary.name} is {wl:g}, must be a whole number", where="at")
-    known = {p.key: p.values for p in subject.profiles.campaign.workload}
+    known = {p.key: p.values for p in subject.given}
     for key, value in given.items():
+        if value in known.get(key, ()):
+            continue
         numbers = [v for v in known.get(key, ()) if not isinstance(v, str)]
         if isinstance(value, str) or not numbers:
             raise UsageError(f"{key} was not set in any profile", where="at", remedy="Leave it out")
@@ -173,7 +176,6 @@ def predictions_of(
 
     Raises as `compose` and `in_force` do, and if no allocation can be predicted.
     """
-    from workbench.chains.base import RESPONSE_TIMES
     from workbench.chains.prediction import predict
     from workbench.models.forecast import Forecaster
 
@@ -202,7 +204,9 @@ def predictions_of(
         except DataError as error:
             troubles.append(error)
             continue
-        overloaded = tuple(_overloaded(chain, said)) if chain.kpi in RESPONSE_TIMES else ()
+        overloaded = (
+            tuple(_overloaded(chain, said)) if kpis.of(chain.kpi).kind == "response_time" else ()
+        )
         made.append(replace(said, warnings=(*said.warnings, *overloaded)))
     if not made:
         raise troubles[0]

@@ -127,7 +127,8 @@ async def _export(library: Library, request: messages.ExportSession) -> Reply:
     async with library.borrow(request.session) as channel:
         try:
             files = tuple(map(str, await export(channel.file, destination)))
-            warnings = channel.file.damage
+            caution = (await channel.file.view()).caution
+            warnings = (*channel.file.damage, *filter(None, (caution,)))
         except (WorkbenchError, asyncio.CancelledError):
             raise
         except OSError as error:

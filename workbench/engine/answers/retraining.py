@@ -13,7 +13,8 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from typing import Protocol
 
-from workbench.domain.campaign import TargetPlan
+from workbench import plugins
+from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.errors import BudgetSpent, Stopped, UsageError, WorkbenchError
 from workbench.domain.events import (
     CanaryEnded,
@@ -251,11 +252,16 @@ def _case(
         wanted.sla,
         wanted.guards,
         request,
-        short_list(own.campaign, subject.targets[0].name),
+        _competing(own.campaign, subject.targets[0].name),
         None if noise is None else noise.restart_sd.get(own.kpi),
         sample_s(subject),
         own.view.seed,
     )
+
+
+def _competing(campaign: Campaign, target: str) -> tuple[str, ...]:
+    """All methods, the short list first: the time may be over before the last."""
+    return tuple(dict.fromkeys((*short_list(campaign, target), *plugins.names("models"))))
 
 
 # ------------------------------------------------------------------- on the lab

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from workbench import plugins
+from workbench.domain import kpis
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.errors import PluginError
 from workbench.domain.lab import BypassCurve, HostNoise
@@ -336,8 +337,8 @@ def first_s(campaign: Campaign, samples: Sequence[Sample], point: OperatingPoint
         key=lambda s: abs(math.log(s.point.wl / point.wl)),
         default=None,
     )
-    rate = near.kpi("throughput_rps") if near else None
-    response_ms = near.kpi("mean_ms") if near else None
+    rate = near.kpi(kpis.THROUGHPUT) if near else None
+    response_ms = near.kpi(kpis.MEAN) if near else None
     if near and rate and campaign.load.kind == "open":
         if rate < SATURATED * near.point.wl:
             rate, response_ms = min(point.wl, rate), None  # a growing backlog has no mean

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from workbench import plugins
 from workbench.descriptors.sla_text import kpi_name
+from workbench.domain import kpis
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import PluginError, SessionError, UsageError
 from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluence
 from workbench.domain.projection import SessionView
-from workbench.domain.samples import KPI_UNITS, Sample
+from workbench.domain.samples import Sample
 from workbench.engine.learning.pool import Pool, WorkerLost
 from workbench.engine.learning.refitting import digest
 from workbench.engine.learning.remaining import doing, expect, skip
@@ -41,10 +42,6 @@ was the best, or as good, and all of them take seconds where the others take min
 PER_CONFIGURATION = "catalogue"
 """On the short list up to `FEW_CONFIGURATIONS`: it fits each by itself, which takes time."""
 FEW_CONFIGURATIONS = 30
-
-INFLUENCED = ("p95_ms", "mean_ms", "throughput_rps", "loss_pct", "throughput_pps", "jitter_ms")
-"""KPIs whose influences are measured beside the campaign's, as far as all valid samples have them:
-what a user is served by, each once (goodput is throughput, percentiles rise together)."""
 
 LOSS_CEILING_PCT = 30.0
 TIME_CEILING_MS = 20_000.0
@@ -242,9 +239,9 @@ def ceiling_of(campaign: Campaign, samples: Sequence[Sample], kpi: str) -> float
 
     if kpi == campaign.kpi:
         return campaign.kpi_max
-    if kpi == "loss_pct":
+    if kpi == kpis.LOSS:
         return LOSS_CEILING_PCT
-    if KPI_UNITS.get(kpi) == "ms":
+    if kpis.of(kpi).unit == "ms":
         return TIME_CEILING_MS
     return max((e.value for s in samples if (e := stated(s, kpi))), default=1.0)
 
@@ -299,12 +296,12 @@ def influence_in(
     from workbench.engine.learning.advice import space_of
     from workbench.sampling.influence import EDGES, edge_samples, influence_of
 
-    kpis = tuple(dict.fromkeys((campaign.kpi, *INFLUENCED)))
+    wanted = tuple(dict.fromkeys((campaign.kpi, *(kpi.name for kpi in kpis.ranked()))))
     space = space_of(campaign, target, seed)
     plan = campaign.sampling
     fraction = plan.options.get("edges", EDGES) if plan.method == "heuristic" else EDGES
     corners = edge_samples(space, samples, int(fraction))
-    found = influence_of(space, corners or samples, kpis)
+    found = influence_of(space, corners or samples, wanted)
     return ParameterInfluence(
         target,
         found.parameters,

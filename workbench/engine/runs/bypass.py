@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from workbench.domain import kpis
 from workbench.domain.campaign import Campaign
 from workbench.domain.lab import BypassCurve, BypassPoint
 from workbench.domain.parameters import LoadModel, ParameterValue, PrimaryWorkload
@@ -77,8 +78,8 @@ def loads(campaign: Campaign) -> Iterator[float]:
 
 def point_of(sample: Sample, load: LoadModel) -> BypassPoint | None:
     """A judged drive past the functions; None where it has no figures."""
-    throughput = sample.kpi("throughput_rps")
-    mean_ms, p95_ms = sample.kpi("mean_ms"), sample.kpi("p95_ms")
+    throughput = sample.kpi(kpis.THROUGHPUT)
+    mean_ms, p95_ms = sample.kpi(kpis.MEAN), sample.kpi(kpis.P95)
     if throughput is None or mean_ms is None or p95_ms is None:
         return None
     wl = sample.point.wl

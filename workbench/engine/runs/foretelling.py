@@ -17,6 +17,7 @@ import random
 import time
 from dataclasses import dataclass, replace
 
+from workbench.domain import kpis
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import PluginError, WorkbenchError
 from workbench.domain.parameters import Configuration, OperatingPoint
@@ -169,26 +170,23 @@ def stand_in(ask: Ask, space: Space) -> Sample:
     Capacities lie around the middle of the range on a log scale, proportional to the vCPUs of the
     smallest function and with a seeded factor of each configuration.
     """
-    rate = f"throughput_{'pps' if space.load.unit == 'packets' else 'rps'}"
+    rate = kpis.carried(space.load.unit)
     capacity = _capacity(ask.configuration, space)
     load = ask.wl / capacity
     is_open = space.load.kind == "open"
     response_ms = RESPONSE_MS / max(1.0 - min(load, 0.98), 0.02) if is_open else RESPONSE_MS
-    kpis = {
-        rate: min(ask.wl, capacity),
-        "goodput_mbps": min(ask.wl, capacity),
-        "loss_pct": max(0.0, 100.0 * (1.0 - 1.0 / load)) if is_open else 0.0,
-        "error_pct": 0.0,
-    }
+    stated = {name: min(ask.wl, capacity) for name in (rate, "goodput_mbps")}
+    stated |= {kpis.LOSS: max(0.0, 100.0 * (1.0 - 1.0 / load)) if is_open else 0.0}
+    stated |= {kpis.ERRORS: 0.0}
     overloaded = is_open and load > 1.0
     if not overloaded:
         slow = response_ms * (1.0 if is_open else max(1.0, load))
-        kpis |= {"mean_ms": slow, "p50_ms": slow, "p95_ms": 2.0 * slow, "p99_ms": 3.0 * slow}
-        kpis["jitter_ms"] = 0.1 * slow
+        asked = dict.fromkeys((*kpis.names("response_time", "other"), space.kpi))
+        stated |= {name: slow * _tail(name) for name in asked if name not in stated}
     return Sample(
         id=f"{space.target}/{ask.configuration.key}/{ask.wl:g}/{ask.repetition}",
         point=OperatingPoint(space.target, ask.configuration, ask.wl, ask.repetition),
-        kpis={k: Estimate(v, v / INTERVAL, v * INTERVAL) for k, v in kpis.items()},
+        kpis={k: Estimate(v, v / INTERVAL, v * INTERVAL) for k, v in stated.items()},
         usage={},
         valid=True,
         findings=(),
@@ -209,6 +207,11 @@ def stand_in(ask: Ask, space: Space) -> Sample:
         lab_s=space.costs.sample_s,
         block=ask.block,
     )
+
+
+def _tail(kpi: str) -> float:
+    """Times the mean: of an exponential tail whose p95 is twice the mean; 1 of what has none."""
+    return max(1.0, 2.0 * math.log(1.0 - (kpis.of(kpi).quantile or 0.0)) / math.log(0.05))
 
 
 def _capacity(configuration: Configuration, space: Space) -> float:

@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from workbench.domain import kpis
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.errors import EngineError, LabError, UsageError
 from workbench.domain.lab import (
@@ -231,8 +232,8 @@ class _Run:
         self._phase = "Capacity of the function"
         capacity = await self._capacity(curve)
         series = (
-            _Series(("throughput_rps",), _rounded(SATURATING * capacity)),
-            _Series(("mean_ms", "p95_ms"), _rounded(MODERATE * capacity)),
+            _Series((kpis.THROUGHPUT,), _rounded(SATURATING * capacity)),
+            _Series((kpis.MEAN, kpis.P95), _rounded(MODERATE * capacity)),
         )
         for number in range(self._pairs):
             self._phase = f"A/A run, deployment {number + 1} of {self._pairs}"
@@ -242,11 +243,11 @@ class _Run:
                 for one in series:
                     one.visits[number][label] = await self._valid_visit(one)
         await self._bench.undeploy()
-        kpis = {kpi: one.complete(kpi) for one in series for kpi in one.kpis}
+        figures = {kpi: one.complete(kpi) for one in series for kpi in one.kpis}
         for one in series:
             _check_enough(one, self._pairs)
-        found = await self._pool.run(_components, kpis)
-        deployments = min(len(rows) for rows in kpis.values())
+        found = await self._pool.run(_components, figures)
+        deployments = min(len(rows) for rows in figures.values())
         noise = HostNoise(
             lab=lab_name,
             generator=deployment.generator,
@@ -280,7 +281,7 @@ class _Run:
         carried = max((p.throughput_rps for p in curve.points), default=0.0) if curve else 0.0
         wl = _rounded(min(RATES.high, carried)) if carried else RATES.high
         sample = await self._visit(wl)
-        throughput = sample.kpi("throughput_rps") or 0.0
+        throughput = sample.kpi(kpis.THROUGHPUT) or 0.0
         if not 0 < throughput < NOT_SATURATED * wl:
             limits = "; ".join(finding.evidence for finding in sample.findings)
             raise LabError(
@@ -328,14 +329,14 @@ class _Found:
     pairs: int
 
 
-def _components(kpis: Mapping[str, list[list[float]]]) -> dict[str, _Found]:
+def _components(figures: Mapping[str, list[list[float]]]) -> dict[str, _Found]:
     """In the worker: what takes numpy and scipy."""
     import numpy as np
 
     from workbench.measuring.noise import components, null_claims
 
     found = {}
-    for kpi, rows in kpis.items():
+    for kpi, rows in figures.items():
         visits = np.array(rows)
         parts = components(visits)
         smallest = parts.smallest_difference

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, cast
 
 from workbench.domain.campaign import Campaign
-from workbench.domain.errors import DataError, LabError
+from workbench.domain.errors import DataError, LabError, LabGone
 from workbench.domain.lab import BypassCurve, BypassPoint
 from workbench.domain.logs import ComponentLog
-from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.parameters import Configuration, OperatingPoint, is_setting
 from workbench.domain.samples import Measurement, Usage
 from workbench.domain.topology import Target
 from workbench.engine.learning.advice import judge_drives
@@ -127,7 +127,7 @@ class Bench:
     async def measure_bypass(self, point: OperatingPoint) -> BypassCurve | None:
         """Load past the functions, of the kind that `point` is loaded with; None if none is seen.
 
-        It is tried once. Raises `LabError`.
+        It is tried once, and again where the lab was gone. Raises `LabError`.
         """
         kind = self._kind(point)
         self._without_bypass.append(kind)
@@ -135,6 +135,9 @@ class Bench:
         try:
             await self._allocate(point)
             points = await self._bypass_points(point)
+        except LabGone:
+            self._without_bypass.remove(kind)  # once it is back there may be one
+            raise
         finally:
             self.lab_s += self.lab.clock() - begin
         if not points:
@@ -170,7 +173,9 @@ class Bench:
     def _kind(self, point: OperatingPoint) -> bypass.Kind:
         assert self._deployment is not None
         seen = self._deployment
-        workload = point.configuration.workload
+        given = point.configuration.workload.items()
+        # The path past the functions knows nothing of their settings.
+        workload = {key: value for key, value in given if not is_setting(key)}
         return bypass.Kind(seen.generator, self._campaign.load.key, seen.keep_alive, workload)
 
     # ------------------------------------------------------------------ samples

@@ -227,7 +227,7 @@ class Trials(Turn):
         strange = {
             key for key in configuration.resources if key.rpartition(".")[0] not in functions
         }
-        workload = {parameter.key for parameter in self._order.campaign.workload}
+        workload = {parameter.key for parameter in self._order.campaign.given(plan)}
         strange |= workload ^ set(configuration.workload)
         if strange:
             raise UsageError(

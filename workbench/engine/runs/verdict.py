@@ -69,5 +69,5 @@ def _unresolved(view: ConfigurationView, campaign: Campaign) -> tuple[Breakpoint
             note="no sample was taken",
         )
         for rule in BREAKPOINT_RULES
-        if rule != "sla" or sla is not None
+        if rule != "collapse" and (rule != "sla" or sla is not None)
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from workbench.domain.durations import duration
-from workbench.domain.errors import LabError
+from workbench.domain.errors import LabError, LabGone
 from workbench.domain.events import (
     BypassMeasured,
     LogWritten,
@@ -26,6 +26,7 @@ from workbench.engine.runs.budget import Budget
 from workbench.engine.runs.busy_host import BusyHost
 from workbench.engine.runs.control import Control
 from workbench.engine.runs.faults import Faults
+from workbench.engine.runs.lab_away import LabAway
 from workbench.engine.runs.measurement import Bench
 from workbench.engine.runs.progress import ProgressReport
 from workbench.engine.sessions.channel import Publisher
@@ -70,6 +71,7 @@ class Visits:
         self._budget = budget
         self._on_host = on_host
         self.busy_host = BusyHost(control, self._waiting, self._warn)
+        self._lab_away = LabAway(control, self._waiting, self._warn)
         self.waited_in_vain_s = 0.0
         """How long it waited for a host that stayed busy until the end."""
         self._warned: set[str] = set()
@@ -90,6 +92,7 @@ class Visits:
         if self._bench.lacks_bypass(point):
             await self._measure_bypass(point)
         measurement = await self._bench.measure(point, first_s, floor)
+        self._lab_away.answered()
         sample = _taken_for(measurement.sample, purpose)
         self._progress.samples_s += sample.lab_s
         self.busy_host.taken(sample)
@@ -130,6 +133,8 @@ class Visits:
         before_s = self._bench.lab_s
         try:
             curve = await self._bench.measure_bypass(point)
+        except LabGone:
+            raise
         except LabError as error:
             log.warning("no bypass", session=self._out.view.session, exc_info=error)
             where = f"{point.target} {point.configuration.key}"
@@ -150,21 +155,27 @@ class Visits:
             await self.note("info", NO_BYPASS)
 
     async def gives_up(self, point: OperatingPoint, error: LabError) -> bool:
-        """Note a lab error. True if the configuration is given up; raises if the lab is."""
+        """Note a lab error. True if the configuration is given up; raises if the lab is.
+
+        A lab that is gone is waited for, and no configuration given up for that.
+        """
         place = (point.target, point.configuration)
         where = f"{point.target} {point.configuration.key}"
         log.warning("lab error", session=self._out.view.session, point=where, exc_info=error)
+        if isinstance(error, LabGone) and self._lab_away.excused:
+            await self._wait_for_lab(error)
+            return False
         if await self._keep_logs(point.target):
             session = self._out.view.session
             rest = f"read what was written until then (workbench show {session} --logs)"
             error.remedy = f"{error.remedy}; {rest}" if error.remedy else rest.capitalize()
+        gone = await self._undeploy(where)
+        if gone is not None:  # what failed went down with the lab
+            await self._wait_for_lab(gone)
+            return False
         verdict = self.faults.blame(place, error)
         if verdict == "lab":
             raise error
-        try:
-            await self._bench.undeploy()
-        except LabError as stuck:
-            log.warning("target was not removed", point=where, exc_info=stuck)
         if verdict == "once more":
             await self.note(
                 "warning", f"{error} {where} is deployed again and wl={point.wl:g} tried once more."
@@ -172,6 +183,23 @@ class Visits:
             return False
         await self.note("error", f"{error} {where} is given up.")
         return True
+
+    async def _undeploy(self, where: str) -> LabGone | None:
+        """Remove the target as far as that is possible; what the lab said if it is gone."""
+        try:
+            await self._bench.undeploy()
+        except LabGone as gone:
+            return gone
+        except LabError as stuck:
+            log.warning("target was not removed", point=where, exc_info=stuck)
+        return None
+
+    async def _wait_for_lab(self, error: LabGone) -> None:
+        async def speak() -> None:
+            if gone := await self._undeploy("the target"):
+                raise gone
+
+        await self._lab_away.wait(error, speak, lambda: self._budget.left_s)
 
     def begin(self) -> None:
         """The turn has come: its time counts from now."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from workbench import paths
 from workbench.domain.errors import SessionError, SessionTaken, UsageError, WorkbenchError
@@ -24,6 +25,23 @@ KEPT_OPEN = 4
 log = logger("engine.library")
 
 
+class Locks:
+    """One for each key, for as long as somebody holds it or waits for it: names are many, and who
+    asks may make them up."""
+
+    def __init__(self) -> None:
+        self._held: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+
+    def __getitem__(self, key: Hashable) -> asyncio.Lock:
+        lock = self._held.get(key)
+        if lock is None:
+            lock = self._held[key] = asyncio.Lock()
+        return lock
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
 class Library:
     """Channels by session name."""
 
@@ -31,11 +49,11 @@ class Library:
         self.workspace = workspace
         self.recordings = paths.shipped("sessions")
         self._channels: OrderedDict[str, Channel] = OrderedDict()
-        self._users: dict[str, int] = defaultdict(int)
-        self._opening: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._returned: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
-        """Set when somebody gives a borrowed channel back."""
-        self.modelling: dict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._users: Counter[str] = Counter()
+        self._opening = Locks()
+        self._returned: dict[str, asyncio.Event] = {}
+        """Set when somebody gives a borrowed channel back; there for who waits for that."""
+        self.modelling = Locks()
         """By session and target: one at a time decides on the next version of a model."""
 
     # ------------------------------------------------------------------ names
@@ -113,8 +131,9 @@ class Library:
         try:
             yield channel
         finally:
-            self._users[name] -= 1
-            self._returned[name].set()
+            self._let_go(name)
+            if name in self._returned:
+                self._returned[name].set()
             await self._close_some()
 
     @asynccontextmanager
@@ -140,7 +159,7 @@ class Library:
                 if not channel.live:
                     await self._sum_up(channel)
             finally:
-                self._users[name] -= 1
+                self._let_go(name)
         await self._close_some()
 
     async def _open_for_writing(self, name: str, path: Path) -> Channel:
@@ -151,9 +170,12 @@ class Library:
             channel = self._channels[name] = Channel(file, await file.view())
             return channel
         await channel.fold()
-        while self._users[name] > channel.followers:
-            self._returned[name].clear()
-            await self._returned[name].wait()
+        try:
+            while self._users[name] > channel.followers:
+                returned = self._returned[name] = asyncio.Event()
+                await returned.wait()
+        finally:
+            self._returned.pop(name, None)
         await channel.file.close()
         try:
             channel.file = await SessionFile.open(path)
@@ -260,7 +282,7 @@ class Library:
         if channel.file.displaced:
             await self._rescue_beside(channel)
         await self._sum_up(channel)
-        self._users[channel.view.session] -= 1
+        self._let_go(channel.view.session)
         await self._close_moved(channel)
         await self._close_some()
 
@@ -335,6 +357,11 @@ class Library:
             _, channel = self._channels.popitem()
             channel.end()
             await channel.file.close()
+
+    def _let_go(self, name: str) -> None:
+        self._users[name] -= 1
+        if not self._users[name]:
+            del self._users[name]
 
     async def _close_some(self) -> None:
         idle = [

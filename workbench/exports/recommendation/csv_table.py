@@ -59,9 +59,11 @@ def _rows(recommendation: Recommendation) -> Iterator[dict[str, Cell]]:
         allocated = _allocated(chosen.deployment) if chosen else {}
         yield {"role": "verified", "met": verified.met, **allocated, **_kpis(verified.kpis)}
     for step in greedy.steps if greedy else ():
+        last = greedy is not None and step is greedy.steps[-1]
         yield {
             "role": "greedy",
             "met": step.met,
+            "probability": greedy.probability if greedy is not None and last else None,
             "wl": step.wl,
             **_allocated(step.deployment),
             **step.kpis,

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
+from workbench.domain.kpis import of
 from workbench.domain.parameters import Sla
 from workbench.domain.profiles import Curve
-from workbench.domain.samples import KPI_UNITS, OVERLOAD, Estimate
+from workbench.domain.samples import OVERLOAD, Estimate
 from workbench.exports.recommendation.axis import Axis
 from workbench.exports.recommendation.markup import element
 from workbench.exports.recommendation.naming import one_line
@@ -84,7 +85,7 @@ def plot(
     across = Axis.over((*wls, *asked) or (0.0, 1.0), _LEFT, WIDTH - _RIGHT)
     up = Axis.over((*levels, *([measured.value] if measured else [])), HEIGHT - _BOTTOM, _TOP)
     names = [one_line(line.name) for line, _ in drawn]
-    unit = KPI_UNITS.get(sla.kpi, "")
+    unit = of(sla.kpi).unit
     ids = f"wb-title-{number}", f"wb-desc-{number}"
     return element(
         "svg",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from workbench.domain.kpis import of
 from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import Sla
 from workbench.domain.recommendations import Recommendation
-from workbench.domain.samples import KPI_UNITS
 from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.functions import FunctionAllocation
 from workbench.exports.recommendation.naming import file_stem, one_line
@@ -71,7 +71,7 @@ def sla_texts(recommendation: Recommendation) -> str:
 
 def limit_text(sla: Sla) -> str:
     """`p95_ms <= 200 ms`."""
-    return one_line(f"{sla.kpi} {sla.direction} {sla.limit:g} {KPI_UNITS.get(sla.kpi, '')}")
+    return one_line(f"{sla.kpi} {sla.direction} {sla.limit:g} {of(sla.kpi).unit}")
 
 
 def host_in_words(host: HostFacts) -> str:

@@ -192,7 +192,11 @@ def _beside_greedy(recommendation: Recommendation, greedy: GreedyRun, context: C
     chosen = recommendation.chosen
     last = greedy.steps[-1] if greedy.steps else None
     lab_s, profiling_s = recommendation.lab_s, recommendation.profiling_s
-    headings = ("", "allocation", "cost", "SLA", "lab iterations", "lab time", "with profiling")
+    headings = (
+        *("", "allocation", "cost", "probability", "SLA", "lab iterations", "lab time"),
+        "with profiling",
+    )
+    sure = greedy.probability is None or greedy.probability >= recommendation.confidence
     return Table(
         headings,
         (
@@ -200,6 +204,7 @@ def _beside_greedy(recommendation: Recommendation, greedy: GreedyRun, context: C
                 "recommended",
                 in_words(chosen.deployment, context) if chosen else "nothing",
                 _cost(chosen) if chosen else "-",
+                _share(chosen.probability) if chosen else "-",
                 "met" if recommendation.met else "not met",
                 str(recommendation.lab_iterations),
                 duration(lab_s),
@@ -209,7 +214,8 @@ def _beside_greedy(recommendation: Recommendation, greedy: GreedyRun, context: C
                 "greedy",
                 in_words(last.deployment, context) if last else "nothing",
                 one_line(f"{greedy.cost:.4g} {greedy.cost_unit}"),
-                "met" if greedy.met else "not met",
+                "-" if greedy.probability is None else _share(greedy.probability),
+                ("met" if sure else "not surely met") if greedy.met else "not met",
                 str(greedy.lab_iterations),
                 duration(greedy.lab_s),
                 "needs none",

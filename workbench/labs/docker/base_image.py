@@ -8,14 +8,15 @@ import aiodocker
 
 from workbench.domain.errors import LabError
 from workbench.labs.docker import debian_tree
-from workbench.labs.docker.making import alone
-from workbench.labs.docker.programs import Listener
+from workbench.labs.once import alone
+from workbench.labs.programs import Listener, Progress
 
 SUITE = "bookworm"
 REPOSITORY = "debian"
 TAG = f"{SUITE}-slim"
 BASE = f"{REPOSITORY}:{TAG}"
 PULL_TIMEOUT_S = 300
+MB = 1_000_000
 
 
 async def ensure_base(docker: aiodocker.Docker, listener: Listener) -> None:
@@ -25,10 +26,9 @@ async def ensure_base(docker: aiodocker.Docker, listener: Listener) -> None:
     async with alone("base-image", BASE, listener):
         if await present(docker, BASE):
             return
-        listener.step(f"pulling {BASE}")
         try:
             async with asyncio.timeout(PULL_TIMEOUT_S):
-                await docker.images.pull(BASE)
+                await pull(docker, BASE, listener)
             return
         except (aiodocker.DockerError, TimeoutError) as error:
             listener.step(f"no registry gave {BASE}: {_reason(error)}")
@@ -41,6 +41,24 @@ async def ensure_base(docker: aiodocker.Docker, listener: Listener) -> None:
         await debian_tree.make(docker, SUITE, REPOSITORY, TAG, listener)
         if not await present(docker, BASE):
             raise LabError("the engine did not take the base image", where=BASE)
+
+
+async def pull(docker: aiodocker.Docker, reference: str, listener: Listener) -> None:
+    """Pull an image, and say how much of it has come. Raises `DockerError` where it does not."""
+    listener.step(f"pulling {reference}")
+    progress = Progress(listener, f"pulling {reference}", "MB")
+    sizes: dict[str, tuple[int, int]] = {}
+    async for message in docker.images.pull(reference, stream=True):
+        layer, detail = str(message.get("id", "")), message.get("progressDetail") or {}
+        if message.get("status") == "Downloading" and detail.get("total"):
+            sizes[layer] = int(detail["current"]), int(detail["total"])
+        elif layer in sizes:  # whole by now
+            sizes[layer] = (sizes[layer][1],) * 2
+        done, total = (
+            (sum(sides) for sides in zip(*sizes.values(), strict=True)) if sizes else (0, 0)
+        )
+        if total:
+            progress.reached(round(done / MB), max(1, round(total / MB)))
 
 
 async def present(docker: aiodocker.Docker, reference: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import aiodocker
 
 from workbench.domain.errors import LabError
-from workbench.labs.docker.programs import TAIL, Listener
+from workbench.labs.programs import TAIL, Listener
 
 PREFIX = "vnf-workbench"
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")

@@ -16,76 +16,56 @@ from aiodocker.containers import DockerContainer
 from aiodocker.stream import Stream
 
 from workbench.domain.errors import LabError
-from workbench.domain.logs import ComponentLog, WrittenLine, quoted
+from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.topology import VnfTemplate
+from workbench.labs.components.component import Component, Ended, Limits, Outcome
+from workbench.labs.components.environment import FORWARDING, SYSCTLS, expand
 from workbench.labs.docker import logs
-from workbench.labs.docker.engine import expand
-from workbench.labs.docker.strays import COMPONENT_LABEL, OWNER_LABEL, SESSION_LABEL, Owner
-from workbench.probes.containers import ContainerProbe
+from workbench.labs.docker.strays import (
+    COMPONENT_LABEL,
+    IN_PROGRESS,
+    NOT_FOUND,
+    OWNER_LABEL,
+    SESSION_LABEL,
+    Owner,
+    remove_container,
+)
+from workbench.measuring.records import ComponentCounters
+from workbench.probes.containers import ContainerProbe, from_engine
 
+LEAST_MEMORY = 6 << 20
+"""The engine gives no container less."""
 NOFILE = 20_000
 """Open files of a container: a connection each; some hosts refuse more."""
-SYSCTLS = {
-    # A closing proxy spends a local port per request and gets it back after a minute.
-    "net.ipv4.ip_local_port_range": "10000 65000",
-    # Hosts that default to BBR pace the lab's own links: after a delayed acknowledgement it takes
-    # them for slow, and at 500-3000 requests/s over haproxy 9 % of the answers came after 40-90 ms
-    # with both ends idle, 0.05 % with Reno. Reno is the one that every namespace may choose.
-    "net.ipv4.tcp_congestion_control": "reno",
-}
-FORWARDING = {"net.ipv4.ip_forward": "1"}
 
 STDOUT = 1
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a program in a container left: exit code and texts."""
-
-    exit_code: int
-    stdout: str
-    stderr: str
-
-    @property
-    def said(self) -> str:
-        """The last line of either text, for a sentence."""
-        lines = [*self.stdout.splitlines(), *self.stderr.splitlines()]
-        return next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
-
-
 @dataclass
-class Component:
-    """A container of a target, as it runs now."""
+class Container(Component):
+    """A component in a container of its own."""
 
-    name: str
-    """VNF instance name, `source` or `sink`."""
-    template: VnfTemplate
-    container: DockerContainer
-    network: str = ""
+    container: DockerContainer = field(kw_only=True)
+    network: str = field(kw_only=True)
     """Id of the network towards the source: its address there is the one that is spoken to."""
-    address: str = ""
-    pid: int = 0
-    """Of its first process, on the engine's host."""
-    probe: ContainerProbe | None = None
-    """None where the engine is on another host."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """Configuration files as it was started with them."""
-    threads: int = 0
-    cores: float = 0.0
-    """Its quota in cores; 0 without one."""
-    memory_bytes: int = 0
-    """The most that it may hold; 0 without a limit."""
-    bandwidth_mbps: float = 0.0
-    """The most that each of its interfaces sends; 0 without a limit."""
-    pinned: tuple[int, ...] = ()
     read_ns: int = 0
     """Until when its log was read."""
 
     @property
-    def endpoint(self) -> tuple[str, int]:
-        return self.address, self.template.port
+    def place(self) -> str:
+        return f"container {self.name}"
 
-    async def update(self, settings: Mapping[str, int | str]) -> None:
+    async def limit_cpu(self, cores: float, pinned: tuple[int, ...]) -> None:
+        await self._update(cpu_settings(cores, pinned))
+
+    async def limit_memory(self, memory_bytes: int) -> None:
+        try:
+            await self._update(memory_settings(memory_bytes))
+        except aiodocker.DockerError as error:
+            # The kernel takes away no memory that is in use.
+            raise LabError(f"the engine refused: {error.message}", where=self.place) from error
+
+    async def _update(self, settings: Mapping[str, int | str]) -> None:
         """Change limits in place."""
         # aiodocker has no call for this one.
         async with self.container.docker._query(
@@ -99,7 +79,7 @@ class Component:
             method="PUT",
             params={"path": "/"},
             headers={"Content-Type": "application/x-tar"},
-            data=pack(files),
+            data=io.BytesIO(pack(files)),
         ):
             pass
 
@@ -118,33 +98,52 @@ class Component:
         found = await self.container.show()
         networks = found["NetworkSettings"]["Networks"].values()
         # It has none where its network was taken from it meanwhile; `death` says so.
-        self.address = next(
-            (n["IPAddress"] for n in networks if n["NetworkID"] == self.network), ""
+        self.address, self.mac = next(
+            ((n["IPAddress"], n["MacAddress"]) for n in networks if n["NetworkID"] == self.network),
+            ("", ""),
         )
         self.pid = found["State"]["Pid"]
         self.probe = ContainerProbe.find(self.container.id, self.pid)
 
-    async def begin(self, argv: Sequence[str]) -> Program:
+    async def begin(self, argv: Sequence[str]) -> Execution:
         """Start a program in it; argv, no shell."""
         execution = await self.container.exec(list(argv))
         stream = execution.start(detach=False)
         await stream.__aenter__()  # else aiodocker would start it at the first read
-        return Program(self, execution.id, stream)
+        return Execution(self.container, execution.id, stream)
 
-    async def run(self, argv: Sequence[str]) -> Outcome:
-        program = await self.begin(argv)
-        return await program.finish()
+    async def halt(self) -> None:
+        # The engine cannot end a single program.
+        try:
+            await self.start(again=True)
+        except aiodocker.DockerError as error:
+            # Where the container itself is gone, that error is on its way already.
+            if error.status != NOT_FOUND:
+                raise
+
+    async def counters(self) -> ComponentCounters:
+        try:
+            stats = await self.container.docker._query_json(
+                f"containers/{self.container.id}/stats",
+                params={"stream": "false", "one-shot": "true"},
+            )
+        except aiodocker.DockerError as error:
+            if error.status in (NOT_FOUND, IN_PROGRESS):
+                raise Ended(self) from error
+            raise
+        if not stats.get("cpu_stats", {}).get("system_cpu_usage"):
+            # The engine answers for a stopped container too, with nothing in it.
+            raise Ended(self)
+        return from_engine(stats)
+
+    async def remove(self) -> None:
+        await remove_container(self.container.docker, self.container.id)
 
     async def written(self) -> ComponentLog:
         """What it wrote since this was asked last."""
         read = await logs.read(self.container, self.read_ns)
         self.read_ns = read.last_ns
         return ComponentLog.of(self.name, read.lines, uncounted=read.entries >= logs.TAIL)
-
-    async def last_words(self) -> str:
-        """The last line of its log, for a sentence."""
-        line = await self.last_line()
-        return f"the last line of its log: {quoted(line.whole)}" if line else "it wrote no log"
 
     async def last_line(self) -> WrittenLine | None:
         """Of its log, the last line that is not empty; None where there is none."""
@@ -183,16 +182,16 @@ class Component:
 
 
 @dataclass
-class Program:
-    """A program that runs in a component."""
+class Execution:
+    """A program that runs in a container."""
 
-    component: Component
+    container: DockerContainer
     execution: str
     stream: Stream
 
     async def pid(self) -> int:
         """Its process id on the engine's host; 0 until it runs."""
-        found = await self.component.container.docker._query_json(f"exec/{self.execution}/json")
+        found = await self.container.docker._query_json(f"exec/{self.execution}/json")
         return int(found.get("Pid") or 0)
 
     async def finish(self) -> Outcome:
@@ -203,7 +202,7 @@ class Program:
                 texts.setdefault(message.stream, []).append(message.data)
         finally:
             await self.stream.close()
-        found = await self.component.container.docker._query_json(f"exec/{self.execution}/json")
+        found = await self.container.docker._query_json(f"exec/{self.execution}/json")
         stdout = b"".join(texts.pop(STDOUT, []))
         stderr = b"".join(part for parts in texts.values() for part in parts)
         return Outcome(
@@ -211,6 +210,30 @@ class Program:
             stdout.decode(errors="replace"),
             stderr.decode(errors="replace"),
         )
+
+
+PERIOD_US = 100_000
+"""CFS period, the kernel's and Docker's default (METHOD.md 5)."""
+UNLIMITED = -1
+
+
+def cpu_settings(cores: float, pinned: Sequence[int]) -> dict[str, int | str]:
+    """CPU part of a container's settings, the same for its creation and its update.
+
+    Whole cores of a pinned component go by its cores alone, fractions by quota (METHOD.md 5).
+    """
+    whole = bool(pinned) and cores == len(pinned)
+    quota = UNLIMITED if whole or not cores else round(cores * PERIOD_US)
+    return {
+        "CpuPeriod": PERIOD_US,
+        "CpuQuota": quota,
+        "CpusetCpus": ",".join(map(str, pinned)),
+    }
+
+
+def memory_settings(memory_bytes: int) -> dict[str, int]:
+    """Memory part of a container's settings, without swap; the same for creation and update."""
+    return {"Memory": memory_bytes, "MemorySwap": memory_bytes} if memory_bytes else {}
 
 
 def pack(files: Mapping[str, str | bytes]) -> bytes:
@@ -233,6 +256,8 @@ class Workshop:
     docker: aiodocker.Docker
     session: str
     owner: Owner
+    images: Mapping[str, str]
+    """By template."""
 
     def labels(self, component: str = "") -> dict[str, str]:
         common = {SESSION_LABEL: self.session, OWNER_LABEL: str(self.owner)}
@@ -261,30 +286,26 @@ class Workshop:
         there = {network["Id"] for network in await self.docker.networks.list()}
         return [network for network in networks if network in there]
 
-    async def container(
+    async def make(
         self,
         name: str,
         template: VnfTemplate,
-        image: str,
         networks: Sequence[str],
-        settings: Mapping[str, int | str],
+        limits: Limits,
         environment: Mapping[str, str],
         shared_memory_bytes: int,
-    ) -> Component:
-        """A new container, not started, on the networks from the source's side to the sink's.
-
-        A router may set the rules of its own network, and forward; nobody else may.
-        """
+    ) -> Container:
         where = f"template {template.name}"
         forwards = template.passage == "router"
         given = {key: expand(value, where) for key, value in template.environment.items()}
         config: dict[str, Any] = {
-            "Image": image,
+            "Image": self.images[template.name],
             "Hostname": name,
             "Env": [f"{key}={value}" for key, value in {**given, **environment}.items()],
             "Labels": self.labels(name),
             "HostConfig": {
-                **settings,
+                **cpu_settings(limits.cores, limits.pinned),
+                **memory_settings(limits.memory_bytes),
                 "NetworkMode": networks[0],
                 "RestartPolicy": {"Name": "no"},
                 "LogConfig": logs.KEEPING,
@@ -300,4 +321,4 @@ class Workshop:
         container = await self.docker.containers.create(config, name=self._name(name))
         for further in networks[1:]:
             await (await self.docker.networks.get(further)).connect({"Container": container.id})
-        return Component(name, template, container, networks[0])
+        return Container(name, template, container=container, network=networks[0])

@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -22,7 +21,14 @@ import aiodocker
 
 from workbench.domain.errors import LabError
 from workbench.labs.docker import apt_sources, making
-from workbench.labs.docker.programs import TAIL, Listener, Progress, run
+from workbench.labs.programs import (
+    GOT,
+    SET_UP,
+    UNPACKED,
+    Listener,
+    PackageProgress,
+    run,
+)
 
 PACKAGES = ("?essential", "apt", "usr-is-merged")
 NEEDED = ("apt-get", "dpkg-deb")
@@ -82,22 +88,27 @@ async def make(
     machine = str((await docker.version())["Arch"])
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="vnf-workbench-") as folder:
         packages = await _download(
-            Path(folder), sources, ARCHITECTURES.get(machine, machine), listener
+            Path(folder), sources, ARCHITECTURES.get(machine, machine), listener, name
         )
         listener.step(f"making {name}: unpacking {len(packages)} packages")
         tree = Path(folder) / "tree.tar"
         await asyncio.to_thread(pack, packages, configuration(sources), tree)
         raw = await _import(docker, tree)
         try:
-            progress = Progress(listener, f"making {name}", "packages")
-            await _settle(docker, raw, tree, _Counting(listener, progress, len(packages)))
+            steps = UNPACKED, SET_UP
+            settling = PackageProgress(listener, f"making {name}", steps, len(packages))
+            await _settle(docker, raw, tree, settling)
         finally:
             await docker.images.delete(raw, force=True)
         await _import(docker, tree, repository, tag)
 
 
 async def _download(
-    folder: Path, sources: tuple[apt_sources.AptSource, ...], machine: str, listener: Listener
+    folder: Path,
+    sources: tuple[apt_sources.AptSource, ...],
+    machine: str,
+    listener: Listener,
+    name: str,
 ) -> list[Path]:
     """What apt would install on an empty system; nothing of the host's own apt is touched."""
     for name in ("state/lists/partial", "cache/archives/partial", "parts"):
@@ -119,8 +130,9 @@ async def _download(
     }
     apt = ("apt-get", "-q", *(f"-o{key}={value}" for key, value in options.items()))
     secure = ("ca-certificates",) if any(s.uri.startswith("https:") for s in sources) else ()
+    getting = PackageProgress(listener, f"making {name}: getting what it is made of", (GOT,))
     for command in (("update",), ("-y", "--download-only", "install", *PACKAGES, *secure)):
-        code, tail = await run((*apt, *command), listener.line)
+        code, tail = await run((*apt, *command), getting.hear)
         if code != 0:
             raise LabError(
                 f"apt-get could not get the packages of a base image: {tail}",
@@ -229,24 +241,7 @@ async def _import(docker: aiodocker.Docker, tree: Path, repository: str = "", ta
     return str(last["status"])
 
 
-class _Counting:
-    """Hears dpkg, and counts what it has done."""
-
-    def __init__(self, listener: Listener, progress: Progress, packages: int) -> None:
-        self._listener = listener
-        self._progress = progress
-        self._packages = packages
-        self._steps = 0
-        self.tail: deque[str] = deque(maxlen=TAIL)
-
-    def hear(self, line: str) -> None:
-        self._listener.line(line)
-        self.tail.append(line)
-        self._steps += line.startswith(("Unpacking ", "Setting up "))
-        self._progress.reached(self._steps // 2, self._packages)
-
-
-async def _settle(docker: aiodocker.Docker, raw: str, tree: Path, hearer: _Counting) -> None:
+async def _settle(docker: aiodocker.Docker, raw: str, tree: Path, hearer: PackageProgress) -> None:
     """Have the dpkg of a raw tree install its packages; what comes of it takes the tree's place."""
     async with making.container(
         docker, raw, ("sh", "-c", SETTLE), environment={}, settings={"Tmpfs": TMPFS}

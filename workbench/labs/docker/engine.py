@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from string import Template
 
 import aiodocker
 import aiohttp
 
 from workbench.domain.campaign import Campaign
-from workbench.domain.errors import LabError
+from workbench.domain.errors import LabError, LabGone
+from workbench.labs.components.environment import expand
 
 CONNECT_TIMEOUT_S = 10.0
 
@@ -31,17 +31,6 @@ def agent_url(campaign: Campaign) -> str | None:
         if agent.kind == "docker" and agent.url:
             return expand(agent.url, f"agent {agent.name}")
     return None
-
-
-def expand(text: str, where: str) -> str:
-    """`${NAME}` from the environment. Raises `LabError` naming a variable that is not set."""
-    try:
-        return Template(text).substitute(os.environ)
-    except KeyError as error:
-        name = error.args[0]
-        raise LabError(
-            f"the environment has no {name}", where=where, remedy=f"Export {name} and start again"
-        ) from None
 
 
 @asynccontextmanager
@@ -102,12 +91,12 @@ def speaking_to(where: str) -> Iterator[None]:
         yield
     except aiodocker.DockerError as error:
         if error.status == UNREACHABLE:
-            raise LabError(
+            raise LabGone(
                 "the Docker engine is gone", where=where, remedy="Start it, then resume the session"
             ) from error
         raise LabError(f"the Docker engine refused: {error.message}", where=where) from error
     except (aiohttp.ClientError, ConnectionError, TimeoutError) as error:
-        raise LabError(
+        raise LabGone(
             f"the connection to the Docker engine broke: {reason_of(error)}",
             where=where,
             remedy="See that the engine runs, then resume the session",

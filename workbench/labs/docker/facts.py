@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from workbench.domain.lab import HostFacts
-from workbench.labs.docker.containers import SYSCTLS
+from workbench.labs.components.environment import SYSCTLS
 from workbench.probes import host
 
 

@@ -15,13 +15,14 @@ import aiodocker
 
 from workbench import plugins
 from workbench.domain.errors import LabError
+from workbench.domain.lab import OHA_LATER
 from workbench.domain.topology import VnfTemplate
 from workbench.labs.docker import oha_binary
-from workbench.labs.docker.base_image import BASE, ensure_base, present
+from workbench.labs.docker.base_image import BASE, ensure_base, present, pull
 from workbench.labs.docker.building import PREFIX, BuildFailed, Context, build, digest
 from workbench.labs.docker.engine import connect, speaking_to
-from workbench.labs.docker.making import alone
-from workbench.labs.docker.programs import Listener, Progress
+from workbench.labs.once import alone
+from workbench.labs.programs import Listener, Progress
 from workbench.paths import located
 from workbench.traffic.packets import PacketGenerator
 
@@ -35,7 +36,7 @@ AT_ONCE = 3
 
 NOT_BUILT = (
     "oha is not built yet: this session measures with steady (open loops) or hey (closed ones), "
-    f"and it {oha_binary.LATER}, or by `workbench images build`"
+    f"and it {OHA_LATER}, or by `workbench images build`"
 )
 
 
@@ -139,9 +140,8 @@ async def _wanted(
 async def _pull(docker: aiodocker.Docker, template: VnfTemplate, listener: Listener) -> None:
     if await present(docker, template.image):
         return
-    listener.step(f"pulling {template.image}")
     try:
-        await docker.images.pull(template.image)
+        await pull(docker, template.image, listener)
     except aiodocker.DockerError as error:
         raise LabError(
             f"image {template.image} is not on the engine and cannot be pulled: {error.message}",

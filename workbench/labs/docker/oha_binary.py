@@ -19,12 +19,21 @@ from aiodocker.containers import DockerContainer
 
 from workbench import files
 from workbench.domain.errors import LabError
+from workbench.labs import once
 from workbench.labs.docker import cargo_settings, making
 from workbench.labs.docker.base_image import BASE, ensure_base, present
 from workbench.labs.docker.building import PREFIX, build, digest, proxies
 from workbench.labs.docker.containers import pack
 from workbench.labs.docker.engine import connect, speaking_to
-from workbench.labs.docker.programs import Listener, Progress, run
+from workbench.labs.programs import (
+    GOT,
+    SET_UP,
+    UNPACKED,
+    Listener,
+    PackageProgress,
+    Progress,
+    run,
+)
 from workbench.log import logger
 
 log = logger("labs.docker.oha")
@@ -32,12 +41,10 @@ log = logger("labs.docker.oha")
 VERSION = "1.16.0"
 """The version whose records `traffic.oha` was checked against."""
 
-LATER = "is built for later sessions while nothing is measured"
-
 DOCKERFILE = f"""\
 FROM {BASE}
 RUN apt-get -qq update
-RUN DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \\
+RUN DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \\
     ca-certificates cargo-web gcc libc6-dev libssl-dev make pkg-config rustc-web
 """
 """Debian's Rust for its web browsers, the newest that a release has."""
@@ -55,11 +62,13 @@ SHARES = 102
 """A tenth of what a container gets beside others, should a core be wanted elsewhere."""
 DRAWN = re.compile(r"(\d+)/(\d+)")
 """Cargo's bar: units of compilation that are done, and all."""
+TO_GET = re.compile(r"Downloading (\d+) crates?\b")
+"""The same while it downloads: crates that have not come yet."""
 
 
 def cached() -> Path:
     """Where the binary of this version and processor is kept."""
-    return making.cache() / f"oha-{VERSION}-{platform.machine()}" / "bin" / "oha"
+    return once.cache() / f"oha-{VERSION}-{platform.machine()}" / "bin" / "oha"
 
 
 def _trouble() -> Path:
@@ -91,7 +100,7 @@ async def find_or_build(listener: Listener, docker: aiodocker.Docker | None = No
     if docker is None:
         async with connect() as own:
             return await find_or_build(listener, own)
-    async with making.alone("oha", f"oha {VERSION}", listener):
+    async with once.alone("oha", f"oha {VERSION}", listener):
         if cached().is_file():
             return cached()
         try:
@@ -112,8 +121,10 @@ async def _build(docker: aiodocker.Docker, listener: Listener) -> bytes:
     builder = f"{PREFIX}/rust:{digest(context)}"
     if not await present(docker, builder):
         await ensure_base(docker, listener)
-        listener.step(f"building oha {VERSION}: getting Debian's Rust, 180 MB, once on this engine")
-        await build(docker, context, builder, listener)
+        what = f"building oha {VERSION}: getting Debian's Rust"
+        listener.step(f"{what}, 180 MB, once on this engine")
+        getting = PackageProgress(listener, what, (GOT, UNPACKED, SET_UP))
+        await build(docker, context, builder, Listener(listener.step, getting.hear))
     settings = cargo_settings.of_this_host()
     command = ("sh", "-ec", BUILD, "build", *settings.options)
     environment = {
@@ -141,6 +152,8 @@ async def _build(docker: aiodocker.Docker, listener: Listener) -> bytes:
 
 async def _compile(compiling: DockerContainer, listener: Listener) -> None:
     progress = Progress(listener, f"building oha {VERSION}", "parts")
+    sources = Progress(listener, f"building oha {VERSION}: getting its sources", "crates")
+    crates = 0
     lines = making.Lines()
     last, trouble = "cargo said nothing", ""
     async for _, data in making.output(compiling):
@@ -148,6 +161,9 @@ async def _compile(compiling: DockerContainer, listener: Listener) -> None:
             drawn = DRAWN.search(line) if "Building" in line else None
             if drawn:
                 progress.reached(int(drawn[1]), int(drawn[2]))
+            elif to_get := TO_GET.search(line):
+                crates = max(crates, int(to_get[1]))
+                sources.reached(crates - int(to_get[1]), crates)
             else:
                 listener.line(line)
                 last = line.strip()

@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast, get_args
 
+from workbench.domain import kpis
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import DescriptorError, LabError, Mistake
 from workbench.domain.parameters import Configuration, OperatingPoint, Parameter
 from workbench.domain.samples import (
-    KPI_UNITS,
     Bypass,
     Estimate,
     Finding,
@@ -27,7 +27,14 @@ from workbench.domain.samples import (
     Sample,
     Usage,
 )
-from workbench.domain.tables import FACTS, LABEL_SEPARATOR, POINT, USAGE_FIELDS, USAGE_PREFIX
+from workbench.domain.tables import (
+    CAUTION,
+    FACTS,
+    LABEL_SEPARATOR,
+    POINT,
+    USAGE_FIELDS,
+    USAGE_PREFIX,
+)
 from workbench.labs.recorded.cells import Cells, Complain
 from workbench.labs.recorded.intervals import Completed, completed, unstated
 from workbench.labs.recorded.recall import WITHOUT_WINDOWS
@@ -109,12 +116,12 @@ class _Table:
         for needed in ("target", "wl", *varied):
             if needed not in names:
                 self._wrong(1, 1, needed, "is missing; a column of this name is needed")
-        known = [*KPI_UNITS, self._campaign.kpi]
+        known = [*kpis.known(), self._campaign.kpi]
         self._kpis = [n for n in names if n in known or (f"{n}_low" in names and n not in FACTS)]
         if not self._kpis:
-            self._wrong(1, 1, "table", f"has no KPI; known are {', '.join(KPI_UNITS)}")
+            self._wrong(1, 1, "table", f"has no KPI; known are {', '.join(kpis.known())}")
         bounds = {f"{kpi}{end}" for kpi in self._kpis for end in ("_low", "_high")}
-        understood = {"target", *POINT, *FACTS, *self._kpis, *bounds}
+        understood = {CAUTION, "target", *POINT, *FACTS, *self._kpis, *bounds}
         workload = {parameter.key for parameter in self._campaign.workload}
         components: dict[str, None] = {}
         for place, name in enumerate(names):
@@ -136,6 +143,7 @@ class _Table:
     def _all_parameters(self) -> Iterable[Parameter]:
         for plan in self._campaign.targets:
             yield from plan.resources
+            yield from plan.settings
         yield from self._campaign.workload
 
     # ------------------------------------------------------------------ rows
@@ -168,11 +176,12 @@ class _Table:
     def _point(self, cells: Cells) -> OperatingPoint:
         target = cells.text("target")
         plan = next((p for p in self._campaign.targets if p.target.name == target), None)
-        own = (*plan.resources, *self._campaign.workload) if plan else ()
+        given = self._campaign.given(plan) if plan else ()
+        own = (*plan.resources, *given) if plan else ()
         # Of a parameter with one value there need be no column: it is the campaign's.
         values = {p.key: p.values[0] for p in own if p.key not in self._names}
         values |= {name: cells.value(name) for name in self._parameters if cells.has(name)}
-        workload = {parameter.key for parameter in self._campaign.workload}
+        workload = {parameter.key for parameter in given}
         configuration = Configuration(
             {key: value for key, value in values.items() if key not in workload},
             {key: value for key, value in values.items() if key in workload},

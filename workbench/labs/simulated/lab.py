@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import pairwise
 
@@ -17,13 +18,21 @@ from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
+from workbench.labs.simulated import packet_flow
 from workbench.labs.simulated.noise import Drift, pass_step, restart, stream
 from workbench.labs.simulated.options import SimulationOptions
-from workbench.labs.simulated.records import counters, request_records, to_ticks, usage_between
+from workbench.labs.simulated.packet_flow import PacketFlow
+from workbench.labs.simulated.records import (
+    HOST_IDLE_CORES,
+    counters,
+    request_records,
+    to_ticks,
+    usage_between,
+)
 from workbench.labs.simulated.scene import Scene, set_scene
 from workbench.labs.simulated.stand_ins import describe, stand_in
 from workbench.labs.simulated.stretch import Chance, Stretch, run
-from workbench.measuring.records import Drive
+from workbench.measuring.records import Counters, Drive, RequestRecords
 
 GENERATOR = "simulated 2"
 """The number counts changes of the simulation that change its samples."""
@@ -147,6 +156,9 @@ class SimulatedLab:
         self._degraded = False
         self._introduce(scene)
         await self._spend(self.options.deploy_s)
+        if self._campaign.load.unit == "packets":
+            path = f"passes packets of {scene.answer_bytes:g} bytes on"
+            return Deployment(target.name, GENERATOR, False, path, self._warnings())
         closes = any(function.part.closes for function in scene.functions)
         return Deployment(
             target=target.name,
@@ -214,6 +226,10 @@ class SimulatedLab:
         seconds = float(to_ticks(np.float64(seconds)))
         loop = asyncio.get_running_loop()
         asked_at = loop.time()
+        if self._campaign.load.unit == "packets":
+            flow = await asyncio.to_thread(packet_flow.send, scene, wl, seconds, chance)
+            await self._spend(self.options.drive_overhead_s, loop.time() - asked_at)
+            return await self._play_packets(scene, flow, wl, seconds, on_usage)
         stretch = await asyncio.to_thread(
             run,
             scene,
@@ -232,12 +248,7 @@ class SimulatedLab:
         """Let a simulated stretch pass on the lab's clock, its usage second by second."""
         begin_s = self._clock_s
         seen = counters(scene, stretch, begin_s, seconds)
-        allotted = {component.name: component.cores for component in scene.components}
-        allotted["host"] = float(self.options.host_cores)
-        threads = {function.name: function.threads for function in scene.functions}
-        for earlier, later in pairwise(seen):
-            await self._spend(later.at_s - earlier.at_s)
-            on_usage(usage_between(earlier, later, allotted, threads))
+        allotted, threads = await self._pass(scene, seen, on_usage)
         return Drive(
             begin_s=begin_s,
             stop_s=self._clock_s,
@@ -250,9 +261,44 @@ class SimulatedLab:
             threads=threads,
         )
 
+    async def _play_packets(
+        self, scene: Scene, flow: PacketFlow, wl: float, seconds: float, on_usage: OnUsage
+    ) -> Drive:
+        begin_s, nothing = self._clock_s, np.zeros(0)
+        seen = packet_flow.counters(scene, flow, begin_s, seconds, HOST_IDLE_CORES)
+        allotted, threads = await self._pass(scene, seen, on_usage)
+        none = nothing.astype(np.int64)
+        return Drive(
+            begin_s=begin_s,
+            stop_s=self._clock_s,
+            records=RequestRecords(nothing, nothing, nothing, nothing, none, none),
+            counters=seen,
+            generator=GENERATOR,
+            kpi_definition="none",
+            connections=0,
+            allotted_cores=allotted,
+            threads=threads,
+            packets=packet_flow.counts(flow, wl, begin_s, seconds),
+            routers=tuple(function.name for function in scene.functions),
+        )
+
+    async def _pass(
+        self, scene: Scene, seen: Sequence[Counters], on_usage: OnUsage
+    ) -> tuple[dict[str, float], dict[str, int]]:
+        """Let the time of these instants pass; cores and threads of the components."""
+        allotted = {component.name: component.cores for component in scene.components}
+        allotted["host"] = float(self.options.host_cores)
+        threads = {function.name: function.threads for function in scene.functions}
+        for earlier, later in pairwise(seen):
+            await self._spend(later.at_s - earlier.at_s)
+            on_usage(usage_between(earlier, later, allotted, threads))
+        return allotted, threads
+
     async def drive_bypass(
         self, point: OperatingPoint, seconds: float, on_usage: OnUsage
     ) -> Drive | None:
+        if self._campaign.load.unit == "packets":
+            return None  # as in the Docker lab, whose networks only the routers join
         scene = self._deployed().bypass
         self._bypasses[point] = visit = self._bypasses.get(point, -1) + 1
         chance = self._chance(scene, point, "bypass", visit)

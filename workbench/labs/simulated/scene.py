@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.domain.campaign import Campaign
-from workbench.domain.parameters import Configuration, LoadModel
-from workbench.domain.topology import Node, Parallel, Series, Target, Vnf
+from workbench.domain.parameters import Configuration, LoadModel, settings_of
+from workbench.domain.topology import Node, Parallel, Series, Target, Vnf, VnfTemplate
 from workbench.labs.simulated.capacity import efficiency, under_load, usable_cores
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.stand_ins import StandIn, stand_in
@@ -27,6 +27,8 @@ Ways = Sequence[tuple[float, tuple[Vnf, ...]]]
 
 FILE_BYTES = 10_000.0
 """Answer size where the campaign has no `filesize_bytes`."""
+PACKET_BYTES, IMIX_BYTES = 512.0, 320.0
+"""Payload of a packet where the campaign has no `packetsize_bytes`; mean of the Internet mix."""
 HEADER_BYTES = 250
 """Of an answer, on the wire."""
 CLIENT_CORES = 2.0
@@ -149,6 +151,11 @@ class Scene:
         most_rps = cores * wanted / (wanted + neighbour_cores) / burnt_s
         return saturated_throughput(self.demands_s) / most_rps
 
+    def crowding_of_packets(self, rate_pps: float) -> float:
+        """The same of packets, of which every component works on each that comes to it."""
+        wanted = sum(min(rate_pps * c.service.mean_s, c.usable_cores, 1.0) for c in self.components)
+        return max(1.0, wanted / self.options.host_cores)
+
     def cold_s(self, load: LoadModel, wl: float) -> float:
         """Delay of the answers of a target that is slow while it has little to do."""
         factor = max((c.part.cold_factor for c in self.functions), default=1.0)
@@ -166,7 +173,10 @@ def set_scene(
     campaign: Campaign, target: Target, configuration: Configuration, options: SimulationOptions
 ) -> Scene:
     """The target at that configuration. Raises `LabError` for stand-ins that cannot be."""
-    answer_bytes = configuration.parameter("filesize_bytes", FILE_BYTES)
+    if campaign.load.unit == "packets":
+        answer_bytes = payload_of(configuration)
+    else:
+        answer_bytes = configuration.parameter("filesize_bytes", FILE_BYTES)
     ways = list(_ways(target.graph))
     functions = [
         _function(
@@ -248,6 +258,7 @@ def _function(
     )
     cores = configuration.vcpu(vnf.name) or template.default_vcpu
     service = part.service(answer_bytes, connections)
+    service = replace(service, mean_s=service.mean_s + _of_settings(template, vnf, configuration))
     factor = efficiency(options, part, vnf.name, configuration.key, cores)
     if any(vnf in way[1:] for _, way in ways):
         factor *= options.coalescing
@@ -262,6 +273,19 @@ def _function(
     if wire_s > service.mean_s * held / min(usable, servers):
         held, usable, servers = wire_s / service.mean_s, 1.0, 1
     return Component(vnf.name, part, cores, threads, service, usable, servers, held, share)
+
+
+def _of_settings(template: VnfTemplate, vnf: Vnf, configuration: Configuration) -> float:
+    """CPU seconds that a function's settings add to each request or packet."""
+    given = settings_of(configuration, vnf.name)
+    values = [(p, given.get(p.name, p.default)) for p in template.function_parameters]
+    return sum(1e-6 * p.simulated_us * float(v) for p, v in values if not isinstance(v, str))
+
+
+def payload_of(configuration: Configuration) -> float:
+    """Payload of a packet in bytes, on average."""
+    size = configuration.workload.get("packetsize_bytes", PACKET_BYTES)
+    return IMIX_BYTES if isinstance(size, str) else float(size)
 
 
 def _ways(node: Node) -> Iterator[tuple[float, tuple[Vnf, ...]]]:

@@ -94,15 +94,8 @@ STAND_IN_KEYS = tuple(field.name for field in fields(StandIn))
 def stand_in(template: VnfTemplate, over: Mapping[str, float] | None = None) -> StandIn:
     """The stand-in of a template, with the keys of `over` instead of its own.
 
-    Raises `LabError` for keys that it does not have, and for routers: requests are what queues up
-    here, and packets that nobody answers would be another model.
+    Raises `LabError` for keys that it does not have.
     """
-    if template.passage == "router":
-        raise LabError(
-            "the simulated lab has no packets",
-            where=f"template {template.name}",
-            remedy="Run it on the Docker lab (--lab docker)",
-        )
     unknown = sorted(set(template.simulated) - set(STAND_IN_KEYS))
     if unknown:
         raise LabError(

@@ -77,7 +77,7 @@ class TruePoint:
     usage: float
 
     def kpi(self, name: str) -> float:
-        """By the names of `domain.samples.KPI_UNITS`."""
+        """By the names of `domain.kpis`."""
         return self.loss * 100.0 if name == "loss_pct" else float(getattr(self, name))
 
 

@@ -1,4 +1,4 @@
-"""Saturation breakpoints of one configuration by the five rules of METHOD.md 7.
+"""Saturation breakpoints of one configuration by the five rules of METHOD.md 7, and of collapse.
 
 =============  =========================================================================
 module         what
@@ -6,6 +6,7 @@ module         what
 `case`         what the rules are given, and how they answer
 `scatter`      what a function carries, from repeated readings; how far they scatter
 `threshold`    a load at which something flips, seen through noise; for `capacity`, `sla`
+`collapse`     where what is carried falls, though more is asked for
 `capacity`     the largest load that is carried
 `knee`         where the KPI's trend breaks
 `cpu`          where usage stops following the load
@@ -24,6 +25,7 @@ from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
 from workbench.models.breakpoints.capacity import capacity
 from workbench.models.breakpoints.case import Case
+from workbench.models.breakpoints.collapse import collapse
 from workbench.models.breakpoints.covariance import covariance
 from workbench.models.breakpoints.cpu import cpu
 from workbench.models.breakpoints.knee import knee
@@ -66,7 +68,7 @@ def find_breakpoints(
     -------
     tuple of Breakpoint
         One per rule, in the order of `BREAKPOINT_RULES`, each with a 95 % interval or a state
-        that says why it has none.
+        that says why it has none; `collapse` only where samples fall.
 
     Raises
     ------
@@ -78,7 +80,7 @@ def find_breakpoints(
     case = Case.of(
         target, configuration, samples, primary, load, kpi, kpi_max, loss_goal, sla, noise
     )
-    answers = [capacity(case), knee(case), cpu(case)]
+    answers = [*collapse(case), capacity(case), knee(case), cpu(case)]
     if sla is not None:
         answers.append(sla_crossing(case, sla))
     answers.append(covariance(case))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.domain import kpis
 from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration, LoadModel, PrimaryWorkload, Sla
 from workbench.domain.profiles import Breakpoint, BreakpointRule, BreakpointState
@@ -28,7 +29,6 @@ from workbench.models.breakpoints.scatter import (
 )
 from workbench.models.scales import figure, log_kpi
 from workbench.models.selection import (
-    RATE_KPIS,
     capped_log_kpi,
     limited_by_source,
     of_configuration,
@@ -101,7 +101,7 @@ class Case:
     @property
     def rate(self) -> str:
         """The KPI that says what was carried: requests or packets per second."""
-        return next(filter(None, map(rate_kpi, self.valid)), RATE_KPIS[0])
+        return next(filter(None, map(rate_kpi, self.valid)), kpis.THROUGHPUT)
 
     @property
     def sample_sd(self) -> float:

@@ -25,6 +25,7 @@ from itertools import product
 
 import numpy as np
 
+from workbench.domain import kpis
 from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
@@ -71,10 +72,10 @@ _NEGLIGIBLE = 0.002
 """Probability of a shape that is not worth its arithmetic."""
 
 
-def saturated(sample: Sample, goal: float, kpi: str = "throughput_rps") -> bool:
+def saturated(sample: Sample, goal: float, kpi: str = kpis.THROUGHPUT) -> bool:
     """Whether an open-loop sample lost more than the goal and its throughput fell short."""
     shortfall = 1.0 - sample.kpis[kpi].value / sample.point.wl
-    loss = (sample.kpi("loss_pct") or 0.0) / 100.0 if "loss_pct" in sample.kpis else shortfall
+    loss = (sample.kpi(kpis.LOSS) or 0.0) / 100.0 if kpis.LOSS in sample.kpis else shortfall
     return loss > goal and shortfall > max(goal, EDGE)
 
 
@@ -187,7 +188,7 @@ def _middles(noise: HostNoise | None, kpi: str) -> list[tuple[float, float]]:
 
 def unseen_sd(noise: HostNoise | None, *, drift_only: bool = False) -> float:
     """Log standard deviation of a sample before any was seen to scatter, or of its slow part."""
-    sds = [sd for sd, _ in _middles(noise, "throughput_rps")]
+    sds = [sd for sd, _ in _middles(noise, kpis.THROUGHPUT)]
     return sds[-1] if drift_only else math.hypot(*sds)
 
 
@@ -203,7 +204,7 @@ def _deviations(noise: HostNoise | None, kpi: str) -> _Deviations:
 def centre(
     readings: Sequence[Reading],
     noise: HostNoise | None = None,
-    kpi: str = "throughput_rps",
+    kpi: str = kpis.THROUGHPUT,
     *,
     goal: float = 0.0,
     shapes: Sequence[Shape] = SHAPES,

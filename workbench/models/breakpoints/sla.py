@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from workbench.domain import kpis
 from workbench.domain.parameters import Sla
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
@@ -17,9 +18,6 @@ from workbench.models.breakpoints.scatter import evenly
 from workbench.models.breakpoints.threshold import Evidence, Located, locate
 from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, figure, log_kpi, log_sd
 from workbench.models.selection import stated
-
-QUANTILES: Mapping[str, float] = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
-"""P(R <= limit) at which each percentile stands at its limit."""
 
 _LOGIT_RANGE = 3.0
 """Logits around the target within which P(R <= limit) still grades: 0.5 to 0.997 for p95."""
@@ -189,7 +187,7 @@ def _verdict(sample: Sample, limit: Sla) -> _Verdict:
     estimate = stated(sample, limit.kpi)
     if estimate is None:
         return _Verdict(x, True, None, UNKNOWN_LOG_SD, False)
-    target = QUANTILES.get(limit.kpi)
+    target = kpis.of(limit.kpi).quantile  # P(R <= limit) at which it stands at its limit
     if sample.p_sla is not None and target is not None:
         excess = _logit(target) - _logit(sample.p_sla.value)
         width = _logit(sample.p_sla.high) - _logit(sample.p_sla.low)

@@ -11,6 +11,7 @@ from scipy.special import ndtr
 from workbench.models.base import Floats
 from workbench.models.estimator import ProfileEstimator, one_thread
 from workbench.models.folds import folds_of, point_numbers
+from workbench.models.pooled.falls import Falls
 from workbench.models.pooled.field import Field
 from workbench.models.pooled.law import Law, fitted
 from workbench.models.pooled.samples import Samples
@@ -80,10 +81,13 @@ class Pooled(ProfileEstimator):
         Of the law, from 0 to 1, at configurations without samples of their own and at those with
         some; the rest is the process without a law.
     law_ : Law
+    falls_ : Falls
+        Of throughput under overload; what fell is no sample of the law's.
     widening_ : ndarray of shape (2,)
         Factors on the standard deviation, from held-out errors, likewise.
     coefficients_ : ndarray
-        Weights, widenings, misfit, shape, then capacity and base of each configuration.
+        Weights, widenings, misfit, shape, then capacity and base of each configuration, and what
+        each fall takes away.
     """
 
     def __init__(
@@ -110,7 +114,13 @@ class Pooled(ProfileEstimator):
         self.samples_ = Samples(place.reshape(-1), X[:, -1], np.minimum(y, ceiling), noise, ceiling)
         self.places_ = self.encoder_.places(self.rows_)
         self.law_ = fitted(self.places_, self.samples_)
-        self._finish(point_numbers(X))
+        points, self.falls_ = point_numbers(X), Falls.of(self.law_, self.samples_)
+        if self.falls_.found:
+            # The law, whose shape is one for all, learns from what did not fall.
+            stayed = ~self.falls_.held
+            self.samples_, points = self.samples_.of(stayed), points[stayed]
+            self.law_ = fitted(self.places_, self.samples_)
+        self._finish(points)
 
     def fit_over(self, rows: Floats, samples: Samples) -> Self:
         """Fit samples of configurations `rows` (k, d - 1), of which some may have none yet."""
@@ -118,7 +128,7 @@ class Pooled(ProfileEstimator):
             self.encoder_ = Encoder(np.column_stack([rows, np.zeros(len(rows))]), self.categorical)
             self.rows_, self.samples_ = rows, samples
             self.places_ = self.encoder_.places(rows)
-            self.law_ = fitted(self.places_, samples)
+            self.law_, self.falls_ = fitted(self.places_, samples), Falls.none(samples)
             self._finish(point_numbers(np.column_stack([samples.place, samples.x])))
         return self
 
@@ -191,10 +201,12 @@ class Pooled(ProfileEstimator):
     def _finish(self, points: np.ndarray) -> None:
         self._fit_fields()
         self._stack(points)
+        self.falls_.over(self)
         self.coefficients_ = np.concatenate(
             [
                 self.weight_, self.widening_, [self.law_.misfit], self.law_.theta,
                 self.law_.capacity.posterior, self.law_.base.posterior,
+                self.falls_.coefficients,
             ]
         )  # fmt: skip
 
@@ -345,6 +357,9 @@ class Pooled(ProfileEstimator):
             means[part] = weight * np.minimum(mean + extra, ceiling)
             means[part] += (1.0 - weight) * np.minimum(free + self.level_, ceiling)
             variances[part] = weight * (variances[part] + more) + (1.0 - weight) * slack
+        fallen, doubt = self.falls_.at(c, x)
+        means += fallen
+        variances += doubt
         return means, np.sqrt(variances) * self.widening_[sampled[own]]
 
     def predict(self, X: ArrayLike) -> Floats:

@@ -32,6 +32,7 @@ def plot_marks(g: Glyphs) -> tuple[str, ...]:
         "$ out of budget   ! unusable   ■ stopped",
         "",
         "Breakpoints",
+        "collapse  where throughput falls, though more is asked for",
         "capacity  largest load that is carried without loss or backlog",
         "knee      where the KPI starts to follow the load",
         "cpu       where usage stops following the load",
@@ -52,6 +53,6 @@ def compare_marks(g: Glyphs) -> tuple[str, ...]:
         f"{g.span_left}name{g.span_right} the function that limits there; "
         f"{g.unsure}?{g.unsure} a guess",
         "▼ worse, ▲ better than predicted: the intervals lie apart, and by more",
-        "than the host differs from itself (A/A floor)",
+        "than the host differs from itself (noise alone)",
         "counts: how much of a small change of a function shows in the chain",
     )

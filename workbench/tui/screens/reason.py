@@ -11,6 +11,8 @@ from textual.widgets import Input, Static
 
 from workbench.tui.screens.dialogs import Dialog
 
+YES = ("y", "yes")
+
 
 class ReasonScreen(Dialog[str | None]):
     """A line of text; None is nothing decided, an empty one a decision without a reason."""
@@ -32,7 +34,8 @@ class ReasonScreen(Dialog[str | None]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         why = event.value.strip()
-        if self.needed and not why:
+        if self.needed and (not why or why.casefold() in YES):
             self.query_one("#missing", Static).update("! Say why: whoever asks next finds it here.")
             return
-        self.dismiss(why)
+        # Elsewhere y is yes: who types it here means that, too, and not a reason.
+        self.dismiss("" if why.casefold() in YES else why)

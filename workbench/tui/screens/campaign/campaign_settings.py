@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.domain.drafts import Palette
+from workbench.domain.kpis import P95
 from workbench.tui.screens.campaign.settings import (
     Document,
     Setting,
@@ -221,7 +222,7 @@ def _objective(document: Document, palette: Palette) -> tuple[Setting, ...]:
     primary = shown(place(document, PRIMARY, "name")) or "rate"
 
     def read_kpi(document: Document) -> str:
-        given = shown(place(document, "kpi")) or "p95_ms"
+        given = shown(place(document, "kpi")) or P95
         return next((kpi for kpi in palette.kpis if kpi.rpartition("_")[0] == given), given)
 
     def write_kpi(document: Document, text: str) -> None:

@@ -178,7 +178,9 @@ def _table(costs: Costs, method: str, width: int, *, known: bool) -> list[Row]:
         return []
     figures = [c.lab_s for c in costs.samplers.values() if c.figure != "unknown"]
     least = min(figures, default=0.0) if known and not costs.busy else None
-    lines: list[Row] = [((f"{OTHER}{'sampler':<{NAME}}{'samples':>8} {'lab time':>9}", "dim"),)]
+    wanted = max(len(plain(name)) for name in costs.order) + 1
+    cells = max(NAME, min(wanted, width - (ROOMY - NAME)))
+    lines: list[Row] = [((f"{OTHER}{'sampler':<{cells}}{'samples':>8} {'lab time':>9}", "dim"),)]
     for name in costs.order:
         cost = costs.samplers.get(name) if known else None
         if cost is None:
@@ -186,7 +188,7 @@ def _table(costs: Costs, method: str, width: int, *, known: bool) -> list[Row]:
         else:
             refused, samples, lab_time = _figures(cost)
         chosen = name == method
-        text = f"{CHOSEN if chosen else OTHER}{fit(plain(name), NAME)}{samples:>8} {lab_time:>9}"
+        text = f"{CHOSEN if chosen else OTHER}{fit(plain(name), cells)}{samples:>8} {lab_time:>9}"
         line: Row = ((text, "accent" if chosen else "dim" if refused else ""),)
         if cost is not None and not refused and cost.lab_s == least and width >= ROOMY:
             line = (*line, (" least", "good"))

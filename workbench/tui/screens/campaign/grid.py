@@ -33,7 +33,8 @@ from workbench.tui.screens.campaign.settings import Document, Setting, placed
 from workbench.tui.screens.campaign.settings_form import FLEXIBLE, SettingsForm, name_of
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.draft import DraftScreen, titles_of
-from workbench.tui.text import duration, plain, sentence
+from workbench.tui.text import plain, sentence
+from workbench.tui.watch import lab_time
 from workbench.tui.widgets.field import Cycle, Field
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Rows
@@ -385,7 +386,7 @@ class GridScreen(DraftScreen):
         configurations = counted(len(plan.configurations), "configuration")
         lines = [
             f"At most {counted(plan.samples, 'sample')} of {configurations}, about "
-            f"{duration(plan.lab_s)} of lab time; seed {self.terms.seed}.",
+            f"{lab_time(plan.lab, plan.lab_s)}; seed {self.terms.seed}.",
             *(f"! {sentence(warning)}" for warning in plan.warnings),
         ]
         if self.costs.old:

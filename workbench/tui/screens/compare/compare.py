@@ -10,6 +10,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.widgets import Static
 
+from workbench.domain import departures
 from workbench.domain.counts import counted
 from workbench.domain.parameters import Configuration
 from workbench.domain.topology import Target
@@ -49,6 +50,9 @@ NO_OTHER = """Two sessions against each other: what got worse or better
 beyond chance and beyond what the host differs from itself.
 
 {other} chooses the session to compare this one with."""
+
+ASKED_ANEW = "comparing anew …"
+"""In place of why nothing could be compared before: that may hold no longer."""
 
 
 class CompareScreen(AskingScreen, HasList):
@@ -160,6 +164,8 @@ class CompareScreen(AskingScreen, HasList):
                 new=key("session.new"), view=key("compare.view"), session=plain(self.opened.session)
             )
         drawn = self.answer
+        if drawn is not None and self.answers.get(drawn.subject) is not drawn:
+            return ASKED_ANEW if not (drawn.charts or drawn.compared) else ""
         trouble = drawn.uncharted or drawn.refused if drawn is not None else None
         if drawn is None or trouble is None or drawn.charts or drawn.compared:
             return ""
@@ -206,8 +212,8 @@ class CompareScreen(AskingScreen, HasList):
         title = f"{name}{kpi_name(kpi)}{compare_lines.rule_of(drawn)} over {over}"
         tall = self.has_class("-tall")
         if self.view == "errors":
-            floor = compared.comparison.ab_floor if compared is not None else 0.0
-            figure = compare_figures.strip(self._lines, line, floor)
+            noise = departures.error_of_noise(compared.comparison) if compared else 0.0
+            figure = compare_figures.strip(self._lines, line, noise)
             title = f"error of each configuration in %, sorted · {kpi_name(kpi)}"
             self._put("#tables", self._error_tables(kpi, tall))
         else:

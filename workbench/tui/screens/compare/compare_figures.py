@@ -92,8 +92,11 @@ def functions(
     )
 
 
-def strip(lines: Sequence[Line], here: Line | None, floor: float) -> Figure:
-    """The error of every configuration in per cent, sorted (paper A, Fig. 8)."""
+def strip(lines: Sequence[Line], here: Line | None, noise: float) -> Figure:
+    """The error of every configuration in per cent, sorted (paper A, Fig. 8).
+
+    `noise` is the error that the host's own noise may make.
+    """
     scored = [(line, line.score) for line in lines if line.score is not None]
     scored.sort(key=lambda pair: pair[1].mape)
     if not scored:
@@ -109,7 +112,7 @@ def strip(lines: Sequence[Line], here: Line | None, floor: float) -> Figure:
         x_range=(0.5, len(scored) + 0.5),
         marks=tuple(marks),
         series=("error of the prediction, %", "of a model trained directly"),
-        limit=Limit(100.0 * floor, f"A/A floor {text.percent(floor)}"),
+        limit=Limit(100.0 * noise, f"noise alone {text.percent(noise)}"),
         log_x=False,
         log_y=True,
         counts=True,

@@ -42,7 +42,9 @@ class Line:
 
 def name_of(campaign: Campaign | None, chain: Target, configuration: Configuration) -> str:
     """Its shares in the order of the chain, and the workload values that vary."""
-    varying = {p.key for p in campaign.workload if len(p.values) > 1} if campaign else set()
+    plan = campaign.find_target(chain.name) if campaign else None
+    given = campaign.given(plan) if campaign and plan else campaign.workload if campaign else ()
+    varying = {p.key for p in given if len(p.values) > 1}
     values = [
         _value(key, value)
         for key, value in sorted(configuration.workload.items())
@@ -118,7 +120,6 @@ def verdict_row(answer: Answer | None, width: int) -> Row:
     if answer is None or answer.compared is None:
         return ()
     found = answer.compared.comparison
-    floor = f"A/A floor {text.percent(found.ab_floor)}"
     known = len(found.configurations)
     counts = {
         verdict: len({o.configuration for o in found.outliers if o.verdict == verdict})
@@ -139,8 +140,8 @@ def verdict_row(answer: Answer | None, width: int) -> Row:
     some = f"{found.samples} of {all_samples}" if few else counted(found.samples, "sample")
     parts = [
         *([some] if few else []),
+        f"noise alone up to {departures.of_noise(found.ab_floor)}",
         f"error {text.percent(found.mape)}",
-        floor,
         f"|log error| {found.log_error:.2f}",
         f"covers {text.percent(found.coverage)}",
         *([] if few else [some]),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.configurations import ConfigurationView
+from workbench.domain.kpis import of
 from workbench.domain.messages import Compared
 from workbench.domain.profiles import BREAKPOINT_RULES, Difference
 from workbench.domain.projection import SessionView
@@ -16,8 +17,6 @@ from workbench.tui.plots.figure import Figure, Fit, Mark
 from workbench.tui.screens.compare.compare_lines import NARROW
 from workbench.tui.widgets.rows import Look, Row, Span, fit
 
-BETTER_IS_MORE = (*BREAKPOINT_RULES, "throughput_rps", "throughput_pps", "goodput_mbps")
-"""Figures of which more is better; of all others less is."""
 ORDER = ("worse", "better", "not_comparable", "same")
 WORDS: dict[str, tuple[str, str, Look]] = {
     "worse": ("▼", "worse", "bad"),
@@ -56,7 +55,8 @@ def _verdict(difference: Difference) -> str:
     if difference.verdict == "not_comparable":
         return "not_comparable"
     more = difference.verdict == "higher"
-    return "better" if more == (difference.figure in BETTER_IS_MORE) else "worse"
+    wanted = difference.figure in BREAKPOINT_RULES or of(difference.figure).more_is_better
+    return "better" if more == wanted else "worse"
 
 
 def summary_rows(reply: Compared, changes: Sequence[Change], width: int) -> list[Row]:

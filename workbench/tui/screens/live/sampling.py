@@ -17,6 +17,7 @@ from workbench.domain.curation import (
 )
 from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.domain.messages import Done, Request, ResumeSession, Viewed, ViewSession
+from workbench.domain.projection import SessionView
 from workbench.domain.sessions import UNDER_WAY
 from workbench.tui import profile_figure, sample_rows
 from workbench.tui.present import Choice, Shown
@@ -296,6 +297,14 @@ class SamplingScreen(SessionScreen):
                 await self._carry_out(ExtendBudget(session, more_s), "the budget is extended")
 
         has = duration(view.budget_s) if view.budget_s else "none"
-        note = f"So far {has}, spent {duration(view.lab_s)}. Write it as 30m, 2h or 90s."
+        note = f"So far {has}, spent {_spent(view)}. Write it as 30m, 2h or 90s."
         question = "How much more time?"
         self.app.push_screen(NameScreen(question, "30m", note, proposal=True, carry_out=carry_out))
+
+
+def _spent(view: SessionView) -> str:
+    """What budgets are of: a simulated lab's own time, elsewhere the clock's."""
+    lab_s = view.lab_s - view.trials_s
+    if view.lab == "sim":
+        return f"{duration(lab_s)} of lab time"
+    return f"{duration(max(lab_s, view.ran_s))} on the clock"

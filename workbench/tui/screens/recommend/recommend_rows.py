@@ -88,7 +88,9 @@ def verdict_rows(found: Recommendation, width: int) -> list[Row]:
 
 
 def _cost(choice: Choice) -> str:
-    return f"{text.number(choice.cost)} {text.plain(choice.cost_unit)}"
+    """Hours of vCPU in an hour are vCPU."""
+    unit = text.plain(choice.cost_unit).removesuffix("-hours/h")
+    return f"{text.number(choice.cost)} {unit}"
 
 
 def _good(found: Recommendation) -> bool:
@@ -287,7 +289,7 @@ def _usage_row(choice: Choice, vnf: str, bar: int) -> Row:
         (f"{name} ", "dim"),
         (BAR * full, look),
         ("·" * (bar - full), "dim"),
-        (f" {text.percent(share)} CPU of {allotment}", ""),
+        (f" uses {text.percent(share)} of its {allotment}", ""),
     )
 
 

@@ -24,8 +24,8 @@ from workbench.domain.messages import (
 )
 from workbench.domain.sessions import Plan
 from workbench.tui.screens.dialogs import Dialog, step
-from workbench.tui.text import duration, plain
-from workbench.tui.watch import WATCHED_PACE
+from workbench.tui.text import plain
+from workbench.tui.watch import WATCHED_PACE, lab_time
 from workbench.tui.work import begin
 
 if TYPE_CHECKING:
@@ -141,6 +141,6 @@ class LaunchScreen(Dialog[RunCampaign | None]):
 def _plan_text(plan: Plan) -> str:
     cost = (
         f"plan  {counted(len(plan.configurations), 'configuration')} on {plan.lab}, at most "
-        f"{counted(plan.samples, 'sample')}, about {duration(plan.lab_s)} of lab time"
+        f"{counted(plan.samples, 'sample')}, about {lab_time(plan.lab, plan.lab_s)}"
     )
     return "\n".join((cost, *(f"!  {warning}" for warning in plan.warnings)))

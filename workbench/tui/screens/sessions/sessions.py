@@ -33,7 +33,7 @@ from workbench.domain.messages import (
 )
 from workbench.domain.sessions import UNDER_WAY, SessionSummary
 from workbench.tui import text
-from workbench.tui.columns import Arrangement
+from workbench.tui.columns import Arrangement, Column
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.plot import terminal_glyphs
 from workbench.tui.replaying.replay import Replay
@@ -51,6 +51,8 @@ from workbench.tui.widgets.tabs import TabLine
 from workbench.tui.work import begin
 
 REFRESH_S = 2.0
+WIDE, LONGEST_NAME = 120, 48
+"""Columns from which names of sessions have more than the usual cells, and how many at most."""
 FORMATS = (
     ("csv", "CSV: a row for each sample"),
     ("parquet", "Parquet: the same, with types"),
@@ -157,7 +159,7 @@ class SessionsScreen(HasList):
         glyphs, sorting = GLYPHS[terminal_glyphs()], self._arrangement.sorting
         columns = self._arrangement.columns(session_rows.COLUMNS)
         table.show_columns(
-            [(c.name, sorting.heading(c.name, glyphs, 20), c.width) for c in columns]
+            [(c.name, sorting.heading(c.name, glyphs, 20), self._cells(c)) for c in columns]
         )
         table.fill([(s.name, [column.text(s) for column in columns]) for s in shown])
         self._begin(table)
@@ -180,6 +182,13 @@ class SessionsScreen(HasList):
         self.query_one("#tour", Rows).show_all(tour)
         self._draw_about()
         self.offer_keys()
+
+    def _cells(self, column: Column[SessionSummary]) -> int:
+        """Of a column: where the terminal is wide, names of sessions are not cut off."""
+        if column.name != "session" or self.size.width < WIDE:
+            return column.width
+        longest = max((len(column.text(session)) for session in self.sessions), default=0)
+        return max(column.width, min(LONGEST_NAME, longest))
 
     def _begin(self, table: Table) -> None:
         """Where nothing was measured yet, the cursor begins on the recording to start with."""
@@ -360,7 +369,8 @@ class SessionsScreen(HasList):
     async def _export(self, session: str, format: str) -> None:
         reply = await self._request(ExportSession(session, format))
         if isinstance(reply, Exported):
-            self.workbench.say(f"Wrote {reply.path}.")
+            but = "".join(f" {text.sentence(warning)}." for warning in reply.warnings)
+            self.workbench.say(f"Wrote {reply.path}.{but}", "warning" if but else "information")
 
     def action_delete(self) -> None:
         if here := self.here:

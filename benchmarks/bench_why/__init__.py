@@ -1,0 +1,1 @@
+"""Causes injected on the Docker lab: does the diagnosis name them?"""

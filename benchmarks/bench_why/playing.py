@@ -1,0 +1,167 @@
+"""One trial: a cause injected into a fresh target, load driven, the sample judged and diagnosed."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench_why.causes import HEALTHY, Cause
+from workbench.descriptors.loading import load_vnf_templates
+from workbench.diagnosis.explaining import EXPLAINS, Known, case_of, diagnose
+from workbench.diagnosis.readings import Reading, read
+from workbench.diagnosis.rules import RULES
+from workbench.domain.campaign import Campaign, TargetPlan, WindowPlan
+from workbench.domain.diagnoses import Diagnosis
+from workbench.domain.parameters import (
+    Configuration,
+    LoadModel,
+    OperatingPoint,
+    Parameter,
+    PrimaryWorkload,
+)
+from workbench.domain.samples import Measurement
+from workbench.domain.topology import Series, Target, Vnf
+from workbench.labs.base import LabSettings
+from workbench.labs.docker import DockerLab
+from workbench.measuring.judging import Terms, judge
+from workbench.paths import workspace
+
+SIZE = 10_000.0
+VCPU = 0.5
+DRIVE_S = 5.0
+OTHERS_CORES = 0.5
+"""Cores used by others from which the host itself is a neighbour, where none was injected."""
+
+FEATURES = {
+    "delayed_acks": "delayed acknowledgement",
+    "throttled": "quota throttling",
+    "cpu_wait_s": "CPU wait by a neighbour",
+    "connections_opened": "connection churn",
+    "listen_overflows": "listen overflow",
+    "tcp_timeouts": "retransmission stall",
+    "retransmitted": "retransmission stall",
+    "limit_hits": "memory reclaim or OOM",
+}
+"""What the trivial baseline looks at, and what it then names."""
+ALIKE = 1.3
+"""Times the functions alone up to which the baseline calls a sample healthy."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """`said` and `baseline` name causes, empty for none; `others_cores` are those of the
+    host, with what was injected."""
+
+    cause: str
+    right: str
+    tuned: bool
+    said: str
+    second: str
+    baseline: str
+    strength: float
+    mean_ms: float
+    alone_ms: float
+    others_cores: float
+    collecting_cores: float
+    sentence: str
+
+    @property
+    def of_the_host(self) -> bool:
+        """It says that others use the host, and they did: true, though nobody injected them."""
+        neighbour = "CPU wait by a neighbour"
+        there = self.others_cores > OTHERS_CORES
+        return there and self.said == neighbour and self.right != neighbour
+
+
+def target_of(*names: str) -> Target:
+    parts = tuple(Vnf(name, name) for name in names)
+    return Target("-".join(names), parts[0] if len(parts) == 1 else Series(parts))
+
+
+async def measure(cause: Cause, chain: Sequence[str], *, injected: bool) -> Measurement:
+    """The sample of one drive at a fresh target; nothing of the cause where not `injected`."""
+    known = load_vnf_templates(workspace=workspace(None))
+    templates = tuple(cause.changed(t) if injected else t for t in known)
+    target, load = target_of(*chain), LoadModel("open")
+    campaign = Campaign(
+        "why",
+        (TargetPlan(target, (), PrimaryWorkload("rate", 1, 10_000)),),
+        templates,
+        (Parameter("filesize_bytes", (SIZE,), "B"),),
+        load,
+        generator="steady",
+    )
+    vcpu = {f"{name}.vcpu": (cause.vcpu if injected else {}).get(name, VCPU) for name in chain}
+    point = OperatingPoint(target.name, Configuration(vcpu, {"filesize_bytes": SIZE}), cause.wl)
+    lab = DockerLab(campaign, LabSettings(f"why-{secrets.token_hex(4)}", oversubscribe=True))
+    try:
+        await lab.open()
+        await lab.deploy(target, point.configuration)
+        started = time.time()
+        if injected:
+            with cause.injected():
+                drive = await lab.drive(point, DRIVE_S, lambda _: None)
+        else:
+            drive = await lab.drive(point, DRIVE_S, lambda _: None)
+    finally:
+        await lab.close()
+    terms = Terms(load, WindowPlan(), None, "p95_ms")
+    return judge([drive], point, terms, started_at=started, lab_s=DRIVE_S).measurement
+
+
+async def play(cause: Cause, alone: dict[tuple[str, float], Reading]) -> Trial:
+    """One trial; functions alone are measured once for each load and kept in `alone`."""
+    for function in cause.chain:
+        key = function, cause.wl
+        if len(cause.chain) > 1 and key not in alone:
+            alone[key] = read(await measure(cause, (function,), injected=False))
+    seen = read(await measure(cause, cause.chain, injected=True))
+    beside = {f: [alone[f, cause.wl]] for f in cause.chain if (f, cause.wl) in alone}
+    names = {function: function for function in cause.chain}
+    known = Known(target_of(*cause.chain), [seen], beside, names)
+    found = diagnose(known, seen, RULES)
+    causes = [v.cause for v in found.verdicts if v.strength >= EXPLAINS]
+    return Trial(
+        cause.name,
+        cause.right,
+        cause.tuned,
+        causes[0] if causes else HEALTHY,
+        causes[1] if len(causes) > 1 else HEALTHY,
+        baseline(known, seen, found),
+        found.verdicts[0].strength if found.verdicts else 0.0,
+        found.measured_ms or 0.0,
+        found.alone_ms or 0.0,
+        seen.amount("host", "others_cores") or 0.0,
+        seen.amount("workbench", "collecting_cores") or 0.0,
+        found.sentence,
+    )
+
+
+def baseline(known: Known, seen: Reading, found: Diagnosis) -> str:
+    """The largest deviation wins: the feature that is most above the function alone.
+
+    A function without a stand-alone sample is held against nothing at all (one in a thousand).
+    """
+    departure = found.departure
+    if departure is not None and departure < ALIKE:
+        return HEALTHY
+    case = case_of(known, seen)
+    best, most = HEALTHY, math.log(ALIKE)
+    for name in case.order:
+        for feature, cause in FEATURES.items():
+            if feature == "throttled":
+                used = seen.usage(name)
+                now: float | None = used.throttled_share if used else None
+                before: float | None = 0.0
+            else:
+                now = seen.per_request(name, feature)
+                before = case.alone_mean(name, feature)
+            if now is None:
+                continue
+            size = math.log((now + 1e-3) / ((before or 0.0) + 1e-3))
+            if size > most:
+                best, most = cause, size
+    return best

@@ -1,0 +1,52 @@
+"""Packets through a firewall, every one of them accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from docker_targets import ignore
+
+from workbench.domain.campaign import Campaign
+from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.labs.base import LabSettings
+from workbench.labs.docker import DockerLab
+from workbench.measuring.records import PacketCounts
+from workbench.traffic.pcap import FIRST_PORT
+
+FLOWS = 100
+REFUSED_FLOWS = 7
+
+
+def campaign_of(loaded: Campaign) -> Campaign:
+    """The firewall's own campaign, with a file of packets as its source."""
+    plan = loaded.targets[0]
+    return replace(loaded, targets=(plan,))
+
+
+def point(campaign: Campaign, rate_pps: float, vcpu: float, rules: int) -> OperatingPoint:
+    """So many of the flows are refused that 7 of 100 packets are."""
+    refused = {"firewall.refused_below": float(FIRST_PORT + REFUSED_FLOWS)}
+    workload = {"packetsize_bytes": 512.0, "flows": float(FLOWS), "firewall.match": "last"}
+    given = {**workload, "firewall.rules": float(rules), **refused}
+    target = campaign.targets[0].target.name
+    return OperatingPoint(target, Configuration({"firewall.vcpu": vcpu}, given), rate_pps)
+
+
+async def counted(
+    campaign: Campaign, session: str, points: Sequence[OperatingPoint], seconds: float
+) -> list[PacketCounts]:
+    """One drive at each point, on one deployment."""
+    lab = DockerLab(campaign, LabSettings(session))
+    counts = []
+    try:
+        await lab.open()
+        await lab.deploy(campaign.targets[0].target, points[0].configuration)
+        for at in points:
+            await lab.allocate(at.configuration)
+            driven = await lab.drive(at, seconds, ignore)
+            assert driven.packets is not None
+            counts.append(driven.packets)
+    finally:
+        await lab.close()
+    return counts

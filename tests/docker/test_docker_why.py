@@ -1,0 +1,65 @@
+"""Why a chain is slow, on real containers: one order waits for acknowledgements, the other not.
+
+What is asserted holds however busy the host is; its speed is not.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from docker_targets import OpenLab, configuration, ignore, point, target
+
+from workbench.diagnosis.explaining import Known, diagnose
+from workbench.diagnosis.readings import Reading, read
+from workbench.diagnosis.rules import RULES
+from workbench.domain.campaign import WindowPlan
+from workbench.domain.observations import OBSERVABLES
+from workbench.domain.parameters import LoadModel
+from workbench.domain.topology import Target
+from workbench.measuring.judging import Terms, judge
+
+pytestmark = pytest.mark.docker
+
+OPEN = LoadModel("open", connections=64)
+WAITS, DOES_NOT = target("tinyproxy", "haproxy"), target("haproxy", "tinyproxy")
+DEAREST = 0.03
+"""Of a core: what collecting may cost."""
+
+
+async def test_one_order_waits_for_acknowledgements_and_the_other_does_not(
+    open_lab: OpenLab,
+) -> None:
+    lab = await open_lab(OPEN, WAITS, DOES_NOT)
+
+    async def measured(chain: Target) -> Reading:
+        chosen = configuration(haproxy=0.5, tinyproxy=0.5)
+        await lab.deploy(chain, chosen)
+        at = point(chain, chosen, 60.0)
+        began = time.time()
+        drive = await lab.drive(at, 4.5, ignore)
+        terms = Terms(OPEN, WindowPlan(), None, "p95_ms")
+        return read(judge([drive], at, terms, started_at=began, lab_s=4.5).measurement)
+
+    slow = await measured(WAITS)
+    found = diagnose(Known(WAITS, [slow], {}, {}), slow, RULES)
+    causes = {verdict.cause: verdict for verdict in found.verdicts}
+    assert causes["delayed acknowledgement"].component == "haproxy", found.sentence
+    assert (slow.per_request("haproxy", "delayed_acks") or 0.0) >= 0.5
+    assert not found.failed
+
+    fast = await measured(DOES_NOT)
+    found = diagnose(Known(DOES_NOT, [fast], {}, {}), fast, RULES)
+    assert "delayed acknowledgement" not in {verdict.cause for verdict in found.verdicts}
+
+    for seen in (slow, fast):
+        for name in ("haproxy", "tinyproxy", "source", "sink"):
+            known = seen.components[name]
+            assert {*known.values, *known.absent} <= set(OBSERVABLES)
+            for counted in ("cpu_wait_s", "voluntary_switches", "rx_packets", "page_faults"):
+                assert (seen.amount(name, counted) or 0.0) > 0.0, (name, counted)
+        opened = seen.per_request("tinyproxy", "connections_opened")
+        assert opened == pytest.approx(1.0, abs=0.2), "it closes every connection"
+        cost = seen.amount("workbench", "collecting_cores")
+        assert cost is not None
+        assert 0.0 < cost < DEAREST

@@ -1,0 +1,88 @@
+"""Packets in the simulated lab: queue, service and drops of each hop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from workbench.descriptors.loading import load_campaign
+from workbench.domain.campaign import Campaign
+from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.samples import Sample
+from workbench.labs.base import LabSettings
+from workbench.labs.simulated import SimulatedLab
+from workbench.measuring.judging import Terms, judge
+from workbench.measuring.records import PacketCounts
+from workbench.paths import Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
+
+
+def configured(campaign: Campaign, target: int, **given: float) -> Configuration:
+    """The first configuration of a target, with other settings."""
+    plan = campaign.targets[target]
+    first = campaign.configurations(plan)[0]
+    settings = {key.replace("__", "."): value for key, value in given.items()}
+    assert settings.keys() <= first.workload.keys()
+    return replace(first, workload={**first.workload, **settings})
+
+
+async def driven(
+    campaign: Campaign, target: int, configuration: Configuration, rate: float
+) -> tuple[Sample, PacketCounts]:
+    lab = SimulatedLab(campaign, LabSettings("packets", argument="noise=0"))
+    await lab.open()
+    plan = campaign.targets[target]
+    await lab.deploy(plan.target, configuration)
+    at = OperatingPoint(plan.target.name, configuration, rate)
+    seen = await lab.drive(at, 3.0, lambda usage: None)
+    assert await lab.drive_bypass(at, 1.0, lambda usage: None) is None
+    terms = Terms(load=campaign.load, windows=campaign.windows, sla=None, kpi=campaign.kpi)
+    judged = judge([seen], at, terms, started_at=0.0, lab_s=3.0)
+    assert seen.packets is not None
+    return judged.measurement.sample, seen.packets
+
+
+async def test_more_rules_cost_more_and_overflow_the_queue_earlier(workspace: Workspace) -> None:
+    campaign = load_campaign("firewall", workspace=workspace).campaign
+    rates = {}
+    for rules in (100.0, 10_000.0):
+        chosen = configured(campaign, 0, firewall__rules=rules)
+        sample, counts = await driven(campaign, 0, chosen, 15_000.0)
+        assert sample.valid, sample.findings
+        assert counts.unaccounted == 0
+        rates[rules] = sample
+        used = sample.usage["firewall"].cpu_cores
+        assert used == pytest.approx(15_000 * 12.7e-6 if rules == 100 else 0.5, rel=0.1)
+    few, many = rates[100.0].kpis["loss_pct"], rates[10_000.0].kpis["loss_pct"]
+    assert few.value == 0.0 < few.high < 0.05, "none lost of 30,000 is not known to be none"
+    # Half a core carries 0.5 / (12 + 0.5 * 0.512 + 0.0055 * 10,000) us = 7,430 packets/s.
+    assert many.value == pytest.approx(100 * (1 - 7_430 / 15_000), abs=3.0)
+    remark = next(r for r in rates[10_000.0].remarks if r.label == "overloaded")
+    assert "at firewall: queue" in remark.evidence
+
+
+async def test_a_chain_loses_where_its_slowest_hop_is(workspace: Workspace) -> None:
+    campaign = load_campaign("nat", workspace=workspace).campaign
+    chain = next(i for i, p in enumerate(campaign.targets) if len(p.target.vnfs) == 2)
+    sample, counts = await driven(campaign, chain, configured(campaign, chain), 40_000.0)
+    assert counts.unaccounted == 0
+    assert set(counts.dropped_at) == {"firewall: queue"}, "NAT is quicker than 1,000 rules"
+    assert counts.exact is not None
+    assert counts.exact[0] - counts.exact[1] == counts.dropped_at["firewall: queue"]
+    received = np.sum(counts.received)
+    assert received == pytest.approx(counts.exact[1], rel=0.01)
+    assert sample.usage["nat"].rx_mbps < 0.9 * sample.usage["firewall"].rx_mbps
+
+
+async def test_the_source_sends_no_more_than_it_can(workspace: Workspace) -> None:
+    campaign = load_campaign("firewall", workspace=workspace).campaign
+    sample, counts = await driven(campaign, 0, configured(campaign, 0), 200_000.0)
+    assert sample.reason == "source_saturated"
+    assert counts.sent.sum() < counts.planned.sum()

@@ -1,0 +1,164 @@
+"""`why`: the cause of what an operating point shows, its evidence, rivals, what to do."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workbench.cli.completion import NameArgument, chains
+
+if TYPE_CHECKING:
+    from workbench.domain.diagnoses import Bound, Diagnosis, EvidenceRow, Verdict
+
+DIAGNOSIS = (
+    "target", "configuration", "wl", "sample", "sentence", "measured_ms", "alone_ms", "verdicts",
+    "rows", "bounds", "agree", "samples", "missing", "failed",
+)  # fmt: skip
+"""The fields of `why --json`."""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("why")(why)
+
+
+def why(
+    session: NameArgument,
+    chain: Annotated[
+        str | None,
+        typer.Option(
+            help="A target of the campaign; default: its only chain.", autocompletion=chains
+        ),
+    ] = None,
+    at: Annotated[
+        str,
+        typer.Option(
+            help='Load and workload, as "rate=20/s"; default: where it takes longest beside its '
+            "functions alone."
+        ),
+    ] = "",
+    sample: Annotated[str, typer.Option(help="A sample's id.")] = "",
+    json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+) -> None:
+    """Why a chain or function is as slow as it is: the cause, its evidence, what to do.
+
+    Example: workbench why chain-real --chain tinyproxy-haproxy
+    """
+    from workbench.cli.context import ask_patiently, put, put_json, say, session_name
+    from workbench.domain.codec import to_plain
+    from workbench.domain.questions import Diagnose, Diagnosed
+
+    reply = ask_patiently(Diagnose(session_name(session), chain, at, sample))
+    assert isinstance(reply, Diagnosed)
+    if json:
+        plain = to_plain(reply.diagnosis)
+        put_json({name: plain[name] for name in DIAGNOSIS})
+    else:
+        put(explained(reply.diagnosis))
+    for note in reply.notes:
+        say(note)
+
+
+def explained(found: Diagnosis) -> str:
+    """The sentence first, then where, the verdicts with their evidence, and all figures."""
+    from workbench.cli.chain_words import allocation, figure, wrapped
+
+    where = f"{found.target} at {figure(found.wl)}, {allocation(found.configuration)}"
+    lines = wrapped(f"{found.sentence}.")
+    if found.answered:
+        lines += wrapped(f"What to do: {found.verdicts[0].remedy}.")
+    lines += ["", *wrapped(f"{where}: {_times(found)}.")]
+    for number, verdict in enumerate(found.verdicts, 1):
+        lines += ["", *_verdict(number, verdict, found)]
+    lines += ["", *_bounds(found.bounds)]
+    lines += ["", *_rows(found.rows)]
+    if found.missing:
+        reasons: dict[str, list[str]] = {}
+        for name, reason in found.missing.items():
+            reasons.setdefault(reason, []).append(name)
+        for reason, names in reasons.items():
+            lines += wrapped(f"Not judged by {', '.join(sorted(names))}: {reason}.")
+    return "\n".join(lines).rstrip()
+
+
+def _times(found: Diagnosis) -> str:
+    from workbench.cli.chain_words import figure
+
+    if found.measured_ms is None:
+        return "no response time"
+    said = f"{figure(found.measured_ms)} ms on average"
+    if found.alone_ms is None or found.departure is None:
+        return said
+    return (
+        f"{said}, its functions alone {figure(found.alone_ms)} ms together "
+        f"({found.departure:.1f} times as long)"
+    )
+
+
+def _verdict(number: int, verdict: Verdict, found: Diagnosis) -> list[str]:
+    from workbench.cli.chain_words import wrapped
+
+    often = ""
+    if number == 1 and found.samples > 1:
+        often = f", in {found.agree} of {found.samples} samples"
+    lines = wrapped(
+        f"{number}. {verdict.cause} at {verdict.component} (strength {verdict.strength:.0%}{often})"
+    )
+    said = [f"- {evidence}" for evidence in verdict.evidence]
+    if number > 1:
+        said.insert(0, f"- {verdict.sentence}")
+    if number > 1 or not found.answered:
+        said.append(f"To do: {verdict.remedy}.")
+    said.append(f"Rival: {verdict.rival}; what tells them apart is {verdict.tells_apart}.")
+    return lines + [line for text in said for line in _indented(text)]
+
+
+def _indented(text: str) -> list[str]:
+    from workbench.cli.chain_words import columns
+
+    wrapped = textwrap.wrap(text, columns() - 3, subsequent_indent="  ", break_on_hyphens=False)
+    return [f"   {line}" for line in wrapped]
+
+
+def _bounds(bounds: tuple[Bound, ...]) -> list[str]:
+    from workbench.cli.tables import table
+
+    if not bounds:
+        return []
+    rows = [
+        [
+            bound.component,
+            f"{bound.by} ({bound.share:.0%})",
+            f"{bound.ran:.1%}",
+            "not collected" if bound.waited is None else f"{bound.waited:.1%}",
+            f"{bound.throttled:.0%}",
+        ]
+        for bound in bounds
+    ]
+    headings = ["function", "bound by", "computing", "waits for CPU", "throttled"]
+    return table(headings, rows).splitlines()
+
+
+def _rows(rows: tuple[EvidenceRow, ...]) -> list[str]:
+    from workbench.cli.tables import table
+
+    by_what: dict[tuple[str, str], dict[str, EvidenceRow]] = {}
+    functions = list(dict.fromkeys(row.component for row in rows))
+    for row in rows:
+        by_what.setdefault((row.what, row.unit), {})[row.component] = row
+    lines = []
+    for (what, unit), found in by_what.items():
+        cells = [_cell(found[name]) for name in functions if name in found]
+        if any(row.alone is not None or row.chained is not None for row in found.values()):
+            lines.append([f"{what}, {unit}", *cells])
+    if not lines:
+        return []
+    return table(["alone → here", *functions], lines).splitlines()
+
+
+def _cell(row: EvidenceRow) -> str:
+    def shown(value: float | None) -> str:
+        return "-" if value is None else f"{value:.3g}"
+
+    return f"{shown(row.alone)} → {shown(row.chained)}"

@@ -1,0 +1,85 @@
+"""What a rule gets and what it gives: the contract of `workbench.diagnosis`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from workbench.diagnosis.readings import Reading
+from workbench.domain.parameters import Configuration
+
+
+@dataclass(frozen=True)
+class Case:
+    """One sample to be explained, and what it is held against.
+
+    Attributes
+    ----------
+    order : the functions, from the source's side.
+    alone : by function, its stand-alone samples at about the same carried rate, the same allocation
+        where there are any; a function without such samples is left out.
+    siblings : other samples of the same target at about the same load, by configuration.
+    """
+
+    seen: Reading
+    order: Sequence[str]
+    alone: Mapping[str, Sequence[Reading]] = field(default_factory=dict)
+    siblings: Sequence[tuple[Configuration, Reading]] = ()
+
+    def before(self, component: str) -> str:
+        """Who sends to it: the function in front of it, else the source."""
+        path = ["source", *self.order, "sink"]
+        place = path.index(component) if component in path else 0
+        return path[max(0, place - 1)]
+
+    def alone_mean(self, component: str, name: str) -> float | None:
+        """An observation per request of the function on its own, over its samples."""
+        known = [one.per_request(component, name) for one in self.alone.get(component, ())]
+        values = [value for value in known if value is not None]
+        return sum(values) / len(values) if values else None
+
+    @property
+    def alone_s(self) -> float | None:
+        """Mean response times of all functions on their own, added; None where one is lacking."""
+        total = 0.0
+        for function in self.order:
+            means = [m for one in self.alone.get(function, ()) if (m := one.mean_s) is not None]
+            if not means:
+                return None
+            total += sum(means) / len(means)
+        return total or None
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a rule found: where, how much of it (0-1), the sentence, the evidence."""
+
+    component: str
+    strength: float
+    sentence: str
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One cause. Registered under `workbench.diagnosis`, by the name of its cause.
+
+    Attributes
+    ----------
+    cause : as it is listed: `delayed acknowledgement`.
+    needs : names of observations without which it cannot judge.
+    threshold : from where on it speaks, and where that is from.
+    remedy, rival, tells_apart : see `domain.diagnoses.Verdict`.
+    find : a `Match`, or None where the evidence does not speak for it. It must not change what it
+        gets; whatever it raises is told, and the other rules go on.
+    implied : it follows from others and is told after them.
+    """
+
+    cause: str
+    needs: tuple[str, ...]
+    threshold: str
+    remedy: str
+    rival: str
+    tells_apart: str
+    find: Callable[[Case], Match | None]
+    implied: bool = False

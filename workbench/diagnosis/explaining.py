@@ -1,0 +1,381 @@
+"""From the readings of a session to the diagnosis of one operating point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from workbench.diagnosis.base import Case, Match, Rule
+from workbench.diagnosis.readings import NOTHING, Reading
+from workbench.diagnosis.rules import has_mode, wait_share
+from workbench.domain.diagnoses import Bound, BoundBy, Diagnosis, EvidenceRow, Verdict
+from workbench.domain.observations import NOT_COLLECTED, OBSERVABLES
+from workbench.domain.topology import Target
+from workbench.measuring.remarks import PLATEAU, THROTTLED_LABEL
+from workbench.measuring.usage import HOST
+
+SAME_RATE = 1.5
+"""Factor up to which a stand-alone sample counts as one at the same carried rate."""
+ALIKE = 0.05
+"""Difference in log rate up to which samples count as repetitions of one load."""
+DEPARTS = 1.3
+"""Factor above the functions' own times from which there is something to explain."""
+LEAST = 0.1
+"""Strength under which a rule's match is no verdict."""
+EXPLAINS = 0.3
+"""Strength from which the first verdict answers the question."""
+WAITS = 0.2
+"""Share of a request that waiting for CPU takes where it is what limits."""
+
+PER_REQUEST = (
+    ("connections_opened", "new connections", 1.0, "per request"),
+    ("delayed_acks", "late acknowledgements", 1.0, "per request"),
+    ("retransmitted", "segments sent again", 1.0, "per request"),
+    ("voluntary_switches", "context switches, voluntary", 1.0, "per request"),
+    ("involuntary_switches", "context switches, not", 1.0, "per request"),
+    ("rx_packets", "packets in", 1.0, "per request"),
+    ("tx_packets", "packets out", 1.0, "per request"),
+    ("major_faults", "major faults", 1.0, "per request"),
+)
+"""Observations that a table shows function by function: name, words, factor, unit."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """All that a session knows of a target and of its functions on their own.
+
+    Attributes
+    ----------
+    target : what is asked about.
+    own : its samples.
+    alone : by function, the samples of its stand-alone target; the function may have another name
+        there (`names`).
+    names : by function of the target, its name in its stand-alone target.
+    """
+
+    target: Target
+    own: Sequence[Reading]
+    alone: Mapping[str, Sequence[Reading]]
+    names: Mapping[str, str]
+
+
+def case_of(known: Known, seen: Reading) -> Case:
+    """A sample beside the stand-alone samples at its carried rate and its siblings."""
+    order = tuple(vnf.name for vnf in known.target.vnfs)
+    alone = {}
+    for function in order:
+        if found := _at_rate(known, function, seen):
+            alone[function] = [_renamed(one, known.names[function], function) for one in found]
+    siblings = [
+        (one.sample.point.configuration, one)
+        for one in known.own
+        if one.sample.point.configuration != seen.sample.point.configuration
+        and one.sample.point.configuration.workload == seen.sample.point.configuration.workload
+        and one.sample.valid
+        and _near(one.sample.point.wl, seen.sample.point.wl, 1.1)
+    ]
+    return Case(seen, order, alone, siblings)
+
+
+def _at_rate(known: Known, function: str, seen: Reading) -> list[Reading]:
+    """Of the same workload at about the same carried rate, else at the next higher one at which it
+    was not throttled: with less load a function is no slower. At the same allocation where there
+    are any.
+    """
+    name = known.names.get(function, "")
+    wanted = seen.sample.point.configuration
+    usable = [
+        one
+        for one in known.alone.get(function, ())
+        if one.sample.valid
+        and one.sample.id != seen.sample.id
+        and one.sample.point.configuration.workload == wanted.workload
+    ]
+    there, here = f"{name}.vcpu", wanted.resources.get(f"{function}.vcpu")
+    same = [one for one in usable if one.sample.point.configuration.resources.get(there) == here]
+    for among in (same, usable):
+        near = [one for one in among if _near(one.rate, seen.rate, SAME_RATE)]
+        higher = [
+            one
+            for one in among
+            if one.rate > seen.rate and one.sample.throttled_share <= THROTTLED_LABEL
+        ]
+        for chosen in (near, higher):
+            if chosen:
+                nearest = min(abs(math.log(one.rate / seen.rate)) for one in chosen)
+                far = (abs(math.log(one.rate / seen.rate)) - nearest for one in chosen)
+                return [one for one, more in zip(chosen, far, strict=True) if more <= ALIKE]
+    return []
+
+
+def _near(first: float, second: float, factor: float) -> bool:
+    return first > 0 and second > 0 and abs(math.log(first / second)) <= math.log(factor)
+
+
+def _renamed(reading: Reading, name: str, function: str) -> Reading:
+    if name == function:
+        return reading
+    sample = reading.sample
+    usage = {function if n == name else n: u for n, u in sample.usage.items()}
+    components = {function if n == name else n: e for n, e in reading.components.items()}
+    return replace(reading, sample=replace(sample, usage=usage), components=components)
+
+
+def diagnose(known: Known, seen: Reading, rules: Sequence[Rule]) -> Diagnosis:
+    """What the rules say of one sample, in how many others the same, and what it rests on."""
+    case = case_of(known, seen)
+    verdicts, missing, failed = judge(case, rules)
+    agree = 0
+    if verdicts:
+        first = [rule for rule in rules if rule.cause == verdicts[0].cause]
+        agree = sum(
+            any(v.cause == verdicts[0].cause for v in judge(case_of(known, one), first)[0])
+            for one in known.own
+        )
+    causes = {rule.cause for rule in rules if not rule.implied}
+    implied = not any(verdict.cause in causes for verdict in verdicts)
+    sample, alone_s, mean_s = seen.sample, case.alone_s, seen.mean_s
+    if len(case.order) < 2:
+        alone_s = None
+    return Diagnosis(
+        known.target.name,
+        sample.point.configuration,
+        sample.point.wl,
+        sample.id,
+        sentence(case, verdicts, missing, alone_s, implied=implied),
+        None if mean_s is None else 1e3 * mean_s,
+        None if alone_s is None else 1e3 * alone_s,
+        verdicts,
+        tuple(rows(case)),
+        tuple(bounds(seen, case.order)),
+        agree,
+        len(known.own),
+        missing,
+        failed,
+    )
+
+
+def judge(
+    case: Case, rules: Sequence[Rule]
+) -> tuple[tuple[Verdict, ...], dict[str, str], dict[str, str]]:
+    """Verdicts, the strongest first; what was missing; which rules failed.
+
+    A rule whose observations are missing everywhere is not asked: nothing rests on what is not
+    there. One that raises or breaks its contract is named, and the others go on.
+    """
+    missing: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    found: list[tuple[bool, float, Verdict]] = []
+    for rule in rules:
+        lacking = _lacking(case, rule)
+        if lacking:
+            missing |= lacking
+            continue
+        try:
+            match = rule.find(case)
+            if match is None:
+                continue
+            verdict = _verdict(rule, match)
+        except Exception as error:  # noqa: BLE001 - a plugin may fail in any way
+            failed[rule.cause] = f"{type(error).__name__}: {error}"
+            continue
+        if verdict.strength >= LEAST:
+            found.append((rule.implied, -verdict.strength, verdict))
+    found.sort(key=lambda one: one[:2])
+    return tuple(verdict for *_, verdict in found), missing, failed
+
+
+def _verdict(rule: Rule, match: Match) -> Verdict:
+    if not 0.0 <= match.strength <= 1.0:
+        raise ValueError(f"a strength of {match.strength:g} is not within 0 to 1")
+    return Verdict(
+        rule.cause,
+        match.component,
+        float(match.strength),
+        match.sentence,
+        tuple(match.evidence),
+        rule.remedy,
+        rule.rival,
+        rule.tells_apart,
+    )
+
+
+def _lacking(case: Case, rule: Rule) -> dict[str, str]:
+    """Observations that the rule needs and that no component has, with the reason."""
+    everybody = [*case.order, "source", "sink", HOST]
+    lacking = {}
+    if rule.needs and not case.seen.collected:
+        return dict.fromkeys(rule.needs, NOT_COLLECTED)
+    for name in rule.needs:
+        if any(case.seen.amount(one, name) is not None for one in everybody):
+            continue
+        if name == "burner_cores" and case.seen.amount(HOST, "others_cores") is not None:
+            continue  # nobody else burned anything worth naming
+        where = HOST if name in case.seen.components.get(HOST, NOTHING).absent else everybody[0]
+        lacking[name] = case.seen.why_absent(where, name)
+    return lacking
+
+
+def sentence(
+    case: Case,
+    verdicts: Sequence[Verdict],
+    missing: Mapping[str, str],
+    alone_s: float | None,
+    *,
+    implied: bool,
+) -> str:
+    """The answer in one sentence; `implied`: no verdict is of a cause by itself."""
+    seen, mean_s = case.seen, case.seen.mean_s
+    if verdicts and not implied and verdicts[0].strength >= EXPLAINS:
+        return _begun(verdicts[0].sentence)
+    if mean_s is not None and alone_s is not None and mean_s > DEPARTS * alone_s:
+        missing_all = "" if seen.collected else f" ({NOT_COLLECTED})"
+        return (
+            f"Cannot tell: it takes {mean_s / alone_s:.3g} times as long as its functions alone, "
+            f"and no rule finds the cause{missing_all}; {_would_tell(case, missing)}"
+        )
+    if verdicts:
+        return _begun(verdicts[0].sentence)
+    if not seen.collected:
+        return f"Cannot tell: {NOT_COLLECTED}; measure the point again"
+    if len(case.order) > 1 and alone_s is None:
+        return (
+            "No cause stands out, and there is no stand-alone sample at this carried rate to hold "
+            "it against: measure each function alone there"
+        )
+    return "Nothing stands out: no rule finds a cause"
+
+
+def _begun(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _would_tell(case: Case, missing: Mapping[str, str]) -> str:
+    if not case.seen.collected:
+        piles = has_mode(case.seen)
+        return "measure the point again" + (
+            ", and look at acknowledgements first: answers pile up at 40-45 ms" if piles else ""
+        )
+    if missing:
+        names = ", ".join(OBSERVABLES[n].says if n in OBSERVABLES else n for n in missing)
+        return f"what would tell and is missing: {names}"
+    if not case.siblings:
+        return "the same load at another allocation would tell whether CPU has a part in it"
+    return "the functions in another order would tell whether it is their meeting"
+
+
+def bounds(seen: Reading, order: Sequence[str]) -> Iterator[Bound]:
+    """Function by function, what its time goes to and what limits it."""
+    mean_s = seen.mean_s
+    for name in order:
+        used = seen.usage(name)
+        if used is None or not mean_s or not seen.rate:
+            continue
+        ran = min(1.0, used.cpu_cores / seen.rate / mean_s)
+        waited = wait_share(seen, name)
+        by: BoundBy
+        if used.throttled_share > THROTTLED_LABEL:
+            by, share = "quota", used.throttled_share
+        elif used.cpu_share >= PLATEAU:
+            by, share = "cpu", used.cpu_share
+        elif waited is not None and waited > max(WAITS, ran):
+            by, share = "cpu wait", waited
+        elif (seen.per_second(name, "limit_hits") or 0.0) >= 5.0:
+            by, share = "memory", 1.0 - ran
+        elif (pressed := seen.per_second(name, "pressure_io_s")) is not None and pressed > WAITS:
+            by, share = "disk", pressed
+        else:
+            by, share = "peer or network", max(0.0, 1.0 - ran - (waited or 0.0))
+        yield Bound(name, by, share, ran, waited, used.throttled_share)
+
+
+def rows(case: Case) -> Iterator[EvidenceRow]:
+    """Function by function: stand-alone beside chained (paper A, section 6)."""
+    for name in case.order:
+        alone = case.alone.get(name, ())
+        for what, unit, value in _FIGURES:
+            known = [v for one in alone if (v := value(one, name)) is not None]
+            mean = sum(known) / len(known) if known else None
+            yield EvidenceRow(name, what, unit, mean, value(case.seen, name))
+        for observed, what, factor, unit in PER_REQUEST:
+            mean = case.alone_mean(name, observed)
+            now = case.seen.per_request(name, observed)
+            note = case.seen.why_absent(name, observed) if now is None else ""
+            yield EvidenceRow(
+                name,
+                what,
+                unit,
+                None if mean is None else factor * mean,
+                None if now is None else factor * now,
+                note,
+            )
+
+
+def _answered(seen: Reading, name: str) -> float | None:
+    del name
+    return seen.rate
+
+
+def _mean_ms(seen: Reading, name: str) -> float | None:
+    del name
+    return None if seen.mean_s is None else 1e3 * seen.mean_s
+
+
+def _cpu_ms(seen: Reading, name: str) -> float | None:
+    used = seen.usage(name)
+    return None if used is None or not seen.rate else 1e3 * used.cpu_cores / seen.rate
+
+
+def _usage(seen: Reading, name: str) -> float | None:
+    used = seen.usage(name)
+    return None if used is None else 100 * used.cpu_share
+
+
+def _throttled(seen: Reading, name: str) -> float | None:
+    used = seen.usage(name)
+    return None if used is None else 100 * used.throttled_share
+
+
+def _wait_ms(seen: Reading, name: str) -> float | None:
+    waited = seen.per_request(name, "cpu_wait_s")
+    return None if waited is None else 1e3 * waited
+
+
+def _size_in(seen: Reading, name: str) -> float | None:
+    return _ratio(seen.amount(name, "rx_bytes"), seen.amount(name, "rx_packets"))
+
+
+def _size_out(seen: Reading, name: str) -> float | None:
+    return _ratio(seen.amount(name, "tx_bytes"), seen.amount(name, "tx_packets"))
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
+_FIGURES = (
+    ("answered", "requests/s", _answered),
+    ("mean response time", "ms", _mean_ms),
+    ("CPU usage of its allocation", "%", _usage),
+    ("throttled periods", "%", _throttled),
+    ("CPU", "ms per request", _cpu_ms),
+    ("waiting for CPU", "ms per request", _wait_ms),
+    ("mean packet in", "bytes", _size_in),
+    ("mean packet out", "bytes", _size_out),
+)
+
+
+def most_departing(known: Known) -> Reading | None:
+    """The sample to explain where none is named; None where there is none.
+
+    That which takes longest beside its functions alone; without stand-alone samples, the slowest.
+    In overload times grow for as long as one watches: such samples only where there are no others.
+    """
+
+    def size(one: Reading) -> tuple[bool, bool, bool, float]:
+        alone_s, mean_s = case_of(known, one).alone_s, one.mean_s or 0.0
+        steady = "overloaded" not in one.sample.labels
+        return one.sample.valid, steady, alone_s is not None, mean_s / (alone_s or 1.0)
+
+    return max(known.own, key=size, default=None)

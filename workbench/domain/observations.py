@@ -1,0 +1,106 @@
+"""What is seen of a host, its functions and their connections beside usage: names, units, layers.
+
+One catalogue (`OBSERVABLES`) names every counter that may stand as evidence. Who collects, stores,
+shows or judges one takes its name, unit and meaning from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Layer = Literal["cpu", "memory", "disk", "tcp", "hop", "kernel", "host", "workbench"]
+Kind = Literal["amount", "level"]
+"""`amount`: what came in a window, of a counter that grows; `level`: the mean of what stood."""
+
+CPU_COUNTS = "schedstat, which kernels have with CONFIG_SCHED_INFO"
+TCP_COUNTS = "/proc/PID/net of its network on this host, not a remote engine"
+GROUP_COUNTS = "its control group's files on this host, not a remote engine"
+PRESSURE = "pressure stall information (CONFIG_PSI) and, for a group, cgroup version 2"
+
+
+@dataclass(frozen=True)
+class Observable:
+    """What one name stands for.
+
+    Attributes
+    ----------
+    says : what is counted, as a table shows it.
+    takes : what a host must have so that it can be counted.
+    """
+
+    name: str
+    unit: str
+    layer: Layer
+    says: str
+    takes: str
+    kind: Kind = "amount"
+
+
+_ALL = (
+    Observable("cpu_wait_s", "s", "cpu", "waiting for CPU, over all threads", CPU_COUNTS),
+    Observable("voluntary_switches", "switches", "cpu", "gave its core up", CPU_COUNTS),
+    Observable("involuntary_switches", "switches", "cpu", "was taken off its core", CPU_COUNTS),
+    Observable("thread_cpu_s", "s", "cpu", "CPU of each of the busiest threads", CPU_COUNTS),
+    Observable("threads", "threads", "cpu", "threads", CPU_COUNTS, "level"),
+    Observable("threads_begun", "threads", "cpu", "threads that came meanwhile", CPU_COUNTS),
+    Observable("pressure_cpu_s", "s", "cpu", "some thread waited for CPU", PRESSURE),
+    Observable("pressure_memory_s", "s", "memory", "some thread waited for memory", PRESSURE),
+    Observable("pressure_io_s", "s", "disk", "some thread waited for a disk", PRESSURE),
+    Observable("page_faults", "faults", "memory", "page faults", GROUP_COUNTS),
+    Observable("major_faults", "faults", "memory", "page faults that read a disk", GROUP_COUNTS),
+    Observable("limit_hits", "hits", "memory", "memory reclaimed at its limit", GROUP_COUNTS),
+    Observable("oom_kills", "processes", "memory", "ended for lack of memory", GROUP_COUNTS),
+    Observable("disk_bytes", "bytes", "disk", "read from and written to disks", GROUP_COUNTS),
+    Observable("disk_operations", "operations", "disk", "disk operations", GROUP_COUNTS),
+    Observable("delayed_acks", "segments", "tcp", "acknowledged late", TCP_COUNTS),
+    Observable("retransmitted", "segments", "tcp", "sent again", TCP_COUNTS),
+    Observable("tcp_timeouts", "time-outs", "tcp", "retransmission time-outs", TCP_COUNTS),
+    Observable("zero_windows", "times", "tcp", "its receive window closed", TCP_COUNTS),
+    Observable("listen_overflows", "connections", "tcp", "accept queue full", TCP_COUNTS),
+    Observable("listen_drops", "connections", "tcp", "refused by its socket", TCP_COUNTS),
+    Observable("backlog_drops", "segments", "tcp", "dropped, socket busy and full", TCP_COUNTS),
+    Observable("connections_opened", "connections", "tcp", "opened by it", TCP_COUNTS),
+    Observable("connections_accepted", "connections", "tcp", "opened to it", TCP_COUNTS),
+    Observable("connections_failed", "connections", "tcp", "not opened", TCP_COUNTS),
+    Observable("established", "connections", "tcp", "established", TCP_COUNTS, "level"),
+    Observable("time_wait", "sockets", "tcp", "in TIME_WAIT", TCP_COUNTS, "level"),
+    Observable("rx_packets", "packets", "hop", "packets in", TCP_COUNTS),
+    Observable("tx_packets", "packets", "hop", "packets out", TCP_COUNTS),
+    Observable("rx_bytes", "bytes", "hop", "bytes in", TCP_COUNTS),
+    Observable("tx_bytes", "bytes", "hop", "bytes out", TCP_COUNTS),
+    Observable("rx_drops", "packets", "hop", "dropped as they came", TCP_COUNTS),
+    Observable("tx_drops", "packets", "hop", "dropped as they left", TCP_COUNTS),
+    Observable("softirqs", "times", "kernel", "deferred work, by kind", "/proc/softirqs"),
+    Observable("core_softirqs", "times", "kernel", "received packets, by core", "/proc/softirqs"),
+    Observable("softirq_s", "s", "kernel", "CPU of deferred work", "/proc/stat"),
+    Observable("interrupt_s", "s", "kernel", "CPU of interrupts", "/proc/stat"),
+    Observable("core_busy_s", "s", "host", "not idle, by core", "/proc/stat"),
+    Observable("stolen_s", "s", "host", "CPU taken by the hypervisor", "/proc/stat"),
+    Observable("conntrack_used", "entries", "kernel", "tracked connections", "conntrack", "level"),
+    Observable("others_cores", "cores", "host", "who is no part of the lab", "/proc", "level"),
+    Observable("burner_cores", "cores", "host", "the busiest of these", "/proc", "level"),
+    Observable("collecting_cores", "cores", "workbench", "collecting all this", "/proc", "level"),
+)  # fmt: skip
+OBSERVABLES: Mapping[str, Observable] = {one.name: one for one in _ALL}
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One figure of one component in one window of a sample."""
+
+    window: int
+    """Its place among the sample's windows, from 0."""
+    component: str
+    """VNF instance name, `source`, `sink`, `host`, `workbench`."""
+    name: str
+    """Of `OBSERVABLES`."""
+    value: float | None
+    """In its unit; None: it was looked for, and this host has none."""
+    detail: str = ""
+    """Which core, kind or process; of what is missing, why."""
+
+
+NOT_COLLECTED = "no evidence was collected then: the session is of an earlier workbench"
+"""What is said of samples without any observation, where the lab could have made them."""

@@ -1,0 +1,147 @@
+"""Where packets are thrown away: queues on their way, and what functions say themselves.
+
+A container's interface is one end of a pair; the other is on this host, and what does not fit into
+the container's queue is counted there, as not sent. So a router that cannot keep up loses at the
+host's end of its interface, and these counts give a loss its address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from workbench.domain.errors import LabError
+from workbench.domain.topology import VnfTemplate
+from workbench.labs.components.component import Component
+
+DROPPED = "dropped"
+"""What the name of a function's counter begins with that counts packets thrown away."""
+STATS_TIMEOUT_S = 10.0
+MOST_COUNTERS = 100
+_NET = Path("/sys/class/net")
+_IPV6 = Path("/proc/sys/net/ipv6/conf")
+_SOFTNET = Path("/proc/net/softnet_stat")
+
+
+async def read(components: Sequence[Component]) -> dict[str, int]:
+    """Packets dropped so far, by where (`firewall: dropped`, `firewall eth0: queue`).
+
+    Raises
+    ------
+    LabError
+        Where the `stats` of a function hang, fail or print what is no count.
+    """
+    stated = await asyncio.gather(*(_stated(component) for component in components))
+    dropped = {
+        f"{component.name}: {name}": count
+        for component, counts in zip(components, stated, strict=True)
+        for name, count in counts.items()
+        if name.startswith(DROPPED)
+    }
+    for component in components:
+        if component.probe is not None:
+            dropped.update(_queues(component))
+    if any(component.probe is not None for component in components):
+        dropped["host: backlog"] = _backlog()
+    return dropped
+
+
+def quieten(components: Sequence[Component]) -> None:
+    """Have this host's ends of the components' links send nothing of their own.
+
+    IPv6 of a bridge and its ports asks for routers for ever, ever more rarely; such a packet in a
+    full queue is counted as dropped like any other: one in 800,000 (own run). Where it cannot be
+    switched off, counts may be off by as much.
+    """
+    ends = _ends()
+    for component in components:
+        if component.probe is None:
+            continue
+        for interface in _interfaces(component):
+            with suppress(OSError):
+                end = ends[(interface / "iflink").read_text().strip()]
+                bridge = (_NET / end / "master").resolve().name
+                for name in {end, bridge}:
+                    (_IPV6 / name / "disable_ipv6").write_text("1")
+
+
+def between(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """What was dropped meanwhile; places where nothing was are left out."""
+    counted = {place: count - before.get(place, 0) for place, count in after.items()}
+    return {place: count for place, count in counted.items() if count > 0}
+
+
+async def _stated(component: Component) -> dict[str, int]:
+    argv = component.template.stats
+    if not argv:
+        return {}
+    where = f"{component.place}, {' '.join(argv)}"
+    try:
+        async with asyncio.timeout(STATS_TIMEOUT_S):
+            outcome = await component.run(argv)
+    except TimeoutError:
+        raise LabError(
+            f"has not answered for {STATS_TIMEOUT_S:g} s", where=where, remedy=_remedy(component)
+        ) from None
+    if outcome.exit_code != 0:
+        raise LabError(f"failed: {outcome.said}", where=where, remedy=_remedy(component))
+    try:
+        return dict(parse_stats(outcome.stdout))
+    except ValueError as error:
+        raise LabError(str(error), where=where, remedy=_remedy(component)) from None
+
+
+def _remedy(component: Component) -> str:
+    template: VnfTemplate = component.template
+    return f"Correct `stats` of template {template.name}, or leave it out"
+
+
+def parse_stats(text: str) -> Iterator[tuple[str, int]]:
+    """`NAME COUNT` lines. Raises `ValueError` for anything else."""
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    if len(lines) > MOST_COUNTERS:
+        raise ValueError(f"printed {len(lines)} lines, at most {MOST_COUNTERS} are read")
+    if not lines:
+        raise ValueError("printed nothing; `NAME COUNT` lines are read")
+    for words in lines:
+        if len(words) != 2 or not words[1].isdecimal():
+            raise ValueError(f"printed {' '.join(words)[:60]!r}, which is no `NAME COUNT`")
+        yield words[0], int(words[1])
+
+
+def _queues(component: Component) -> Iterator[tuple[str, int]]:
+    """Of each interface of a container: what did not fit in, and what it could not send."""
+    ends = _ends()
+    for interface in _interfaces(component):
+        try:
+            peer = ends.get((interface / "iflink").read_text().strip())
+            if peer is not None:
+                yield f"{component.name} {interface.name}: queue", _count(_NET / peer, "tx_dropped")
+            yield f"{component.name} {interface.name}: sending", _count(interface, "tx_dropped")
+        except OSError:
+            continue  # the container has ended; whoever drives says so
+
+
+def _interfaces(component: Component) -> list[Path]:
+    return sorted(Path(f"/proc/{component.pid}/root{_NET}").glob("eth*"))
+
+
+def _ends() -> dict[str, str]:
+    """Interfaces of this host by index."""
+    found = {}
+    for file in _NET.glob("*/ifindex"):
+        with suppress(OSError):  # others come and go
+            found[file.read_text().strip()] = file.parent.name
+    return found
+
+
+def _count(interface: Path, name: str) -> int:
+    return int((interface / "statistics" / name).read_text())
+
+
+def _backlog() -> int:
+    """Packets that found a core's queue full, on the whole host."""
+    lines = _SOFTNET.read_text().splitlines()
+    return sum(int(line.split()[1], 16) for line in lines)

@@ -1,0 +1,287 @@
+"""Load of packets through routers: the pre-flight and the drives of the Docker lab."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from workbench.domain.errors import LabError, TrafficError, UsageError
+from workbench.domain.parameters import Configuration, OperatingPoint, is_setting
+from workbench.labs.base import Deployment, OnUsage
+from workbench.labs.components import driving, hops
+from workbench.labs.components.component import Component, Outcome
+from workbench.labs.components.target import Deployed
+from workbench.labs.components.watching import Watch
+from workbench.labs.components.wiring import SINK, SOURCE
+from workbench.measuring.records import Drive, PacketCounts, RequestRecords
+from workbench.plugins import make
+from workbench.traffic.packets import PacketGenerator, PacketOffer, PacketPath, PairedGenerator
+from workbench.traffic.pcap import IMIX
+from workbench.traffic.reading import read_counts, read_pair
+
+GENERATORS = ("iperf3", "tcpreplay")
+"""By preference, where a campaign names none; the first that the source's image has drives."""
+PACKET_SIZES = "packetsize_bytes"
+FLOWS = "flows"
+DEFAULT_SIZE = 512
+LISTENING_S = 10.0
+"""For which the far end may take to listen."""
+POLL_S = 0.02
+FINISHING_S = 5.0
+"""For which the far end may go on: it hands over what it counted."""
+SLOWEST_END_S = 30.0
+"""That the far end may take besides: it counts what it has."""
+SOCKET_COUNTS = ("cat", "/proc/net/snmp")
+FULL_SOCKET = "RcvbufErrors"
+
+
+@dataclass(frozen=True)
+class Sender:
+    """A generator of packets on a deployed target."""
+
+    deployed: Deployed
+    generator: PacketGenerator
+    version: str
+    seen_from: str
+    """Address that the sink saw the packets come from; empty where it does not say."""
+    held: dict[str, str] = field(default_factory=dict)
+    """Which files the source holds already."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.generator.name} {self.version}"
+
+    def deployment(self, warnings: Sequence[str]) -> Deployment:
+        """What the pre-flight saw."""
+        source = self.deployed.component(SOURCE)
+        if not self.seen_from:
+            passed = "passes packets on"
+        else:
+            translated = "unchanged" if self.seen_from == source.address else "translated"
+            passed = (
+                f"passes packets on, their source address {translated}: the sink sees "
+                f"{self.seen_from}, the source is {source.address}"
+            )
+        uncharged = [sentence for sentence in self.deployed.uncharged.values() if sentence]
+        return Deployment(
+            self.deployed.target.name,
+            self.title,
+            False,
+            passed,
+            (*warnings, *uncharged),
+        )
+
+    async def drive(
+        self,
+        point: OperatingPoint,
+        seconds: float,
+        on_usage: OnUsage,
+        own_cpu_s: Callable[[], float] | None,
+    ) -> Drive:
+        """Send packets and hand over what was counted, on a whole number of seconds.
+
+        Raises `LabError` where a container ends.
+        """
+        deployed = self.deployed
+        offer = _offer(deployed, point.configuration, point.wl, math.ceil(seconds - 1e-6))
+        allotted, threads = deployed.allotted(), deployed.threads()
+        watch = Watch(deployed.components, allotted, threads, own_cpu_s)
+        sink = deployed.component(SINK)
+        await put_files(self.generator, offer, deployed.component(SOURCE), self.held)
+        hops.quieten(deployed.components)
+        dropped, on_the_way = await _dropped(sink), await hops.read(deployed.components)
+        far = await _listening(self.generator, offer, sink)
+        try:
+            begin_s, outcome = await driving.send(
+                watch, self.generator.packet_argv(offer), offer.seconds, FINISHING_S, on_usage
+            )
+            if isinstance(self.generator, PairedGenerator):
+                assert far is not None
+                seen = await _finished(far, FINISHING_S + SLOWEST_END_S)
+                said = outcome.stdout + outcome.stderr
+                counts = read_pair(self.generator, offer, said, seen, begin_s)
+                counts = _as_sent(counts, watch)
+            else:
+                counts = read_counts(self.generator, offer, outcome.stdout, begin_s)
+        except BaseException:
+            if far is not None:
+                far.cancel()
+                await asyncio.gather(far, return_exceptions=True)
+                await sink.halt()  # it holds its port
+            raise
+        on_the_way = hops.between(on_the_way, await hops.read(deployed.components))
+        nothing = np.zeros(0)
+        empty = nothing.astype(np.int64)
+        return Drive(
+            begin_s,
+            begin_s + offer.seconds,
+            RequestRecords(nothing, nothing, nothing, nothing, empty, empty),
+            watch.counters(),
+            self.title,
+            "none",
+            0,
+            allotted,
+            threads,
+            packets=replace(
+                counts,
+                dropped_by_sink=await _dropped(sink) - dropped,
+                dropped_at=on_the_way,
+            ),
+            standing=watch.standing(),
+            absent=watch.absent(),
+            routers=tuple(c.name for c in deployed.components if c.template.passage == "router"),
+        )
+
+
+async def prepare(deployed: Deployed, configuration: Configuration) -> Sender:
+    """Choose the generator and send a few packets. Raises `LabError` if none comes through."""
+    campaign, source = deployed.campaign, deployed.component(SOURCE)
+    generator, version = await _generator(deployed)
+    for component in deployed.components:
+        if component.template.role == "function" and component.template.passage != "router":
+            raise UsageError(
+                f"{component.name} is no router and passes no packets on",
+                where=f"target {deployed.target.name}",
+                remedy="Chain routers with routers only, or load it with requests",
+            )
+    kpis = (campaign.kpi, *((campaign.sla.kpi,) if campaign.sla else ()))
+    most = campaign.target_plan(deployed.target.name).primary.high
+    if reason := generator.unable(campaign.load, kpis, most):
+        raise TrafficError(reason, remedy="Change `load` or `kpi`")
+    for key in configuration.workload:
+        offers = getattr(generator, "offers", lambda name: name == "packetsize")
+        name = key.removesuffix("_bytes")
+        if not is_setting(key) and not offers(name):
+            raise TrafficError(
+                f"{generator.name} cannot vary {name}",
+                remedy=f"Leave {name} out of the workload parameters, or use another source",
+            )
+    probe = _offer(deployed, configuration, 0.0, 1)
+    sender = Sender(deployed, generator, version, "")
+    far = await _listening(generator, probe, deployed.component(SINK))
+    await put_files(generator, probe, source, sender.held)
+    outcome = await source.run(generator.probe_argv(probe))
+    text = await _finished(far, FINISHING_S + SLOWEST_END_S) if far else outcome.stdout
+    arrived, seen_from = generator.seen_from(text)
+    if not arrived:
+        raise LabError(
+            "none of the first packets came through",
+            where=f"target {deployed.target.name}",
+            remedy="Look at the rules in the files of its routers",
+        )
+    return replace(sender, seen_from=seen_from)
+
+
+async def _generator(deployed: Deployed) -> tuple[PacketGenerator, str]:
+    """The one that the campaign names, else the first that is in the source; and its version."""
+    source, named = deployed.component(SOURCE), deployed.campaign.generator
+    for name in (named,) if named else GENERATORS:
+        generator = make("traffic", name)
+        if not isinstance(generator, PacketGenerator):
+            raise TrafficError(
+                f"{name} sends requests, and target {deployed.target.name} is measured with "
+                "packets",
+                remedy=f"Name one of {', '.join(GENERATORS)} as generator, or none",
+            )
+        version = await source.run(generator.version_argv())
+        if version.exit_code == 0:
+            return generator, generator.parse_version(version.stdout + version.stderr)
+    raise TrafficError(
+        f"{named or 'no generator of packets'} is {'not ' if named else ''}in the source's image",
+        where=source.template.name,
+        remedy="Use packet-source or pcap-source as source, or install it in its Dockerfile",
+    )
+
+
+async def put_files(
+    generator: PacketGenerator, offer: PacketOffer, source: Component, held: dict[str, str]
+) -> None:
+    """Bring the source what the generator reads there, unless it holds it already."""
+    if not isinstance(generator, PairedGenerator):
+        return
+    # Numpy and Scapy work on megabytes.
+    key, files = await asyncio.to_thread(generator.files, offer)
+    if files and held.get(generator.name) != key:
+        await source.put(files)
+        held[generator.name] = key
+
+
+async def _listening(
+    generator: PacketGenerator, offer: PacketOffer, sink: Component
+) -> asyncio.Task[Outcome] | None:
+    """The far end, started and listening; None where the sink serves by itself."""
+    if not isinstance(generator, PairedGenerator):
+        return None
+    program = await sink.begin(generator.far_argv(offer))
+    running = asyncio.create_task(program.finish())
+    deadline = time.monotonic() + LISTENING_S
+    while not running.done() and time.monotonic() < deadline:
+        if (await sink.run(generator.far_ready_argv(offer))).exit_code == 0:
+            return running
+        await asyncio.sleep(POLL_S)
+    said = running.result().said if running.done() else "nothing"
+    running.cancel()
+    raise TrafficError(
+        f"the far end of {generator.name} does not listen: it said {said}",
+        where=f"{sink.place} ({sink.template.name})",
+        remedy="Use the sink that fits the source: packet-sink or counting-sink",
+    )
+
+
+async def _finished(far: asyncio.Task[Outcome], latest_s: float) -> str:
+    try:
+        async with asyncio.timeout(latest_s):
+            outcome = await asyncio.shield(far)
+    except TimeoutError:
+        raise TrafficError(
+            f"its far end has not ended {latest_s:g} s after the load", where="sink"
+        ) from None
+    if outcome.exit_code != 0:
+        raise TrafficError(f"its far end failed: {outcome.said}", where="sink")
+    return outcome.stdout
+
+
+def _as_sent(counts: PacketCounts, watch: Watch) -> PacketCounts:
+    """With what the source's interface counted instead of what the tool says, where it is here."""
+    if not watch.local:
+        return counts
+    instants = watch.instants
+    at = [instant.at_s for instant in instants]
+    sent = [instant.components[SOURCE].tx_packets for instant in instants]
+    begin, end = (np.interp(edges, at, sent) for edges in (counts.start_s, counts.end_s))
+    source = next(component for component in watch.components if component.name == SOURCE)
+    assert source.probe is not None
+    total = source.probe.read_network().tx_packets - sent[0]
+    exact = counts.exact and (int(total), counts.exact[1])
+    return replace(counts, sent=end - begin, exact=exact)
+
+
+def _offer(
+    deployed: Deployed, configuration: Configuration, rate_pps: float, seconds: int
+) -> PacketOffer:
+    host, port = deployed.entry.endpoint
+    size = configuration.workload.get(PACKET_SIZES, DEFAULT_SIZE)
+    source, entry = deployed.component(SOURCE), deployed.entry
+    path = PacketPath(source.mac, source.address, entry.mac, entry.address)
+    flows = int(configuration.parameter(FLOWS, 1))
+    if isinstance(size, str):
+        mean = round(sum(IMIX) / len(IMIX))
+        return PacketOffer(host, port, rate_pps, mean, seconds, IMIX, flows, path)
+    return PacketOffer(host, port, rate_pps, int(size), seconds, (), flows, path)
+
+
+async def _dropped(sink: Component) -> int:
+    return parse_dropped((await sink.run(SOCKET_COUNTS)).stdout)
+
+
+def parse_dropped(snmp: str) -> int:
+    """Datagrams that found their socket full, in `/proc/net/snmp`; 0 where it does not tell."""
+    lines = [line.split() for line in snmp.splitlines() if line.startswith("Udp:")]
+    if len(lines) < 2:
+        return 0
+    return int(dict(zip(*lines[:2], strict=True)).get(FULL_SOCKET, 0))

@@ -1,0 +1,292 @@
+"""A deployed target: its containers from the sink back to the source, and how they change."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+from workbench.domain.campaign import Campaign
+from workbench.domain.errors import LabError
+from workbench.domain.logs import ComponentLog, quoted
+from workbench.domain.parameters import Configuration, ParameterValue
+from workbench.domain.topology import Readiness, Target, VnfTemplate
+from workbench.labs.components import allotments, forwarding, wiring
+from workbench.labs.components.component import Component, ComponentMaker, Limits
+from workbench.labs.components.wiring import SINK, SOURCE
+
+FILE_SIZES = "filesize_bytes"
+"""Workload parameter that selects the file; its values become files in the sink."""
+DEFAULT_SIZE = 10_000
+SHARED_MEMORY = 64 << 20
+READY_POLL_S = 0.05
+
+
+@dataclass
+class Deployed:
+    """The containers of one target on a session's networks."""
+
+    campaign: Campaign
+    target: Target
+    maker: ComponentMaker
+    networks: Sequence[str]
+    """From the source's side to the sink's; one more than there are routers."""
+    host_cores: int
+    pins: Mapping[str, tuple[int, ...]]
+    """Cores by component; empty where the host has too few to keep them apart."""
+    stages: list[list[Component]] = field(default_factory=list)
+    """From the sink back to the source, the order in which they are started; instances that the
+    next stage balances over stand side by side."""
+    uncharged: dict[str, str] = field(default_factory=dict)
+    """By router: a sentence why its quota does not hold for what it forwards; empty where it does.
+    """
+
+    @property
+    def components(self) -> list[Component]:
+        """All of them, from the sink back to the source."""
+        return [component for stage in self.stages for component in stage]
+
+    def component(self, name: str) -> Component:
+        return next(c for c in self.components if c.name == name)
+
+    @property
+    def entry(self) -> Component:
+        """The component that the source speaks to."""
+        return self.stages[-2][0]
+
+    def url(self, entry: Component, configuration: Configuration) -> str:
+        host, port = entry.endpoint
+        return f"http://{host}:{port}/bytes/{size_of(configuration)}"
+
+    def allotted(self) -> dict[str, float]:
+        cores = {
+            c.name: wiring.allotted(c.cores, c.pinned, self.host_cores) for c in self.components
+        }
+        return {**cores, "host": float(self.host_cores)}
+
+    def threads(self) -> dict[str, int]:
+        return {c.name: c.threads for c in self.components if c.template.role == "function"}
+
+    async def bring_up(self, configuration: Configuration) -> None:
+        """Make, configure and start every container, sink first; each is ready in the end."""
+        templates = {t.name: t for t in self.campaign.templates}
+        stages = wiring.stages(self.target, templates)
+        sizes = [DEFAULT_SIZE, *_sizes(self.campaign)]
+        rows = [[(SINK, self.target.sink)]]
+        rows += [[(vnf.name, vnf.template) for vnf in stage] for stage in reversed(stages)]
+        rows += [[(SOURCE, self.target.source)]]
+        places = reversed(wiring.segments(stages, templates))
+        made = iter(
+            await asyncio.gather(
+                *(
+                    self._make(*named, [self.networks[place] for place in on], configuration, sizes)
+                    for row, on in zip(rows, places, strict=True)
+                    for named in row
+                )
+            )
+        )
+        self.stages = [[next(made) for _ in row] for row in rows]
+        for component, upstreams in self._with_upstreams():
+            component.settings = wiring.settings(configuration, component.name, component.template)
+            component.files = _files(component, upstreams, component.settings)
+            if component.files:
+                await component.put(component.files)
+            await self._start(component)
+        await self._all_ready(self.components)
+        await self._initialize()
+
+    async def allocate(self, configuration: Configuration) -> None:
+        """Change quotas in place. A function whose files change by that reads them again where
+        its parameters say so, and starts again otherwise."""
+        changed: list[Component] = []
+        for component, upstreams in self._with_upstreams():
+            await self._limit(component, configuration)
+            settings = wiring.settings(configuration, component.name, component.template)
+            files = _files(component, upstreams, settings)
+            if files != component.files:
+                # Files that only other settings change, all of which are read again on the go.
+                same = _files(component, upstreams, component.settings) == component.files
+                reloads = same and _reloads(component, settings)
+                component.files, component.settings = files, settings
+                await component.put(files)
+                if reloads:
+                    await self._reload(component)
+                else:
+                    await self._start(component, again=True)
+                changed.append(component)
+        await self._all_ready(changed)
+        await self._initialize()
+
+    def _with_upstreams(self) -> Iterator[tuple[Component, list[tuple[str, int]]]]:
+        """Every component, sink first, with the endpoints behind it.
+
+        These are read when it is the component's turn: what lies behind it has started by then.
+        """
+        behind: list[Component] = []
+        for stage in self.stages:
+            for component in stage:
+                yield component, [c.endpoint for c in behind]
+            behind = stage
+
+    async def written(self) -> tuple[ComponentLog, ...]:
+        """What its components wrote since this was asked last, from the source's side."""
+        logs = await asyncio.gather(*(c.written() for c in reversed(self.components)))
+        return tuple(log for log in logs if log.lines)
+
+    async def last_words(self) -> str:
+        """The latest line of its functions' logs, for a sentence."""
+        functions = [c for c in self.components if c.template.role == "function"]
+        lines = await asyncio.gather(*(c.last_line() for c in functions))
+        said = [(ln.at or 0.0, c.name, ln) for c, ln in zip(functions, lines, strict=True) if ln]
+        if not said:
+            return "its functions wrote no log"
+        _, name, line = max(said, key=itemgetter(0))
+        return f"the last line of {name}'s log: {quoted(line.whole)}"
+
+    async def remove(self) -> None:
+        await asyncio.gather(*(component.remove() for component in self.components))
+        self.stages = []
+
+    async def _make(
+        self,
+        name: str,
+        template_name: str,
+        networks: Sequence[str],
+        configuration: Configuration,
+        sizes: Sequence[int],
+    ) -> Component:
+        template = self.campaign.template(template_name)
+        cores = wiring.vcpu(configuration, name, template)
+        pinned = self._pinned(name, template, cores)
+        memory_bytes = allotments.memory(configuration, name)
+        component = await self.maker.make(
+            name,
+            template,
+            networks,
+            Limits(cores, pinned, memory_bytes),
+            {"FILESIZES": " ".join(map(str, sorted(set(sizes))))} if name == SINK else {},
+            SHARED_MEMORY + 2 * sum(sizes),
+        )
+        component.cores, component.pinned = cores, pinned
+        component.memory_bytes = memory_bytes
+        component.bandwidth_mbps = allotments.bandwidth(configuration, name)
+        component.threads = self._threads(component)
+        return component
+
+    async def _start(self, component: Component, *, again: bool = False) -> None:
+        await component.start(again=again)
+        await allotments.shape(component)
+        if component.template.passage == "router":
+            self.uncharged[component.name] = await forwarding.charge(component)
+
+    async def _reload(self, component: Component) -> None:
+        outcome = await component.run(component.template.reload)
+        if outcome.exit_code != 0:
+            given = ", ".join(f"{name}={value}" for name, value in component.settings.items())
+            raise LabError(
+                f"it did not take {given}: {outcome.said}",
+                where=f"container {component.name} ({component.template.name})",
+                remedy="Leave these values out of the campaign's function_parameters",
+            )
+
+    async def _limit(self, component: Component, configuration: Configuration) -> None:
+        cores = wiring.vcpu(configuration, component.name, component.template)
+        if cores != component.cores:
+            pinned = self._pinned(component.name, component.template, cores)
+            await component.limit_cpu(cores, pinned)
+            component.cores, component.pinned = cores, pinned
+            component.threads = self._threads(component)
+        await allotments.change(component, configuration)
+
+    def _pinned(self, name: str, template: VnfTemplate, cores: float) -> tuple[int, ...]:
+        pinned = tuple(self.pins.get(name, ()))
+        # Of the cores that its largest allotment needs, a function gets those that this one does.
+        return pinned[: wiring.worker_threads(cores)] if template.role == "function" else pinned
+
+    def _threads(self, component: Component) -> int:
+        if component.template.role == "function":
+            known = wiring.uses_threads(component.template)
+            return wiring.worker_threads(component.cores) if known else 0
+        return len(component.pinned) or min(wiring.TRAFFIC_CORES, self.host_cores)
+
+    async def _all_ready(self, components: Sequence[Component]) -> None:
+        for component in components:
+            await self._ready(component)
+
+    async def _ready(self, component: Component) -> None:
+        readiness = component.template.readiness
+        deadline = time.monotonic() + readiness.timeout_s
+        inside = readiness.kind == "command"
+        asked = component if inside else self.component(SOURCE)
+        argv = probe_argv(readiness, *component.endpoint)
+        while True:
+            outcome = await asked.run(argv)
+            if outcome.exit_code == 0:
+                return
+            if death := await component.death():
+                raise death
+            if time.monotonic() > deadline:
+                raise LabError(
+                    f"it was not ready in {readiness.timeout_s:g} s: {outcome.said}; "
+                    f"{await component.last_words()}",
+                    where=f"{component.place} ({component.template.name})",
+                    remedy="Check its readiness and its port in the template",
+                )
+            await asyncio.sleep(READY_POLL_S)
+
+    async def _initialize(self) -> None:
+        """The campaign's commands for each new configuration, in the containers they name."""
+        for initialization in self.campaign.initialization:
+            for component in self.components:
+                if component.name == initialization.manager:
+                    outcome = await component.run(initialization.command)
+                    if outcome.exit_code != 0:
+                        raise LabError(
+                            f"its initialization command {' '.join(initialization.command)!r} "
+                            f"failed: {outcome.said}",
+                            where=component.place,
+                            remedy="Correct it in the campaign",
+                        )
+
+
+def _files(
+    component: Component,
+    upstreams: Sequence[tuple[str, int]],
+    settings: Mapping[str, ParameterValue],
+) -> dict[str, str]:
+    return wiring.render(component.template, upstreams, component.threads, settings)
+
+
+def _reloads(component: Component, settings: Mapping[str, ParameterValue]) -> bool:
+    """Whether no setting that differs needs a new start."""
+    return all(
+        parameter.change == "reload"
+        for parameter in component.template.function_parameters
+        if settings[parameter.name] != component.settings[parameter.name]
+    )
+
+
+def probe_argv(readiness: Readiness, host: str, port: int) -> tuple[str, ...]:
+    """A program whose exit code says whether a component serves."""
+    match readiness.kind:
+        case "command":
+            return readiness.command
+        case "tcp":
+            return ("nc", "-z", "-w", "1", host, str(port))
+        case "http":
+            url = f"http://{host}:{port}{readiness.path}"
+            return (
+                *("curl", "--silent", "--show-error", "--fail", "--max-time", "2"),
+                *("--output", "/dev/null", url),
+            )
+
+
+def size_of(configuration: Configuration) -> int:
+    """Bytes of the file that a configuration asks for."""
+    return int(configuration.parameter(FILE_SIZES, DEFAULT_SIZE))
+
+
+def _sizes(campaign: Campaign) -> list[int]:
+    return [int(value) for p in campaign.workload if p.key == FILE_SIZES for value in p.values]
