@@ -228,7 +228,7 @@ async def test_profiles_of_another_host_are_refused_or_marked(
     [
         ({"chain": "tiny-hapoxy"}, "has a chain 'tiny-hapoxy'"),
         ({"chain": "study"}, "needs a stand-alone profile of study-tinyproxy"),
-        ({"kpi": "p96"}, "no KPI"),
+        ({"kpi": "p100"}, "no KPI"),
         ({"kpi": "jitter"}, "no sample of haproxy states jitter_ms"),
         ({"at": "rate=200/s, flows=3"}, "flows was not set in any profile"),
         ({"at": "speed=200/s"}, "names 'speed'; allowed: rate, filesize"),

@@ -287,7 +287,7 @@ async def test_nothing_to_learn_from_is_a_sentence(library: Library, pool: Inlin
     with pytest.raises(UsageError, match="has no target 'hapoxy'"):
         await model_of(library, pool, SESSION, "hapoxy")
     with pytest.raises(UsageError, match="no KPI"):
-        await model_of(library, pool, SESSION, TARGET, "p96")
+        await model_of(library, pool, SESSION, TARGET, "p100")
 
 
 async def test_models_that_hang_are_named_and_hold_up_nobody(

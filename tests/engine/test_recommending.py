@@ -184,7 +184,7 @@ async def test_where_nothing_holds_what_comes_closest_is_named(
     ("request_", "kind", "sentence"),
     [
         (asked("p95 below a second"), UsageError, "must be an SLA such as"),
-        (asked("p96<=10ms @ concurrent=80"), UsageError, "is no KPI"),
+        (asked("p100<=10ms @ concurrent=80"), UsageError, "is no KPI"),
         (asked("p95<=10MB @ concurrent=80"), UsageError, "the limit"),
         (asked("p95>=10ms @ concurrent=80"), UsageError, "its limit is <="),
         (asked("p95<=1s @ rate=80/s"), UsageError, "behind the @"),

@@ -107,7 +107,7 @@ def rms_error(samples: list[Sample], predicted: list[float]) -> float:
         ({"sla": "mean<=200ms @ rate=6000/s"}, "=6000 lies outside everything .*=50 to 600"),
         ({"share": math.nan}, "JSON cannot say nan"),
         ({"guards": ("jitter<=1ms",)}, "limits jitter_ms, which no sample of tinyproxy states"),
-        ({"kpi": "p96"}, "no KPI"),
+        ({"kpi": "p100"}, "no KPI"),
         ({"align": ("band",)}, "no rule of alignment is called 'band'"),
         ({"allocation": "squid=25%"}, "names 'squid'"),
         ({"decision": "reject"}, "does not say why"),
