@@ -43,9 +43,9 @@ def test_an_allocation_is_recommended_beside_greedy_scaling_and_exported(
     found = shared.json(*asked, "--json")
     assert found.keys() == FIELDS | {"greedy"}
     assert (found["id"], found["sla"], found["met"]) == ("r1", MANY, True)
-    assert found["allocation"] == {"haproxy.vcpu": 0.5, "tinyproxy.vcpu": 1.0}
-    assert found["replicas"] == {"haproxy": 1, "tinyproxy": 4}
-    assert found["cost"] == 4.5
+    assert found["allocation"] == {"haproxy.vcpu": 0.25, "tinyproxy.vcpu": 1.0}
+    assert found["replicas"] == {"haproxy": 1, "tinyproxy": 3}
+    assert found["cost"] == 3.25
     assert 0.95 <= found["probability"] <= 1
     assert found["margin_wl"] > 0
     assert found["usage"].keys() == {"haproxy", "tinyproxy"}
@@ -63,7 +63,7 @@ def test_an_allocation_is_recommended_beside_greedy_scaling_and_exported(
 
     path = shared.run("export", session, "--recommendation", "r1", "--as", "compose").stdout
     services = yaml.safe_load(Path(path.strip()).read_text(encoding="utf-8"))["services"]
-    assert services["tinyproxy"]["deploy"]["replicas"] == 4
+    assert services["tinyproxy"]["deploy"]["replicas"] == 3
     assert services["haproxy"]["labels"]["workbench.sla"] == MANY
     failing = shared.run("export", session, "--recommendation", "r7", "--as", "json", expect=2)
     assert "no recommendation 'r7'" in failing.stderr
@@ -73,8 +73,8 @@ def test_an_allocation_is_recommended_beside_greedy_scaling_and_exported(
     text = shared.run("recommend", session, "--chain", CHAIN, "--sla", wide).stdout
     assert max(map(len, text.splitlines())) < 80
     rows = {line.split("  ")[0]: line.split()[1:] for line in text.splitlines()}
-    assert rows["haproxy"] == ["25%", "40%"]
-    assert rows["tinyproxy"][0] == "100%"
+    assert rows["haproxy"] == ["25%", "20%"]
+    assert rows["tinyproxy"][0] == "50%"
     assert "Recommendation r2" in text, "each answer is one of its own"
 
 

@@ -25,7 +25,7 @@ _SAME = 1e-5
 """Log loads that differ by less are one."""
 _FEWEST = 3
 """Loads: one below, the most, one that fell."""
-_SIGNIFICANT = 4.0
+SIGNIFICANT = 4.0
 """Standard errors by which a fall has to stand out."""
 
 
@@ -98,7 +98,7 @@ def fall_of(x: Sequence[float] | Floats, y: Sequence[float] | Floats, sd: Floats
     if groups[top].size < 2:
         top = int(np.argsort(mean)[-2])
     down = mean[top] - mean
-    fell = (down > FALLEN) & (down > _SIGNIFICANT * np.hypot(error, error[top]))
+    fell = (down > FALLEN) & (down > SIGNIFICANT * np.hypot(error, error[top]))
     fell &= mean[top] - least > FALLEN
     fell[: top + 1] = False
     if not fell.any():

@@ -8,16 +8,22 @@ from typing import Protocol
 import numpy as np
 
 from workbench.models.base import Floats
-from workbench.models.falls import Fall, fall_of
+from workbench.models.falls import FALLEN, SIGNIFICANT, Fall, fall_of
 from workbench.models.pooled.law import Law
 from workbench.models.pooled.samples import Samples
 
 
-def _falls_again(samples: Samples, rows: np.ndarray, fall: Fall) -> bool:
-    """What recovers and falls once more is no collapse but a curve that no law describes."""
+def _one_of_several(samples: Samples, rows: np.ndarray, fall: Fall) -> bool:
+    """What falls more than once is no collapse but a curve that no law describes."""
+    x = samples.x[rows]
+    rising = rows[np.argsort(x, kind="stable")]
+    rising = rising[samples.x[rising] < fall.peak_wl - 1e-5]
+    dips = np.maximum.accumulate(samples.y[rising]) - samples.y[rising] > FALLEN
+    if np.count_nonzero(dips & (FALLEN > SIGNIFICANT * samples.noise[rising])) > 1:
+        return True
     if fall.recovered is None:
         return False
-    above = rows[samples.x[rows] >= fall.recovered - 1e-5]
+    above = rows[x >= fall.recovered - 1e-5]
     return fall_of(samples.x[above], samples.y[above], samples.noise[above]) is not None
 
 
@@ -54,7 +60,7 @@ class Falls:
         for place in np.unique(samples.place):
             rows = np.flatnonzero(samples.place == place)
             fall = fall_of(samples.x[rows], samples.y[rows], samples.noise[rows])
-            if fall is not None and fall.believed and not _falls_again(samples, rows, fall):
+            if fall is not None and fall.believed and not _one_of_several(samples, rows, fall):
                 falls.found[int(place)] = fall
                 end = np.inf if fall.recovered is None else fall.recovered
                 x = samples.x[rows]
