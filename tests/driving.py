@@ -123,7 +123,9 @@ def run_and_kill(
         if enough or announced[-1]["event"] == "RunFinished":
             break
     process.send_signal(signal.SIGKILL)
-    rest, errors = process.communicate()
+    # Not `communicate`, which knows nothing of what has been read ahead.
+    rest = process.stdout.read()
+    _, errors = process.communicate()
     assert announced, errors
     # What was in the pipe when it died was announced as well; its last line may be torn.
     return announced + [json.loads(line) for line in rest.splitlines() if line.endswith("}")]
