@@ -17,7 +17,7 @@ def found_by(app: Any, stylesheet: Stylesheet) -> list[tuple[object, ...]]:
         stylesheet.update(screen)
     return [
         (node, dict(node.styles.base._rules), {part: dict(node._component_styles[part].base._rules)
-                                               for part in sorted(node._component_styles)})
+                                               for part in sorted(node._get_component_classes())})
         for screen in app.screen_stack for node in screen.walk_children(with_self=True)
     ]  # fmt: skip
 
