@@ -180,7 +180,7 @@ async def test_it_runs_after_a_question_and_goes_to_live(tmp_path: Path) -> None
         assert isinstance(pilot.app.screen, ConfirmScreen)
         text = screen_text(pilot.app)
         assert "Run mine on the lab sim?" in text
-        assert "At most 80 samples of 8 configurations, about 8:00" in text
+        assert "At most 80 samples of 8 configurations, about 8.0 min of simulated" in text
         await pilot.press("y")
         await until(pilot, lambda: isinstance(pilot.app.screen, LiveScreen), "live is shown")
         await until(pilot, lambda: any(isinstance(r, RunCampaign) for r in client.asked), "it runs")
