@@ -18,7 +18,7 @@ import pytest
 
 from workbench.domain.errors import LabError
 from workbench.domain.topology import VnfTemplate
-from workbench.labs import programs
+from workbench.labs import once, programs
 from workbench.labs.docker import (
     base_image,
     building,
@@ -116,12 +116,12 @@ def test_lines_that_are_drawn_over_each_other() -> None:
 async def test_of_two_processes_one_makes_it_and_the_other_says_that_it_waits() -> None:
     said: asyncio.Queue[str] = asyncio.Queue()
     listener = Listener(said.put_nowait, lambda line: None)
-    other = FileLock(making.cache() / "oha.lock")
+    other = FileLock(once.cache() / "oha.lock")
     assert other.take(Holder(4711, ""))
     held = asyncio.Event()
 
     async def second() -> None:
-        async with making.alone("oha", "oha 1.16.0", listener):
+        async with once.alone("oha", "oha 1.16.0", listener):
             held.set()
 
     waiting = asyncio.create_task(second())
@@ -136,7 +136,7 @@ async def test_of_two_processes_one_makes_it_and_the_other_says_that_it_waits() 
 async def test_a_cache_that_cannot_be_written(tmp_path: Path, listener: Listener) -> None:
     (tmp_path / "cache").touch()
     with pytest.raises(LabError, match="cannot be written"):
-        async with making.alone("oha", "oha", listener):
+        async with once.alone("oha", "oha", listener):
             pass
 
 
