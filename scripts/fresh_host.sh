@@ -185,6 +185,7 @@ run() {
     shift
     attend "${bare[@]}" "$@" >"$host/last.log" 2>&1 || code=$?
     say "$kind: $title: exit code $code after $((SECONDS - began)) s"
+    grep '^SKIPPED' "$host/last.log" || true  # what a bare host lacks, by name
     tail -2 "$host/last.log"
     if [ "$code" -ne 0 ]; then failed=1; tail -30 "$host/last.log"; fi
 }

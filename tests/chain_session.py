@@ -52,7 +52,14 @@ def chain_campaign() -> Campaign:
         chain(UNMEASURED, _HA, _TINY),
     )
     sampling = replace(campaign().sampling, model="interpolation")
-    return replace(campaign(), name=SESSION, targets=plans, workload=WORKLOAD, sampling=sampling)
+    return replace(
+        campaign(),
+        name=SESSION,
+        targets=plans,
+        workload=WORKLOAD,
+        sampling=sampling,
+        profile_model="interpolation",  # to find the best of all takes long, and is no matter
+    )
 
 
 def alone_ms(vnf: str, vcpu: float, wl: float) -> float:

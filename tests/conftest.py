@@ -77,13 +77,6 @@ def full_length(pytestconfig: pytest.Config) -> bool:
     return bool(pytestconfig.getoption("--accept"))
 
 
-@pytest.fixture
-def accepting(full_length: bool) -> None:
-    """Skips what costs the gate more than it tells."""
-    if not full_length:
-        pytest.skip("long; run by make accept")
-
-
 SHARE_IN_THE_GATE = 0.0005
 """Of the full counts of a long run; `few` of each part at least."""
 
@@ -140,3 +133,5 @@ def small_session(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     host_needs.demand(item)
+    if item.get_closest_marker("long") and not item.config.getoption("--accept"):
+        pytest.skip("long; run by make accept")

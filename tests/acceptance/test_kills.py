@@ -152,7 +152,7 @@ async def test_workers(yard: Yard, tally: MakeTally) -> None:
     counts.keep()
 
 
-@pytest.mark.usefixtures("accepting")
+@pytest.mark.long
 async def test_screens(yard: Yard, tally: MakeTally) -> None:
     """A screen that dies is one client less; the run that it showed goes on."""
     counts = tally("kills", {"screen": 100})
@@ -309,7 +309,7 @@ async def test_exports(yard: Yard, profiled: Path, tally: MakeTally) -> None:
     counts.keep()
 
 
-@pytest.mark.usefixtures("accepting")
+@pytest.mark.long
 async def test_measuring_the_host(yard: Yard, tally: MakeTally) -> None:
     counts = tally("kills", {"doctor --measure": 30})
     state = Path(yard.workbench.environment["XDG_STATE_HOME"])

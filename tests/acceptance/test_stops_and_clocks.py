@@ -31,12 +31,13 @@ from engine_watching import SLOW, SMALL, Watched, same, stored_samples
 from tally import MakeTally
 from yard import LONGEST_S, Yard, a_yard, below
 
-from workbench.descriptors.loading import load_vnf_templates
+from workbench.descriptors.loading import load_campaign, load_vnf_templates
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import Event, RunFinished, SampleTaken, UsageTick
 from workbench.domain.messages import ResumeSession, RunCampaign
 from workbench.engine.process import serving
 from workbench.engine.runs import busy_host
+from workbench.labs.components import preflight
 from workbench.labs.docker.images import build_images
 from workbench.labs.programs import Listener
 from workbench.link.local import LocalClient
@@ -323,7 +324,10 @@ def own_docker(
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         workspace = Workspace(tmp_path_factory.mktemp("workspace"))
         wanted = [t for t in load_vnf_templates(workspace=workspace) if t.name in IMAGES]
-        asyncio.run(build_images(wanted, listener=Listener(print, print), builds_oha=False))
+        campaign = load_campaign(str(REAL), workspace=workspace).campaign
+        listener, packages = Listener(print, print), preflight.packages(campaign)
+        building = build_images(wanted, listener=listener, builds_oha=False, packages=packages)
+        asyncio.run(building)
         made.take_images()
         yield made
     finally:

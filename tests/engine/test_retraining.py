@@ -173,6 +173,7 @@ async def test_a_canary_rises_to_its_share_and_halves_the_error_on_held_out_poin
     assert [fact.purpose for fact in started] == ["canary", "canary"]
 
 
+@pytest.mark.long  # all models compete; tests/chains/test_trend.py has the comparison itself
 async def test_paper_a_s_way_trains_the_method_of_the_predicted_trend_on_random_loads(
     client: SocketClient,
 ) -> None:

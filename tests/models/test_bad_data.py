@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from registered import once_a_kind
 from session_making import campaign
 from synthetic_function import CLOSED, OPEN, TARGET, make_sample
 
@@ -117,7 +118,7 @@ THIN: dict[str, list[Sample]] = {
 
 
 @pytest.mark.parametrize("thin", THIN)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", once_a_kind(MODELS))
 def test_every_model_scores_thin_data_or_says_what_is_missing(name: str, thin: str) -> None:
     row = row_of(table(THIN[thin]), name, "point", None)
     if row.scores is None:

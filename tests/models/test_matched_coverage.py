@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from matched_surfaces import MATCHED
+from registered import once_a_kind
 
 from workbench import plugins
 from workbench.models.scales import NORMAL_95
@@ -46,7 +47,7 @@ def shares(name: str, surfaces: int) -> tuple[float, float]:
     return float(np.mean(samples)), float(np.mean(truths))
 
 
-@pytest.mark.parametrize("name", MATCHED)
+@pytest.mark.parametrize("name", once_a_kind(MATCHED))
 def test_intervals_cover_what_they_say_on_matched_data(name: str, full_length: bool) -> None:
     samples, truths = shares(name, SURFACES.get(name, 6) if full_length else FEW)
     slack = 0.0 if full_length else 0.025

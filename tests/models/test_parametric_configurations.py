@@ -191,7 +191,11 @@ def test_bad_data_are_named():
 CHECKED = [exact(), PerConfiguration(LinearRegression(), calibrate=2)]
 
 
-@pytest.mark.parametrize("model", CHECKED, ids=["plain", "calibrated"])
+@pytest.mark.parametrize(
+    "model",
+    [pytest.param(CHECKED[0], marks=pytest.mark.long), CHECKED[1]],
+    ids=["plain", "calibrated"],
+)
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_checks(model):
     results = check_estimator(model, on_fail=None, on_skip=None)

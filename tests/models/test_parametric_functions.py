@@ -119,12 +119,14 @@ PAPER_D = {
 
 
 @pytest.mark.parametrize("case", PAPER_D)
-def test_the_catalogue_recovers_paper_ds_curves_from_points_with_one_per_cent_noise(case):
+def test_the_catalogue_recovers_paper_ds_curves_from_points_with_one_per_cent_noise(
+    case, full_length
+):
     """Of 20 noises x 80 loads, 99 % are within the bound; so is the worst load of most fits.
 
     But for the loss of ADVA, whose worst load misses the bound by a thirtieth in the median: beside
     the break-point it grows by 37 % with each per cent of load, and of 80 loads only four are
-    neither at the floor nor beyond it.
+    neither at the floor nor beyond it. The gate takes five noises of all others.
     """
     below, above, edge, loads, floor, bound = PAPER_D[case]
     exact = np.where(loads < edge, below(loads), above(loads))
@@ -133,7 +135,7 @@ def test_the_catalogue_recovers_paper_ds_curves_from_points_with_one_per_cent_no
     if case.startswith("delay"):
         counted = np.abs(np.log(loads / edge)) > 0.05
     errors, edges = [], []
-    for seed in range(20):
+    for seed in range(20 if full_length or case == "loss, ADVA" else 5):
         noise = np.random.default_rng(seed).normal(0.0, 0.01, loads.size)
         seen = np.log(np.maximum(exact * np.exp(noise), floor))
         model = Catalogue().fit(column(loads), seen, np.full(loads.size, 0.01))

@@ -26,7 +26,9 @@ def _checks():
     for estimator, check in estimator_checks_generator(Pooled()):
         name = getattr(check, "func", check).__name__
         if name not in CANNOT_APPLY:
-            yield pytest.param(estimator, check, id=name)
+            types = getattr(check, "keywords", {})  # the same data as float32, or read-only
+            marks = [pytest.mark.long] if types and name == "check_regressors_train" else []
+            yield pytest.param(estimator, check, id=name, marks=marks)
 
 
 @pytest.mark.parametrize(("estimator", "check"), list(_checks()))

@@ -31,7 +31,7 @@ CHECKED = [
     Conformal(PolynomialLasso(1, penalties=20)),
     Conformal(NearestNeighbours()),
 ]
-"""Cheapened where that changes nothing that is checked."""
+"""Cheapened where that changes nothing that is checked; the second of a kind is long."""
 
 CANNOT_APPLY = {
     "check_array_api_input": "a table is of NumPy, and SCIPY_ARRAY_API must be set before imports",
@@ -57,11 +57,14 @@ REGISTERED = (
 
 
 def _checks():
+    kinds = set()
     for model in CHECKED:
+        again = [pytest.mark.long] if type(model) in kinds else []
+        kinds.add(type(model))
         for estimator, check in estimator_checks_generator(model):
             name = getattr(check, "func", check).__name__
             if name not in CANNOT_APPLY:
-                yield pytest.param(estimator, check, id=f"{model}-{name}")
+                yield pytest.param(estimator, check, id=f"{model}-{name}", marks=again)
 
 
 @pytest.mark.parametrize(("estimator", "check"), list(_checks()))

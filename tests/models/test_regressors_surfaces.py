@@ -117,7 +117,7 @@ def drawn(random, n):
     return X, truth, truth + random.normal(0.0, noise), noise
 
 
-def coverage(make, n, seeds=40):
+def coverage(make, n, seeds):
     """Shares of held-out long-run means and of new measurements that lie in their bands."""
     means, measured = [], []
     for seed in range(seeds):
@@ -135,19 +135,22 @@ def coverage(make, n, seeds=40):
 
 @pytest.mark.parametrize("n", [25, 80])
 @pytest.mark.parametrize(
-    "make",
+    ("make", "most"),
     [
-        lambda: Conformal(PolynomialLasso(2)),
-        lambda: Conformal(NearestNeighbours()),
-        lambda: Conformal(LogInterpolation()),
-        lambda: GaussianProcess(restarts=0),
+        (lambda: Conformal(PolynomialLasso(2)), 5),  # a second each
+        (lambda: Conformal(NearestNeighbours()), 20),
+        (lambda: Conformal(LogInterpolation()), 20),
+        (lambda: GaussianProcess(restarts=0), 20),
     ],
     ids=["lasso2", "k-nearest", "interpolation", "gaussian-process"],
 )
-def test_bands_cover_what_they_promise(make, n):
-    of_means, of_measurements = coverage(make, n, seeds=20 if n == 25 else 12)
-    assert 0.90 <= of_means <= 0.99
-    assert 0.92 <= of_measurements <= 0.98
+def test_bands_cover_what_they_promise(make, most, n, full_length):
+    wanted = 20 if n == 25 else 12
+    seeds = wanted if full_length else min(wanted, most)
+    of_means, of_measurements = coverage(make, n, seeds)
+    slack = 0.0 if seeds == wanted else 0.02
+    assert 0.90 - slack <= of_means <= 0.99
+    assert 0.92 - slack <= of_measurements <= 0.98 + slack
 
 
 def test_few_points_widen_the_band():

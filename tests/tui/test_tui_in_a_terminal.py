@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 import select
@@ -14,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from chain_session import SESSION, write_chain_session
 from driving import COMMAND, Workbench, a_workbench
 from terminal import PATIENCE_S, Terminal
 
@@ -222,6 +224,7 @@ def test_a_picture_needs_no_terminal(workbench: Workbench) -> None:
 
 
 def test_a_picture_of_a_screen_that_computes_needs_no_engine_either(workbench: Workbench) -> None:
+    asyncio.run(write_chain_session(workbench.root / "sessions" / f"{SESSION}.duckdb"))
     picture = workbench.root / "compare.svg"
-    workbench.run("show", "demo-real", "--export-svg", str(picture), "--screen", "compare")
+    workbench.run("show", SESSION, "--export-svg", str(picture), "--screen", "compare")
     assert "predicted" in picture.read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ def found_by(app: Any, stylesheet: Stylesheet) -> list[tuple[object, ...]]:
         stylesheet.update(screen)
     return [
         (node, dict(node.styles.base._rules), {part: dict(node._component_styles[part].base._rules)
-                                               for part in sorted(node._component_styles)})
+                                               for part in sorted(node._get_component_classes())})
         for screen in app.screen_stack for node in screen.walk_children(with_self=True)
     ]  # fmt: skip
 
@@ -67,3 +67,14 @@ async def test_what_was_found_once_is_not_looked_up_again(monkeypatch: Any) -> N
     async with opened(FakeClient()) as pilot:
         nodes = len(pilot.app.screen.query("*"))
     assert len(asked) < nodes / 2
+
+
+async def test_a_part_that_nobody_draws_is_not_looked_up() -> None:
+    async with opened(FakeClient()) as pilot:
+        await redrawn(pilot)
+        widgets = list(pilot.app.screen.walk_children(with_self=True))
+        parts = [name for each in widgets for name in each._get_component_classes()]
+        looked_up = [name for each in widgets for name in each._component_styles]
+        assert 0 < len(looked_up) < len(parts) / 4
+        assert all(name in each._component_styles for each in widgets
+                   for name in each._get_component_classes())  # fmt: skip

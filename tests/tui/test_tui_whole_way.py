@@ -1,14 +1,20 @@
-"""The whole way by keys alone in a real terminal at 80x24, against the simulated lab."""
+"""The whole way by keys alone in a real terminal, against the simulated lab."""
 
 from __future__ import annotations
 
+import pytest
 import whole_way_keys as way
 from driving import Workbench
 from terminal import Terminal
 
 
-def test_from_an_empty_workspace_to_a_deployment_by_keys_alone(workbench: Workbench) -> None:
-    screen = Terminal(workbench)
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (160, 50)])
+def test_from_an_empty_workspace_to_a_deployment_by_keys_alone(
+    workbench: Workbench, full_length: bool, columns: int, rows: int
+) -> None:
+    if (columns, rows) != (80, 24) and not full_length:
+        pytest.skip("the same at another size; run by make accept")
+    screen = Terminal(workbench, columns=columns, rows=rows)
     screen.until("Sessions")
     way.build(screen)
     way.choose(screen)
@@ -19,7 +25,7 @@ def test_from_an_empty_workspace_to_a_deployment_by_keys_alone(workbench: Workbe
     way.recommend(screen)
     way.close(screen)
 
-    again = Terminal(workbench)
+    again = Terminal(workbench, columns=columns, rows=rows)
     way.find_again(again)
     way.close(again)
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +27,10 @@ LARGEST_FILE = 64 * 1024
 DEEPEST = 40
 MOST_NODES = 20_000
 """With aliases followed, so that a few lines cannot stand for billions of values."""
+
+MOST_KEPT = 64
+"""Files that are not parsed again; of those that are no longer than `LONGEST_KEPT` characters."""
+LONGEST_KEPT = 4096
 
 FieldPath = tuple[str | int, ...]
 
@@ -127,12 +133,23 @@ def read_document(path: Path, file: str | None = None) -> Document:
 
 def parsed(text: str, file: str) -> Document:
     """The text of a file. Raises `DescriptorError` as `read_document` does."""
+    made = _kept(text, file) if len(text) <= LONGEST_KEPT else _composed(text, file)
+    return Document(
+        file, text, deepcopy(made.root), dict(made.values), dict(made.keys), list(made.mistakes)
+    )
+
+
+def _composed(text: str, file: str) -> Document:
     document = Document(file, text)
     try:
         _Composer(document).compose()
     except _NotYaml as error:
         raise DescriptorError([Mistake(file, *error.position, "file", str(error))]) from None
     return document
+
+
+_kept = lru_cache(MOST_KEPT)(_composed)
+"""A draft is checked at each change, and with it every template that it names."""
 
 
 def printable(text: Path | str) -> str:

@@ -8,14 +8,15 @@ same way gives the same styles, in all applications of a process that have the s
 
 from __future__ import annotations
 
+from collections.abc import Set
 from itertools import count
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from textual.app import App
 from textual.cache import LRUCache
 from textual.css.model import RuleSet
-from textual.css.styles import RulesMap
+from textual.css.styles import RenderStyles, RulesMap
 from textual.css.stylesheet import Stylesheet
 from textual.dom import DOMNode
 from textual.widget import Widget
@@ -62,6 +63,24 @@ class _LookedUp:
                 self.found.clear()
             number = self.ways[key] = next(_numbers)
         return number
+
+
+class _Parts(dict[str, RenderStyles]):
+    """Looks of a widget's parts, each looked up when it is asked for: most parts never are."""
+
+    def __init__(self, sheet: RememberingStylesheet, node: DOMNode, names: Set[str]) -> None:
+        super().__init__()
+        self._sheet, self._node, self._names = sheet, ref(node), names
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __missing__(self, name: str) -> RenderStyles:
+        node = self._node()
+        if node is None or name not in self._names:
+            raise KeyError(name)
+        styles = self[name] = self._sheet.part(node, name)
+        return styles
 
 
 class RememberingStylesheet(Stylesheet):
@@ -133,17 +152,27 @@ class RememberingStylesheet(Stylesheet):
 
     def _process_component_classes(self, node: DOMNode) -> None:
         """Parts have no states of their own: they are as they were where their widget is."""
-        if not node._get_component_classes():
+        names = node._get_component_classes()
+        if not names:
             return
         way = self._known().way(node, {} if self._walked is None else self._walked)
         if self._parts.get(node) == way:
             return
+        self._parts[node] = way
+        before, now = node._component_styles, _Parts(self, node, names)
+        node._component_styles = now
+        if any(now[name] != styles for name, styles in before.items() if name in now):
+            node.refresh()
+
+    def part(self, node: DOMNode, name: str) -> RenderStyles:
+        """How a part of a widget looks."""
+        virtual = DOMNode(classes=name)
+        virtual._attach(node)
         self._depends = True
-        super()._process_component_classes(node)
-        if self._depends:
-            self._parts[node] = way
-        else:
+        self.apply(virtual)
+        if not self._depends:
             self._parts.pop(node, None)
+        return virtual.styles
 
     def _known(self) -> _LookedUp:
         rules = self.rules

@@ -16,8 +16,8 @@ def keep_little_free() -> None:
     freed; where the C library is glibc. Before there are threads.
 
     Each session is opened, written and read by threads that come and go, each in an arena of its
-    own; what is freed in one serves no other thread. With not one object more the arenas grew by
-    0.2 MB a session (docs/reliability.md).
+    own; what is freed in one serves no other thread, and they grow with not one object more. What a
+    long run grows by, then and now, is in docs/reliability.md.
     """
     with suppress(OSError, AttributeError):
         libc = ctypes.CDLL("libc.so.6")
