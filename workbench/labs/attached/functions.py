@@ -105,7 +105,7 @@ class AttachedFunction(Component):
             if now.get(file) != wanted:
                 return self._gone(
                     f"somebody set {file.name} from {wanted} to {now.get(file, 'nothing')} while "
-                    "it was measured"
+                    "it was measured; that stays"
                 )
         return None
 

@@ -269,7 +269,7 @@ class AttachedLab:
                 url = standing.entry.attached.url
                 return await self._offer(standing, url, point, seconds, on_usage)
             finally:
-                await self._put_back()
+                self._put_back()
 
     async def drive_bypass(
         self, point: OperatingPoint, seconds: float, on_usage: OnUsage
@@ -369,11 +369,12 @@ class AttachedLab:
             if source is not None:
                 await source.remove()
         finally:
-            await self._put_back()
+            self._put_back()
 
-    async def _put_back(self) -> None:
+    def _put_back(self) -> None:
         """Limits as they were; what others changed meanwhile is told with the next deployment."""
-        said = await asyncio.to_thread(self._journal.restore)
+        # Not in a thread: who is cancelled must not go before it is done, and it takes 1 ms.
+        said = self._journal.restore()
         self._news += [one for one in said if not one.endswith(AGAIN)]
         for function in self._standing.functions if self._standing else ():
             function.claim()
