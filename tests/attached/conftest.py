@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from running_system import RunningSystem, a_running_system
+from running_system import Attach, RunningSystem, a_running_system
 
 from workbench.descriptors.loading import load_campaign
 from workbench.labs.attached import AttachedLab
@@ -32,9 +32,6 @@ def _own_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def system(tmp_path: Path) -> Iterator[RunningSystem]:
     with a_running_system(tmp_path) as running:
         yield running
-
-
-Attach = Callable[[Path], AttachedLab]
 
 
 @pytest.fixture

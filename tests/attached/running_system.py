@@ -7,13 +7,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from workbench.labs.attached import AttachedLab
 from workbench.probes import cgroup
 from workbench.probes.process import PROC
+
+Attach = Callable[[Path], AttachedLab]
+"""Makes a lab of a campaign's file."""
 
 SERVER = """
 import asyncio, sys

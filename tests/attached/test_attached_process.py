@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from driving import Workbench
-from running_system import RunningSystem
+from running_system import Attach, RunningSystem
 
 from workbench.domain.errors import LabError, LabGone, LabStopped
 from workbench.domain.parameters import Configuration, OperatingPoint
@@ -24,7 +23,6 @@ from workbench.labs.netns import groups
 from workbench.measuring.records import Drive
 from workbench.paths import attached_folder
 
-Attach = Callable[[Path], AttachedLab]
 SMALL = Configuration({"web.vcpu": 0.35, "web.memory_bytes": 64 * 2**20}, {})
 
 
@@ -202,32 +200,6 @@ async def test_a_group_that_others_share_is_not_limited(system: RunningSystem) -
         await other.wait()
 
 
-def test_what_a_killed_engine_changed_is_put_back(
-    workbench: Workbench, system: RunningSystem, full_length: bool
-) -> None:
-    """Killed in mid-sample; `reap` and the next start put it back, and say so."""
-    before = system.settings()
-    campaign = system.campaign(workbench.root, samples=20)
-    for number in range(20 if full_length else 2):
-        run = ["run", str(campaign), "--headless", "--session", f"killed-{number}"]
-        process = workbench.start(*run)
-        deadline = time.monotonic() + 120
-        while system.settings() == before:
-            assert time.monotonic() < deadline, process.communicate(timeout=10)
-            assert process.poll() is None, process.communicate()
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert system.settings() != before
-        if number % 2:
-            said = workbench.run("reap").stdout
-            assert f"process {system.pid}: {system.quota.name} is 40000" in said
-        else:
-            start = workbench.run("run", str(campaign), "--headless", "--budget", "1s", expect=None)
-            assert "is 40000" in start.stdout + start.stderr
-        assert system.settings() == before
-    assert workbench.run("reap").stderr.strip() == "no strays"
-
-
 def test_it_is_discovered_and_profiled_as_it_is(
     workbench: Workbench, system: RunningSystem
 ) -> None:
@@ -243,9 +215,11 @@ def test_it_is_discovered_and_profiled_as_it_is(
     path = workbench.root / "mine.yaml"
     short = path.read_text().replace("max_samples: 6", "max_samples: 2").replace("3s,", "1.5s,")
     path.write_text(short)
-    workbench.run("run", "mine.yaml", "--headless", "--session", "mine")
+    # On a busy host none of them may be valid: that is the judge's say, and no matter here.
+    done = workbench.run("run", "mine.yaml", "--headless", "--session", "mine", expect=None)
+    assert "run done" in done.stdout + done.stderr
     samples = workbench.samples("mine")
-    assert len(samples) == 2
+    assert len(samples) >= 2
     assert all(sample["target"].startswith("python") for sample in samples), json.dumps(samples)
     assert system.settings() == before
 

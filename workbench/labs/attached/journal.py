@@ -213,9 +213,21 @@ def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
             said += journal.restore()
         except LabError as error:
             failed = error
+    _untold.extend(said)
     if failed is not None:
         raise failed
     return tuple(said)
+
+
+_untold: list[str] = []
+"""What `reap` said in this process and no run has told yet: an engine reaps as it starts."""
+
+
+def untold() -> list[str]:
+    """What was put back since this was asked last."""
+    said = _untold.copy()
+    _untold.clear()
+    return said
 
 
 def in_use(file: Path) -> Journal | None:

@@ -102,7 +102,7 @@ class AttachedLab:
     async def open(self) -> HostFacts:
         if short := lacking():
             raise LabError(short[0], remedy=short[1])
-        self._news += await asyncio.to_thread(journal.reap, frozenset())
+        await asyncio.to_thread(journal.reap, frozenset())
         targets = [plan.target for plan in self._campaign.targets]
         for name in dict.fromkeys(vnf.name for target in targets for vnf in target.vnfs):
             found = await find(self._of(name))
@@ -227,7 +227,7 @@ class AttachedLab:
         return url.replace("{address}", function.address).replace("{filesize}", size)
 
     def _told(self) -> list[str]:
-        news, self._news = self._news, []
+        news, self._news = [*journal.untold(), *self._news], []
         return news
 
     def _unknown(self, functions: list[AttachedFunction]) -> list[str]:
