@@ -13,6 +13,7 @@ from typing import Any
 import host_needs
 import pytest
 from driving import Workbench
+from killing import killed_and_put_back
 from running_system import CAMPAIGN, Attach, settings_of
 
 from workbench.descriptors.loading import load_vnf_templates
@@ -38,7 +39,7 @@ def docker(*arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One with a web server in it: the sink's, which serves Debian's page where nobody says more."""
+    """One with a web server in it: the sink's, which serves Debian's page by default."""
     known = load_vnf_templates(workspace=Workspace(tmp_path_factory.mktemp("workspace")))
     sink = [template for template in known if template.name == "sink"]
     try:
@@ -105,6 +106,15 @@ def test_it_is_discovered_profiled_and_left_as_it_was(workbench: Workbench, web:
     samples = workbench.samples("web")
     assert {sample[f"{web}.vcpu"] for sample in samples} == {0.1, 0.2}
     assert settings(web) == before
+
+
+def test_what_a_killed_engine_changed_is_put_back(
+    workbench: Workbench, web: str, full_length: bool
+) -> None:
+    path = campaign(workbench.root, f"container: {web}")
+    killed_and_put_back(
+        workbench, path, lambda: settings(web), f"container {web}: cpu.", 20 if full_length else 2
+    )
 
 
 @pytest.mark.parametrize("found", ["container: {}", "label: role={}"])

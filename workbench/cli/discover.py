@@ -22,6 +22,10 @@ def discover(
     vcpu: Annotated[
         str, typer.Option(help="With --write: profile them at these shares, such as 10%,20%.")
     ] = "",
+    most: Annotated[
+        int | None,
+        typer.Option(min=1, max=10_000_000, help="With --write: requests/s that are never passed."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """List what runs here and can be attached; write a campaign over it that is ready to run.
@@ -33,10 +37,10 @@ def discover(
     from workbench.cli.context import execute, put, put_json, say
     from workbench.cli.tables import table
     from workbench.domain.errors import UsageError
-    from workbench.labs.attached.discovering import campaign_of
+    from workbench.labs.attached.discovering import MOST, campaign_of
     from workbench.labs.attached.discovering import discover as look
 
-    if bool(names) != (write is not None) or (vcpu and write is None):
+    if bool(names) != (write is not None) or ((vcpu or most) and write is None):
         raise UsageError(
             "a campaign needs a file and the names of what it is about",
             remedy="Write `workbench discover --write FILE NAME`, or leave both out",
@@ -44,7 +48,7 @@ def discover(
     candidates, why = execute(look())
     if write is not None:
         shares = [share.strip() for share in vcpu.split(",") if share.strip()]
-        text = campaign_of(names or (), candidates, str(write), shares)
+        text = campaign_of(names or (), candidates, str(write), shares, most or MOST)
         _write(write, text)
         say(f"{write} is written: look at url, max_load and guard, then `workbench run {write}`")
         return

@@ -178,8 +178,11 @@ def _program(pid: int) -> str:
 
 # ------------------------------------------------------------------ a campaign of them
 
-RANGE = (10, 200)
-"""Requests per second that a campaign begins with: little, as nobody knows what it bears."""
+MOST = 200
+"""Requests per second that a campaign goes up to where nobody says: little, as nobody knows what
+its system bears."""
+SPAN = 20
+"""From the lowest load of a campaign to its highest."""
 GUARD = "p95<=500ms"
 
 HEAD = """\
@@ -211,13 +214,18 @@ budget: 15min
 
 
 def campaign_of(
-    names: Sequence[str], candidates: Sequence[Candidate], file: str, vcpu: Sequence[str]
+    names: Sequence[str],
+    candidates: Sequence[Candidate],
+    file: str,
+    vcpu: Sequence[str],
+    most: int = MOST,
 ) -> str:
     """The text of a campaign over the candidates of these names.
 
     Parameters
     ----------
     vcpu : shares to profile each at, as descriptors write them; none: as it is.
+    most : load in requests/s that is never passed.
 
     Raises
     ------
@@ -234,7 +242,7 @@ def campaign_of(
             found_at=one.name if container else f"{one.name}\n    program: {one.program}",
             host="{address}" if container and one.address != "127.0.0.1" else one.address,
             port=one.ports[0],
-            most=RANGE[1],
+            most=most,
             guard=GUARD,
         )
         text += "" if vcpu else "    resources: fixed               # or cgroup, and vcpu below\n"
@@ -244,7 +252,7 @@ def campaign_of(
         values = ", ".join(vcpu) or "25%, 50%"
         shares = f"resource_parameters: [{{name: vcpu, values: [{values}]}}]"
         text += f"    {shares}\n" if vcpu else f"    # {shares}\n"
-    return text + TAIL.format(low=RANGE[0], most=RANGE[1])
+    return text + TAIL.format(low=max(1, most // SPAN), most=most)
 
 
 def _named(chosen: Sequence[Candidate]) -> dict[str, Candidate]:
