@@ -129,6 +129,12 @@ def noise_folder() -> Path:
     return Path(platformdirs.user_state_dir(APPLICATION)) / "noise" / platform.node()
 
 
+def attached_folder() -> Path:
+    """What is changed of systems that run already, until it is put back: a journal for each lab of
+    this host and user. Nothing is created."""
+    return Path(platformdirs.user_state_dir(APPLICATION)) / "attached" / platform.node()
+
+
 def keys_file() -> Path:
     """Where the user binds keys of the screens anew; it need not exist."""
     return Path(platformdirs.user_config_dir(APPLICATION)) / "keys.toml"

@@ -11,6 +11,7 @@ from workbench.cli import (
     canary,
     chains,
     descriptors,
+    discover,
     host,
     models,
     plugins,
@@ -71,6 +72,7 @@ def root(
 run.register(app)
 sessions.register(app)
 descriptors.register(app)
+discover.register(app)
 host.register(app)
 models.register(app)
 canary.register(app)

@@ -119,6 +119,8 @@ def _put_noise(measured: HostMeasured) -> None:
 def reap(json: JsonOption = False) -> None:
     """Remove containers and networks of dead sessions; nothing without our label is touched.
 
+    Limits of running systems that they changed (`docs/attach.md`) are put back.
+
     Example: workbench reap
     """
     from workbench.cli.context import ask, put, put_json, say

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
+from workbench.descriptors.attaching import AttachText, templates
 from workbench.descriptors.composition import Reference, node_of, whole_mistakes
 from workbench.descriptors.fields import (
     RESOURCE_KEYS,
@@ -401,6 +402,9 @@ class CampaignText(Descriptor):
     flavors: dict[TargetName, FlavorText] = Field(
         default_factory=dict, description="Sets of resources that are allotted together"
     )
+    attach: dict[InstanceName, AttachText] = Field(
+        default_factory=dict, description="Functions that run already, by the name targets use"
+    )
     targets: Annotated[list[TargetText], Field(min_length=1)]
     workload_parameters: list[WorkloadText] = Field(default_factory=list)
     primary_workload_parameter: PrimaryText
@@ -415,11 +419,21 @@ class CampaignText(Descriptor):
     )
     windows: WindowsText = WindowsText()
     budget: PositiveDuration | None = Field(None, description="On the clock")
-    lab: Annotated[str, Field(pattern=r"^(docker|sim)(:[^\s]+)?$")] | None = Field(
+    lab: Annotated[str, Field(pattern=r"^(attach|(docker|sim)(:[^\s]+)?)$")] | None = Field(
         None, description="Where it is meant to run, such as sim:host_cores=16; --lab goes over it"
     )
     initialization: list[CommandText] = Field(default_factory=list)
     metrics: MetricsName | None = None
+
+    @field_validator("attach", mode="after")
+    @classmethod
+    def _may_be_named(
+        cls, attach: dict[str, AttachText], info: ValidationInfo
+    ) -> dict[str, AttachText]:
+        """What is attached is named by targets like a template, and goes over one."""
+        if isinstance(info.context, Reading):
+            info.context.library.put(templates(attach))
+        return attach
 
     @classmethod
     def checks(cls, reading: Reading) -> Iterator[Located]:

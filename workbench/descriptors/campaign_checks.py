@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from workbench import plugins
+from workbench.descriptors.attaching import attach_mistakes
 from workbench.descriptors.campaign import (
     FlavorText,
     LoadText,
@@ -61,6 +62,7 @@ def campaign_mistakes(reading: Reading) -> Iterator[Located]:
     yield from _kpi_of_packets_mistakes(reading, primary)
     yield from _sla_mistakes(reading, primary)
     yield from _manager_mistakes(reading)
+    yield from attach_mistakes(reading, primary)
 
 
 def primary_workload(primary: PrimaryText, target: TargetText) -> PrimaryWorkload:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -60,9 +61,15 @@ class Library:
         self.texts: list[DescriptorText] = []
         self.mistakes: list[Mistake] = []
         self._vnfs: dict[str, VnfTemplate | None] = {}
+        self._put: dict[str, VnfTemplate] = {}
         self._chains: dict[str, Chain | None] = {}
         self._metrics: dict[str, tuple[Metric, ...] | None] = {}
         self._chains_being_read: list[str] = []
+
+    def put(self, templates: Mapping[str, VnfTemplate]) -> None:
+        """Templates that have no file; they go over those that have."""
+        self._put.update(templates)
+        self._vnfs.update(templates)
 
     def path(self, kind: Kind, name: str) -> Path | None:
         """The file of that name; None if there is none."""
@@ -84,10 +91,11 @@ class Library:
 
     def require(self, kind: Kind, name: str) -> None:
         """Raise `ValueError` with a sentence if nothing of that kind has that name."""
-        if self.path(kind, name) is not None:
+        if self.path(kind, name) is not None or (kind == "vnf" and name in self._put):
             return
         noun = {"vnf": "VNF", "metrics": "metrics descriptor"}.get(kind, kind)
-        hint = did_you_mean(name, self.names(kind))
+        own = self._put if kind == "vnf" else ()
+        hint = did_you_mean(name, (*own, *self.names(kind)))
         if kind == "vnf" and self.path("chain", name):
             hint = f"it is a chain: write chain: {name}"
         elif kind == "chain" and self.path("vnf", name):

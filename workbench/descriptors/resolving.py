@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from workbench.descriptors import attaching
 from workbench.descriptors.campaign import (
     CampaignText,
     FlavorText,
@@ -18,6 +19,7 @@ from workbench.descriptors.fields import RESOURCE_KEYS, RESOURCES
 from workbench.descriptors.library import Library
 from workbench.descriptors.sla_text import parse_sla
 from workbench.descriptors.units import CORES, kpi_dimension, workload_key
+from workbench.domain.attaching import ATTACH
 from workbench.domain.campaign import (
     Agent,
     Campaign,
@@ -84,7 +86,8 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
             for command in text.initialization
         ),
         profile_model=text.profile_model,
-        lab=text.lab or "",
+        lab=text.lab or (ATTACH if text.attach else ""),
+        attached=attaching.resolved(text.attach, primary.name),
     )
 
 
@@ -97,12 +100,12 @@ def _target_plan(text: CampaignText, target: TargetText, library: Library) -> Ta
     for vnf in vnfs:
         own = [p for p in target.resource_parameters if (p.vnf or vnfs[0].name) == vnf.name]
         parameters = [_resource(vnf.name, parameter, text.flavors) for parameter in own]
-        if not any(
+        if vnf.name not in text.attach and not any(
             p.key.endswith(".vcpu") or any("vcpu" in f for f in p.flavors.values())
             for p in parameters
         ):
             # A function keeps the vCPU of its template where none is given, which is a resource
-            # of the configuration like any other.
+            # of the configuration like any other. What runs already keeps what it has.
             default = _template(vnf.template, library).default_vcpu
             parameters.insert(0, Parameter(f"{vnf.name}.vcpu", (default,), CORES.unit))
         resources.extend(parameters)

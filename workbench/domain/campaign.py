@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from workbench.domain.attaching import Attached
 from workbench.domain.kpis import P95
 from workbench.domain.parameters import (
     Combination,
@@ -130,6 +131,8 @@ class Campaign:
     """Method of each target's model; `auto`: the best by cross-validation."""
     lab: str = ""
     """The lab that it is meant for, with its options; empty: none in particular."""
+    attached: tuple[Attached, ...] = ()
+    """Its functions, where they run already."""
 
     def template(self, name: str) -> VnfTemplate:
         """Raises `KeyError` where there is none of that name."""

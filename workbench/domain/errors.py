@@ -107,6 +107,10 @@ class LabGone(LabError):
     """Nothing answers where the lab was; what was asked may work once it is back."""
 
 
+class LabStopped(LabError):
+    """What is measured must not be loaded any further: the run ends, and nothing is tried again."""
+
+
 class TrafficError(LabError):
     """A generator failed, or cannot measure what was asked of it."""
 
@@ -232,6 +236,7 @@ BY_NAME: dict[str, type[WorkbenchError]] = {
         NameTaken,
         LabError,
         LabGone,
+        LabStopped,
         TrafficError,
         SessionError,
         SessionTaken,

@@ -18,6 +18,8 @@ class ContainerProbe:
 
     pid: int
     folders: cgroup.CgroupFolders
+    own_network: bool = True
+    """Whether its network is its own: counters of one that it shares are not counted as its own."""
 
     @classmethod
     def find(cls, container_id: str, pid: int) -> ContainerProbe | None:
@@ -55,7 +57,8 @@ class ContainerProbe:
         )
 
     def read_network(self) -> process.NetworkCounters:
-        return process.read_network(self.pid)
+        """Zeros where it shares its network; `evidence` names them as absent then."""
+        return process.read_network(self.pid) if self.own_network else process.NetworkCounters()
 
     def read_threads(self) -> dict[int, process.ThreadCounters]:
         return process.read_threads(cgroup.threads(self.folders), switches=True)

@@ -19,6 +19,8 @@ MOST_THREADS = 512
 """Of a component; reading that many takes 20 ms of a core each second."""
 MOST_BURNERS = 3
 
+SHARED_NETWORK = "it uses its host's network, whose counters are not its own"
+
 Seen = dict[tuple[str, str], float]
 """Cumulative figures and levels by name and detail."""
 Absent = dict[str, str]
@@ -89,6 +91,9 @@ class ComponentEvidence:
         self.absent: Absent = {}
         self._probe = probe
         self._threads = ThreadSums()
+        if not probe.own_network:
+            names = (*tcp.EXTENDED, *tcp.PLAIN, "time_wait", *HOP_NAMES)
+            self.absent.update(dict.fromkeys(names, SHARED_NETWORK))
 
     def read(self, threads: Mapping[int, ThreadCounters] | None = None) -> Seen:
         """All that can be had now; `threads` where somebody has just read them."""

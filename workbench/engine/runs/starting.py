@@ -116,7 +116,8 @@ class Starting:
             try:
                 lab, host = await self._opened(lab_name, campaign, settings, tell)
             except LabError as error:
-                if request.lab is not None or is_users_own(error, campaign):
+                wanted = request.lab is not None or bool(campaign.attached)
+                if wanted or is_users_own(error, campaign):
                     raise
                 lab_name, why = SIMULATION, why_simulated(error.what, error.remedy)
                 lab, host = await self._opened(lab_name, campaign, settings, tell)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from workbench.domain.durations import duration
-from workbench.domain.errors import LabError, LabGone
+from workbench.domain.errors import LabError, LabGone, LabStopped
 from workbench.domain.events import (
     BypassMeasured,
     LogWritten,
@@ -133,7 +133,7 @@ class Visits:
         before_s = self._bench.lab_s
         try:
             curve = await self._bench.measure_bypass(point)
-        except LabGone:
+        except (LabGone, LabStopped):
             raise
         except LabError as error:
             log.warning("no bypass", session=self._out.view.session, exc_info=error)
@@ -170,6 +170,8 @@ class Visits:
             rest = f"read what was written until then (workbench show {session} --logs)"
             error.remedy = f"{error.remedy}; {rest}" if error.remedy else rest.capitalize()
         gone = await self._undeploy(where)
+        if isinstance(error, LabStopped):
+            raise error
         if gone is not None:  # what failed went down with the lab
             await self._wait_for_lab(gone)
             return False

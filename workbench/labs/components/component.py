@@ -112,6 +112,12 @@ class Component(ABC):
         program = await self.begin(argv)
         return await program.finish()
 
+    def sends(self, before: ComponentCounters) -> bool:
+        """Whether it has begun to send since it counted `before`; it was idle then. Needs a
+        probe."""
+        assert self.probe is not None
+        return self.probe.read_network().tx_packets > before.tx_packets
+
     @abstractmethod
     async def halt(self) -> None:
         """End whatever programs run in it; it serves again afterwards, and gone is no error."""

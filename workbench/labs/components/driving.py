@@ -115,16 +115,15 @@ async def _began(
 ) -> float:
     """When the generator began to send, on the lab's clock.
 
-    Where the engine is on this host it is the instant at which the first packet leaves the source,
-    which is idle otherwise: the engine takes some 50 ms to start a program. Elsewhere it is the
-    instant at which the engine names the program's process.
+    On this host it is the instant at which the source begins to send (`Component.sends`), which is
+    idle otherwise: the engine takes some 50 ms to start a program. Elsewhere it is the instant at
+    which the engine names the program's process.
     """
-    probe = source.probe
-    sent = watch.instants[-1].components[source.name].tx_packets
+    before = watch.instants[-1].components[source.name]
     latest_s = time.monotonic() + GRACE_S
     while time.monotonic() < latest_s and not finishing.done():
-        if probe:
-            if probe.read_network().tx_packets > sent:
+        if source.probe:
+            if source.sends(before):
                 break
         elif await program.pid():
             break

@@ -66,8 +66,8 @@ class NetnsLab(ComponentLab):
         return COSTS
 
     async def open(self) -> HostFacts:
-        if lacking := _lacking():
-            raise LabError(*lacking[:1], remedy=lacking[1])
+        if short := lacking():
+            raise LabError(short[0], remedy=short[1])
         self._cores = os.cpu_count() or 1
         if not self._settings.oversubscribe:
             check_fits_host(self._campaign, self._cores)
@@ -135,7 +135,7 @@ class NetnsLab(ComponentLab):
             self._settings.session,
             self._packages,
             self._bridges,
-            {t.name: _programs(t) for t in self._needed()},
+            {t.name: programs_of(t) for t in self._needed()},
         )
 
     async def _networks_for(self, target: Target) -> Sequence[str]:
@@ -169,9 +169,8 @@ class NetnsLab(ComponentLab):
 
     @staticmethod
     async def examine() -> tuple[Check, ...]:
-        lacking = _lacking()
-        if lacking:
-            return (Check("namespace lab", "warning", *lacking),)
+        if short := lacking():
+            return (Check("namespace lab", "warning", *short),)
         return (Check("namespace lab", "ok", "processes in network namespaces of this host"),)
 
     @staticmethod
@@ -186,7 +185,7 @@ class NetnsLab(ComponentLab):
         return tuple(dict.fromkeys(gone))
 
 
-def _lacking() -> tuple[str, str] | None:
+def lacking() -> tuple[str, str] | None:
     """What this host lacks for the lab, and what to do about it."""
     if platform.system() != "Linux":
         return "network namespaces are of Linux", "Use another lab"
@@ -199,7 +198,7 @@ def _lacking() -> tuple[str, str] | None:
     return None
 
 
-def _programs(template: VnfTemplate) -> dict[str, bytes]:
+def programs_of(template: VnfTemplate) -> dict[str, bytes]:
     """Programs beside a template's descriptor, by the path that they have in a component."""
     folder = Path(located(template.build)) if template.programs else Path()
     return {f"/usr/local/bin/{name}": (folder / name).read_bytes() for name in template.programs}

@@ -94,12 +94,22 @@ async def hold_network() -> Namespace:
     return Namespace(holder, holder.pid)
 
 
-async def hold_root(packages: Path | None, work: Path, shared_memory_bytes: int) -> Namespace:
+async def hold_root(
+    packages: Path | None, work: Path, shared_memory_bytes: int, *, own_network: bool = True
+) -> Namespace:
     """Namespaces of a component, with a root of their own: `packages` over the host's files.
 
     `work` is an empty folder that nobody else uses. Raises `LabError` with what mount said.
     """
-    own = ("--net", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child")
+    own = (
+        *(("--net",) if own_network else ()),
+        "--mount",
+        "--pid",
+        "--ipc",
+        "--uts",
+        "--fork",
+        "--kill-child",
+    )
     lower = str(packages or "")
     size = str(shared_memory_bytes)
     argv = ("unshare", *own, "sh", "-c", HOLD_ROOT, "hold", lower, str(work), size)

@@ -93,6 +93,7 @@ class ProcessComponent(Component):
     log: Log = field(default_factory=Log)
     serving: asyncio.subprocess.Process | None = None
     _reading: asyncio.Future[tuple[None, None]] | None = None
+    _spawned: set[asyncio.subprocess.Process] = field(default_factory=set)
 
     @property
     def place(self) -> str:
@@ -101,13 +102,16 @@ class ProcessComponent(Component):
     async def _spawn(self, argv: Sequence[str], *, fed: bool = False) -> asyncio.subprocess.Process:
         if not self.namespace.alive:
             raise Ended(self)
-        return await asyncio.create_subprocess_exec(
+        self._spawned = {one for one in self._spawned if one.returncode is None}
+        process = await asyncio.create_subprocess_exec(
             *self.namespace.inside(argv, self.group.folders),
             stdin=asyncio.subprocess.PIPE if fed else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={"PATH": PATH, **self.environment},
         )
+        self._spawned.add(process)
+        return process
 
     async def begin(self, argv: Sequence[str]) -> Running:
         return Running(await self._spawn(argv))
@@ -148,13 +152,19 @@ class ProcessComponent(Component):
     async def _end_programs(self) -> None:
         """End all that runs in it, and see that it has ended."""
         until = time.monotonic() + PATIENCE_S
-        while self.group.processes() and time.monotonic() < until:
+        while self._runs() and time.monotonic() < until:
             self.group.kill()
+            for process in self._spawned:  # it may be about to join the group only now
+                with suppress(ProcessLookupError):
+                    process.kill()
             await asyncio.sleep(POLL_S)
         if self.serving is not None:
             await self.serving.wait()
         if self._reading is not None:
             await asyncio.gather(self._reading, return_exceptions=True)
+
+    def _runs(self) -> bool:
+        return bool(self.group.processes()) or any(p.returncode is None for p in self._spawned)
 
     async def limit_cpu(self, cores: float, pinned: tuple[int, ...]) -> None:
         self._limit(lambda: self.group.limit_cpu(cores, pinned))

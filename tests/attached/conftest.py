@@ -1,0 +1,49 @@
+"""A running system and labs that are attached to it; journals of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from running_system import Attach, RunningSystem, a_running_system
+
+from workbench.descriptors.loading import load_campaign
+from workbench.labs.attached import AttachedLab
+from workbench.labs.base import LabSettings
+from workbench.paths import Workspace
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root limits running systems")
+    for item in items:
+        if {"system", "web", "attach"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(root_only)
+            item.add_marker(pytest.mark.needs("apt-get", "dpkg-deb", "ip", "nsenter"))
+
+
+@pytest.fixture(autouse=True)
+def _own_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Iterator[RunningSystem]:
+    with a_running_system(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def attach(tmp_path: Path) -> AsyncIterator[Attach]:
+    """Makes labs of campaigns; they are closed in the end."""
+    labs: list[AttachedLab] = []
+
+    def made(campaign: Path) -> AttachedLab:
+        loaded = load_campaign(str(campaign), workspace=Workspace(tmp_path)).campaign
+        labs.append(AttachedLab(loaded, LabSettings(f"attach-test-{os.getpid()}")))
+        return labs[-1]
+
+    yield made
+    for lab in labs:
+        await lab.close()

@@ -1,0 +1,54 @@
+"""An engine that is killed in mid-sample: the next start and `reap` put everything back."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from driving import Workbench
+
+
+def told_by_the_next_start(process: subprocess.Popen[str], what: str) -> None:
+    """Reads what it says until it says that."""
+    assert process.stdout is not None
+    heard = []
+    for line in process.stdout:
+        heard.append(line)
+        if what in line:
+            return
+    pytest.fail(f"it was not told of {what!r}: {heard}")
+
+
+def wait_for(process: subprocess.Popen[str], seen: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not seen():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "in vain"
+
+
+def killed_and_put_back(
+    workbench: Workbench,
+    campaign: Path,
+    settings: Callable[[], object],
+    again: str,
+    rounds: int,
+) -> None:
+    """Killed in mid-sample; the next start and `reap`, in turn, put it back and say `again`."""
+    before = settings()
+    for number in range(rounds):
+        run = ["run", str(campaign), "--headless", "--session", f"killed-{number}"]
+        process = workbench.start(*run)
+        if number % 2:
+            told_by_the_next_start(process, again)
+        wait_for(process, lambda: settings() != before)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert settings() != before
+        if number % 2:
+            assert again in workbench.run("reap").stdout
+            assert settings() == before
+    assert workbench.run("reap").stderr.strip() == "no strays"

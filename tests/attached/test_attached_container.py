@@ -1,0 +1,151 @@
+"""A container that somebody started by plain `docker run`: found, profiled, left as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import host_needs
+import pytest
+from driving import Workbench
+from killing import killed_and_put_back
+from running_system import CAMPAIGN, Attach, settings_of
+
+from workbench.descriptors.loading import load_vnf_templates
+from workbench.domain.errors import LabError, LabStopped
+from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.samples import Usage
+from workbench.labs.docker.images import build_images
+from workbench.labs.programs import Listener
+from workbench.paths import Workspace
+from workbench.probes import cgroup
+from workbench.probes.process import PROC
+
+pytestmark = pytest.mark.docker
+SMALL = Configuration({"web.vcpu": 0.1}, {})
+ALLOTTED = "    resource_parameters: [{name: vcpu, values: [10%, 20%]}]\n"
+
+
+def docker(*arguments: str) -> str:
+    return subprocess.run(
+        ["docker", *arguments], check=True, capture_output=True, text=True, timeout=60
+    ).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One with a web server in it: the sink's, which serves Debian's page by default."""
+    known = load_vnf_templates(workspace=Workspace(tmp_path_factory.mktemp("workspace")))
+    sink = [template for template in known if template.name == "sink"]
+    try:
+        return asyncio.run(build_images(sink, listener=Listener(print, print)))["sink"]
+    except LabError as error:
+        host_needs.no_base_image(error)
+        raise
+
+
+@pytest.fixture
+def web(image: str) -> Iterator[str]:
+    """Its name."""
+    name = f"attach-test-{secrets.token_hex(4)}"
+    limits = ("--cpus", "0.5", "--memory", "64m", "--label", f"role={name}")
+    docker("run", "--detach", "--name", name, *limits, image, "nginx", "-g", "daemon off;")
+    try:
+        yield name
+    finally:
+        docker("rm", "--force", "--volumes", name)
+
+
+def limits_of(name: str) -> dict[str, bytes]:
+    """What the kernel holds it to, file by file."""
+    pid = docker("inspect", "--format", "{{.State.Pid}}", name)
+    mounts = cgroup.parse_mounts((PROC / "self" / "mountinfo").read_text())
+    membership = cgroup.parse_membership((PROC / pid / "cgroup").read_text())
+    folders = cgroup.locate(mounts, membership)
+    assert folders is not None
+    return settings_of(tuple(dict.fromkeys((folders.cpu, folders.memory))))
+
+
+def settings(name: str) -> tuple[dict[str, bytes], Any]:
+    """What the kernel and what the engine hold it to."""
+    return limits_of(name), json.loads(docker("inspect", "--format", "{{json .HostConfig}}", name))
+
+
+def campaign(folder: Path, found: str) -> Path:
+    path = folder / "web.yaml"
+    text = CAMPAIGN.format(
+        found=found,
+        port="PORT",
+        guard="p95<=2s",
+        when_wrong="end",
+        resources="cgroup",
+        allotted=ALLOTTED,
+        samples=2,
+    )
+    path.write_text(text.replace("127.0.0.1:PORT", "{address}:80"))
+    return path
+
+
+def test_it_is_discovered_profiled_and_left_as_it_was(workbench: Workbench, web: str) -> None:
+    before = settings(web)
+    mine = next(c for c in workbench.json("discover", "--json") if c["name"] == web)
+    assert (mine["vcpu"], mine["memory_bytes"], mine["ports"]) == (0.5, 64 * 2**20, [80])
+    workbench.run("discover", "--write", "web.yaml", web, "--vcpu", "10%,20%")
+    path = workbench.root / "web.yaml"
+    short = path.read_text().replace("max_samples: 6", "max_samples: 2").replace("3s,", "1.5s,")
+    path.write_text(short)
+    workbench.run("lint", "web.yaml")
+    # On a busy host not every sample is valid: that is the judge's say, and no matter here.
+    done = workbench.run("run", "web.yaml", "--headless", "--session", "web", expect=None)
+    assert "run done" in done.stdout
+    samples = workbench.samples("web")
+    assert {sample[f"{web}.vcpu"] for sample in samples} == {0.1, 0.2}
+    assert settings(web) == before
+
+
+def test_what_a_killed_engine_changed_is_put_back(
+    workbench: Workbench, web: str, full_length: bool
+) -> None:
+    path = campaign(workbench.root, f"container: {web}")
+    killed_and_put_back(
+        workbench, path, lambda: settings(web), f"container {web}: cpu.", 20 if full_length else 2
+    )
+
+
+@pytest.mark.parametrize("found", ["container: {}", "label: role={}"])
+async def test_a_container_that_starts_anew_is_another_one(
+    web: str, attach: Attach, tmp_path: Path, found: str
+) -> None:
+    before = settings(web)
+    lab = attach(campaign(tmp_path, found.format(web)))
+    await lab.open()
+    await lab.deploy(lab._campaign.targets[0].target, SMALL)
+    loop, seen = asyncio.get_running_loop(), list[dict[str, bytes]]()
+
+    def restart(usage: Mapping[str, Usage]) -> None:
+        if not seen:
+            seen.append(limits_of(web))
+            loop.run_in_executor(None, docker, "restart", "--time", "0", web)
+
+    with pytest.raises(LabStopped, match=rf"container {web}: its process \d+ has ended"):
+        await lab.drive(OperatingPoint("web", SMALL, 50), 30.0, restart)
+    assert seen != [before[0]], "it was never limited"
+    docker("restart", "--time", "0", web)  # returns when it runs, the other restart behind it
+    assert settings(web) == before
+
+
+async def test_one_that_is_not_there_is_a_sentence(
+    web: str, attach: Attach, tmp_path: Path
+) -> None:
+    with pytest.raises(LabError, match=r"container no-such: there is no such container"):
+        await attach(campaign(tmp_path, "container: no-such")).open()
+    with pytest.raises(LabError, match=r"no container that is meant by it runs"):
+        await attach(campaign(tmp_path, f"compose: {web}")).open()
+    docker("stop", "--time", "0", web)
+    with pytest.raises(LabError, match=r"it is exited. Start it; nothing is started here"):
+        await attach(campaign(tmp_path, f"container: {web}")).open()

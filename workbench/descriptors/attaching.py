@@ -1,0 +1,257 @@
+"""`attach:` of a campaign: functions that run already, how each is found and what it may bear."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from workbench.descriptors.composition import node_of
+from workbench.descriptors.document import FieldPath
+from workbench.descriptors.fields import NonEmptyText
+from workbench.descriptors.reading import Described, Located, Reading
+from workbench.descriptors.sla_text import parse_sla
+from workbench.descriptors.units import PER_SECOND, PRIMARIES, shown
+from workbench.domain.attaching import Attached, FoundBy
+from workbench.domain.errors import UsageError
+from workbench.domain.parameters import Sla
+from workbench.domain.topology import Target, VnfTemplate
+
+if TYPE_CHECKING:
+    from workbench.descriptors.campaign import PrimaryText, TargetText
+
+NO_GUARD = "none"
+GUARDED = ("response_time", "share")
+"""Kinds of KPI that requests beside the load can tell."""
+FILE_SIZE = "{filesize}"
+PLACES = ("{address}", FILE_SIZE)
+"""What a URL may leave open."""
+
+_Load = Annotated[
+    int | float | str,
+    Field(union_mode="left_to_right"),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]}),
+]
+
+
+def _http(text: str) -> str:
+    filled = text
+    for place in PLACES:
+        filled = filled.replace(place, "1")
+    try:
+        parts = urlsplit(filled)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    if parts.scheme != "http" or not host or "{" in filled or any(c.isspace() for c in text):
+        raise ValueError(f"is {shown(text)}, must be a URL such as http://127.0.0.1:8080/")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("holds a name or a password; no request of the workbench carries them")
+    return text
+
+
+HttpUrl = Annotated[str, AfterValidator(_http)]
+
+
+class AttachText(Described):
+    """One function that runs already. Nothing is started, removed or configured."""
+
+    container: NonEmptyText | None = Field(None, description="Its name or id")
+    label: Annotated[str, Field(pattern=r"^[^=\s]+=.*$")] | None = Field(
+        None, description="KEY=VALUE of the one container that runs with it"
+    )
+    compose: NonEmptyText | None = Field(None, description="SERVICE, or PROJECT/SERVICE")
+    pid: Annotated[int, Field(ge=2)] | None = None
+    cgroup: Annotated[str, Field(pattern=r"^/.+")] | None = Field(
+        None, description="As /proc/PID/cgroup names it, such as /system.slice/nginx.service"
+    )
+    program: NonEmptyText | None = Field(None, description="What its process must be called")
+    url: HttpUrl | None = Field(None, description="Where load enters")
+    past: HttpUrl | None = Field(
+        None, description="Where load ends: spoken to past the functions, for the bypass"
+    )
+    max_load: _Load | None = Field(None, description="Load that is never passed")
+    guard: str | None = Field(
+        None, description="What the system has to hold while it is loaded: p95<=200ms, or none"
+    )
+    resources: Literal["cgroup", "fixed"] = "cgroup"
+    when_wrong: Literal["end", "wait"] = "end"
+
+    def mistakes(self) -> Iterator[Located]:
+        given = [name for name in WAYS if getattr(self, name) is not None]
+        if not given:
+            yield (), f"does not say how it is found; give one of: {', '.join(WAYS)}"
+        for extra in given[1:]:
+            yield (extra,), f"is given beside {given[0]}; one of them must go"
+        if self.url is None:
+            for name in ("past", "max_load", "guard"):
+                if getattr(self, name) is not None:
+                    yield (name,), "belongs to a function that load enters, and this has no url"
+            return
+        if self.max_load is None:
+            yield ("max_load",), "is missing: load that may never be passed, such as 500/s"
+        if self.guard is None:
+            yield (
+                ("guard",),
+                "is missing: what the system has to hold meanwhile, such as p95<=200ms; or none",
+            )
+
+    @property
+    def found_by(self) -> FoundBy:
+        return next(name for name in WAYS if getattr(self, name) is not None)
+
+
+WAYS: tuple[FoundBy, ...] = ("container", "label", "compose", "pid", "cgroup")
+
+
+def templates(attach: Mapping[str, AttachText]) -> dict[str, VnfTemplate]:
+    """What stands in a template's place: nothing of these functions is deployed."""
+    return {name: VnfTemplate(name, summary="runs already", default_vcpu=0.0) for name in attach}
+
+
+def resolved(attach: Mapping[str, AttachText], primary: str) -> tuple[Attached, ...]:
+    """The functions as the lab wants them; `attach` has no mistakes."""
+    return tuple(
+        Attached(
+            name=name,
+            found_by=text.found_by,
+            found_at=str(getattr(text, text.found_by)),
+            url=text.url or "",
+            past=text.past or "",
+            max_load=0.0 if text.max_load is None else _load(text.max_load, primary),
+            guard=_guard(text.guard, primary),
+            resources=text.resources,
+            program=text.program or "",
+            when_wrong=text.when_wrong,
+        )
+        for name, text in attach.items()
+    )
+
+
+def _load(given: Any, primary: str) -> float:
+    value = PRIMARIES[primary].read(given)
+    if value <= 0:
+        raise ValueError(f"is {shown(given)}, must be over 0")
+    return value
+
+
+def _guard(text: str | None, primary: str) -> Sla | None:
+    """Raises `ValueError`."""
+    if text is None or text == NO_GUARD:
+        return None
+    from workbench.domain import kpis
+
+    try:
+        sla = parse_sla(text, primary)
+    except UsageError as error:
+        raise ValueError(error.what) from None
+    if "@" in text:
+        raise ValueError(f"is {shown(text)}: it holds at every load, so nothing stands behind an @")
+    if kpis.of(sla.kpi).kind not in GUARDED or kpis.of(sla.kpi).more_is_better:
+        raise ValueError(f"limits {sla.kpi}; a guard limits a response time, loss or errors")
+    return sla
+
+
+def attach_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
+    """What is wrong between the attached functions and the rest of the campaign."""
+    attach: Mapping[str, AttachText] = reading.valid.get("attach", {})
+    lab = reading.valid.get("lab")
+    if not attach:
+        if lab == "attach":
+            yield ("lab",), "is attach, and `attach` names no function that runs already"
+        return
+    if lab not in (None, "attach"):
+        yield ("lab",), f"is {lab}, but `attach` names functions that run already; leave it out"
+    if primary is not None:
+        if primary.name == "packet_rate":
+            yield (
+                ("primary_workload_parameter", "name"),
+                "is packet_rate; functions that run already are loaded with requests alone",
+            )
+            return
+        yield from _bound_mistakes(attach, primary)
+    for index, target in enumerate(reading.valid.get("targets", ())):
+        yield from _target_mistakes(reading, attach, index, target, primary)
+
+
+def _bound_mistakes(attach: Mapping[str, AttachText], primary: PrimaryText) -> Iterator[Located]:
+    for name, text in attach.items():
+        if text.max_load is not None:
+            try:
+                _load(text.max_load, primary.name)
+            except ValueError as error:
+                yield ("attach", name, "max_load"), str(error)
+        try:
+            _guard(text.guard, primary.name)
+        except ValueError as error:
+            yield ("attach", name, "guard"), str(error)
+
+
+def _target_mistakes(
+    reading: Reading,
+    attach: Mapping[str, AttachText],
+    index: int,
+    target: TargetText,
+    primary: PrimaryText | None,
+) -> Iterator[Located]:
+    here: FieldPath = ("targets", index)
+    node = node_of(target, reading.library)
+    vnfs = Target("", node).vnfs if node else ()
+    for vnf in vnfs:
+        if vnf.template not in attach or vnf.name != vnf.template:
+            yield here, f"has {shown(vnf.name)}, which `attach` does not name as it stands there"
+            return
+    if not vnfs:
+        return
+    entry = attach[vnfs[0].name]
+    if entry.url is None:
+        yield here, f"begins with {vnfs[0].name}, which has no url: no load can enter it"
+        return
+    for place, parameter in enumerate(target.resource_parameters):
+        name = parameter.vnf or vnfs[0].name
+        at = (*here, "resource_parameters", place)
+        if name in attach and attach[name].resources == "fixed":
+            yield at, f"sets {parameter.name} of {name}, whose resources are fixed"
+        elif parameter.name in ("bandwidth", "flavor"):
+            yield (*at, "name"), f"is {parameter.name}; allowed here: vcpu, memory"
+    if reading.valid.get("workload_parameters") and FILE_SIZE not in entry.url:
+        yield (
+            ("workload_parameters",),
+            f"say what is asked for, and the url of {vnfs[0].name} has no {FILE_SIZE} in it",
+        )
+    if reading.valid.get("initialization"):
+        yield ("initialization",), "runs commands in functions, and nothing is run in attached ones"
+    yield from _range_mistakes(attach, here, target, primary, [vnf.name for vnf in vnfs])
+
+
+def _range_mistakes(
+    attach: Mapping[str, AttachText],
+    here: FieldPath,
+    target: TargetText,
+    primary: PrimaryText | None,
+    names: list[str],
+) -> Iterator[Located]:
+    """Load that may never be passed, and a range that would."""
+    if primary is None:
+        return
+    own = target.primary_workload_parameter
+    given = (own and own.range) or primary.range
+    try:
+        high = PRIMARIES[primary.name].read(given[-1])
+        bounds = {
+            name: _load(attach[name].max_load, primary.name)
+            for name in names
+            if attach[name].max_load is not None
+        }
+    except ValueError:
+        return
+    for name, most in bounds.items():
+        if high > most:
+            unit = "/s" if PRIMARIES[primary.name] is PER_SECOND else ""
+            yield (
+                here,
+                f"is loaded with up to {high:g}{unit}, and {name} with more than its max_load of "
+                f"{most:g}{unit} never",
+            )

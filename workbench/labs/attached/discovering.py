@@ -1,0 +1,283 @@
+"""What runs on this host and can be attached: containers of its engine, processes that listen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from workbench.descriptors.fields import RESERVED_INSTANCES
+from workbench.domain.attaching import Attached
+from workbench.domain.errors import LabError, UsageError
+from workbench.labs.attached.finding import (
+    COMPOSE_PROJECT,
+    COMPOSE_SERVICE,
+    Found,
+    find,
+)
+from workbench.labs.attached.limits import Limits
+from workbench.labs.docker.engine import connect, speaking_to
+from workbench.labs.docker.strays import MAKING_LABEL, SESSION_LABEL
+from workbench.probes.process import PROC
+
+LISTENS = "0A"
+"""State of a socket in `/proc/net/tcp` that waits for connections."""
+LOOPBACK = "0100007F"
+MOST_PROCESSES = 20_000
+OURS = (SESSION_LABEL, MAKING_LABEL)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something that runs here. `why_not` says what stands against attaching it; empty: nothing."""
+
+    kind: str
+    """`container` or `process`."""
+    name: str
+    """A container's name, or a process's id."""
+    program: str
+    image: str = ""
+    compose: str = ""
+    """PROJECT/SERVICE where Compose started it."""
+    pid: int = 0
+    cgroup: str = ""
+    address: str = ""
+    ports: tuple[int, ...] = ()
+    vcpu: float = 0.0
+    """Its quota in cores; 0 without one."""
+    memory_bytes: int = 0
+    """The most that it may hold; 0 without a limit."""
+    why_not: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        return {**asdict(self), "ports": list(self.ports)}
+
+
+async def discover() -> tuple[tuple[Candidate, ...], str]:
+    """What can be attached here, containers first; and why no container is listed, if none is."""
+    try:
+        containers, why = await _containers(), ""
+    except LabError as error:
+        containers, why = [], str(error)
+    in_containers = {c.pid for c in containers}
+    processes = [p for p in await _processes() if p.pid not in in_containers]
+    return (*containers, *processes), why
+
+
+async def _containers() -> list[Candidate]:
+    found = []
+    async with connect() as docker:
+        with speaking_to("the Docker engine"):
+            listed = [c._container for c in await docker.containers.list()]
+    for one in sorted(listed, key=lambda c: str(c["Names"][0])):
+        labels: Mapping[str, str] = one.get("Labels") or {}
+        if any(label in labels for label in OURS):
+            continue
+        name = str(one["Names"][0]).lstrip("/")
+        service, project = labels.get(COMPOSE_SERVICE, ""), labels.get(COMPOSE_PROJECT, "")
+        candidate = Candidate(
+            "container",
+            name,
+            str(one.get("Command", "")).split(" ")[0],
+            image=str(one.get("Image", "")),
+            compose=f"{project}/{service}" if service else "",
+        )
+        found.append(await _looked_at(candidate, Attached(name, "container", name)))
+    return found
+
+
+async def _processes() -> list[Candidate]:
+    """Processes that listen in this host's network, each with all its ports."""
+    ports: dict[int, set[tuple[int, bool]]] = {}
+    sockets = listening("self")
+    for pid in sorted(int(p.name) for p in PROC.iterdir() if p.name.isdigit())[:MOST_PROCESSES]:
+        for link in _links(pid):
+            if link in sockets:
+                ports.setdefault(pid, set()).add(sockets[link])
+    found = []
+    for pid, bound in ports.items():
+        with suppress(OSError):
+            program = (PROC / str(pid) / "comm").read_text().strip()
+            if program in ("docker-proxy", "workbench"):
+                continue  # stands for a container that is listed; ourselves
+            candidate = Candidate(
+                "process",
+                str(pid),
+                program,
+                pid=pid,
+                address="127.0.0.1",
+                ports=tuple(sorted({port for port, _ in bound})),
+            )
+            found.append(await _looked_at(candidate, Attached("it", "pid", str(pid))))
+    return found
+
+
+async def _looked_at(candidate: Candidate, attached: Attached) -> Candidate:
+    try:
+        found = await find(attached)
+        limits = Limits(found.folders, found.place)
+        return replace(
+            candidate,
+            program=_program(found.pid) or candidate.program,
+            pid=found.pid,
+            cgroup=str(found.folders.cpu),
+            address=candidate.address or found.address or "127.0.0.1",
+            ports=candidate.ports or _ports_of(found),
+            vcpu=limits.cores(),
+            memory_bytes=limits.memory_bytes(),
+            why_not="" if os.geteuid() == 0 else "only root may count and limit it",
+        )
+    except LabError as error:
+        return replace(candidate, why_not=error.what)
+    except OSError:
+        return replace(candidate, why_not="it has just ended")
+
+
+def _ports_of(found: Found) -> tuple[int, ...]:
+    """Ports that a container listens at, in its own network; those of a host are not told apart."""
+    if not found.own_network:
+        return ()
+    reachable = {port for port, loopback in listening(str(found.pid)).values() if not loopback}
+    return tuple(sorted(reachable))
+
+
+def listening(who: str) -> dict[str, tuple[int, bool]]:
+    """Listening sockets of a process's network: port, and whether on the loopback alone, by the
+    name that descriptors' links give them."""
+    found: dict[str, tuple[int, bool]] = {}
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in (PROC / who / "net" / name).read_text().splitlines()[1:]:
+                fields = line.split()
+                if len(fields) > 9 and fields[3] == LISTENS:
+                    host, _, port = fields[1].rpartition(":")
+                    found[f"socket:[{fields[9]}]"] = (int(port, 16), host == LOOPBACK)
+    return found
+
+
+def _links(pid: int) -> set[str]:
+    with suppress(OSError):
+        return {_link(descriptor) for descriptor in (PROC / str(pid) / "fd").iterdir()}
+    return set()
+
+
+def _link(descriptor: Path) -> str:
+    with suppress(OSError):
+        return str(descriptor.readlink())
+    return ""
+
+
+def _program(pid: int) -> str:
+    with suppress(OSError):
+        return (PROC / str(pid) / "comm").read_text().strip()
+    return ""
+
+
+# ------------------------------------------------------------------ a campaign of them
+
+MOST = 200
+"""Requests per second that a campaign goes up to where nobody says: little, as nobody knows what
+its system bears."""
+SPAN = 20
+"""From the lowest load of a campaign to its highest."""
+GUARD = "p95<=500ms"
+
+HEAD = """\
+# Written by `workbench discover`. Look at url, max_load and guard before you run it:
+#   workbench lint {file} && workbench run {file}
+kind: campaign
+summary: what runs already, as it was found
+
+attach:
+"""
+FUNCTION = """\
+  {name}:
+    {found_by}: {found_at}
+    url: http://{host}:{port}/          # where load enters
+    max_load: {most}/s                  # never passed
+    guard: {guard}                   # broken: the load stops at once, and the campaign ends
+"""
+TAIL = """
+primary_workload_parameter:
+  name: rate
+  range: [{low}/s, {most}/s]
+  scale: log
+
+kpi: p95
+sampling: {{max_samples: 6}}
+windows: {{warmup: 1s, window: 3s, timeout: 15s, request_timeout: 5s}}
+budget: 15min
+"""
+
+
+def campaign_of(
+    names: Sequence[str],
+    candidates: Sequence[Candidate],
+    file: str,
+    vcpu: Sequence[str],
+    most: int = MOST,
+) -> str:
+    """The text of a campaign over the candidates of these names.
+
+    Parameters
+    ----------
+    vcpu : shares to profile each at, as descriptors write them; none: as it is.
+    most : load in requests/s that is never passed.
+
+    Raises
+    ------
+    UsageError
+        For a name that nothing has, or what cannot be attached.
+    """
+    chosen = _named([_chosen(name, candidates) for name in names])
+    text = HEAD.format(file=file)
+    for name, one in chosen.items():
+        container = one.kind == "container"
+        text += FUNCTION.format(
+            name=name,
+            found_by="container" if container else "pid",
+            found_at=one.name if container else f"{one.name}\n    program: {one.program}",
+            host="{address}" if container and one.address != "127.0.0.1" else one.address,
+            port=one.ports[0],
+            most=most,
+            guard=GUARD,
+        )
+        text += "" if vcpu else "    resources: fixed               # or cgroup, and vcpu below\n"
+    text += "\ntargets:\n"
+    for name in chosen:
+        text += f"  - vnf: {name}\n"
+        values = ", ".join(vcpu) or "25%, 50%"
+        shares = f"resource_parameters: [{{name: vcpu, values: [{values}]}}]"
+        text += f"    {shares}\n" if vcpu else f"    # {shares}\n"
+    return text + TAIL.format(low=max(1, most // SPAN), most=most)
+
+
+def _named(chosen: Sequence[Candidate]) -> dict[str, Candidate]:
+    """By names that targets may have, made of a container's or a program's."""
+    named: dict[str, Candidate] = {}
+    for one in chosen:
+        base = one.name if one.kind == "container" else one.program
+        plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in base.lower())
+        name = plain.strip("-")[:36].strip("-") or "function"
+        if name in named or name in RESERVED_INSTANCES:
+            name += f"-{len(named) + 1}"
+        named[name] = one
+    return named
+
+
+def _chosen(name: str, candidates: Sequence[Candidate]) -> Candidate:
+    found = next((c for c in candidates if name in (c.name, c.compose) and name), None)
+    if found is None:
+        known = ", ".join(c.name for c in candidates) or "nothing"
+        raise UsageError(f"nothing here is called {name!r}", remedy=f"Choose among: {known}")
+    if found.why_not:
+        raise UsageError(f"{name} cannot be attached: {found.why_not}")
+    if not found.ports:
+        raise UsageError(
+            f"{name} listens at no TCP port that can be reached",
+            remedy="Start what serves in it, or write the campaign by hand (docs/attach.md)",
+        )
+    return found

@@ -1,0 +1,155 @@
+"""A function that runs already, as a component: its limits may change, and nothing else of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+import structlog
+
+from workbench.domain.attaching import Attached
+from workbench.domain.errors import LabError, LabGone, LabStopped
+from workbench.domain.logs import ComponentLog, WrittenLine
+from workbench.domain.parameters import Configuration
+from workbench.labs.attached.finding import Found
+from workbench.labs.attached.journal import Journal, in_use
+from workbench.labs.attached.limits import Limits
+from workbench.labs.components import allotments
+from workbench.labs.components.component import Component, Program
+from workbench.measuring.records import ComponentCounters
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass
+class AttachedFunction(Component):
+    """What is done to it goes through the journal."""
+
+    attached: Attached = field(kw_only=True)
+    found: Found = field(kw_only=True)
+    journal: Journal = field(kw_only=True)
+    _expected: dict[Path, str] = field(default_factory=dict)
+    """What its limits are to hold."""
+
+    @property
+    def place(self) -> str:
+        return self.found.place
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.found.folders, self.place)
+
+    def claim(self) -> None:
+        """Note its limits as they are. Raises `LabError` where another lab has them."""
+        self._expected, self.cores, self.memory_bytes = self._now(), 0.0, 0
+        for file in self._expected:
+            other = in_use(file)
+            if other is not None and other.path != self.journal.path:
+                raise LabError(
+                    f"session {other.session} (process {other.owner.pid}) measures it now",
+                    where=self.place,
+                    remedy="Let that end first",
+                )
+
+    async def allocate(self, configuration: Configuration) -> None:
+        """Give it what a configuration says; what that does not say stays as it was found.
+
+        Raises `LabError` where it is not any more what was found, or cannot be given that.
+        """
+        if trouble := self.trouble():
+            raise trouble
+        cores = configuration.vcpu(self.name)
+        if cores and cores != self.cores:
+            await self.limit_cpu(cores, ())
+            self.cores = cores
+        await allotments.change(self, configuration)
+
+    def allotted(self, host_cores: int) -> float:
+        """Cores that it may use. Raises `LabError` where it is gone."""
+        try:
+            return min(self.limits.cores() or host_cores, host_cores)
+        except OSError:
+            raise self.trouble() or self._gone("its control group is gone") from None
+
+    async def limit_cpu(self, cores: float, pinned: tuple[int, ...]) -> None:
+        del pinned  # which cores it runs on is not ours to say
+        try:
+            changes = self.limits.of_cpu(cores)
+        except OSError:
+            raise self.trouble() or self._gone("its control group is gone") from None
+        self._change(changes)
+
+    async def limit_memory(self, memory_bytes: int) -> None:
+        self._change(self.limits.of_memory(memory_bytes))
+
+    def _change(self, changes: Sequence[tuple[Path, str]]) -> None:
+        for file, wanted in changes:
+            self.journal.change(self.place, file, wanted)
+            self._expected[file] = wanted
+
+    def _now(self) -> dict[Path, str]:
+        try:
+            return self.limits.now()
+        except OSError:
+            return {}
+
+    def trouble(self) -> LabError | None:
+        """Why it is not any more what is measured, as its campaign wants it taken; None if it
+        is."""
+        if gone := self.found.departure():
+            return self._gone(f"{gone}, while it was measured")
+        now = self._now()
+        for file, wanted in self._expected.items():
+            if now.get(file) != wanted:
+                return self._gone(
+                    f"somebody set {file.name} from {wanted} to {now.get(file, 'nothing')} while "
+                    "it was measured; that stays"
+                )
+        return None
+
+    def _gone(self, what: str) -> LabError:
+        if self.attached.when_wrong == "wait":
+            return LabGone(what, where=self.place, remedy=GO_ON)
+        return LabStopped(what, where=self.place, remedy=GO_ON)
+
+    async def death(self) -> LabError | None:
+        return self.trouble()
+
+    async def counters(self) -> ComponentCounters:
+        assert self.probe is not None
+        return self.probe.read()
+
+    # Nothing else is done to it.
+
+    async def put(self, files: Mapping[str, str | bytes]) -> None:
+        self._refuse(*files)
+
+    async def get(self, path: str) -> bytes:
+        self._refuse(path)
+
+    async def start(self, *, again: bool = False) -> None:
+        self._refuse("again" if again else "")
+
+    async def begin(self, argv: Sequence[str]) -> Program:
+        self._refuse(*argv)
+
+    async def halt(self) -> None:
+        self._refuse()
+
+    async def remove(self) -> None:
+        self._refuse()
+
+    async def written(self) -> ComponentLog:
+        return ComponentLog.of(self.name, [])
+
+    async def last_line(self) -> WrittenLine | None:
+        return None
+
+    def _refuse(self, *what: str) -> NoReturn:
+        log.error("not done to an attached function", place=self.place, what=what)
+        raise LabError("it runs already, and only its limits may be changed", where=self.place)
+
+
+GO_ON = "Look what has become of it; `workbench resume` goes on where this ended"

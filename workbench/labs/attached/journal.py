@@ -1,0 +1,235 @@
+"""What was changed of systems that run already, written down before it is changed.
+
+One file for each lab that is open, in a folder of this host: a line that says who it is, and a line
+for every change, on disk before the change is made. Whoever finds the file of a dead process puts
+everything back: the next lab, an engine that starts, `workbench reap`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workbench import files
+from workbench.domain.errors import LabError
+from workbench.labs.docker.strays import Owner
+from workbench.paths import attached_folder
+from workbench.probes import cgroup, process
+
+LONGEST = 1 << 20
+"""Bytes of a journal that are read: thousands of changes."""
+AGAIN = " again"
+"""How a sentence ends that says that all is as it was."""
+PASSES = 3
+"""Limits depend on each other (memory with and without swap), so that one may be refused before
+another is back."""
+
+
+@dataclass
+class Journal:
+    """Changes of one lab, and the way back."""
+
+    path: Path
+    session: str
+    owner: Owner
+    before: dict[Path, tuple[str, int, str]] = field(default_factory=dict)
+    """By file: what it held at first, the number of its folder, and whose it is."""
+    ours: dict[Path, set[str]] = field(default_factory=dict)
+    """By file: everything that was written to it."""
+
+    @classmethod
+    def new(cls, session: str) -> Journal:
+        """A journal of this process; its file is made with the first change."""
+        name = f"{os.getpid()}-{secrets.token_hex(4)}.journal"
+        return cls(attached_folder() / name, session, Owner.this_process())
+
+    def change(self, whose: str, file: Path, wanted: str) -> None:
+        """Write `wanted` into a limit's file, after noting what it held.
+
+        Raises `LabError` where it may not be changed, or the change cannot be written down.
+        """
+        try:
+            held = file.read_text().strip()
+            inode = file.parent.stat().st_ino
+        except OSError as error:
+            raise _refused(whose, file, error) from error
+        if held == wanted:
+            return
+        before = self.before.setdefault(file, (held, inode, whose))
+        entry = {"whose": whose, "file": str(file), "inode": inode, "before": before[0]}
+        try:
+            self._append({**entry, "ours": wanted})
+        except OSError as error:
+            raise LabError(
+                f"nothing is changed of it, since that cannot be written down: {error.strerror}",
+                where=str(self.path),
+                remedy="Make room there, or make the folder writable",
+            ) from error
+        self.ours.setdefault(file, set()).add(wanted)
+        try:
+            file.write_text(wanted)
+        except OSError as error:
+            raise _refused(whose, file, error) from error
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        first = not self.path.exists()
+        if first:
+            files.make_folder(self.path.parent)
+        with open(self.path, "a", opener=files.opener, encoding="utf-8") as journal:
+            if first:
+                header = {"session": self.session, "owner": str(self.owner)}
+                journal.write(json.dumps(header) + "\n")
+            journal.write(json.dumps(entry) + "\n")
+            journal.flush()
+            os.fsync(journal.fileno())
+        if first:
+            _sync_folder(self.path.parent)
+
+    def restore(self) -> tuple[str, ...]:
+        """Put everything back; a sentence about every file that was another.
+
+        What somebody else set meanwhile stays as they set it, and is named. Where the kernel
+        refuses, the journal stays. Raises `LabError` then.
+        """
+        said: dict[Path, str] = {}
+        waiting = dict(self.before)
+        refused: OSError | None = None
+        for _ in range(PASSES):
+            for file, (held, inode, whose) in list(waiting.items()):
+                try:
+                    said[file] = self._put_back(file, held, inode, whose)
+                    del waiting[file]
+                except OSError as error:
+                    refused = error
+            if not waiting:
+                break
+        if waiting:
+            file, (held, _, whose) = next(iter(waiting.items()))
+            reason = refused.strerror if refused else "the kernel keeps another value"
+            raise LabError(
+                f"{file.name} cannot be set back to {held}: {reason}",
+                where=f"{whose} ({file.parent})",
+                remedy="Set it by hand, or let `workbench reap` try again",
+            )
+        self.path.unlink(missing_ok=True)
+        with suppress(OSError):
+            _sync_folder(self.path.parent)
+        self.before, self.ours = {}, {}
+        return tuple(filter(None, said.values()))
+
+    def _put_back(self, file: Path, held: str, inode: int, whose: str) -> str:
+        """Raises `OSError` where it is not back."""
+        try:
+            there = file.parent.stat().st_ino
+            now = file.read_text().strip()
+        except FileNotFoundError:
+            return f"{whose} is gone, and the limits of this session with it ({file.name})"
+        if there != inode:
+            return f"{whose} was started anew, without limits of this session ({file.name})"
+        if now == held:
+            return ""
+        if now not in self.ours.get(file, set()):
+            return f"{whose}: somebody set {file.name} to {now} meanwhile; that stays"
+        file.write_text(held)
+        if file.read_text().strip() != held:
+            raise OSError(None, "the kernel keeps another value")
+        return f"{whose}: {file.name} is {held}{AGAIN}"
+
+
+def _refused(whose: str, file: Path, error: OSError) -> LabError:
+    return LabError(
+        f"{file.name} of its control group cannot be changed: {error.strerror}",
+        where=whose,
+        remedy="Run as root, keep to what its parent group allows, or write `resources: fixed`",
+    )
+
+
+def _sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def kept() -> Iterator[Journal]:
+    """Journals that can be read, of whoever it is."""
+    for path in sorted(attached_folder().glob("*.journal")):
+        with suppress(OSError):
+            if (journal := _read(path)) is not None:
+                yield journal
+
+
+def _read(path: Path) -> Journal | None:
+    """None where it does not even say whose it is. A torn last line is of no change: it was not
+    on disk before that."""
+    text = path.read_bytes()[:LONGEST].decode(errors="replace")
+    entries = [entry for line in text.splitlines() if (entry := _entry(line)) is not None]
+    owner = Owner.parse(str(entries[0].get("owner", ""))) if entries else None
+    if owner is None:
+        return None
+    journal = Journal(path, str(entries[0].get("session", "")), owner)
+    mounts = cgroup.parse_mounts((process.PROC / "self" / "mountinfo").read_text())
+    for entry in entries[1:]:
+        try:
+            file = Path(str(entry["file"]))
+            if ".." in file.parts or not any(file.is_relative_to(m.point) for m in mounts.values()):
+                continue  # of no control group: nothing of ours wrote that
+            seen = (str(entry["before"]), int(entry["inode"]), str(entry["whose"]))
+            journal.before.setdefault(file, seen)
+            journal.ours.setdefault(file, set()).add(str(entry["ours"]))
+        except (KeyError, ValueError, TypeError):
+            continue
+    return journal
+
+
+def _entry(line: str) -> dict[str, Any] | None:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Put back what dead labs changed; a sentence about everything that was another.
+
+    A lab is dead where its process is, or where it is this one and does not run its session any
+    more. Raises `LabError` where something cannot be put back; the rest is.
+    """
+    said: list[str] = []
+    failed: LabError | None = None
+    for journal in kept():
+        mine = journal.owner == Owner.this_process()
+        if (mine and journal.session in alive) or (not mine and journal.owner.may_live()):
+            continue
+        try:
+            said += journal.restore()
+        except LabError as error:
+            failed = error
+    _untold.extend(said)
+    if failed is not None:
+        raise failed
+    return tuple(said)
+
+
+_untold: list[str] = []
+"""What `reap` said in this process and no run has told yet: an engine reaps as it starts."""
+
+
+def untold() -> list[str]:
+    """What was put back since this was asked last."""
+    said = _untold.copy()
+    _untold.clear()
+    return said
+
+
+def in_use(file: Path) -> Journal | None:
+    """The journal of another lab that lives and has changed that file."""
+    return next((j for j in kept() if file in j.before and j.owner.may_live()), None)

@@ -1,0 +1,439 @@
+"""`AttachedLab`: the protocol of a lab over functions that somebody else runs on this host."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from workbench.domain.attaching import ATTACH, Attached
+from workbench.domain.campaign import Campaign
+from workbench.domain.errors import LabError, LabGone, LabStopped, UsageError
+from workbench.domain.lab import Check, HostFacts
+from workbench.domain.logs import ComponentLog
+from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.topology import Placement, Target
+from workbench.labs.attached import journal
+from workbench.labs.attached.finding import find
+from workbench.labs.attached.functions import AttachedFunction
+from workbench.labs.attached.guard import Guard
+from workbench.labs.attached.journal import AGAIN, Journal
+from workbench.labs.attached.source import HostSource, make_source
+from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
+from workbench.labs.components import driving, preflight, wiring
+from workbench.labs.components.preflight import Choice
+from workbench.labs.components.target import FILE_SIZES, size_of
+from workbench.labs.netns import groups
+from workbench.labs.netns.lab import BASICS, lacking, programs_of
+from workbench.labs.netns.packages import layer
+from workbench.labs.programs import Listener
+from workbench.measuring.records import Drive
+from workbench.probes import host
+from workbench.traffic.base import Offer, PathFacts
+
+log = structlog.get_logger(__name__)
+
+COSTS = LabCosts(deploy_s=1.0, allocate_s=0.01, drive_overhead_s=0.3)
+LOOK_S = 0.5
+"""Between two looks whether everything is still as it was found, while load is driven."""
+
+
+@dataclass
+class Standing:
+    """What a target is made of while it is measured."""
+
+    target: Target
+    functions: list[AttachedFunction]
+    source: HostSource
+    path: PathFacts
+    choice: Choice
+
+    @property
+    def entry(self) -> AttachedFunction:
+        return self.functions[0]
+
+
+class AttachedLab:
+    """Functions that run already, and a source of ours beside them.
+
+    Nothing of theirs is made, started, configured or removed. Their CPU and memory limits are
+    changed where the campaign says so, and put back whenever a target is done with.
+
+    Parameters
+    ----------
+    campaign : its `attached` says how functions are found.
+    settings : `session` is in the names of the source's control group and of the journal.
+    """
+
+    name = ATTACH
+    placements: tuple[Placement, ...] = ("inline",)
+
+    def __init__(self, campaign: Campaign, settings: LabSettings) -> None:
+        self._campaign = campaign
+        self._settings = settings
+        self._attached = {one.name: one for one in campaign.attached}
+        self._cores = os.cpu_count() or 1
+        self._packages: Path | None = None
+        self._open = False
+        self._journal = Journal.new(settings.session)
+        self._images: dict[str, str] = {}
+        self._source: HostSource | None = None
+        self._standing: Standing | None = None
+        self._awaited: Target | None = None
+        """A target whose functions were gone when they were last looked for."""
+        self._news: list[str] = []
+        """What was put back that others had left, or that others had changed."""
+
+    @property
+    def costs(self) -> LabCosts:
+        return COSTS
+
+    def clock(self) -> float:
+        return time.monotonic()
+
+    async def open(self) -> HostFacts:
+        if short := lacking():
+            raise LabError(short[0], remedy=short[1])
+        await asyncio.to_thread(journal.reap, frozenset())
+        targets = [plan.target for plan in self._campaign.targets]
+        for name in dict.fromkeys(vnf.name for target in targets for vnf in target.vnfs):
+            found = await find(self._of(name))
+            if found.image:
+                self._images[name] = found.image
+        self._check_cores()
+        template = self._campaign.template(targets[0].source)
+        self._packages = await layer(
+            (*BASICS, *template.packages, *preflight.packages(self._campaign)),
+            Listener(self._settings.say, lambda line: log.info("packages", line=line)),
+        )
+        self._open = True
+        return HostFacts(
+            lab=self.name,
+            cores=self._cores,
+            memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            kernel=platform.release(),
+            cpu_model=host.read_cpu_model(),
+            cgroup=groups.version(),
+            engine="none",
+            image_digests=dict(self._images),
+            details={
+                **host.read_details(),
+                "source": "a process beside the functions, on the same cores and network",
+            },
+        )
+
+    def _check_cores(self) -> None:
+        for plan in self._campaign.targets:
+            for configuration in self._campaign.configurations(plan):
+                for vnf in plan.target.vnfs:
+                    if configuration.vcpu(vnf.name) > self._cores:
+                        raise UsageError(
+                            f"gives {vnf.name} {configuration.vcpu(vnf.name):g} cores, and this "
+                            f"host has {self._cores}",
+                            where=f"campaign {self._campaign.name}",
+                            remedy="Lower the resource parameters",
+                        )
+
+    def _of(self, name: str) -> Attached:
+        if name not in self._attached:
+            raise UsageError(
+                f"{name} does not run already, and nothing is deployed beside what does",
+                where=f"campaign {self._campaign.name}",
+                remedy="Name it under `attach`",
+            )
+        return self._attached[name]
+
+    # ------------------------------------------------------------------ a target
+
+    async def deploy(
+        self, target: Target, configuration: Configuration, block: int = 0
+    ) -> Deployment:
+        """Find the functions of a target as they are, and look at the path."""
+        del block  # nothing is begun anew but the source
+        if not self._open:
+            raise LabError("the lab is not open")
+        await self.undeploy()
+        try:
+            with self._speaking(target):
+                return await self._stand(target, configuration)
+        except BaseException:
+            await self._leave()
+            raise
+
+    async def _stand(self, target: Target, configuration: Configuration) -> Deployment:
+        functions = [await self._function(vnf.name) for vnf in target.vnfs]
+        for function in functions:
+            function.claim()
+        template = self._campaign.template(target.source)
+        self._source = source = await make_source(
+            self._settings.session, self._packages, template, programs_of(template)
+        )
+        source.threads = min(wiring.TRAFFIC_CORES, self._cores)
+        url = self._url(functions[0], functions[0].attached.url, configuration)
+        path = await self._look(url, functions[0], target)
+        most = self._campaign.target_plan(target.name).primary.high
+        choice = await preflight.choose(source, path, self._campaign, most, {})
+        self._standing = Standing(target, functions, source, path, choice)
+        return Deployment(
+            target.name,
+            choice.title,
+            path.keep_alive,
+            f"{url} {preflight.describe(path)}",
+            (*self._told(), *choice.passed_over, *self._unknown(functions)),
+        )
+
+    async def _function(self, name: str) -> AttachedFunction:
+        attached = self._of(name)
+        try:
+            found = await find(attached)
+        except LabError as error:
+            raise _as_wanted(attached, error) from error
+        if found.image != self._images.get(name, ""):
+            raise LabStopped(
+                "it was made anew from another image: what was measured before says nothing of it",
+                where=found.place,
+                remedy="Profile it in a new session",
+            )
+        return AttachedFunction(
+            name,
+            self._campaign.template(name),
+            address=found.address,
+            pid=found.pid,
+            probe=found.probe,
+            attached=attached,
+            found=found,
+            journal=self._journal,
+        )
+
+    async def _look(self, url: str, entry: AttachedFunction, target: Target) -> PathFacts:
+        assert self._source is not None
+        try:
+            timeout_s = self._campaign.windows.request_timeout_s
+            return await preflight.look(self._source, url, timeout_s, target.name)
+        except LabError as error:
+            error.remedy = f"See that {entry.place} serves {url}: `curl -i {url}` on this host"
+            raise _as_wanted(entry.attached, error) from error
+
+    def _url(self, function: AttachedFunction, url: str, configuration: Configuration) -> str:
+        size = str(size_of(configuration))
+        return url.replace("{address}", function.address).replace("{filesize}", size)
+
+    def _told(self) -> list[str]:
+        news, self._news = [*journal.untold(), *self._news], []
+        return news
+
+    def _unknown(self, functions: list[AttachedFunction]) -> list[str]:
+        """What this lab cannot know of the target, as sentences."""
+        said = [
+            f"source and functions share this host's {self._cores} cores, and so does whatever "
+            "else runs here: they disturb each other"
+        ]
+        if not functions[0].attached.past:
+            said.append(
+                "nobody said where the load ends (`past`): what lies behind the functions is not "
+                "counted, and no sample is blamed on it or cleared of it"
+            )
+        sharing = [f.name for f in functions if not f.found.own_network]
+        if sharing:
+            said.append(
+                f"{', '.join(sharing)} and the source use the network of this host: what each of "
+                "them sends and receives is not known, and stands as 0"
+            )
+        return said
+
+    async def allocate(self, configuration: Configuration) -> None:
+        """Nothing yet: a running system is limited while load is driven, and not while it waits."""
+        del configuration
+
+    # ------------------------------------------------------------------ load
+
+    async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
+        async with self._on_target() as standing:
+            if passed := self._exceeded(standing, point.wl):
+                raise LabStopped(
+                    f"{passed}: nothing was sent",
+                    where=standing.entry.place,
+                    remedy="Lower the range of the primary workload parameter",
+                )
+            try:
+                for function in standing.functions:
+                    await function.allocate(point.configuration)
+                url = standing.entry.attached.url
+                return await self._offer(standing, url, point, seconds, on_usage)
+            finally:
+                self._put_back()
+
+    async def drive_bypass(
+        self, point: OperatingPoint, seconds: float, on_usage: OnUsage
+    ) -> Drive | None:
+        async with self._on_target() as standing:
+            past = standing.entry.attached.past
+            if not past or self._exceeded(standing, point.wl):
+                return None
+            return await self._offer(standing, past, point, seconds, on_usage)
+
+    def _exceeded(self, standing: Standing, wl: float) -> str:
+        """Which function would get more than it may ever be loaded with; empty: none."""
+        for function in standing.functions:
+            most = function.attached.max_load
+            if most and wl > most:
+                return f"{wl:g} is more than {most:g}, the max_load of {function.name}"
+        return ""
+
+    async def _offer(
+        self,
+        standing: Standing,
+        url: str,
+        point: OperatingPoint,
+        seconds: float,
+        on_usage: OnUsage,
+    ) -> Drive:
+        sized = FILE_SIZES in point.configuration.workload
+        size = size_of(point.configuration) if sized else standing.path.body_bytes
+        offer = Offer(
+            self._url(standing.entry, url, point.configuration),
+            self._campaign.load,
+            point.wl,
+            seconds,
+            standing.path.keep_alive,
+            self._campaign.windows.request_timeout_s,
+            size,
+            driving.RESULT_PATH,
+            standing.source.threads,
+        )
+        allotted = {f.name: f.allotted(self._cores) for f in standing.functions}
+        load = driving.drive(
+            [standing.source, *standing.functions],
+            standing.choice,
+            offer,
+            {**allotted, "source": float(self._cores), "host": float(self._cores)},
+            {},
+            on_usage,
+            self._settings.own_cpu_s,
+        )
+        return await self._watched(load, standing, point.configuration)
+
+    async def _watched(
+        self, load: Coroutine[Any, Any, Drive], standing: Standing, configuration: Configuration
+    ) -> Drive:
+        """Drive, and stop as soon as a guard breaks or a function is not what it was."""
+        entry = standing.entry
+        watchers = [asyncio.create_task(_look_after(standing.functions))]
+        if entry.attached.guard is not None:
+            guard = Guard(
+                entry.attached.guard,
+                self._url(entry, entry.attached.url, configuration),
+                entry.place,
+                self._campaign.windows.request_timeout_s,
+            )
+            watchers.append(asyncio.create_task(guard.watch()))
+        driven = asyncio.create_task(load)
+        try:
+            await asyncio.wait((driven, *watchers), return_when=asyncio.FIRST_COMPLETED)
+            for watcher in watchers:
+                if watcher.done():
+                    await watcher  # it ends only by raising
+            return await driven
+        finally:
+            tasks = (driven, *watchers)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def written(self) -> tuple[ComponentLog, ...]:
+        return ()  # logs of a running system may hold what is nobody else's business
+
+    # ------------------------------------------------------------------ the way out
+
+    async def undeploy(self) -> None:
+        """Put the limits back and end the source. Where functions were gone, raises `LabGone`
+        until they are there again."""
+        await self._leave()
+        if self._awaited is not None:
+            for vnf in self._awaited.vnfs:
+                await self._function(vnf.name)
+            self._awaited = None
+
+    async def _leave(self) -> None:
+        self._standing = None
+        source, self._source = self._source, None
+        try:
+            if source is not None:
+                await source.remove()
+        finally:
+            self._put_back()
+
+    def _put_back(self) -> None:
+        """Limits as they were; what others changed meanwhile is told with the next deployment."""
+        # Not in a thread: who is cancelled must not go before it is done, and it takes 1 ms.
+        said = self._journal.restore()
+        self._news += [one for one in said if not one.endswith(AGAIN)]
+        for function in self._standing.functions if self._standing else ():
+            function.claim()
+
+    async def close(self) -> None:
+        self._awaited, self._open = None, False
+        try:
+            await self._leave()
+        except LabError as error:
+            log.error("limits were not put back", error=str(error))
+
+    @asynccontextmanager
+    async def _on_target(self) -> AsyncIterator[Standing]:
+        if self._standing is None:
+            raise LabError("no target stands")
+        standing = self._standing
+        with self._speaking(standing.target):
+            try:
+                yield standing
+            except (LabGone, LabStopped):
+                await self._leave()
+                raise
+
+    @contextmanager
+    def _speaking(self, target: Target) -> Iterator[None]:
+        """Remembers that functions are gone, and turns what the kernel refuses into sentences."""
+        try:
+            yield
+        except LabGone:
+            self._awaited = target
+            raise
+        except (OSError, EOFError) as error:
+            raise LabError(f"the kernel refused: {error}", where=f"target {target.name}") from error
+
+    @staticmethod
+    async def examine() -> tuple[Check, ...]:
+        if short := lacking():
+            return (Check("running systems", "warning", *short),)
+        return (Check("running systems", "ok", "can be attached: see `workbench discover`"),)
+
+    @staticmethod
+    async def reap(alive: frozenset[str]) -> tuple[str, ...]:
+        """Put back the limits that dead sessions left; a sentence about each."""
+        try:
+            return await asyncio.to_thread(journal.reap, alive)
+        except LabError as error:
+            return (f"not put back: {error}",)
+
+
+def _as_wanted(attached: Attached, error: LabError) -> LabError:
+    """The error as its descriptor wants it taken: the campaign waits, or ends."""
+    kind = LabGone if attached.when_wrong == "wait" else LabStopped
+    return kind(error.what, where=error.where, remedy=error.remedy)
+
+
+async def _look_after(functions: list[AttachedFunction]) -> None:
+    """Look until one of them is not what it was. Raises what `trouble` says."""
+    while True:
+        await asyncio.sleep(LOOK_S)
+        for function in functions:
+            if trouble := function.trouble():
+                raise trouble
