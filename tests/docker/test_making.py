@@ -18,7 +18,7 @@ import pytest
 
 from workbench.domain.errors import LabError
 from workbench.domain.topology import VnfTemplate
-from workbench.labs import programs
+from workbench.labs import once, programs
 from workbench.labs.docker import (
     base_image,
     building,

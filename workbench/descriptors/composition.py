@@ -144,7 +144,7 @@ def node_of(composition: Composition, library: Library) -> Node | None:
 
 
 def whole_mistakes(composition: Composition, library: Library) -> Iterator[Located]:
-    """What is wrong with a composition as a whole: names used twice, passive functions in a branch."""
+    """What is wrong with a composition as a whole: a name used twice, a passive one in a branch."""
     leaves = list(_leaves(composition, library, ())) if composition.form else []
     seen: set[str] = set()
     for path, vnf, placement in leaves:

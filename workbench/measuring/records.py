@@ -158,9 +158,7 @@ class Copies:
         captured = None
         if self.captured is not None and earlier.captured is not None:
             captured = self.captured - earlier.captured
-        return Copies(
-            self.mirrored - earlier.mirrored, self.arrived - earlier.arrived, captured
-        )
+        return Copies(self.mirrored - earlier.mirrored, self.arrived - earlier.arrived, captured)
 
 
 @dataclass(frozen=True)

@@ -98,8 +98,6 @@ def quieten(components: Sequence[Component]) -> None:
                     (_IPV6 / name / "disable_ipv6").write_text("1")
 
 
-
-
 async def _stated(component: Component) -> dict[str, int]:
     argv = component.template.stats
     if not argv:
