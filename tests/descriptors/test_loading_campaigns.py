@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -356,3 +357,15 @@ def test_a_campaign_that_does_not_fit_the_host_is_refused_with_the_figures(
         "haproxy.vcpu=0.5,tinyproxy.vcpu=0.25" in sentence
     )
     assert "--oversubscribe" in sentence
+
+
+def test_a_passive_function_gets_a_copy_of_what_reaches_the_part_behind_it(
+    workspace: Workspace,
+) -> None:
+    campaign = load_campaign("mirror", workspace=workspace).campaign
+    alone, tapped = (plan.target for plan in campaign.targets)
+    assert alone.copies == ()
+    ((passive, copied),) = tapped.copies
+    assert (passive.name, copied and copied.name) == ("tcpdump", "firewall")
+    last = replace(tapped, graph=Series((Vnf("a", "firewall"), passive)))
+    assert last.copies == ((passive, None),), "what reaches the sink"

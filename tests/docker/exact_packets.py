@@ -11,7 +11,7 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.labs.base import LabSettings
 from workbench.labs.docker import DockerLab
-from workbench.measuring.records import PacketCounts
+from workbench.measuring.records import Drive, PacketCounts
 from workbench.traffic.pcap import FIRST_PORT
 
 FLOWS = 100
@@ -33,20 +33,26 @@ def point(campaign: Campaign, rate_pps: float, vcpu: float, rules: int) -> Opera
     return OperatingPoint(target, Configuration({"firewall.vcpu": vcpu}, given), rate_pps)
 
 
-async def counted(
+async def driven(
     campaign: Campaign, session: str, points: Sequence[OperatingPoint], seconds: float
-) -> list[PacketCounts]:
-    """One drive at each point, on one deployment."""
+) -> list[Drive]:
+    """One drive at each point, on one deployment of the campaign's first target."""
     lab = DockerLab(campaign, LabSettings(session))
-    counts = []
+    drives = []
     try:
         await lab.open()
         await lab.deploy(campaign.targets[0].target, points[0].configuration)
         for at in points:
             await lab.allocate(at.configuration)
-            driven = await lab.drive(at, seconds, ignore)
-            assert driven.packets is not None
-            counts.append(driven.packets)
+            drives.append(await lab.drive(at, seconds, ignore))
     finally:
         await lab.close()
-    return counts
+    return drives
+
+
+async def counted(
+    campaign: Campaign, session: str, points: Sequence[OperatingPoint], seconds: float
+) -> list[PacketCounts]:
+    """What source and sink counted in one drive at each point."""
+    drives = await driven(campaign, session, points, seconds)
+    return [drive.packets for drive in drives if drive.packets is not None]

@@ -52,11 +52,9 @@ async def test_a_passive_function_is_refused_before_it_is_measured_in_the_path(
         encoding="utf-8",
     )
     campaign = loaded(str(path), tmp_path)
-    for lab in ("sim", "docker"):
-        with pytest.raises(
-            UsageError, match=rf"tinyproxy is placed passive.*the lab {lab} mirrors"
-        ):
-            await made_lab(lab, campaign, SETTINGS)
+    with pytest.raises(UsageError, match=r"tinyproxy is placed passive.*the lab sim mirrors"):
+        await made_lab("sim", campaign, SETTINGS)
+    assert await made_lab("docker", campaign, SETTINGS), "it mirrors"
 
 
 @pytest.mark.parametrize("how", ["alone", "flavor"])

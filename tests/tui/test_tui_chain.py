@@ -126,13 +126,16 @@ async def test_mistakes_stand_where_they_are(tmp_path: Path) -> None:
         await pair(pilot)
         await pilot.press("f7")
         text = await settled(pilot)
-        assert "1 mistake" in text
-        assert "haproxy (copy: no lab)" in text
+        assert "can be run" in text
+        assert "haproxy (copy)" in text
+        await pilot.press("plus")
+        text = await settled(pilot)
+        assert "2 mistakes" in text
         lines = text.splitlines()
         wrong = next(i for i, line in enumerate(lines) if "placement: passive" in line)
         assert "! is 'haproxy', a passive function" in lines[wrong + 1]
         assert pilot.app.draft.campaign is None
-        await pilot.press("f7")
+        await pilot.press("d", "f7")
         assert "can be run" in await settled(pilot)
 
 

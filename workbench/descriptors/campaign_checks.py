@@ -221,6 +221,8 @@ def _passage_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator
         node = node_of(target, reading.library)
         for vnf in functions(node) if node else ():
             template = reading.library.vnf(vnf.template)
+            if vnf.placement == "passive":
+                continue  # whatever passes, it gets a copy
             if template and packets and template.passage != "router":
                 yield (
                     ("targets", index),

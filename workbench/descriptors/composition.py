@@ -144,7 +144,7 @@ def node_of(composition: Composition, library: Library) -> Node | None:
 
 
 def whole_mistakes(composition: Composition, library: Library) -> Iterator[Located]:
-    """What is wrong with a composition as a whole: names used twice, passive functions in it."""
+    """What is wrong with a composition as a whole: a name used twice, a passive one in a branch."""
     leaves = list(_leaves(composition, library, ())) if composition.form else []
     seen: set[str] = set()
     for path, vnf, placement in leaves:
@@ -157,11 +157,12 @@ def whole_mistakes(composition: Composition, library: Library) -> Iterator[Locat
         seen.add(vnf.name)
         template = library.vnf(vnf.template)
         said = placement or (template.placement if template else "inline")
-        if said == "passive" and len(leaves) > 1:
+        if said == "passive" and "parallel" in path:
             yield (
                 path,
-                f"is {shown(vnf.template)}, a passive function: it gets a copy of the traffic and "
-                f"cannot stand in a chain; profile it alone",
+                f"is {shown(vnf.template)}, a passive function: it gets a copy of what reaches the "
+                "part behind it, and traffic that is split passes no such place; put it into a "
+                "series",
             )
 
 

@@ -254,8 +254,8 @@ def _unfit_function(name: str, library: Library, *, alone: bool) -> str:
     template = library.vnf(name)
     if template and template.placement == "passive" and not alone:
         return (
-            f"is {shown(name)}, a passive function: it gets a copy of the traffic and cannot "
-            "stand in a chain; profile it alone"
+            f"is {shown(name)}, a passive function: a policy orders what traffic passes through; "
+            "put it into the chains by hand"
         )
     return ""
 

@@ -163,6 +163,15 @@ _SHIPPED = (
         aliases=("loss",),
         rank=4,
     ),
+    # Copies that a passive function did not process.
+    Kpi(
+        name="capture_loss_pct",
+        unit="%",
+        kind="share",
+        of=_BOTH,
+        floor=0.1,
+        aliases=("capture_loss",),
+    ),
     # Answers that were errors.
     Kpi(name="error_pct", unit="%", kind="share", floor=0.1, aliases=("errors",)),
 )

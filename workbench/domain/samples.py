@@ -19,6 +19,7 @@ Reason = Literal[
     "host_saturated",
     "bypass_limited",
     "conntrack_full",
+    "mirror_lost",
     "errors",
     "timeout",
     "too_few",
@@ -27,7 +28,8 @@ Reason = Literal[
     "rejected",
 ]
 """Why a sample is not valid (METHOD.md 4), in the order in which they are reported; `rejected`, by
-somebody who looked at it, stands before all others. `not_measured`: a recording has nothing at
+somebody who looked at it, stands before all others. `mirror_lost`: copies for a passive function
+were lost on their way. `not_measured`: a recording has nothing at
 that point; figures that such a sample states are interpolated, and nothing rests on them."""
 
 Label = Literal[

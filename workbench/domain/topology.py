@@ -144,7 +144,8 @@ class VnfTemplate:
 class Vnf(Struct, frozen=True, tag_field="kind", tag="vnf", omit_defaults=True):
     """A network function in a chain: an instance name that is unique there, and its template.
 
-    A passive one is meant to get a copy of the traffic, which a lab has to make (`Lab.placements`).
+    A passive one gets a copy of what reaches the part behind it, which a lab has to make
+    (`Lab.placements`); the traffic itself passes it by.
     """
 
     name: str
@@ -182,6 +183,18 @@ class Target:
     def vnfs(self) -> tuple[Vnf, ...]:
         """All functions, from the source's side, branch by branch."""
         return tuple(_walk(self.graph))
+
+    @property
+    def copies(self) -> tuple[tuple[Vnf, Vnf | None], ...]:
+        """Its passive functions, each with the one whose ingress is copied to it: the next in the
+        series that traffic passes through, or None where that is the sink."""
+        parts = self.graph.parts if isinstance(self.graph, Series) else (self.graph,)
+        found: list[tuple[Vnf, Vnf | None]] = []
+        for place, part in enumerate(parts):
+            if isinstance(part, Vnf) and part.placement == "passive":
+                behind = (vnf for later in parts[place + 1 :] for vnf in _walk(later))
+                found.append((part, next((v for v in behind if v.placement == "inline"), None)))
+        return tuple(found)
 
 
 def _walk(node: Node) -> Iterator[Vnf]:

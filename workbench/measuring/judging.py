@@ -15,7 +15,7 @@ from workbench.domain.errors import DataError
 from workbench.domain.lab import BypassCurve
 from workbench.domain.parameters import LoadModel, OperatingPoint, Sla
 from workbench.domain.samples import Measurement, Sample
-from workbench.measuring import packets
+from workbench.measuring import copies, packets
 from workbench.measuring.bypass import bypass_at, tells_the_most
 from workbench.measuring.evidence import observations
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor
@@ -40,6 +40,7 @@ CAUSES = frozenset(
         "host_saturated",
         "bypass_limited",
         "conntrack_full",
+        "mirror_lost",
         "errors",
         "timeout",
     }
@@ -157,7 +158,7 @@ def judge(
     driven_s = sum(drive.stop_s - drive.begin_s for drive in drives)
     bypass = bypass_at(terms.bypass, terms.load, point.wl)
     most = bypass if tells_the_most(terms.bypass, terms.load, point.wl) else None
-    findings = examine(Case(pool, terms.windows, driven_s, most))
+    findings = (*examine(Case(pool, terms.windows, driven_s, most)), *copies.examine(drives))
     factor = terms.factor if terms.windows.interval else 1.0
     asked = (terms.kpi, *((terms.sla.kpi,) if terms.sla else ()))
     statement = state(pool, terms.windows, terms.variance_floor, factor, asked)
@@ -169,7 +170,7 @@ def judge(
     sample = Sample(
         id=sample_id(point),
         point=point,
-        kpis=statement.kpis,
+        kpis=statement.kpis | copies.state(drives),
         usage=pool.usage,
         valid=not findings,
         findings=findings,
@@ -212,14 +213,14 @@ def _judge_packets(
 ) -> Judgement:
     """The same of packets (`measuring.packets`): no bypass, no response times, no p_sla."""
     pool, stretches = packets.pool_of(drives, terms.windows)
-    findings = packets.examine(pool)
+    findings = (*packets.examine(pool), *copies.examine(drives))
     reasons = {finding.reason for finding in findings}
     remarks = packets.remark(pool, "source_saturated" in reasons)
     origin_s, first = drives[0].begin_s, drives[0]
     sample = Sample(
         id=sample_id(point),
         point=point,
-        kpis=packets.state(pool, terms.variance_floor),
+        kpis=packets.state(pool, terms.variance_floor) | copies.state(drives),
         usage=pool.usage,
         valid=not findings,
         findings=findings,

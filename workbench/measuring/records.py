@@ -143,6 +143,25 @@ class PacketCounts:
 
 
 @dataclass(frozen=True)
+class Copies:
+    """Packets that a passive function got a copy of.
+
+    `mirrored` left the mirror, `arrived` at the function's interface, and `captured` are those that
+    it says it has processed; None where it says nothing.
+    """
+
+    mirrored: int
+    arrived: int
+    captured: int | None
+
+    def since(self, earlier: Copies) -> Copies:
+        captured = None
+        if self.captured is not None and earlier.captured is not None:
+            captured = self.captured - earlier.captured
+        return Copies(self.mirrored - earlier.mirrored, self.arrived - earlier.arrived, captured)
+
+
+@dataclass(frozen=True)
 class Drive:
     """One stretch of load at one operating point, warm-up included.
 
@@ -168,6 +187,8 @@ class Drive:
     """Of a load of packets, whose `records` are empty."""
     routers: tuple[str, ...] = ()
     """Functions in which the kernel forwards, in whose name it may or may not be charged."""
+    copies: Mapping[str, Copies] = field(default_factory=dict)
+    """Of the whole drive, by passive function."""
     standing: Mapping[ObservedKey, float] = field(default_factory=dict)
     """Observations that hold for the whole drive."""
     absent: Mapping[tuple[str, str], str] = field(default_factory=dict)

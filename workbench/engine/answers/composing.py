@@ -161,6 +161,14 @@ async def subject_of(library: Library, question: Question) -> Subject:
                 remedy="Profile the functions under the load of the chain",
             )
     chain = await asyncio.to_thread(chain_of, own.campaign, question.chain, library.workspace)
+    if chain.copies:
+        passive = ", ".join(vnf.name for vnf, _ in chain.copies)
+        raise UsageError(
+            f"has a passive function ({passive}): what a copy costs the others is measured, and "
+            "no profile predicts it",
+            where=f"chain {chain.name}",
+            remedy="Profile the chain with and without it in one campaign, as campaign mirror does",
+        )
     plan = next((p for p in own.campaign.targets if p.target == chain), None)
     targets = profiles_for(profiles.campaign, chain)
     for target in targets:

@@ -10,11 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.domain.errors import LabError
 from workbench.domain.topology import VnfTemplate
+from workbench.labs.components import mirroring
 from workbench.labs.components.component import Component
+from workbench.labs.components.target import Deployed
+from workbench.measuring.records import Copies
 
 DROPPED = "dropped"
 """What the name of a function's counter begins with that counts packets thrown away."""
@@ -25,19 +29,46 @@ _IPV6 = Path("/proc/sys/net/ipv6/conf")
 _SOFTNET = Path("/proc/net/softnet_stat")
 
 
-async def read(components: Sequence[Component]) -> dict[str, int]:
-    """Packets dropped so far, by where (`firewall: dropped`, `firewall eth0: queue`).
+@dataclass(frozen=True)
+class Hops:
+    """What was counted on the way up to now."""
+
+    dropped: Mapping[str, int]
+    """Packets thrown away, by where (`firewall: dropped`, `firewall eth0: queue`)."""
+    copies: Mapping[str, Copies]
+    """By passive function."""
+
+    def since(self, earlier: Hops) -> Hops:
+        """What was meanwhile; places where nothing was dropped are left out."""
+        counted = {place: n - earlier.dropped.get(place, 0) for place, n in self.dropped.items()}
+        return Hops(
+            {place: count for place, count in counted.items() if count > 0},
+            mirroring.between(earlier.copies, self.copies),
+        )
+
+
+async def read(deployed: Deployed) -> Hops:
+    """What was dropped and copied so far.
 
     Raises
     ------
     LabError
-        Where the `stats` of a function hang, fail or print what is no count.
+        Where the `stats` of a function hang, fail or print what is no count, and where a mirror is
+        gone.
     """
-    stated = await asyncio.gather(*(_stated(component) for component in components))
+    components = deployed.components
+    counts = await asyncio.gather(*(_stated(component) for component in components))
+    stated = {c.name: said for c, said in zip(components, counts, strict=True)}
+    return Hops(_dropped(deployed, stated), mirroring.counted(deployed.mirrors, stated))
+
+
+def _dropped(deployed: Deployed, stated: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    # What a passive function drops are copies: nothing of it is missing at the sink.
+    components = [c for c in deployed.components if c not in deployed.passive]
     dropped = {
         f"{component.name}: {name}": count
-        for component, counts in zip(components, stated, strict=True)
-        for name, count in counts.items()
+        for component in components
+        for name, count in stated[component.name].items()
         if name.startswith(DROPPED)
     }
     for component in components:
@@ -65,12 +96,6 @@ def quieten(components: Sequence[Component]) -> None:
                 bridge = (_NET / end / "master").resolve().name
                 for name in {end, bridge}:
                     (_IPV6 / name / "disable_ipv6").write_text("1")
-
-
-def between(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """What was dropped meanwhile; places where nothing was are left out."""
-    counted = {place: count - before.get(place, 0) for place, count in after.items()}
-    return {place: count for place, count in counted.items() if count > 0}
 
 
 async def _stated(component: Component) -> dict[str, int]:

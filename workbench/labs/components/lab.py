@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import replace
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError
@@ -13,7 +14,7 @@ from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target, VnfTemplate
 from workbench.labs.base import Deployment, LabSettings, OnUsage
-from workbench.labs.components import driving, packets, preflight, wiring
+from workbench.labs.components import driving, hops, packets, preflight, wiring
 from workbench.labs.components.component import Component, ComponentMaker
 from workbench.labs.components.preflight import Choice
 from workbench.labs.components.target import Deployed, size_of
@@ -29,7 +30,7 @@ class ComponentLab(ABC):
     and how its failures become sentences (`_speaking`).
     """
 
-    placements: tuple[Placement, ...] = ("inline",)
+    placements: tuple[Placement, ...] = ("inline", "passive")
     generators_made_later: Mapping[str, str] = {}
     """How generators come to be beside the source that are not there yet, by name."""
 
@@ -146,6 +147,8 @@ class ComponentLab(ABC):
         async with self._on_target() as deployed:
             if self._packets is not None:
                 return None  # source and sink are on networks that only the routers join
+            if len(deployed.stages) == len((SOURCE, SINK)):
+                return None  # with nothing in the path the path is the bypass
             sink = deployed.component(SINK)
             return await self._offer(deployed, sink, point, seconds, on_usage)
 
@@ -171,7 +174,8 @@ class ComponentLab(ABC):
             driving.RESULT_PATH,
             deployed.component(SOURCE).threads,
         )
-        return await driving.drive(
+        before = await hops.read(deployed) if deployed.passive else None
+        driven = await driving.drive(
             deployed.components,
             self._choice,
             offer,
@@ -180,6 +184,9 @@ class ComponentLab(ABC):
             on_usage,
             self._settings.own_cpu_s,
         )
+        if before is None:
+            return driven
+        return replace(driven, copies=(await hops.read(deployed)).since(before).copies)
 
     async def written(self) -> tuple[ComponentLog, ...]:
         return await self._deployed.written() if self._deployed is not None else ()

@@ -15,6 +15,7 @@ from workbench.domain.parameters import Configuration, OperatingPoint, is_settin
 from workbench.labs.base import Deployment, OnUsage
 from workbench.labs.components import driving, hops
 from workbench.labs.components.component import Component, Outcome
+from workbench.labs.components.preflight import wanted_kpis
 from workbench.labs.components.target import Deployed
 from workbench.labs.components.watching import Watch
 from workbench.labs.components.wiring import SINK, SOURCE
@@ -94,7 +95,7 @@ class Sender:
         sink = deployed.component(SINK)
         await put_files(self.generator, offer, deployed.component(SOURCE), self.held)
         hops.quieten(deployed.components)
-        dropped, on_the_way = await _dropped(sink), await hops.read(deployed.components)
+        dropped, before = await _dropped(sink), await hops.read(deployed)
         far = await _listening(self.generator, offer, sink)
         try:
             begin_s, outcome = await driving.send(
@@ -114,7 +115,7 @@ class Sender:
                 await asyncio.gather(far, return_exceptions=True)
                 await sink.halt()  # it holds its port
             raise
-        on_the_way = hops.between(on_the_way, await hops.read(deployed.components))
+        on_the_way = (await hops.read(deployed)).since(before)
         nothing = np.zeros(0)
         empty = nothing.astype(np.int64)
         return Drive(
@@ -130,8 +131,9 @@ class Sender:
             packets=replace(
                 counts,
                 dropped_by_sink=await _dropped(sink) - dropped,
-                dropped_at=on_the_way,
+                dropped_at=on_the_way.dropped,
             ),
+            copies=on_the_way.copies,
             standing=watch.standing(),
             absent=watch.absent(),
             routers=tuple(c.name for c in deployed.components if c.template.passage == "router"),
@@ -143,15 +145,15 @@ async def prepare(deployed: Deployed, configuration: Configuration) -> Sender:
     campaign, source = deployed.campaign, deployed.component(SOURCE)
     generator, version = await _generator(deployed)
     for component in deployed.components:
-        if component.template.role == "function" and component.template.passage != "router":
+        passed = component.template.role == "function" and component not in deployed.passive
+        if passed and component.template.passage != "router":
             raise UsageError(
                 f"{component.name} is no router and passes no packets on",
                 where=f"target {deployed.target.name}",
                 remedy="Chain routers with routers only, or load it with requests",
             )
-    kpis = (campaign.kpi, *((campaign.sla.kpi,) if campaign.sla else ()))
     most = campaign.target_plan(deployed.target.name).primary.high
-    if reason := generator.unable(campaign.load, kpis, most):
+    if reason := generator.unable(campaign.load, wanted_kpis(campaign), most):
         raise TrafficError(reason, remedy="Change `load` or `kpi`")
     for key in configuration.workload:
         offers = getattr(generator, "offers", lambda name: name == "packetsize")

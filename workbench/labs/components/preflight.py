@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, TrafficError
 from workbench.labs.components.component import Component
+from workbench.measuring.copies import CAPTURE_LOSS
 from workbench.plugins import make
 from workbench.traffic.base import Generator, PathFacts
 
@@ -148,5 +149,6 @@ def _instead(name: str, passed_over: list[str]) -> tuple[str, ...]:
 
 
 def wanted_kpis(campaign: Campaign) -> tuple[str, ...]:
-    """The KPIs that a campaign cannot do without."""
-    return (campaign.kpi, *((campaign.sla.kpi,) if campaign.sla else ()))
+    """The KPIs that a generator has to state for a campaign."""
+    asked = (campaign.kpi, *((campaign.sla.kpi,) if campaign.sla else ()))
+    return tuple(kpi for kpi in asked if kpi != CAPTURE_LOSS)

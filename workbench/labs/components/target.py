@@ -13,7 +13,7 @@ from workbench.domain.errors import LabError
 from workbench.domain.logs import ComponentLog, quoted
 from workbench.domain.parameters import Configuration, ParameterValue
 from workbench.domain.topology import Readiness, Target, VnfTemplate
-from workbench.labs.components import allotments, forwarding, wiring
+from workbench.labs.components import allotments, forwarding, mirroring, wiring
 from workbench.labs.components.component import Component, ComponentMaker, Limits
 from workbench.labs.components.wiring import SINK, SOURCE
 
@@ -39,14 +39,16 @@ class Deployed:
     stages: list[list[Component]] = field(default_factory=list)
     """From the sink back to the source, the order in which they are started; instances that the
     next stage balances over stand side by side."""
+    passive: list[Component] = field(default_factory=list)
+    """Functions that get a copy of what reaches another component; they are started first."""
     uncharged: dict[str, str] = field(default_factory=dict)
     """By router: a sentence why its quota does not hold for what it forwards; empty where it does.
     """
 
     @property
     def components(self) -> list[Component]:
-        """All of them, from the sink back to the source."""
-        return [component for stage in self.stages for component in stage]
+        """All of them: passive ones, then from the sink back to the source."""
+        return [*self.passive, *(component for stage in self.stages for component in stage)]
 
     def component(self, name: str) -> Component:
         return next(c for c in self.components if c.name == name)
@@ -55,6 +57,12 @@ class Deployed:
     def entry(self) -> Component:
         """The component that the source speaks to."""
         return self.stages[-2][0]
+
+    @property
+    def mirrors(self) -> list[tuple[Component, Component]]:
+        """Each passive function and the component whose ingress is copied to it."""
+        behind = {vnf.name: to.name if to else SINK for vnf, to in self.target.copies}
+        return [(c, self.component(behind[c.name])) for c in self.passive]
 
     def url(self, entry: Component, configuration: Configuration) -> str:
         host, port = entry.endpoint
@@ -74,10 +82,12 @@ class Deployed:
         templates = {t.name: t for t in self.campaign.templates}
         stages = wiring.stages(self.target, templates)
         sizes = [DEFAULT_SIZE, *_sizes(self.campaign)]
-        rows = [[(SINK, self.target.sink)]]
+        rows = [[(vnf.name, vnf.template) for vnf, _ in self.target.copies]]
+        rows += [[(SINK, self.target.sink)]]
         rows += [[(vnf.name, vnf.template) for vnf in stage] for stage in reversed(stages)]
         rows += [[(SOURCE, self.target.source)]]
-        places = reversed(wiring.segments(stages, templates))
+        # A passive function is on the first network, so that it can be asked whether it is ready.
+        places = [(0,), *reversed(wiring.segments(stages, templates))]
         made = iter(
             await asyncio.gather(
                 *(
@@ -88,12 +98,14 @@ class Deployed:
             )
         )
         self.stages = [[next(made) for _ in row] for row in rows]
+        self.passive, self.stages = self.stages[0], self.stages[1:]
         for component, upstreams in self._with_upstreams():
             component.settings = wiring.settings(configuration, component.name, component.template)
             component.files = _files(component, upstreams, component.settings)
             if component.files:
                 await component.put(component.files)
             await self._start(component)
+        await self._mirror(self.components)
         await self._all_ready(self.components)
         await self._initialize()
 
@@ -116,14 +128,23 @@ class Deployed:
                 else:
                     await self._start(component, again=True)
                 changed.append(component)
+        await self._mirror(changed)
         await self._all_ready(changed)
         await self._initialize()
+
+    async def _mirror(self, started: Sequence[Component]) -> None:
+        """Copy what is to be copied, where an end of a mirror has started: it is a new one then."""
+        for copied, passive in mirroring.groups(self.mirrors):
+            if any(component in started for component in (copied, *passive)):
+                await mirroring.mirror(copied, passive)
 
     def _with_upstreams(self) -> Iterator[tuple[Component, list[tuple[str, int]]]]:
         """Every component, sink first, with the endpoints behind it.
 
         These are read when it is the component's turn: what lies behind it has started by then.
         """
+        for component in self.passive:
+            yield component, []
         behind: list[Component] = []
         for stage in self.stages:
             for component in stage:
@@ -147,7 +168,7 @@ class Deployed:
 
     async def remove(self) -> None:
         await asyncio.gather(*(component.remove() for component in self.components))
-        self.stages = []
+        self.passive, self.stages = [], []
 
     async def _make(
         self,

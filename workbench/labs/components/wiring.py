@@ -44,6 +44,8 @@ def stages(target: Target, templates: Mapping[str, VnfTemplate]) -> tuple[Stage,
     graph = target.graph
     found: list[Stage] = []
     for part in graph.parts if isinstance(graph, Series) else (graph,):
+        if isinstance(part, Vnf) and part.placement == "passive":
+            continue  # traffic passes it by (`Target.copies`)
         stage = _instances(part)
         if stage is None:
             raise UsageError(
@@ -64,7 +66,11 @@ def _instances(part: Node) -> Stage | None:
         return (part,)
     if not isinstance(part, Parallel) or max(part.shares) - min(part.shares) > _UNEQUAL:
         return None
-    instances = tuple(branch for branch in part.branches if isinstance(branch, Vnf))
+    instances = tuple(
+        branch
+        for branch in part.branches
+        if isinstance(branch, Vnf) and branch.placement == "inline"
+    )
     alike = len({vnf.template for vnf in instances}) == 1
     return instances if alike and len(instances) == len(part.branches) else None
 

@@ -14,7 +14,7 @@ from workbench.domain.errors import LabError, WorkbenchError
 from workbench.domain.lab import OHA_LATER, Check, HostFacts
 from workbench.domain.topology import Target
 from workbench.labs.base import LabCosts, LabSettings
-from workbench.labs.components import allotments, preflight, wiring
+from workbench.labs.components import allotments, mirroring, preflight, wiring
 from workbench.labs.components.allotments import HostMemory
 from workbench.labs.components.lab import ComponentLab
 from workbench.labs.docker import doctor, oha_binary, strays
@@ -69,6 +69,7 @@ class DockerLab(ComponentLab):
             )
         memory = HostMemory(int(info["MemTotal"]), LEAST_MEMORY, info.get("MemoryLimit", True))
         await allotments.check(self._campaign, memory, doctor.is_local(docker))
+        await mirroring.check(self._campaign, doctor.is_local(docker))
         self._images = await build_images(
             self._needed(),
             listener=Listener(self._say, lambda line: log.info("images", line=line)),

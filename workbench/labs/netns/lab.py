@@ -17,7 +17,7 @@ from workbench.domain.errors import LabError
 from workbench.domain.lab import Check, HostFacts
 from workbench.domain.topology import Target, VnfTemplate
 from workbench.labs.base import LabCosts, LabSettings
-from workbench.labs.components import allotments, preflight, wiring
+from workbench.labs.components import allotments, mirroring, preflight, wiring
 from workbench.labs.components.allotments import HostMemory
 from workbench.labs.components.environment import SYSCTLS
 from workbench.labs.components.lab import ComponentLab
@@ -84,6 +84,7 @@ class NetnsLab(ComponentLab):
         await allotments.check(
             self._campaign, HostMemory(total, LEAST_MEMORY, limitable=True), local=True
         )
+        await mirroring.check(self._campaign, local=True)
         packages = [p for t in needed for p in t.packages]
         self._packages = await layer(
             (*BASICS, *packages, *preflight.packages(self._campaign)),

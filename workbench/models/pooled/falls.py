@@ -19,7 +19,7 @@ def _one_of_several(samples: Samples, rows: np.ndarray, fall: Fall) -> bool:
     rising = rows[np.argsort(x, kind="stable")]
     rising = rising[samples.x[rising] < fall.peak_wl - 1e-5]
     dips = np.maximum.accumulate(samples.y[rising]) - samples.y[rising] > FALLEN
-    if np.count_nonzero(dips & (FALLEN > SIGNIFICANT * samples.noise[rising])) > 1:
+    if np.count_nonzero(dips & (SIGNIFICANT * samples.noise[rising] < FALLEN)) > 1:
         return True
     if fall.recovered is None:
         return False

@@ -26,7 +26,7 @@ ACTIONS: tuple[Action, ...] = (
     _chain("chain.replicate", "plus equals_sign", "replicate", "Replicate", 5,
            "One more instance in parallel"),
     _chain("chain.passive", "f7", "passive", "Passive", 7,
-           "It wants a copy of the traffic, which no lab makes yet", vim="p"),
+           "It gets a copy of what reaches the part behind it; again: in the path", vim="p"),
     _chain("chain.remove", "d delete", "remove_part", "Remove", 4,
            "Take the part out; undo brings it", vim="x"),
     _chain("chain.details", "enter", "details", "Change", 5, "Names, share of a branch, ends"),

@@ -143,8 +143,8 @@ def _is_parallel(tree: Tree | None) -> bool:
     return isinstance(tree, Group) and tree.form == "parallel"
 
 
-COPY = " (copy: no lab)"
-"""Of a passive function: no lab mirrors traffic yet (`Lab.placements`), and a run is refused."""
+COPY = " (copy)"
+"""Of a passive function: it gets a copy of what reaches the part behind it."""
 
 
 def _title(leaf: Leaf) -> str:
