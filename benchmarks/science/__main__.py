@@ -89,7 +89,8 @@ def full(given: argparse.Namespace, names: Sequence[str]) -> None:
         print(checking.report(store, names, given.workers))
     if "problems" in parts:
         plans = [Plan.of(name, given.samplers, given.models, given.seeds) for name in names]
-        plans = [replace(plan, only_stored=given.stored) for plan in plans]
+        if given.stored:
+            plans = [played(store, plan, all_of=bool(given.samplers)) for plan in plans]
         comparing.teach(store, plans, given.workers)
         for plan in plans:
             section(plan.name, titled(plan.name), lambda plan=plan: compared(store, plan, given))
@@ -138,6 +139,13 @@ def quick(given: argparse.Namespace, names: Sequence[str]) -> None:
                 text = comparing.compare(store, plan, given.workers)
                 print(f"\n### {titled(plan.name)}\n\n{text}", flush=True)
     print(f"({time.perf_counter() - begin:.0f} s)")
+
+
+def played(store: Store, plan: Plan, *, all_of: bool) -> Plan:
+    """Nothing is to be played: rows for `all_of` the plan's samplers, or for those with curves."""
+    kept = playing.samplers_stored(store, plan.name)
+    samplers = tuple(s for s in plan.samplers if all_of or s in kept)
+    return replace(plan, samplers=samplers, only_stored=True)
 
 
 def titled(name: str) -> str:

@@ -301,6 +301,15 @@ def key(name: str, sampler: str, model: str) -> str:
     return f"curves/{name}/{sampler}/{model}/{world(name)}.{_code(sampler)}.{by(model)}"
 
 
+def samplers_stored(store: Store, name: str) -> set[str]:
+    """Those of which there is a curve on a problem."""
+    return {
+        sampler
+        for sampler in samplers()
+        if any(next(store.lines(key(name, sampler, m), Kept), None) for m in judging.models())
+    }
+
+
 def _code(sampler: str) -> str:
     """Version of the plays, of a sampler and of the model behind its dRMSE."""
     module = judging.sampler_module(VARIANTS.get(sampler, sampler))
