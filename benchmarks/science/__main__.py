@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 from science import (
     accuracy,
-    adopting,
     both_ways,
+    checking,
     comparing,
     coverage,
     judging,
@@ -36,8 +36,8 @@ PARTS = (
     *("problems", "overview", "passes", "both-ways", "accuracy", "ranking", "paper"),
     *("searches", "visits", "coverage", "speed"),
 )
-PARTS_HELP = f"""of {", ".join(PARTS)}; all by default. `adopt` plays nothing but the beginnings of
-what is stored under older digests, and carries over what comes out the same"""
+PARTS_HELP = f"""of {", ".join(PARTS)}; all by default. `check` plays the beginnings of
+what is stored again, and names what comes out otherwise: its version was not raised"""
 QUICK_SAMPLERS = ("uniform", "heuristic", "pooled")
 QUICK_MODELS = ("pooled",)
 QUICK_S = 420.0
@@ -73,21 +73,24 @@ def main() -> None:
 def full(given: argparse.Namespace, names: Sequence[str]) -> None:
     """All parts that are wanted, from the store and into it."""
     store = Store()
+    store.pack()  # what an interrupted run left
     parts = given.parts.split(",") if given.parts else PARTS
 
     def section(name: str, title: str, work: Callable[[], str]) -> None:
         start = time.perf_counter()
         text = work()
+        store.pack()
         print(f"\n### {title}\n\n{text}\n({time.perf_counter() - start:.0f} s)", flush=True)
         # What a recording says the other way round stands in one table of all of them.
         if given.publish and name not in recordings.twins():
             report.publish({name: text})
 
-    if "adopt" in parts:
-        print(adopting.report(store, given.workers))
+    if "check" in parts:
+        print(checking.report(store, names, given.workers))
     if "problems" in parts:
         plans = [Plan.of(name, given.samplers, given.models, given.seeds) for name in names]
-        plans = [replace(plan, only_stored=given.stored) for plan in plans]
+        if given.stored:
+            plans = [played(store, plan, all_of=bool(given.samplers)) for plan in plans]
         comparing.teach(store, plans, given.workers)
         for plan in plans:
             section(plan.name, titled(plan.name), lambda plan=plan: compared(store, plan, given))
@@ -136,6 +139,13 @@ def quick(given: argparse.Namespace, names: Sequence[str]) -> None:
                 text = comparing.compare(store, plan, given.workers)
                 print(f"\n### {titled(plan.name)}\n\n{text}", flush=True)
     print(f"({time.perf_counter() - begin:.0f} s)")
+
+
+def played(store: Store, plan: Plan, *, all_of: bool) -> Plan:
+    """Nothing is to be played: rows for `all_of` the plan's samplers, or for those with curves."""
+    kept = playing.samplers_stored(store, plan.name)
+    samplers = tuple(s for s in plan.samplers if all_of or s in kept)
+    return replace(plan, samplers=samplers, only_stored=True)
 
 
 def titled(name: str) -> str:

@@ -22,7 +22,7 @@ from science.plays import UNIFORM
 from science.stored import Store
 
 T = TypeVar("T")
-FINAL = ("interpolation", "curve-fit", "pooled")
+FINAL = ("pooled", "interpolation", "curve-fit")
 """Models that are fitted to what samplers bought, where they are registered."""
 SAME = ("interpolation", "curve-fit")
 """Those of paper B's Fig. 12."""

@@ -75,7 +75,7 @@ def covered(name: str, model: str) -> Covered:
 
 
 def covered_kept(store: Store, name: str, model: str) -> Covered:
-    key = f"coverage/{name}/{model}-{playing.world(name)}-{playing.by(model)}"
+    key = f"coverage/{name}/{model}/{playing.world(name)}.{playing.by(model)}"
     for known in store.lines(key, Covered):
         return known
     found = covered(name, model)

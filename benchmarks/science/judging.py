@@ -30,6 +30,9 @@ from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, log_kpi
 from workbench.models.table import Column, Ints, Table, columns_of, fitted_to, rows_of, table_of
 from workbench.sampling.base import Costs, Space
 
+METHOD_VERSION = 1
+"""Raised by hand when the same model on the same samples is judged otherwise."""
+
 
 class Problem(Protocol):
     """A surface or a recording: what a sampler asks of, and a second draw to be judged by."""

@@ -13,12 +13,12 @@ import msgspec
 from science import judging, recordings, surfaces
 from science.judging import Judge, Point, Problem, Score
 from science.plays import MODEL, UNIFORM, VARIANTS, Play, Player, budgets, stages, uniform_grids
-from science.stored import Store, digest
+from science.stored import MET, Store, version
 
 REACHED = 1.1
 """Times the reference error."""
-MET, BUDGET, ITSELF = "met", "budget", "itself"
-"""Why a curve goes no further: goals were met, the budget was spent, the sampler ended the play."""
+BUDGET, ITSELF = "budget", "itself"
+"""Why a curve ends, beside `MET`: the budget was spent, the sampler ended the play."""
 
 
 class Curve(msgspec.Struct, frozen=True):
@@ -211,10 +211,8 @@ def samplers() -> tuple[str, ...]:
 
 
 def world(name: str) -> str:
-    """Digest of a problem."""
-    if name in surfaces.BY_NAME:
-        return digest("science.surfaces", "science.families")
-    return recordings.digest_of(name)
+    """Version of a problem."""
+    return version("science.surfaces") if name in surfaces.BY_NAME else recordings.version_of(name)
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -262,8 +260,8 @@ def curves_kept(
     goals: Goals,
     most: int,
 ) -> dict[str, Curve]:
-    """Curves; what the same code computed before is taken from the store."""
-    plays = f"plays/{name}/{sampler}-{world(name)}-{_code(sampler)}"
+    """Curves; what the same versions computed before is taken from the store."""
+    plays = f"plays/{name}/{sampler}/{world(name)}.{_code(sampler)}"
     begun = _begun(store, name, sampler, models, most).get(seed, {})
     played = [p for p in store.lines(plays, Play) if p.seed == seed]
     longest = max(played, key=lambda p: len(p.asks), default=None)
@@ -286,9 +284,8 @@ def _begun(
     found: dict[int, dict[str, Curve]] = {}
     for model in models:
         lines = [
-            (kept.most >= most, _length(curve), place, curve)
+            (kept.most >= most, _length(kept.curve), place, kept.curve)
             for place, kept in enumerate(store.lines(key(name, sampler, model), Kept))
-            if (curve := _with_end(problem(name), sampler, kept)).end
         ]
         for *_, curve in sorted(lines, key=lambda line: line[:3]):
             found.setdefault(curve.seed, {})[model] = curve
@@ -299,38 +296,29 @@ def _length(curve: Curve) -> tuple[int, bool]:
     return len(curve.samples), curve.end != MET
 
 
-def _with_end(given: Problem, sampler: str, kept: Kept) -> Curve:
-    """A curve that says how it ended. Lines that were stored before curves said so (all of it
-    before 2026-11, the last budget until 2026-11-23) tell it by their last budget: a play that
-    was over is short of it, or has it twice."""
-    curve = kept.curve
-    if curve.end not in ("", BUDGET) or not curve.samples:
-        return curve
-    last = curve.samples[-1]
-    if sampler == UNIFORM:
-        end = BUDGET if len(curve.samples) == len(steps(given, sampler, kept.most)) else MET
-    elif last >= kept.most:
-        end = BUDGET
-    else:
-        is_over = last not in budgets(kept.most) or curve.samples[-2:-1] == [last]
-        end = ITSELF if is_over else MET
-    return msgspec.structs.replace(curve, end=end)
-
-
 def key(name: str, sampler: str, model: str) -> str:
-    """Under which curves are stored: digests of the problem, the sampler and the model."""
-    return f"curves/{name}/{sampler}-{model}-{world(name)}-{_code(sampler)}-{by(model)}"
+    """Under which curves are stored: versions of the problem, the sampler and the model."""
+    return f"curves/{name}/{sampler}/{model}/{world(name)}.{_code(sampler)}.{by(model)}"
+
+
+def samplers_stored(store: Store, name: str) -> set[str]:
+    """Those of which there is a curve on a problem."""
+    return {
+        sampler
+        for sampler in samplers()
+        if any(next(store.lines(key(name, sampler, m), Kept), None) for m in judging.models())
+    }
 
 
 def _code(sampler: str) -> str:
-    """Digest of the plays, of a sampler and of the model behind its dRMSE."""
+    """Version of the plays, of a sampler and of the model behind its dRMSE."""
     module = judging.sampler_module(VARIANTS.get(sampler, sampler))
-    return digest("science.plays", module, judging.model_module(MODEL))
+    return version("science.plays", module, judging.model_module(MODEL))
 
 
 def by(model: str) -> str:
-    """Digest of a final model and of how it sees samples."""
-    return digest("workbench.models.table", "science.judging", judging.model_module(model))
+    """Version of a final model and of how it sees samples."""
+    return version("workbench.models.table", "science.judging", judging.model_module(model))
 
 
 def reference_stored(store: Store, name: str, model: str) -> Score | None:
@@ -343,12 +331,17 @@ def reference_kept(store: Store, name: str, model: str) -> Score:
     known = reference_stored(store, name, model)
     if known is not None:
         return known
-    judged = judge(name)
-    whole = judging.whole_grid(judged.problem, "train-0")
-    found = judged.score(judging.factory(model)(), judged.table(whole, "train-0"))
+    found = reference(name, model)
     store.add(reference_key(name, model), found)
     return found
 
 
+def reference(name: str, model: str) -> Score:
+    """Error of a model that is trained on the whole training set of seed 0."""
+    judged = judge(name)
+    whole = judging.whole_grid(judged.problem, "train-0")
+    return judged.score(judging.factory(model)(), judged.table(whole, "train-0"))
+
+
 def reference_key(name: str, model: str) -> str:
-    return f"references/{name}/{model}/{world(name)}-{by(model)}"
+    return f"references/{name}/{model}/{world(name)}.{by(model)}"

@@ -1,7 +1,7 @@
 """What a play is: who is asked with which options, its budgets, its uniform grids, its lab seconds.
 
-All that decides what samplers ask and what it costs stands here: the text of this module is part
-of the digest under which curves are stored.
+All that decides what samplers ask and what it costs stands here: `METHOD_VERSION` is part of the
+version under which curves are stored.
 
 A play is the list of a sampler's asks on one training draw; final models are fitted to its
 prefixes at the budgets. Uniform sampling is no such list: as in paper B (6.1) its number of samples
@@ -28,6 +28,8 @@ from workbench.domain.samples import Sample
 from workbench.sampling.base import Sampler, Space
 from workbench.sampling.uniform import even_loads
 
+METHOD_VERSION = 1
+"""Raised by hand when plays ask, end or cost otherwise."""
 UNIFORM = "uniform"
 PER_CONFIGURATION = 20
 """Samples that a sampler may take of a configuration (`max_samples`)."""

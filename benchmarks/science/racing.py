@@ -1,6 +1,6 @@
 """The race of breakpoint searches as tables: quality and seconds, overheads, grids and faults.
 
-What was searched is kept by method and by the code that searched, cell by cell.
+What was searched is kept by method and by the version of the searches, cell by cell.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from science import ours, searches, tables
 from science.devices import FAULTS, KINDS, NOISES
 from science.report import save
 from science.searches import OVERHEADS_S, VCPUS, WIDTHS, Cell, Searched
-from science.stored import Store, digest
+from science.stored import Store, version
 from science.svg import Series, lines
 
 SEARCHES = {**searches.SEARCHES, **ours.SEARCHES}
@@ -66,9 +66,9 @@ def do(job: Job) -> Done:
 
 
 def kept(store: Store, job: Job) -> Done:
-    """A job, from the store where the same code did it."""
+    """A job, from the store where the same version did it."""
     code = "science.ours" if job.method.startswith("ours") else "science.searches"
-    key = f"searches/{job.method.replace(' ', '-')}-{digest(code)}"
+    key = f"searches/{job.method.replace(' ', '-')}-{version(code)}"
     for known in store.lines(key, Done):
         if known.job == job:
             return known

@@ -15,7 +15,7 @@ from statistics import median
 import msgspec
 
 from science import judging, recordings, tables
-from science.stored import Store, digest
+from science.stored import Store, version
 from workbench.domain.events import SessionCreated
 from workbench.engine.learning.scoring import row_of, table_for
 from workbench.store.recordings import read_whole
@@ -66,11 +66,11 @@ def ranked(bundle: str, target: str, kpi: str, model: str) -> Ranked:
 
 
 def kept(store: Store, job: tuple[str, str, str, str]) -> Ranked:
-    """A score, from the store where the same code made it."""
+    """A score, from the store where the same versions made it."""
     bundle, target, kpi, model = job
-    code = digest(judging.model_module(model), "workbench.models.crossvalidation")
+    code = version(judging.model_module(model), "workbench.models.crossvalidation")
     name = f"{bundle}:{target}:{kpi}"
-    key = f"ranking/{name}/{model}-{recordings.digest_of(name)}-{code}"
+    key = f"ranking/{name}/{model}/{recordings.version_of(name)}.{code}"
     for known in store.lines(key, Ranked):
         return known
     found = ranked(*job)

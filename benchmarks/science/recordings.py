@@ -16,7 +16,7 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
-from science.stored import ROOT, digest
+from science.stored import ROOT, version
 from workbench.domain.events import SessionCreated
 from workbench.domain.parameters import Configuration, LoadModel, PrimaryWorkload
 from workbench.domain.samples import Sample
@@ -24,6 +24,8 @@ from workbench.models.selection import stated
 from workbench.sampling.base import Costs, Space
 from workbench.store.recordings import read_whole
 
+METHOD_VERSION = 1
+"""Raised when the same bundle is read as another problem (`science.stored`)."""
 FOLDER = ROOT / "sessions" / "recorded"
 PREFIX = "science-"
 CEILINGS = {"throughput_rps": 1e9, "mean_ms": 20_000.0, "p95_ms": 20_000.0}
@@ -175,8 +177,8 @@ def swapped(problem: Recorded) -> Recorded:
     return replace(problem, name=f"{problem.name}{SWAPPED}", passes=passes)
 
 
-def digest_of(name: str) -> str:
-    """Of the bundle and of how it is read."""
-    manifest = FOLDER / name.partition(":")[0] / "samples.parquet"
-    read = blake2b(manifest.read_bytes(), digest_size=6).hexdigest()
-    return f"{digest('science.recordings')}{read}"
+def version_of(name: str) -> str:
+    """Of how bundles are read, and which samples this one holds."""
+    samples = FOLDER / name.partition(":")[0] / "samples.parquet"
+    read = blake2b(samples.read_bytes(), digest_size=6).hexdigest()
+    return f"{version(__name__)}-{read}"

@@ -26,6 +26,8 @@ from MLRsearch import (
 
 from science.devices import GOAL, HIGH, LOW, NOISES, Device, Fault, Kind, Noise, device
 
+METHOD_VERSION = 1
+"""Raised by hand when a search here or a device of `devices` does otherwise."""
 Bracket = tuple[float, float] | None
 """Bounds of the breakpoint; None where the search refuses to answer."""
 Search = Callable[[Device, float], Bracket]

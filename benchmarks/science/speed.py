@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from science import judging, playing, plays, tables
-from science.stored import Store, digest
+from science.stored import Store, version
 
 SURFACE = "firewall-law"
 FOLDS = 5
@@ -108,7 +108,7 @@ def ask_ms(sampler: str, at: int = ASKED_AT, asks: int = ASKS) -> tuple[float, f
 def report(store: Store, workers: int, samplers: Sequence[str] = ()) -> str:
     """Both tables, and what dominates."""
     modules = [judging.model_module(m) for m in judging.models()]
-    key = f"speed/{digest('science.speed', *modules)}-{workers}"
+    key = f"speed/{workers}/{version(*modules)}"
     stored = list(store.lines(key, Run))
     if not stored:
         stored = [all_timed(workers)]

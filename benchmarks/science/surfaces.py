@@ -42,6 +42,8 @@ from workbench.models.scales import NORMAL_95
 from workbench.sampling.base import Costs, Space
 from workbench.sampling.uniform import even_loads
 
+METHOD_VERSION = 1
+"""Raised by hand when a surface here or a law of `families` gives other samples."""
 TEST = "test"
 """The draw that nothing is ever trained on."""
 CAPACITY_SD = 0.03

@@ -30,6 +30,7 @@ from typing import Any, get_args
 import asyncssh
 import numpy as np
 import pytest
+from broken_descriptors import FILES
 from driving import REPOSITORY
 from hostile import TEXTS, mutated, replaced
 from ruamel.yaml import YAML
@@ -83,7 +84,6 @@ def no_trace(workspace: Workspace) -> None:
 # ---------------------------------------------------------------------- descriptors
 
 SOURCES = sorted(paths.shipped("templates").rglob("*.yaml"))
-BROKEN = sorted((REPOSITORY / "tests" / "descriptors" / "broken").glob("*.yaml"))
 
 
 def test_descriptors(tally: MakeTally, workspace: Workspace) -> None:
@@ -98,7 +98,7 @@ def test_descriptors(tally: MakeTally, workspace: Workspace) -> None:
             # JSON is YAML, and several times as quickly written.
             text = json.dumps(replaced(value, dice)).encode()
         else:
-            source = dice.choice([*SOURCES, *BROKEN])
+            source = dice.choice([*SOURCES, *FILES])
             text = mutated(source.read_bytes(), dice)
         path.write_bytes(text)
         try:

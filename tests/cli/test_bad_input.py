@@ -8,9 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from broken_descriptors import FILES
 from driving import COMMAND, REPOSITORY, Workbench
-
-BROKEN = sorted((REPOSITORY / "tests" / "descriptors" / "broken").glob("*.yaml"))
 
 
 def is_one_sentence(text: str) -> bool:
@@ -18,15 +17,15 @@ def is_one_sentence(text: str) -> bool:
 
 
 def test_lint_locates_every_mistake_and_says_wrong_use(workbench: Workbench) -> None:
-    done = workbench.run("lint", *map(str, BROKEN), expect=2)
+    done = workbench.run("lint", *map(str, FILES), expect=2)
     lines = done.stdout.splitlines()
-    assert len(lines) >= len(BROKEN) >= 40
+    assert len(lines) >= len(FILES) >= 40
     for line in lines:
         assert re.match(r".+\.yaml:\d+:\d+: .+: .+", line), line
     assert is_one_sentence(done.stderr)
 
 
-@pytest.mark.parametrize("path", BROKEN[::8], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES[::8], ids=lambda path: path.stem)
 def test_running_a_broken_campaign_is_wrong_use(workbench: Workbench, path: Path) -> None:
     done = workbench.run("run", str(path), "--lab", "sim", "--headless", expect=2)
     assert is_one_sentence(done.stderr)

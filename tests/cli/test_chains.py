@@ -21,7 +21,10 @@ def test_chains_are_listed_for_people_and_for_descriptors(workbench: Workbench) 
 
 def test_a_policy_that_is_wrong_is_wrong_use(workbench: Workbench) -> None:
     for arguments, sentence in (
-        (["haproxy > tinyproxi"], "policy:1:11: vnf: is 'tinyproxi', which no VNF is called"),
+        (
+            ["haproxy > tinyproxi"],
+            "policy:1:11: vnf: is 'tinyproxi', but there is no VNF of that",
+        ),
         (["haproxy >"], "policy:1:10: policy: the text ends"),
         (["haproxy & tinyproxy", "--limit", "1"], "policy:1:1: policy: makes more than 1 chain"),
         (["haproxy", "--limit", "0"], "0 is not a limit. Give a whole number from 1"),

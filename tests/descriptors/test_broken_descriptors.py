@@ -1,7 +1,8 @@
 """Every broken descriptor gives located sentences, never a trace.
 
-Each file in `broken/` begins with what `workbench lint` must say about it, one line per mistake:
-`# expect [FILE:]LINE:COLUMN: FIELD: SENTENCE`, the sentence from its beginning.
+Each case in `broken/` (`broken_descriptors.py`) begins with what `workbench lint` must say about
+it, one line per mistake: `# expect [FILE:]LINE:COLUMN: FIELD: SENTENCE`, the sentence from its
+beginning.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from pathlib import Path
 
 import pytest
+from broken_descriptors import BROKEN, FILES
 
 from workbench.descriptors.checking import lint
 from workbench.descriptors.document import LARGEST_FILE
@@ -18,8 +20,6 @@ from workbench.descriptors.loading import load_campaign
 from workbench.domain.errors import DescriptorError, Mistake
 from workbench.paths import Workspace
 
-BROKEN = Path(__file__).parent / "broken"
-FILES = sorted(BROKEN.glob("*.yaml"))
 EXPECTED = re.compile(r"# expect (?:(\S+?):)?(\d+):(\d+): (\S+?): (.*)")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from broken_descriptors import FILES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
@@ -18,7 +19,6 @@ from workbench.domain.errors import DescriptorError
 from workbench.paths import Workspace
 
 SOURCES = sorted(paths.shipped("templates").rglob("*.yaml"))
-BROKEN = sorted((Path(__file__).parent / "broken").glob("*.yaml"))
 MODERATE = settings(
     max_examples=60,
     deadline=None,
@@ -103,7 +103,7 @@ def test_any_value_may_stand_anywhere(source: Path, tmp_path: Path) -> None:
 
 
 @MODERATE
-@given(source=st.sampled_from([*SOURCES, *BROKEN]), cut=st.integers(0, 2000), data=st.data())
+@given(source=st.sampled_from([*SOURCES, *FILES]), cut=st.integers(0, 2000), data=st.data())
 def test_any_byte_may_go_wrong(source: Path, cut: int, data: st.DataObject, tmp_path: Path) -> None:
     raw = bytearray(source.read_bytes())
     position = cut % len(raw)

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 from science import __main__ as running
 from science import (
-    adopting,
     both_ways,
+    checking,
     comparing,
     judging,
     overview,
@@ -26,7 +25,7 @@ from science import (
 )
 from science.comparing import Compared, Plan
 from science.judging import Score
-from science.playing import BUDGET, ITSELF, MET, Curve, Fitted, Goals, Kept, followed
+from science.playing import BUDGET, ITSELF, MET, Curve, Fitted, Goals, followed
 from science.plays import Player
 from science.stored import Store
 from science.surfaces import BY_NAME, Surface
@@ -124,8 +123,11 @@ def test_the_best_model_of_all_is_the_reference_and_is_fitted_to_what_was_bought
 def test_a_failed_reference_is_kept_and_is_not_the_best(tmp_path: Path) -> None:
     store = Store(tmp_path, tmp_path)
     failed = Score(math.inf, math.inf, math.inf, 0.0, "ValueError: no")
-    store.add("references/small", failed)
-    assert list(store.lines("references/small", Score)) == [failed]
+    name = "references/small/lasso1/1"
+    store.add(name, failed)
+    assert list(store.lines(name, Score)) == [failed]
+    store.pack()
+    assert list(store.lines(name, Score)) == [failed]
 
 
 def test_a_quick_run_plays_all_surfaces_anew_and_leaves_recordings_out_when_time_is_over(
@@ -269,36 +271,6 @@ def test_a_curve_says_who_ended_it() -> None:
     assert asked == []
 
 
-@pytest.mark.parametrize(
-    ("samples", "most", "end"),
-    [
-        ([16, 24, 31], 96, ITSELF),
-        ([16, 24, 24], 96, ITSELF),
-        ([16, 24, 36], 96, MET),
-        ([16, 24, 36, 54, 81, 96], 96, BUDGET),
-        ([16, 24, 36, 54, 81, 90], 96, ITSELF),
-    ],
-)
-def test_old_lines_tell_by_their_budgets_how_they_ended(
-    small: Surface, samples: list[int], most: int, end: str
-) -> None:
-    scores = [Score(1.0, 1.0, 1.0, 0.0)] * len(samples)
-    old = Kept(0, most, Curve(0, samples, [float(n) for n in samples], scores))
-    assert playing._with_end(small, "heuristic", old).end == end
-    if end == ITSELF:  # lines of between said so of this, too
-        curve = msgspec.structs.replace(old.curve, end=BUDGET)
-        spent = msgspec.structs.replace(old, curve=curve)
-        assert playing._with_end(small, "heuristic", spent).end == ITSELF
-
-
-def test_an_old_line_of_uniform_sampling_ends_with_its_last_grid(small: Surface) -> None:
-    count = len(playing.steps(small, "uniform", 384))
-    for some, end in ((count, BUDGET), (count - 1, MET)):
-        scores = [Score(1.0, 1.0, 1.0, 0.0)] * some
-        old = Kept(0, 384, Curve(0, list(range(1, some + 1)), [1.0] * some, scores))
-        assert playing._with_end(small, "uniform", old).end == end
-
-
 def test_a_table_says_where_a_sampler_ended_its_play() -> None:
     plan = Plan("small", ("uniform", "heuristic"), ("one",), 3, 384, 96)
     reference = {"one": Score(0.1, 0.1, 0.1, 0.0)}
@@ -325,54 +297,23 @@ def test_variants_of_the_papers_samplers_have_no_end_of_their_own() -> None:
         assert not endless.trouble
 
 
-def test_results_carry_over_where_they_begin_the_same(small: Surface, tmp_path: Path) -> None:
+def test_what_no_longer_comes_out_as_stored_is_named(small: Surface, tmp_path: Path) -> None:
     store = Store(tmp_path, tmp_path)
     models = ["interpolation", "lasso1"]
-    goals = Goals(0.0, dict.fromkeys(models, 0.0))
-    made = playing.curves_kept(store, small.name, "sobol", 0, models, goals, 36)
-    older = {}
-    for model in models:
-        present = store.path(playing.key(small.name, "sobol", model))
-        older[model] = present.with_name(f"sobol-{model}-{'0' * 12}-{'1' * 12}-{'2' * 12}.jsonl")
-        present.rename(older[model])
-    other = older["lasso1"].read_text().replace('"rmse":', '"rmse":1')
-    older["lasso1"].write_text(other)
-    found = adopting.older_curves(store, small.name)
-    assert {one.model: one.path for one in found} == older
-    done = {c.older.model: c for c in adopting.same_curves(found)}
-    assert done["interpolation"].same
-    assert not done["lasso1"].same
-    adopting.take(store, done["interpolation"].older)
-    assert not older["interpolation"].exists()
-    stored_now = playing.curves_stored(store, small.name, "sobol", models, goals, 36)
-    assert stored_now == {0: {"interpolation": made["interpolation"]}}
-    assert "| sobol | lasso1 | 0 | 1 | small |" in adopting.printed(list(done.values()))
-
-
-def test_a_reference_is_taken_where_its_model_made_the_same(small: Surface) -> None:
-    def old(sampler: str, model: str, by: str) -> adopting.Older:
-        world = playing.world(small.name)
-        return adopting.Older(small.name, sampler, model, world, by, Path(f"{model}-{by}"))
-
-    reference = old(adopting.REFERENCE, "lasso1", "2")
-    same, other = (adopting.Checked(old("sobol", "lasso1", "2"), said) for said in (True, False))
-    assert adopting.trusted(reference, [same])
-    assert not adopting.trusted(reference, [])
-    assert not adopting.trusted(reference, [same, other])
-    assert not adopting.trusted(old(adopting.REFERENCE, "lasso1", "3"), [same])
+    playing.curves_kept(store, small.name, "sobol", 0, models, Goals(0.0, {}), 36)
+    other = store.path(playing.key(small.name, "sobol", "lasso1"))
+    other.write_text(other.read_text().replace('"rmse":', '"rmse":1'))
+    assert checking.same_beginning(store, small.name, "sobol", "interpolation")
+    assert checking.same_beginning(store, small.name, "bisection", "lasso1") is None
+    text = checking.report(store, [small.name], 1)
+    assert "| sobol | interpolation | 1 | none |" in text
+    assert "| sobol | lasso1 | 1 | small |" in text
 
 
 def test_what_never_happened_is_not_averaged() -> None:
     assert tables.quartiles([1.0, 2.0, math.inf, math.inf]) == (1.0, 2.0, math.inf)
     assert tables.spread([math.inf] * 3) == "never"
     assert tables.ratio(math.inf, 5.0) == "never"
-
-
-def test_another_text_is_another_digest() -> None:
-    own = stored.digest("science.surfaces")
-    assert own == stored.digest("science.surfaces")
-    assert own != stored.digest("science.judging")
-    assert "science.families" in stored._imports("science.surfaces")
 
 
 def test_recordings_answer_with_the_nearest_recorded_sample() -> None:

@@ -198,14 +198,14 @@ async def test_steps_come_one_by_one_with_expectation_figure_and_margin() -> Non
         client.tell(*begun())
         text = await redrawn(pilot)
         assert "step 1 of 5 at 10/s" in text
-        assert "a trip goes back to no load" in text
+        assert "if violated: back to no load" in text
         assert text.count("planned") >= 4
         client.tell(*taken(1), *taken(2))
         text = await redrawn(pilot)
         assert "step 3 of 5 at 80/s" in text
         assert "2 kept, 3 to do" in text
         assert "holds, 76 % left at 45/s" in text
-        assert "a trip goes back to 45/s" in text
+        assert "if violated: back to 45/s" in text
         assert "47.2 [45.8–48.7]" in text
         assert "12 times slower than the profiles, as learned" in text
         assert [s.verdict for s in pilot.app.screen._steps] == [
@@ -296,7 +296,7 @@ async def test_earlier_canaries_are_opened_and_a_drift_is_an_alarm() -> None:
         await shows(pilot, "proposal accepted")
         await pilot.press("end", "enter")
         await shows(pilot, "canary 1 of 2")
-        assert "DRIFT, n measures anew: 12 later samples" in screen_text(pilot.app)
+        assert "DRIFT, n measures again: 12 later samples" in screen_text(pilot.app)
         await pilot.press("tab")
         assert "kept" in await redrawn(pilot)
         assert pilot.app.screen.copied()[1].startswith("step\tload\texpected")

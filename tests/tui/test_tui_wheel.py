@@ -30,7 +30,7 @@ async def test_the_driver_is_asked_and_keeps_or_gives_the_wheel() -> None:
     link = FakeClient()
     async with opened(link, (120, 34)) as pilot:
         link.tick(Wheel(SESSION, "ann", "bob\x1b[2J", 2e9))
-        await shows(pilot, "asks for the wheel: w gives it, W not")
+        await shows(pilot, "asks for control: w gives it, W keeps it")
         assert "\x1b" not in screen_text(pilot.app)
         await pilot.press("W")
         await until(pilot, lambda: AnswerWheel(SESSION, give=False) in link.commands())

@@ -59,7 +59,7 @@ def _plugin(group: Group, *besides: str) -> AfterValidator:
         if name not in known:
             hint = did_you_mean(name, known)
             noun = "generators" if group == "traffic" else group
-            raise ValueError(f"is {shown(name)}, which none of the {noun} is called; {hint}")
+            raise ValueError(f"is {shown(name)}, which is none of the {noun}; {hint}")
         return name
 
     return AfterValidator(look_up)

@@ -186,7 +186,7 @@ def _one_flavor_mistakes(
         path = (*here, "values", index)
         if given not in flavors:
             known = f"; {did_you_mean(str(given), flavors)}" if flavors else ""
-            yield path, f"is {shown(given)}: no amount, and no flavor is called so{known}"
+            yield path, f"is {shown(given)}, neither an amount nor the name of a flavor{known}"
             continue
         allots = set(flavors[str(given)].allotted)
         for name in sorted(allots & others):
@@ -384,7 +384,7 @@ def _manager_mistakes(reading: Reading) -> Iterator[Located]:
         if manager.agent not in agents:
             yield (
                 ("managers", name, "agent"),
-                f"is {shown(manager.agent)}, which no agent is called; "
+                f"is {shown(manager.agent)}, but there is no agent of that name; "
                 f"{did_you_mean(manager.agent, agents)}",
             )
         if complete and name not in known:

@@ -100,7 +100,7 @@ class Library:
             hint = f"it is a chain: write chain: {name}"
         elif kind == "chain" and self.path("vnf", name):
             hint = f"it is a VNF: write vnf: {name}"
-        raise ValueError(f"is {shown(name)}, which no {noun} is called; {hint}")
+        raise ValueError(f"is {shown(name)}, but there is no {noun} of that name; {hint}")
 
     def vnf(self, name: str) -> VnfTemplate | None:
         """The template of that name; None where it is missing or has mistakes."""

@@ -91,7 +91,7 @@ class MetricsText(Descriptor):
             if definition.probe and definition.probe not in known:
                 yield (
                     ("definitions", name, "probe"),
-                    f"is {shown(definition.probe)}, which no probe is called; "
+                    f"is {shown(definition.probe)}, but there is no probe of that name; "
                     f"{did_you_mean(definition.probe, known)}",
                 )
 

@@ -95,7 +95,7 @@ class Wheels:
             raise NotAllowed(
                 f"{held.driver} drives {session}",
                 where=who.identity,
-                remedy="Ask for the wheel",
+                remedy="Ask for control",
             )
         if held is None or held.driver != name:
             self._hand_over(session, name)

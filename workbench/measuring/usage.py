@@ -179,6 +179,6 @@ def _must_grow(column: Floats, component: str, at_s: Floats, field: str) -> None
         raise DataError(
             f"counter {field} of {component} went back from {column[i]:g} to {column[i + 1]:g} "
             f"between {at_s[i]:.2f} s and {at_s[i + 1]:.2f} s",
-            remedy="Measure the point again; a component that starts anew in mid-drive cannot "
+            remedy="Measure the point again; a component that restarts in mid-drive cannot "
             "be judged",
         )

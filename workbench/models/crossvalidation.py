@@ -15,6 +15,8 @@ from workbench.models.scales import NORMAL_95
 from workbench.models.scores import Scores, score
 from workbench.models.table import Table, fitted_to
 
+METHOD_VERSION = 1
+"""Raised by hand when the same model gets other scores: benchmarks keep results by it."""
 ModelFactory = Callable[[], ProfileModel]
 Timer = Callable[[], float]
 """Seconds on any clock that runs: this room has none."""

@@ -14,6 +14,9 @@ from workbench.models.estimator import ProfileEstimator, one_thread
 from workbench.models.mesh import Bools, Ints, Mesh
 from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD
 
+METHOD_VERSION = 1
+"""Raised by hand when the same samples give another model: benchmarks keep results by it."""
+
 
 class LogInterpolation(ProfileEstimator):
     """Linear barycentric interpolation of log KPI over a Delaunay triangulation.

@@ -17,6 +17,8 @@ from workbench.models.base import Floats, ProfileModel
 from workbench.models.scales import log_kpi, log_sd, log_wl
 from workbench.models.selection import capped_log_kpi, must_be_alike, must_share_a_unit, stated
 
+METHOD_VERSION = 1
+"""Raised by hand when samples become another table: benchmarks keep results by it."""
 Ints = NDArray[np.int64]
 
 

@@ -12,6 +12,9 @@ from workbench.models.base import ProfileModel
 from workbench.sampling.base import Ask, Ending, Space
 from workbench.sampling.track import Track
 
+METHOD_VERSION = 1
+"""Raised by hand when other points are asked for: benchmarks keep results by it."""
+
 
 class BisectionSampler:
     """Samples every configuration of a target by bisection of `wl`, interleaved.

@@ -20,6 +20,8 @@ from workbench.sampling.base import Ask, Ending, Space
 from workbench.sampling.intervals import Interval, Node, ends, intervals
 from workbench.sampling.track import TRANSIENT, UNUSABLE_LOADS
 
+METHOD_VERSION = 1
+"""Raised by hand when other points are asked for: benchmarks keep results by it."""
 BRACKET = math.log(1.25)
 """Log width of the gap between carried and saturated at which searching ends."""
 NEAR = math.log(2.0)

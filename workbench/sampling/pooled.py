@@ -23,6 +23,8 @@ from workbench.sampling.crossings import Crossing, Wanted, crossing_of, limit_of
 from workbench.sampling.exploring import Choice, Explorer, Visits
 from workbench.sampling.intervals import ends
 
+METHOD_VERSION = 1
+"""Raised by hand when other points are asked for: benchmarks keep results by it."""
 BEFORE_LAW = 6
 """Space-filling samples before the law is learned."""
 FILLED_EACH, FILLED = 2, 16

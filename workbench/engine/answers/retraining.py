@@ -178,7 +178,7 @@ async def decide(library: Library, request: DecideProposal, *, by: str) -> Done:
 def _must_say_why(why: str, where: str) -> None:
     if not why:
         raise UsageError(
-            "does not say why", where=where, remedy='Add --why "…": the next one will ask'
+            "does not say why", where=where, remedy='Add --why "…": it is stored with the decision'
         )
 
 
@@ -201,7 +201,7 @@ async def roll_back(library: Library, request: RollBackModel, *, by: str) -> Don
         rollback = Rollback(models.chain, models.kpi, request.version, by, now(), request.why)
         after(_state(view), rollback)
         what = f"model {request.version}" if request.version else "the stand-alone profiles"
-        said.append(f"{models.chain}: {models.kpi} is said by {what} again")
+        said.append(f"{models.chain}: {models.kpi} is predicted by {what} again")
         return ModelRolledBack(rollback)
 
     await recorded(library, request.session, rolled)

@@ -286,7 +286,7 @@ class Queue:
     async def _stop(self, run: Turn, abort: bool, by: str) -> Reply:
         await run.stop(by, abort=abort)
         if abort:
-            return Done("it ends now; what was announced is stored")
+            return Done("it ends now; the samples taken so far are stored")
         return Done("it ends after the sample that is being measured")
 
     async def _request_point(self, request: RequestPoint, by: str) -> Reply:

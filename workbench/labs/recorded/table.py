@@ -208,7 +208,7 @@ class _Table:
         valid = cells.flag("valid", True)
         reasons = get_args(Reason)
         reason = "" if valid else cells.choice("reason", reasons, "too_few")
-        evidence = f"said by {self._file}, line {line}, without a figure"
+        evidence = f"stated in {self._file}, line {line}, without a figure"
         measured_s = cells.number("measured_s", windows.window_s)
         stated = all(map(cells.has, ("p_sla", "p_sla_low", "p_sla_high")))
         p_sla = _estimate(cells, "p_sla") if stated else None

@@ -44,7 +44,7 @@ MEANINGS: Mapping[str, str] = {
     "r": "go on with what was broken off: a run, a link",
     "s": "stop measuring after this sample; asks first",
     "v": "look at it another way",
-    "w": "the wheel: ask for it, or give it",
+    "w": "control of the run: ask for it, or give it",
     "x": "export",
     "y": "the next KPI",
     "z": "one panel alone, the next, then all",

@@ -204,7 +204,7 @@ class DraftScreen(WorkbenchScreen):
         if not draft.is_open:
             return f"No draft is open: {self.key('draft.new')} starts one."
         if method in ("run_draft", "save_draft") and draft.mistakes:
-            return f"{counted(len(draft.mistakes), 'mistake')} must be mended first."
+            return f"{counted(len(draft.mistakes), 'mistake')} must be corrected first."
         if method in ("run_draft", "save_draft") and not draft.settled:
             return "The draft is still being checked."
         return ""

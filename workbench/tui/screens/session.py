@@ -184,7 +184,9 @@ class SessionScreen(WorkbenchScreen):
             return f"queued behind {plain(watch.queued_behind)}"
         if watch.drives and watch.wheel.asked_by:
             give, keep = self.key("wheel.give"), self.key("wheel.keep")
-            return f"{plain(watch.wheel.asked_by)} asks for the wheel: {give} gives it, {keep} not"
+            return (
+                f"{plain(watch.wheel.asked_by)} asks for control: {give} gives it, {keep} keeps it"
+            )
         return ""
 
     # ------------------------------------------------------------------------- actions
@@ -271,7 +273,7 @@ class SessionScreen(WorkbenchScreen):
         self.tell(RescueSession(self.opened.session), "is written again, and goes on")
 
     def action_ask_wheel(self) -> None:
-        self.tell(AskWheel(self.opened.session), "the wheel is asked for")
+        self.tell(AskWheel(self.opened.session), "control is asked for")
 
     def action_give_wheel(self) -> None:
         self.tell(AnswerWheel(self.opened.session), "drives no longer by you")

@@ -18,7 +18,7 @@ ACTIONS: tuple[Action, ...] = (
              "Write the session again, whose file was replaced or removed; the run goes on"),
     _live("run.skip", "K", "skip", "Skip", 2, "No more samples of the one shown; asks first",
              vim="x"),
-    _session("wheel.ask", "w", "ask_wheel", "Ask", 2, "Ask whoever drives the run for the wheel"),
+    _session("wheel.ask", "w", "ask_wheel", "Ask", 2, "Ask whoever drives the run for control"),
     _session("wheel.give", "w", "give_wheel", "Give", 1, "Let whoever asks drive the run"),
     _session("wheel.keep", "W", "keep_wheel", "Keep", 1, "Drive on, though somebody asks"),
     _session("run.resume", "r", "resume", "Resume", 1, "Go on with this session"),

@@ -136,8 +136,8 @@ def _summary(costs: Costs, mistakes: Sequence[Mistake], width: int) -> list[Row]
     look: Look = "dim" if costs.old else "strong"
     if mistakes:
         count = len(mistakes)
-        mended = "a mistake is" if count == 1 else f"{count} mistakes are"
-        texts: tuple[str, ...] = (f"unknown until {mended} mended",)
+        these = "a mistake is" if count == 1 else f"{count} mistakes are"
+        texts: tuple[str, ...] = (f"unknown until {these} corrected",)
         look = ""
     elif plan is None:
         texts, look = ("unknown" if costs.trouble else "…",), "dim"

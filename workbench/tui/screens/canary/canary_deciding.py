@@ -247,9 +247,9 @@ class DecidingScreen(SessionScreen):
             client = await self.workbench.client()
             await client.ask(RollBackModel(session, before, proposal.chain, proposal.kpi))
             what = f"model {before}" if before else "the stand-alone profiles"
-            return f"{proposal.chain}: {proposal.kpi} is said by {what} again."
+            return f"{proposal.chain}: {proposal.kpi} is predicted by {what} again."
 
         self.workbench.say(
-            f"{proposal.chain}: {proposal.kpi} is said by the accepted model.",
+            f"{proposal.chain}: {proposal.kpi} is predicted by the accepted model.",
             undo=Undo("Accepting", back),
         )

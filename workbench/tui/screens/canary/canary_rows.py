@@ -276,7 +276,7 @@ def alarm_row(view: SessionView, record: Record, key: str) -> Row | None:
     drift = next((d for d in view.drifts if (d.chain, d.kpi) == (record.chain, record.kpi)), None)
     if drift is None:
         return None
-    return ((f" DRIFT, {key} measures anew: {text.sentence(drift.note)} ", "alert"),)
+    return ((f" DRIFT, {key} measures again: {text.sentence(drift.note)} ", "alert"),)
 
 
 def state_rows(view: SessionView, record: Record, doing: str, width: int) -> list[Row]:
@@ -355,7 +355,7 @@ def _guard_row(view: SessionView, canary: CanaryView) -> Row:
         spans.append((f"{left}{unit}", "good"))
     if canary.under_way:
         to = f"{text.number(kept[-1])}{unit}" if kept else "no load"
-        spans.append((f"  a trip goes back to {to}", "dim"))
+        spans.append((f"  if violated: back to {to}", "dim"))
     return tuple(spans)
 
 

@@ -192,7 +192,7 @@ class SamplingScreen(SessionScreen):
         self._ask_why("rejected", "Reject the sample", words, needed=True)
 
     def action_pin(self) -> None:
-        words = "It stays in sight; nothing is fitted anew."
+        words = "It stays in sight; nothing is fitted again."
         self._ask_why("pinned", "Pin the sample", words, needed=False)
 
     def action_restore(self) -> None:

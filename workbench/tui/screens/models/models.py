@@ -403,7 +403,7 @@ class ModelsScreen(ScoringScreen, HasList):
             client = await self.workbench.client()
             await client.ask(RollBackModel(session, to, chain, kpi))
             what = f"model {to}" if to else "the stand-alone profiles"
-            return f"{chain}: {kpi} is said by {what} again."
+            return f"{chain}: {kpi} is predicted by {what} again."
 
         try:
             said = await go(version)
