@@ -23,7 +23,7 @@ from pathlib import Path
 
 from workbench.domain.events import RunFinished
 from workbench.domain.messages import Failed, Hello, RunAccepted, RunCampaign
-from workbench.domain.questions import CompareChain, Question, Recommend, RetrainChain
+from workbench.domain.questions import ChainQuery, CompareChain, Question, Recommend, RetrainChain
 from workbench.engine.core import Engine
 from workbench.paths import Workspace, shipped, workspace
 from workbench.probes.process import PROC, parse_stat_cpu_s
@@ -45,7 +45,13 @@ class Asked:
 
 
 QUESTIONS = (
-    Asked("`compare --chain`, 80 samples", "demo", lambda s: CompareChain(s, CHAIN), 5.0, 2.0),
+    Asked(
+        "`compare --chain`, 80 samples",
+        "demo",
+        lambda s: CompareChain(ChainQuery(s, CHAIN)),
+        5.0,
+        2.0,
+    ),
     Asked("retraining, 80 samples", "demo", lambda s: RetrainChain(s, CHAIN, steps=0), None, 10.0),
     Asked("`recommend`, 32 allocations", "few", lambda s: Recommend(s, SLA, CHAIN), None, 3.0),
     Asked("`recommend`, 1,024 allocations", "many", lambda s: Recommend(s, SLA, CHAIN), 20.0, None),

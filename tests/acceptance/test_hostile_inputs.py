@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import asyncssh
 import numpy as np
@@ -42,8 +42,9 @@ from workbench.descriptors.checking import lint
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.errors import DescriptorError, EngineError, SessionError, TrafficError
 from workbench.domain.lines import hello_line, line, request_of
-from workbench.domain.messages import PROTOCOL_VERSION, EngineStatus, GetStatus, Hello, Request
+from workbench.domain.messages import PROTOCOL_VERSION, REQUESTS, EngineStatus, GetStatus, Hello
 from workbench.domain.parameters import LoadModel
+from workbench.domain.questions import ChainQuery
 from workbench.engine.process import serving
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
@@ -119,7 +120,7 @@ def test_descriptors(tally: MakeTally, workspace: Workspace) -> None:
 
 ENDS = {"StopEngine"}
 """What ends the engine is not asked, nor by chance: role and kind stay as they are."""
-KINDS = {kind.__name__: kind for kind in get_args(Request) if kind.__name__ not in ENDS}
+KINDS = {kind.__name__: kind for kind in REQUESTS if kind.__name__ not in ENDS}
 OBSERVER = hello_line(Hello(PROTOCOL_VERSION, "0", "stranger", "observer"))
 OPERATOR = hello_line(Hello(PROTOCOL_VERSION, "0", "stranger", "operator"))
 HARMLESS = ("GetStatus", "ListSessions", "ListEvents", "ViewSession", "GetTimeLine", "Subscribe")
@@ -144,6 +145,8 @@ def asked(kind: str, dice: random.Random) -> dict[str, Any]:
 def _meant(kind: str, dice: random.Random) -> Any:
     if dice.random() < 0.1:
         return dice.choice((None, -1, 2**63, float("1e308"), [], {}, "x" * 5000))
+    if kind == ChainQuery.__name__:
+        return {each.name: _meant(str(each.type), dice) for each in fields(ChainQuery)}
     if kind.startswith("int"):
         return dice.randint(-1, 50)
     if kind.startswith("float"):

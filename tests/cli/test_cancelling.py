@@ -13,7 +13,7 @@ import pytest
 
 from workbench.cli import context
 from workbench.domain.messages import EngineStatus, GetStatus
-from workbench.domain.questions import CompareChain
+from workbench.domain.questions import ChainQuery, CompareChain
 
 
 class Engine:
@@ -45,8 +45,8 @@ def test_ctrl_c_cancels_what_is_computed(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(context, "any_client", running)
     with pytest.raises(KeyboardInterrupt):
-        context.ask_patiently(CompareChain("demo-1", "a-b"))
-    assert engine.dropped == [CompareChain("demo-1", "a-b")]
+        context.ask_patiently(CompareChain(ChainQuery("demo-1", "a-b")))
+    assert engine.dropped == [CompareChain(ChainQuery("demo-1", "a-b"))]
 
 
 def test_a_terminal_is_told_for_how_long_and_how_long_still() -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from workbench.domain import codec, events, messages
+from workbench.domain import codec, events
 from workbench.domain.errors import BY_NAME, DescriptorError, LabError, Mistake, WorkbenchError
 from workbench.domain.topology import Node, Parallel, Series, Target, Vnf
 
@@ -51,12 +51,7 @@ def test_every_event_survives_the_wire(kind: type[Any]) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        *get_args(messages.Request),
-        *get_args(messages.Reply),
-        *get_args(events.Tick),
-        messages.Hello,
-    ],
+    codec._MESSAGES.values(),
     ids=lambda kind: kind.__name__,
 )
 def test_every_message_survives_the_wire(kind: type[Any]) -> None:

@@ -25,7 +25,7 @@ from modelling_session import InlinePool
 from workbench.domain import codec
 from workbench.domain.errors import UsageError
 from workbench.domain.parameters import Configuration
-from workbench.domain.questions import ChainCharted, ChartChain
+from workbench.domain.questions import ChainCharted, ChainQuery, ChartChain
 from workbench.engine.answers import chain_charting
 from workbench.engine.answers.chain_charting import chart_chain
 from workbench.engine.learning import scoring
@@ -62,7 +62,7 @@ def pool() -> InlinePool:
 async def test_predicted_measured_and_alone_over_the_loads(
     library: Library, pool: InlinePool
 ) -> None:
-    reply = await chart_chain(library, pool, ChartChain(SESSION, WRONG, "mean"))
+    reply = await chart_chain(library, pool, ChartChain(ChainQuery(SESSION, WRONG, "mean")))
     assert (reply.kpi, reply.rule, reply.method) == ("mean_ms", "added-means", "interpolation")
     assert reply.rules[0] == "added-means"
     assert "weakest-link" in reply.rules
@@ -89,7 +89,7 @@ async def test_predicted_measured_and_alone_over_the_loads(
 async def test_the_cpu_of_each_function_alone_and_chained(
     library: Library, pool: InlinePool
 ) -> None:
-    reply = await chart_chain(library, pool, ChartChain(SESSION, RIGHT, "mean"))
+    reply = await chart_chain(library, pool, ChartChain(ChainQuery(SESSION, RIGHT, "mean")))
     contrasts = [contrast for chart in reply.charts for contrast in chart.cpu]
     assert {contrast.vnf for contrast in contrasts} <= {"haproxy", "tinyproxy"}
     for contrast in contrasts:
@@ -100,19 +100,19 @@ async def test_the_cpu_of_each_function_alone_and_chained(
 async def test_what_was_never_measured_is_predicted_as_it_is_planned(
     library: Library, pool: InlinePool
 ) -> None:
-    reply = await chart_chain(library, pool, ChartChain(SESSION, UNMEASURED, "mean"))
+    reply = await chart_chain(library, pool, ChartChain(ChainQuery(SESSION, UNMEASURED, "mean")))
     assert len(reply.charts) == 2
     assert {chart.measured for chart in reply.charts} == {None}
     assert reply.method == ""
     wanted = Configuration(
         {"haproxy.vcpu": 0.5, "tinyproxy.vcpu": 0.4}, reply.charts[0].configuration.workload
     )
-    asked = ChartChain(SESSION, UNMEASURED, "mean", configurations=(wanted,))
+    asked = ChartChain(ChainQuery(SESSION, UNMEASURED, "mean"), configurations=(wanted,))
     assert [c.configuration for c in (await chart_chain(library, pool, asked)).charts] == [wanted]
 
 
 async def test_canaries_of_a_template_have_curves(library: Library, pool: InlinePool) -> None:
-    reply = await chart_chain(library, pool, ChartChain(SESSION, TRIED, "mean"))
+    reply = await chart_chain(library, pool, ChartChain(ChainQuery(SESSION, TRIED, "mean")))
     assert all(chart.measured is not None for chart in reply.charts)
 
 
@@ -120,7 +120,9 @@ async def test_more_than_an_answer_holds_is_left_out_and_said(
     library: Library, pool: InlinePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_charting, "MOST_CHARTS", 1)
-    reply: ChainCharted = await chart_chain(library, pool, ChartChain(SESSION, WRONG, "mean"))
+    reply: ChainCharted = await chart_chain(
+        library, pool, ChartChain(ChainQuery(SESSION, WRONG, "mean"))
+    )
     assert len(reply.charts) == 1
     assert "1 of 2 configurations are left out" in reply.notes
 
@@ -129,5 +131,7 @@ async def test_a_chain_without_samples_or_plan_is_refused(
     library: Library, pool: InlinePool
 ) -> None:
     with pytest.raises(UsageError, match="has no samples of haproxy-tinyproxy") as raised:
-        await chart_chain(library, pool, ChartChain(SESSION, "haproxy-tinyproxy", "mean"))
+        await chart_chain(
+            library, pool, ChartChain(ChainQuery(SESSION, "haproxy-tinyproxy", "mean"))
+        )
     assert "workbench canary" in (raised.value.remedy or "")

@@ -31,7 +31,7 @@ from workbench.domain import codec
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import OutsideProfile, PluginUnknown, UsageError
 from workbench.domain.lab import HostNoise
-from workbench.domain.questions import CompareChain, PredictChain
+from workbench.domain.questions import ChainQuery, CompareChain, PredictChain
 from workbench.domain.topology import Target, Vnf
 from workbench.engine.answers import predicting
 from workbench.engine.answers.chain_comparing import compare_chain
@@ -47,10 +47,16 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OTHER = "elsewhere"
 AT = "rate=200/s, filesize=10kB"
-ASKED = PredictChain(SESSION, RIGHT, AT, "mean")
+ASKED = PredictChain(ChainQuery(SESSION, RIGHT, "mean"), AT)
 NOISE = HostNoise(
     "sim", "oha", 0.0, 10, 2, {}, {}, {}, {"mean_ms": 0.25, "p95_ms": 0.3}, 0.0, "EPYC", 2
 )
+
+
+def altered(asked: PredictChain, **change: Any) -> PredictChain:
+    """With other fields, be they the query's or its own."""
+    query = {name: change.pop(name) for name in [*change] if hasattr(asked.query, name)}
+    return replace(asked, query=replace(asked.query, **query), **change)
 
 
 @pytest.fixture(autouse=True)
@@ -137,27 +143,27 @@ async def test_models_are_stored_once_and_an_observer_stores_none(
 async def test_percentiles_are_convolved_of_what_else_the_profiles_say(
     library: Library, pool: InlinePool
 ) -> None:
-    reply = await predict_chain(library, pool, replace(ASKED, kpi=None))
+    reply = await predict_chain(library, pool, altered(ASKED, kpi=None))
     first = reply.predictions[0]
     assert (first.kpi, first.rule) == ("p95_ms", "convolved")
     alone = [function.value.value for function in first.functions]
     assert max(alone) < first.value.value < sum(alone)
     own = next(m for m in reply.models if (m.target, m.kpi) == ("haproxy", "p95_ms"))
     assert set(own.also) == {"p50_ms", "mean_ms"}
-    weakest = await predict_chain(library, pool, replace(ASKED, kpi="p95", rule="weakest-link"))
+    weakest = await predict_chain(library, pool, altered(ASKED, kpi="p95", rule="weakest-link"))
     assert weakest.predictions[0].value.value == pytest.approx(max(alone))
 
 
 async def test_one_allocation_may_be_asked_for_and_lie_between_the_profiled(
     library: Library, pool: InlinePool
 ) -> None:
-    asked = replace(ASKED, allocation="haproxy=50%, tinyproxy=0.3")
+    asked = altered(ASKED, allocation="haproxy=50%, tinyproxy=0.3")
     (said,) = (await predict_chain(library, pool, asked)).predictions
     assert said.configuration.resources == {"haproxy.vcpu": 0.5, "tinyproxy.vcpu": 0.3}
     assert not said.extrapolates
     assert said.next_step is not None
     assert said.next_step.after == 0.5
-    beyond = replace(ASKED, allocation="haproxy=50%, tinyproxy=10%")
+    beyond = altered(ASKED, allocation="haproxy=50%, tinyproxy=10%")
     (said,) = (await predict_chain(library, pool, beyond)).predictions
     assert said.extrapolates
     assert said.functions[1].extrapolated == ("tinyproxy.vcpu=0.1 is outside 0.25 to 0.5",)
@@ -166,7 +172,7 @@ async def test_one_allocation_may_be_asked_for_and_lie_between_the_profiled(
 async def test_a_template_is_predicted_for_all_that_its_functions_were_profiled_at(
     library: Library, pool: InlinePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = replace(ASKED, chain="tinyproxy-haproxy")
+    asked = altered(ASKED, chain="tinyproxy-haproxy")
     reply = await predict_chain(library, pool, asked)
     assert {tuple(p.configuration.resources.values()) for p in reply.predictions} == {
         (tiny, ha) for tiny in (0.25, 0.5) for ha in (0.25, 0.5)
@@ -180,7 +186,7 @@ async def test_a_template_is_predicted_for_all_that_its_functions_were_profiled_
 async def test_a_function_that_cannot_carry_the_load_is_named(
     library: Library, pool: InlinePool
 ) -> None:
-    reply = await predict_chain(library, pool, replace(ASKED, at="rate=3000/s"))
+    reply = await predict_chain(library, pool, altered(ASKED, at="rate=3000/s"))
     for prediction in reply.predictions:
         before, behind = prediction.warnings
         assert "haproxy carries 2000 of 3000 requests/s: it is overloaded" in before
@@ -188,7 +194,7 @@ async def test_a_function_that_cannot_carry_the_load_is_named(
         assert "of 2000 requests/s" in behind, "what haproxy does not pass spares it"
         assert prediction.value.unbounded, "it has no steady response time"
         assert prediction.limiting == "haproxy" or "tinyproxy carries" in behind
-    asked = replace(ASKED, at="rate=3000/s", kpi="throughput")
+    asked = altered(ASKED, at="rate=3000/s", kpi="throughput")
     for prediction in (await predict_chain(library, pool, asked)).predictions:
         capacity = 2000.0 * prediction.configuration.vcpu("tinyproxy")
         assert prediction.value.value == pytest.approx(capacity, rel=0.2), "few loads"
@@ -211,16 +217,18 @@ async def test_what_passes_counts_in_an_open_loop_only() -> None:
 async def test_profiles_of_another_host_are_refused_or_marked(
     library: Library, pool: InlinePool
 ) -> None:
-    asked = replace(ASKED, profiles=OTHER)
+    asked = altered(ASKED, profiles=OTHER)
     with pytest.raises(UsageError, match=r"another host .* cpu_model Xeon instead of EPYC"):
         await predict_chain(library, pool, asked)
     assert pool.asked == ["terms_of"], "before any model is made"
-    reply = await predict_chain(library, pool, replace(asked, insist=True))
+    reply = await predict_chain(library, pool, altered(asked, insist=True))
     for prediction in reply.predictions:
         assert any("another host" in warning for warning in prediction.warnings)
         assert any("image of haproxy" in warning for warning in prediction.warnings)
     with pytest.raises(UsageError, match="another host"):
-        await compare_chain(library, pool, CompareChain(SESSION, RIGHT, "mean", profiles=OTHER))
+        await compare_chain(
+            library, pool, CompareChain(ChainQuery(SESSION, RIGHT, "mean", profiles=OTHER))
+        )
 
 
 @pytest.mark.parametrize(
@@ -251,7 +259,7 @@ async def test_what_cannot_be_predicted_is_a_sentence_before_any_model(
     library: Library, pool: InlinePool, change: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises((UsageError, OutsideProfile, PluginUnknown), match=sentence) as raised:
-        await predict_chain(library, pool, replace(ASKED, **change))
+        await predict_chain(library, pool, altered(ASKED, **change))
     assert raised.value.exit_code == 2
     assert set(pool.asked) <= {"terms_of"}
 
@@ -262,7 +270,7 @@ async def test_what_cannot_be_predicted_is_a_sentence_before_any_model(
 async def test_a_chain_that_is_as_predicted_has_no_outliers(
     library: Library, pool: InlinePool
 ) -> None:
-    reply = await compare_chain(library, pool, CompareChain(SESSION, RIGHT, "mean"))
+    reply = await compare_chain(library, pool, CompareChain(ChainQuery(SESSION, RIGHT, "mean")))
     found = reply.comparison
     assert (found.chain, found.kpi, found.rule) == (RIGHT, "mean_ms", "added-means")
     assert found.samples == 8, "overload only bounds response times"
@@ -281,7 +289,7 @@ async def test_a_chain_that_is_as_predicted_has_no_outliers(
 async def test_a_chain_that_is_slower_than_its_functions_is_found_in_every_configuration(
     library: Library, pool: InlinePool
 ) -> None:
-    reply = await compare_chain(library, pool, CompareChain(SESSION, WRONG, "mean"))
+    reply = await compare_chain(library, pool, CompareChain(ChainQuery(SESSION, WRONG, "mean")))
     outliers = reply.comparison.outliers
     assert [o.verdict for o in outliers] == ["worse", "worse"]
     for outlier in outliers:
@@ -296,7 +304,9 @@ async def test_canaries_of_a_template_are_compared_like_any_samples(
     library: Library, pool: InlinePool
 ) -> None:
     measured, tried = [
-        (await compare_chain(library, pool, CompareChain(SESSION, chain, "mean"))).comparison
+        (
+            await compare_chain(library, pool, CompareChain(ChainQuery(SESSION, chain, "mean")))
+        ).comparison
         for chain in (WRONG, TRIED)
     ]
     assert tried.samples == measured.samples
@@ -309,14 +319,14 @@ async def test_canaries_of_a_template_are_compared_like_any_samples(
 async def test_throughput_has_no_weakest_link_beside_it_and_elsewhere_the_floor_is_general(
     library: Library, pool: InlinePool
 ) -> None:
-    reply = await compare_chain(library, pool, CompareChain(OTHER, WRONG, "throughput"))
+    reply = await compare_chain(library, pool, CompareChain(ChainQuery(OTHER, WRONG, "throughput")))
     assert reply.weakest_link is None
     assert reply.comparison.outliers == ()
     assert reply.comparison.ab_floor == contrast.floor("throughput_rps", [None])
     assert contrast.floor("mean_ms", [NOISE, None]) == contrast.floor("mean_ms", [None])
     assert contrast.floor("p50_ms", [NOISE]) == 0.25
     assert contrast.floor("p99_ms", [NOISE]) == contrast.floor("loss_pct", [NOISE]) == 0.3
-    same = CompareChain(SESSION, RIGHT, "mean", "weakest-link")
+    same = CompareChain(ChainQuery(SESSION, RIGHT, "mean", "weakest-link"))
     assert (await compare_chain(library, pool, same)).weakest_link is None
 
 
@@ -326,7 +336,7 @@ async def test_what_was_not_measured_cannot_be_compared(library: Library, pool: 
         ("haproxy-tinyproxy", "has no valid samples of haproxy-tinyproxy"),
     ):
         with pytest.raises(UsageError, match=sentence) as raised:
-            await compare_chain(library, pool, CompareChain(SESSION, chain))
+            await compare_chain(library, pool, CompareChain(ChainQuery(SESSION, chain)))
         assert raised.value.exit_code == 2
 
 

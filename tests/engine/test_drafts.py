@@ -32,7 +32,6 @@ from workbench.domain.messages import (
     Hello,
     PlanCampaign,
     Planned,
-    Reply,
     Request,
 )
 from workbench.engine.core import Engine
@@ -59,7 +58,7 @@ async def engine(tmp_path: Path) -> Any:
     await engine.close()
 
 
-async def ask(engine: Engine, request: Request, who: Hello = OPERATOR) -> Reply:
+async def ask(engine: Engine, request: Request, who: Hello = OPERATOR) -> Any:
     """As it would come over the link: through JSON and back, both ways."""
     sent = codec.message_of(codec.dumps(codec.message_to_plain(request)))
     reply = await engine.handle(sent, who)  # type: ignore[arg-type]

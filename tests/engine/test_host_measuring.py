@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from engine_fakes import FaultyLab
@@ -24,7 +25,6 @@ from workbench.domain.messages import (
     Done,
     EngineStatus,
     GetStatus,
-    Reply,
     RunCampaign,
     StopRun,
     Viewed,
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures(
 KPIS = {"throughput_rps", "mean_ms", "p95_ms"}
 
 
-async def until_the_a_a_run(client: SocketClient, measuring: asyncio.Future[Reply]) -> None:
+async def until_the_a_a_run(client: SocketClient, measuring: asyncio.Future[Any]) -> None:
     """Return once it has begun; raises what ended it before."""
     while not measuring.done():
         status = await client.ask(GetStatus())

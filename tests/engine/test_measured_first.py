@@ -13,7 +13,7 @@ from chain_session import HANDOVER_MS, SESSION, UNMEASURED, WRONG, write_chain_s
 from modelling_session import InlinePool
 
 from workbench.domain.parameters import Configuration
-from workbench.domain.questions import ChartChain, PredictChain, Recommend
+from workbench.domain.questions import ChainQuery, ChartChain, PredictChain, Recommend
 from workbench.domain.samples import Sample
 from workbench.engine.answers.chain_charting import chart_chain
 from workbench.engine.answers.predicting import predict_chain
@@ -96,9 +96,8 @@ async def test_no_answer_about_a_recorded_chain_is_contradicted_by_its_samples(
     allocation = ",".join(
         f"{k.rpartition('.')[0]}={v}" for k, v in sample.point.configuration.resources.items()
     )
-    question = PredictChain(
-        session, chain, f"rate={sample.point.wl:.10g}", kpi, allocation=allocation
-    )
+    query = ChainQuery(session, chain, kpi)
+    question = PredictChain(query, f"rate={sample.point.wl:.10g}", allocation)
     (said,) = (await predict_chain(library, pool, question, store=False)).predictions
     assert said.rests_on == len(samples)
     assert said.value.low <= sample.kpis[kpi].value <= said.value.high
@@ -115,7 +114,7 @@ async def test_the_demo_s_own_chain_is_not_called_fast_where_it_was_measured_slo
 
 
 async def test_an_unmeasured_chain_carries_the_hand_over_of_others(library: Library) -> None:
-    asked = PredictChain(SESSION, UNMEASURED, "rate=100/s", "mean")
+    asked = PredictChain(ChainQuery(SESSION, UNMEASURED, "mean"), "rate=100/s")
     reply = await predict_chain(library, InlinePool(), asked)
     for said in reply.predictions:
         assert said.rests_on == 0
@@ -133,7 +132,9 @@ async def test_an_unmeasured_chain_carries_the_hand_over_of_others(library: Libr
 async def test_beyond_what_is_carried_a_response_time_grows_without_bound(
     library: Library,
 ) -> None:
-    charted = await chart_chain(library, InlinePool(), ChartChain(SESSION, WRONG, "mean"))
+    charted = await chart_chain(
+        library, InlinePool(), ChartChain(ChainQuery(SESSION, WRONG, "mean"))
+    )
     for chart in charted.charts:
         curve = chart.predicted
         capacity = 2000.0 * chart.configuration.vcpu("tinyproxy")

@@ -35,6 +35,7 @@ from workbench.domain.questions import (
     ChainCharted,
     ChainCompared,
     ChainPredicted,
+    ChainQuery,
     ChainRetrained,
     ChartChain,
     CompareChain,
@@ -82,7 +83,8 @@ async def said(client: SocketClient, *loads: float, rule: str = "") -> tuple[int
     rule what the profiles alone say."""
     told: list[ChainPrediction] = []
     for wl in loads:
-        asked = PredictChain(SESSION, CHAIN, f"rate={wl:g}/s", allocation=ALLOCATION, rule=rule)
+        query = ChainQuery(SESSION, CHAIN, rule=rule)
+        asked = PredictChain(query, f"rate={wl:g}/s", ALLOCATION)
         reply = await client.ask(asked)
         assert isinstance(reply, ChainPredicted)
         told += reply.predictions
@@ -216,7 +218,7 @@ async def test_an_accepted_model_is_in_force_and_right_where_it_was_not_trained(
 
 
 async def test_predictions_and_comparisons_are_of_the_accepted_model(client: SocketClient) -> None:
-    asked = PredictChain(SESSION, CHAIN, "rate=430/s", allocation=ALLOCATION)
+    asked = PredictChain(ChainQuery(SESSION, CHAIN), "rate=430/s", ALLOCATION)
     reply = await client.ask(asked)
     assert isinstance(reply, ChainPredicted)
     (said_now,) = reply.predictions
@@ -232,7 +234,7 @@ async def test_predictions_and_comparisons_are_of_the_accepted_model(client: Soc
     assert alone.limiting == said_now.limiting
     assert any("model 1 of" in note for note in reply.notes)
 
-    told = await client.ask(CompareChain(SESSION, CHAIN))
+    told = await client.ask(CompareChain(ChainQuery(SESSION, CHAIN)))
     assert isinstance(told, ChainCompared)
     found, profiles = told.comparison, told.profiles
     assert profiles is not None
@@ -243,7 +245,7 @@ async def test_predictions_and_comparisons_are_of_the_accepted_model(client: Soc
     learned = (await view_of(client)).chain_models[0].versions[0].proposal.model.sample_ids
     of_chain = [s for s in await stored_samples(client, SESSION) if s.point.target == CHAIN]
     assert found.samples == sum(s.id not in learned for s in of_chain), "those it has not seen"
-    charted = await client.ask(ChartChain(SESSION, CHAIN))
+    charted = await client.ask(ChartChain(ChainQuery(SESSION, CHAIN)))
     assert isinstance(charted, ChainCharted)
     assert charted.model_version == 1
     for chart in charted.charts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -10,7 +11,9 @@ from modelling_session import SESSION, TARGET, InlinePool, first, make_workspace
 
 from workbench.domain.messages import EngineStatus, Hello
 from workbench.domain.questions import Recommend, RetrainChain, ScoreModels, measures
-from workbench.engine.answers.asking import Asking
+from workbench.engine.answers.jobs import Jobs
+from workbench.engine.handlers import HANDLERS
+from workbench.engine.handlers.registry import Services
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.remaining import Remaining, counted_for, doing, expect, skip
 from workbench.engine.sessions.library import Library
@@ -92,15 +95,17 @@ class StuckPool(InlinePool):
 
 
 async def test_what_nobody_waits_for_is_computed_no_further(library: Library) -> None:
-    asking = Asking(library, cast(Any, None))
-    asking.pool = stuck = StuckPool()
-    mine = asyncio.ensure_future(asking.answer(ScoreModels(SESSION, TARGET), ME))
+    jobs = Jobs(library)
+    jobs.pool = stuck = StuckPool()
+    services = cast(Services, SimpleNamespace(library=library, jobs=jobs))
+    question = ScoreModels(SESSION, TARGET)
+    mine = asyncio.ensure_future(HANDLERS.answer(services, question, ME))
     await stuck.waited_for.wait()
-    assert asking._answering
+    assert jobs._answering
     mine.cancel()
     with pytest.raises(asyncio.CancelledError):
         await mine
-    assert not asking._answering
+    assert not jobs._answering
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -26,10 +27,9 @@ from workbench.domain.messages import (
     EngineStatus,
     GetStatus,
     Hello,
-    Reply,
     Request,
 )
-from workbench.domain.questions import CompareChain, RetrainChain, ScoreModels
+from workbench.domain.questions import ChainQuery, CompareChain, RetrainChain, ScoreModels
 from workbench.engine import connections, server
 from workbench.engine.core import Engine
 from workbench.engine.server import Server
@@ -190,8 +190,8 @@ async def only(door: Server) -> list[connections.Connection]:
     return list(door.clients.connections.values())
 
 
-def endless(started: list[Request], ended: list[Request]) -> Callable[..., Awaitable[Reply]]:
-    async def handle(request: Request, who: Hello) -> Reply:
+def endless(started: list[Request], ended: list[Request]) -> Callable[..., Awaitable[Any]]:
+    async def handle(request: Request, who: Hello) -> Any:
         started.append(request)
         try:
             await asyncio.Event().wait()
@@ -244,7 +244,7 @@ async def test_one_question_is_cancelled_and_no_other(
     ended: list[Request] = []
     monkeypatch.setattr(door._engine, "handle", endless(started, ended))
     mine, others = [await SocketClient.connect(workspace.socket, who) for who in ("me", "other")]
-    compare, score = CompareChain("s", "a-b"), ScoreModels("s")
+    compare, score = CompareChain(ChainQuery("s", "a-b")), ScoreModels("s")
     measured = RetrainChain("s", steps=3)
     asking = [
         asyncio.ensure_future(client.ask(question))

@@ -24,7 +24,6 @@ from workbench.domain.messages import (
     GetStatus,
     Hello,
     ListSessions,
-    Reply,
     Request,
     StopEngine,
 )
@@ -153,7 +152,7 @@ async def test_an_answer_that_json_cannot_say_is_a_sentence_and_the_link_stays(
     status = await client.ask(GetStatus())
     assert isinstance(status, EngineStatus)
 
-    async def strange(request: Request, who: Hello) -> Reply:
+    async def strange(request: Request, who: Hello) -> Any:
         return replace(status, loop_lag_p99_ms=math.nan)
 
     with monkeypatch.context() as patched:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 from fake_link import SESSION, START, FakeClient, campaign, configurations, modelled, sample, story
 
@@ -22,7 +23,7 @@ from workbench.domain.events import (
     TrialsStarted,
 )
 from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
-from workbench.domain.messages import Done, GetStatus, Reply, Request
+from workbench.domain.messages import Done, GetStatus, Request
 from workbench.domain.parameters import Configuration, OperatingPoint, Sla
 from workbench.domain.profiles import Coefficient, Curve, FittedModel, ModelFormula, Residual
 from workbench.domain.questions import (
@@ -187,7 +188,7 @@ class CanaryClient(FakeClient):
     def requests(self, kind: type[Request]) -> list[Request]:
         return [request for request in self.asked if isinstance(request, kind)]
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request) -> Any:
         match request:
             case PlanCanary(canary=canary):
                 self.asked.append(request)

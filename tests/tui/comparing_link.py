@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 from fake_link import FakeClient, campaign, configurations, sample, story, truth
 
@@ -25,14 +26,19 @@ from workbench.domain.messages import (
     CompareSessions,
     EngineStatus,
     GetStatus,
-    Reply,
     Request,
     Viewed,
     ViewSession,
 )
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Curve, Difference
-from workbench.domain.questions import ChainCharted, ChainCompared, ChartChain, CompareChain
+from workbench.domain.questions import (
+    ChainCharted,
+    ChainCompared,
+    ChainQuery,
+    ChartChain,
+    CompareChain,
+)
 from workbench.domain.retraining import (
     BucketScore,
     ChainComparison,
@@ -74,7 +80,8 @@ def _vcpu(configuration: Configuration) -> float:
 
 
 def compared(question: CompareChain) -> ChainCompared:
-    own, worse = of_chain(question.chain), question.chain == WORSE
+    asked = question.query
+    own, worse = of_chain(asked.chain), asked.chain == WORSE
     scores = tuple(
         ConfigurationScore(c, 8, 0.91 - 0.3 * i if worse else 0.04 + 0.02 * i,
                            2.9 if worse else 0.04, 21.0 if worse else 1.03, 0.03)
@@ -86,7 +93,7 @@ def compared(question: CompareChain) -> ChainCompared:
         for c in own
     )
     found = ChainComparison(
-        chain=question.chain, kpi=question.kpi or "p95_ms", rule=question.rule or "convolved",
+        chain=asked.chain, kpi=asked.kpi or "p95_ms", rule=asked.rule or "convolved",
         samples=8 * len(own), ab_floor=0.31, mae=40.2, mad=44.0, rmse=43.1,
         mape=0.76 if worse else 0.05, log_error=2.9 if worse else 0.04,
         coverage=0.06 if worse else 0.94, baseline="interpolation", baseline_rmse=1.3,
@@ -100,13 +107,13 @@ def compared(question: CompareChain) -> ChainCompared:
 
 def charted(question: ChartChain) -> ChainCharted:
     return ChainCharted(
-        question.chain,
-        question.kpi or "p95_ms",
-        question.rule or "convolved",
+        question.query.chain,
+        question.query.kpi or "p95_ms",
+        question.query.rule or "convolved",
         ("convolved", "weakest-link"),
         "interpolation",
         0,
-        tuple(chart(question.chain, c) for c in question.configurations),
+        tuple(chart(question.query.chain, c) for c in question.configurations),
         MODELS,
     )
 
@@ -193,7 +200,7 @@ class ComparingClient(FakeClient):
         kinds = CompareChain | ChartChain | CompareSessions
         return [request for request in self.asked if isinstance(request, kinds)]
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request) -> Any:
         if not isinstance(request, CompareChain | ChartChain | CompareSessions | ViewSession):
             if isinstance(request, GetStatus) and self.holds:
                 self.asked.append(request)
@@ -208,9 +215,9 @@ class ComparingClient(FakeClient):
         if error := self.refuses_chains.get(getattr(request, "chain", "")):
             raise error
         match request:
-            case CompareChain():
+            case CompareChain(ChainQuery()):
                 return compared(request)
-            case ChartChain():
+            case ChartChain(ChainQuery()):
                 return charted(request)
             case CompareSessions():
                 return contrasted(request)

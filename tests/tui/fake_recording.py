@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import Any
 
 from workbench.domain.errors import UsageError
 from workbench.domain.events import Event, SampleTaken
-from workbench.domain.messages import Reply, Viewed, ViewSession
+from workbench.domain.messages import Viewed, ViewSession
 from workbench.domain.projection import SessionView
 from workbench.domain.timeline import (
     LONGEST_GAP_S,
@@ -20,7 +21,7 @@ from workbench.domain.timeline import (
 )
 
 
-def told(events: Sequence[Event], request: GetTimeLine | FindMoment | ViewSession) -> Reply:
+def told(events: Sequence[Event], request: GetTimeLine | FindMoment | ViewSession) -> Any:
     taken = [event for event in events if isinstance(event.fact, SampleTaken)]
     match request:
         case GetTimeLine():

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -16,18 +17,18 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from workbench.descriptors import drafts
-from workbench.domain.drafts import DraftCommand, DraftQuery, Palette, StartDraft
+from workbench.domain.drafts import Palette, StartDraft
 from workbench.domain.errors import DescriptorError, UsageError
 from workbench.domain.messages import (
     PROTOCOL_VERSION,
     Hello,
     PlanCampaign,
     Planned,
-    Reply,
     Request,
 )
 from workbench.domain.sessions import Plan, PlannedConfiguration, SamplerCost
 from workbench.engine.drafts import Drafts
+from workbench.engine.handlers.drafts import handles as draft_handlers
 from workbench.paths import Workspace
 from workbench.tui.screens.campaign import grid
 from workbench.tui.screens.campaign.grid import GridScreen
@@ -51,16 +52,17 @@ class PricingClient(FakeClient):
         self.holds = asyncio.Event()
         self.holds.set()
         self.plan_fails: UsageError | None = None
-        self._drafts = Drafts(self.workspace)
+        self._services: Any = SimpleNamespace(drafts=Drafts(self.workspace))
         self._checked = cache(drafts.checked)  # one plan is asked for once a sampler
 
     def plans(self) -> list[PlanCampaign]:
         return [request for request in self.asked if isinstance(request, PlanCampaign)]
 
-    async def ask(self, request: Request) -> Reply:
-        if isinstance(request, DraftCommand | DraftQuery):
+    async def ask(self, request: Request) -> Any:
+        if type(request) in draft_handlers.by_kind:
             self.asked.append(request)
-            reply = await self._drafts.answer(request, Hello(PROTOCOL_VERSION, "test", "ann"))
+            who = Hello(PROTOCOL_VERSION, "test", "ann")
+            reply = await draft_handlers.answer(self._services, request, who)
             return replace(reply, samplers=SAMPLERS) if isinstance(reply, Palette) else reply
         if isinstance(request, PlanCampaign) and request.campaign.startswith("draft:"):
             self.asked.append(request)

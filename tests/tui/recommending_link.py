@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from fake_link import SESSION, START, FakeClient, story
 
@@ -17,7 +18,7 @@ from workbench.domain.handing_on import (
     PreviewRecommendation,
     RecommendOptions,
 )
-from workbench.domain.messages import Exported, ExportRecommendation, Reply, Request
+from workbench.domain.messages import Exported, ExportRecommendation, Request
 from workbench.domain.parameters import Sla
 from workbench.domain.profiles import Curve
 from workbench.domain.questions import Recommend, Recommended, VerifyRecommendation
@@ -131,7 +132,7 @@ class RecommendingClient(FakeClient):
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request) -> Any:
         match request:
             case GetRecommendOptions():
                 return self.options

@@ -12,7 +12,7 @@ from snapshots import check
 from textual.pilot import Pilot
 
 from workbench.domain.errors import EngineError
-from workbench.domain.messages import Failed, Reply, Request
+from workbench.domain.messages import Request
 from workbench.link.local import LocalClient
 from workbench.tui import editor
 from workbench.tui.screens.chain.choosing import PaletteScreen
@@ -269,7 +269,7 @@ class Faulty:
         self.role, self.person, self.remote = client.role, client.person, client.remote
         self.share = client.share
 
-    async def ask(self, request: Request) -> Reply | Failed:
+    async def ask(self, request: Request) -> Any:
         if self.down:
             raise EngineError("the engine is gone")
         return await self.client.ask(request)

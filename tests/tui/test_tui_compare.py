@@ -33,7 +33,7 @@ from textual.pilot import Pilot
 
 from workbench.domain.errors import UsageError
 from workbench.domain.messages import CompareSessions
-from workbench.domain.questions import ChartChain, CompareChain
+from workbench.domain.questions import ChainQuery, ChartChain, CompareChain
 from workbench.tui import headless
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.screens.compare import compare_asking, compare_lines, compare_tables
@@ -76,7 +76,11 @@ async def test_a_chain_is_compared_when_the_screen_is_opened_then_its_curves_are
         text = await settled(pilot)
         first, second = client.questions()
         assert isinstance(first, CompareChain)
-        assert (first.session, first.chain, first.kpi) == (SESSION, "haproxy-tinyproxy", "p95_ms")
+        assert (first.query.session, first.query.chain, first.query.kpi) == (
+            SESSION,
+            "haproxy-tinyproxy",
+            "p95_ms",
+        )
         assert isinstance(second, ChartChain)
         assert second.configurations == tuple(reversed(of_chain("haproxy-tinyproxy"))) or (
             set(second.configurations) == set(of_chain("haproxy-tinyproxy"))
@@ -92,7 +96,7 @@ async def test_a_chain_is_compared_when_the_screen_is_opened_then_its_curves_are
 def test_it_is_said_that_a_model_is_held_against_what_it_has_not_learned(
     width: int, taken: str
 ) -> None:
-    told = compared(CompareChain(SESSION, WORSE, "p95_ms"))
+    told = compared(CompareChain(ChainQuery(SESSION, WORSE, "p95_ms")))
     found = replace(told.comparison, samples=3, model_version=1, outliers=())
     answer = Answer(Subject(SESSION, WORSE, "p95_ms"), 33, replace(told, comparison=found))
     row = compare_lines.notes_row(answer, 0, ("n", "R"), width, tall=False, replay=False)
@@ -195,14 +199,16 @@ async def test_an_answer_that_comes_late_is_kept_and_not_drawn_in_anothers_place
         client.let_go()
         text = await settled(pilot)
         assert f"{WORSE} throughput" in text
-        kinds = [(q.chain, q.kpi) for q in client.questions() if isinstance(q, CompareChain)]
+        kinds = [
+            (q.query.chain, q.query.kpi) for q in client.questions() if isinstance(q, CompareChain)
+        ]
         assert kinds == [("haproxy-tinyproxy", "p95_ms"), (WORSE, "throughput_rps")], (
             "one at a time"
         )
         await pilot.press("tab", "y")
         assert "none of 2 deviates" in await settled(pilot)
         again = [q for q in client.questions() if isinstance(q, CompareChain)]
-        assert [(q.chain, q.kpi) for q in again].count(kinds[0]) == 1, "it was kept"
+        assert [(q.query.chain, q.query.kpi) for q in again].count(kinds[0]) == 1, "it was kept"
 
 
 async def test_every_rule_can_be_asked_for() -> None:
@@ -214,7 +220,7 @@ async def test_every_rule_can_be_asked_for() -> None:
         assert "by weakest-link" in text
         asked = client.questions()[-1]
         assert isinstance(asked, ChartChain)
-        assert asked.rule == "weakest-link"
+        assert asked.query.rule == "weakest-link"
         await pilot.press("f9")
         assert "by convolved" in await settled(pilot), "the default again"
 
@@ -407,13 +413,13 @@ async def test_profiles_of_another_host_are_insisted_on() -> None:
         await pilot.press("j", "enter")
         await until(pilot, lambda: "elsewhere" in screen_text(pilot.app), "the refusal")
         asked = next(q for q in reversed(client.questions()) if isinstance(q, CompareChain))
-        assert (asked.profiles, asked.insist) == ("night", False)
+        assert (asked.query.profiles, asked.query.insist) == ("night", False)
         assert "I insists" in await settled(pilot)
         client.refuses_chains.clear()
         await pilot.press("I")
         assert "none of 2 deviates" in await settled(pilot)
         asked = next(q for q in reversed(client.questions()) if isinstance(q, CompareChain))
-        assert (asked.profiles, asked.insist) == ("night", True)
+        assert (asked.query.profiles, asked.query.insist) == ("night", True)
 
 
 async def test_an_engine_that_knows_no_such_question_is_said() -> None:
@@ -441,7 +447,7 @@ async def test_a_picture_waits_for_what_is_computed() -> None:
     svg = await headless.svg_of(connect, SESSION, screen="compare", keys=("tab", "v"))
     assert "weakest-link" in svg
     assert "computing" not in svg
-    assert {q.chain for q in client.questions() if isinstance(q, ChartChain)} == {
+    assert {q.query.chain for q in client.questions() if isinstance(q, ChartChain)} == {
         "haproxy-tinyproxy",
         WORSE,
     }

@@ -25,7 +25,7 @@ from textual.pilot import Pilot
 
 from workbench.domain.errors import DataError
 from workbench.domain.events import ProposalDecided, TargetModelled
-from workbench.domain.messages import Reply, Request
+from workbench.domain.messages import Request
 from workbench.domain.questions import (
     ExplainModel,
     ModelsScored,
@@ -170,7 +170,7 @@ class ScoringClient(FakeClient):
     def questions(self) -> list[ScoreModels]:
         return [request for request in self.asked if isinstance(request, ScoreModels)]
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request) -> Any:
         if not isinstance(request, ScoreModels):
             return await super().ask(request)
         self.asked.append(request)

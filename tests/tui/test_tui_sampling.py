@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from fake_link import (
     SESSION,
@@ -30,7 +32,7 @@ from workbench.domain.curation import (
 )
 from workbench.domain.errors import UsageError
 from workbench.domain.events import RunFinished, SampleTaken
-from workbench.domain.messages import Done, Reply, Request, ResumeSession, Viewed, ViewSession
+from workbench.domain.messages import Done, Request, ResumeSession, Viewed, ViewSession
 from workbench.domain.samples import LatencyHistogram, Window
 from workbench.tui.sample_rows import closer
 from workbench.tui.screens.dialogs import MessageScreen, NameScreen
@@ -42,7 +44,7 @@ HISTOGRAM = LatencyHistogram(1.01, (500,), (10,))
 class CuratingClient(FakeClient):
     """Decides as an engine would."""
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request) -> Any:
         match request:
             case DecideSample(sample=id, verdict=verdict, why=why):
                 self.asked.append(request)
@@ -172,7 +174,7 @@ async def test_what_the_engine_refuses_keeps_the_dialog_open() -> None:
     async with opened(client) as pilot:
         ask = client.ask
 
-        async def refuse(request: Request) -> Reply:
+        async def refuse(request: Request) -> Any:
             if isinstance(request, RequestPoint):
                 raise UsageError("1 is below the range", remedy="Ask from 10 on")
             return await ask(request)
@@ -246,7 +248,7 @@ class LongClient(CuratingClient):
         item.left_out = len(WLS) - 1
         return view
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request) -> Any:
         if isinstance(request, ViewSession):
             return Viewed(super().view())
         return await super().ask(request)

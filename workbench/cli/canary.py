@@ -92,7 +92,7 @@ def canary(
     """
     from workbench.cli.context import ask_patiently, identity, put, put_json, say, session_name
     from workbench.domain.errors import FINDING, UsageError
-    from workbench.domain.questions import ChainRetrained, RetrainChain
+    from workbench.domain.questions import RetrainChain
 
     if accept and reject:
         raise UsageError("cannot be accepted and rejected", where="canary", remedy="Choose one")
@@ -114,7 +114,6 @@ def canary(
         align=tuple(align or ()),
     )
     reply = ask_patiently(asked, asked.session)
-    assert isinstance(reply, ChainRetrained)
     if json:
         put_json(plain(reply))
     else:

@@ -61,13 +61,13 @@ def predict(
     """
     from workbench.cli.context import ask_patiently, put, put_json, say, session_name
     from workbench.cli.prediction_words import predicted
-    from workbench.domain.questions import ChainPredicted, PredictChain
+    from workbench.domain.questions import ChainQuery, PredictChain
 
     others = session_name(profiles) if profiles is not None else None
     name = session_name(session)
-    asked = PredictChain(name, chain, at, kpi, rule, allocate, others, insist)
+    query = ChainQuery(name, chain, kpi, rule, others, insist)
+    asked = PredictChain(query, at, allocate)
     reply = ask_patiently(asked, name, others)
-    assert isinstance(reply, ChainPredicted)
     if json:
         put_json(_plain(reply))
     else:
@@ -92,7 +92,7 @@ def compare_with_profiles(
     from workbench.cli.context import ask_patiently, put, put_json, say, session_name
     from workbench.domain.codec import to_plain
     from workbench.domain.errors import FINDING, UsageError
-    from workbench.domain.questions import ChainCompared, CompareChain
+    from workbench.domain.questions import ChainQuery, CompareChain
 
     if second is not None:
         raise UsageError(
@@ -102,8 +102,8 @@ def compare_with_profiles(
         )
     others = session_name(profiles) if profiles is not None else None
     name = session_name(session)
-    reply = ask_patiently(CompareChain(name, chain, kpi, rule, others, insist), name, others)
-    assert isinstance(reply, ChainCompared)
+    query = ChainQuery(name, chain, kpi, rule, others, insist)
+    reply = ask_patiently(CompareChain(query), name, others)
     if json:
         plain = to_plain(reply.comparison)
         put_json({name: plain[name] for name in COMPARED})

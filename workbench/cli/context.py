@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from workbench.domain.messages import CompareSessions, EngineStatus, Reply, Request
-    from workbench.domain.questions import Question
+    from workbench.domain.messages import EngineStatus, Request
     from workbench.engine.core import Engine
     from workbench.link.client import Client
     from workbench.paths import Workspace
@@ -227,10 +226,9 @@ async def _engine_here() -> AsyncIterator[Engine]:
 async def http_door(client: Client) -> str:
     """Where the engine serves `/status` and `/metrics`. Raises `UsageError` if it does not."""
     from workbench.domain.errors import UsageError
-    from workbench.domain.messages import EngineStatus, GetStatus
+    from workbench.domain.messages import GetStatus
 
     status = await client.ask(GetStatus())
-    assert isinstance(status, EngineStatus)
     if not status.http:
         raise UsageError(
             "the engine that runs here already was started without it",
@@ -303,24 +301,24 @@ def start_engine(workspace: Workspace, http: str | None = None) -> subprocess.Po
         )
 
 
-def ask(request: Request) -> Reply:
+def ask(request: Request[T]) -> T:
     """One request to whichever engine there is, and its reply."""
 
-    async def asked() -> Reply:
+    async def asked() -> T:
         async with any_client() as client:
             return await client.ask(request)
 
     return execute(asked())
 
 
-def ask_patiently(request: Question | CompareSessions, *of: str | None) -> Reply:
+def ask_patiently(request: Request[T], *of: str | None) -> T:
     """The same for questions that take seconds: a terminal shows what is computed, for how long
     already and about how long still. Ctrl-C ends the computing, too, wherever the engine runs.
 
     First it says what is damaged or lost of the sessions that it is a question `of`.
     """
 
-    async def asked() -> Reply:
+    async def asked() -> T:
         async with any_client() as client:
             for session in filter(None, of):
                 await _say_damage(client, session)
@@ -330,15 +328,14 @@ def ask_patiently(request: Question | CompareSessions, *of: str | None) -> Reply
 
 
 async def _say_damage(client: Client, session: str) -> None:
-    from workbench.domain.messages import ListSamples, SamplePage
+    from workbench.domain.messages import ListSamples
 
     page = await client.ask(ListSamples(session, limit=1))
-    assert isinstance(page, SamplePage)
     for warning in page.warnings:
         say(f"warning: {warning}")
 
 
-async def _asked_aloud(client: Client, request: Question | CompareSessions) -> Reply:
+async def _asked_aloud(client: Client, request: Request[T]) -> T:
     if not sys.stderr.isatty():
         return await client.ask(request)
     line = Line()
@@ -365,13 +362,12 @@ async def telling(
 ) -> AsyncIterator[None]:
     """While the body waits for an answer, `tell` whatever the engine says of it, once each; or,
     `again` and again, also where that is what it said before."""
-    from workbench.domain.messages import EngineStatus, GetStatus
+    from workbench.domain.messages import GetStatus
 
     async def follow() -> None:
         said = ""
         while True:
             status = await client.ask(GetStatus())
-            assert isinstance(status, EngineStatus)
             if again or what(status) != said:
                 said = what(status)
                 tell(said)

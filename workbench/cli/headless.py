@@ -36,10 +36,8 @@ from workbench.domain.events import (
 )
 from workbench.domain.lab import HOST_NOISE, OHA_LATER, HostMeasured, MeasureHost
 from workbench.domain.messages import (
-    EventPage,
     ListEvents,
     ResumeSession,
-    RunAccepted,
     RunCampaign,
     StopRun,
 )
@@ -78,7 +76,6 @@ async def run_headless(
                 accepted = await client.ask(command)
         finally:
             opening.close()
-        assert isinstance(accepted, RunAccepted)
         if accepted.queued_behind:
             say(f"queued: {accepted.queued_behind} is measuring on this host")
         stop = _Interrupts(client, accepted.session)
@@ -122,7 +119,6 @@ async def measure_host(command: MeasureHost) -> HostMeasured:
             if stop.count:
                 raise KeyboardInterrupt from None
             raise
-        assert isinstance(reply, HostMeasured)
         return reply
 
 
@@ -151,7 +147,6 @@ async def _last_seq(client: Client, command: RunCampaign | ResumeSession) -> int
     if isinstance(command, RunCampaign):
         return 0
     page = await client.ask(ListEvents(command.session, after=0, limit=1))
-    assert isinstance(page, EventPage)
     return page.last_seq
 
 
@@ -161,7 +156,6 @@ async def _changes(client: Client, session: str) -> AsyncIterator[Event | Tick]:
         seq = 0
         while seq < feed.view.seq:
             page = await client.ask(ListEvents(session, after=seq))
-            assert isinstance(page, EventPage)
             if not page.events:
                 break
             for event in page.events:

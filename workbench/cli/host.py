@@ -11,6 +11,7 @@ from workbench.cli.run import within
 
 if TYPE_CHECKING:
     from workbench.domain.lab import Check, HostMeasured
+    from workbench.domain.messages import EngineStatus
 
 STOP_TIMEOUT_S = 60.0
 """What an engine gets to remove its containers and close its sessions."""
@@ -55,7 +56,7 @@ def doctor(
     from workbench.cli.context import ask, execute, put_json
     from workbench.domain.codec import to_plain
     from workbench.domain.errors import FINDING, UsageError
-    from workbench.domain.lab import Examined, MeasureHost, RunDoctor
+    from workbench.domain.lab import MeasureHost, RunDoctor
 
     if measure:
         from workbench.cli.headless import measure_host
@@ -76,7 +77,6 @@ def doctor(
             "--lab, --pairs and --seed say how to measure", remedy="Add --measure, or leave them"
         )
     reply = ask(RunDoctor())
-    assert isinstance(reply, Examined)
     if json:
         put_json(to_plain(reply.checks))
     else:
@@ -124,10 +124,9 @@ def reap(json: JsonOption = False) -> None:
     Example: workbench reap
     """
     from workbench.cli.context import ask, put, put_json, say
-    from workbench.domain.lab import Reaped, ReapStrays
+    from workbench.domain.lab import ReapStrays
 
     reply = ask(ReapStrays())
-    assert isinstance(reply, Reaped)
     if json:
         put_json(list(reply.removed))
         return
@@ -161,13 +160,11 @@ def engine_status(json: JsonOption = False) -> None:
     """
     from workbench.cli.context import current_workspace, execute, put, put_json, say
     from workbench.domain.codec import to_plain
-    from workbench.domain.messages import EngineStatus
 
     status = execute(_status())
     if status is None:
         say(f"no engine runs in {current_workspace().root}")
         raise typer.Exit(1)
-    assert isinstance(status, EngineStatus)
     if json:
         put_json(to_plain(status))
         return
@@ -183,7 +180,7 @@ def engine_status(json: JsonOption = False) -> None:
         put(f"http://{status.http}/status and /metrics")
 
 
-async def _status() -> object:
+async def _status() -> EngineStatus | None:
     from workbench.cli.context import live_client
     from workbench.domain.messages import GetStatus
 

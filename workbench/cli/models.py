@@ -65,7 +65,7 @@ def models(
     Example: workbench models demo-real --target haproxy --methods short
     """
     from workbench.cli.context import ask_patiently, put, put_json, say, session_name
-    from workbench.domain.questions import ModelsScored, ScoreModels
+    from workbench.domain.questions import ScoreModels
 
     if rollback is not None:
         _roll_back(session_name(name), rollback, chain, kpi, why, json=json)
@@ -75,7 +75,6 @@ def models(
     if by is By.CONFIGURATION:
         asked = replace(asked, by="configuration")
     reply = ask_patiently(asked, asked.session)
-    assert isinstance(reply, ModelsScored)
     if json:
         put_json(_plain(reply))
     else:
@@ -88,15 +87,13 @@ def _roll_back(
     session: str, version: int, chain: str | None, kpi: str | None, why: str, *, json: bool
 ) -> None:
     from workbench.cli.context import ask, identity, put_json, say
-    from workbench.domain.messages import Done, Viewed, ViewSession
+    from workbench.domain.messages import ViewSession
     from workbench.domain.questions import RollBackModel
 
     reply = ask(RollBackModel(session, version, chain, kpi, why, identity()))
-    assert isinstance(reply, Done)
     say(reply.note)
     if json:
         viewed = ask(ViewSession(session))
-        assert isinstance(viewed, Viewed)
         put_json(
             [
                 {"chain": m.chain, "kpi": m.kpi, "version": m.current, "versions": len(m.versions)}

@@ -78,7 +78,7 @@ def recommend(
     """
     from workbench.cli.context import ask_patiently, put, put_json, say, session_name
     from workbench.domain.errors import FINDING, UsageError
-    from workbench.domain.questions import Recommend, Recommended
+    from workbench.domain.questions import Recommend
 
     if on_lab and compare is not Baseline.GREEDY:
         raise UsageError("says where greedy scaling runs", where="--on-lab",
@@ -102,7 +102,6 @@ def recommend(
         oversubscribe,
     )
     reply = ask_patiently(request, request.session)
-    assert isinstance(reply, Recommended)
     if json:
         put_json(_plain(reply.recommendation))
     else:

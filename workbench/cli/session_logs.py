@@ -9,7 +9,7 @@ from workbench.cli.context import ask, put, put_json, say
 from workbench.domain.codec import event_to_plain
 from workbench.domain.event_log import lines_written
 from workbench.domain.events import Event, LogWritten
-from workbench.domain.messages import EventPage, ListEvents
+from workbench.domain.messages import ListEvents
 
 
 def put_logs(session: str, *, json: bool) -> None:
@@ -34,7 +34,6 @@ def _written(session: str) -> Iterator[Event]:
     after = 0
     while True:
         page = ask(ListEvents(session, after, kinds=(LogWritten.__name__,)))
-        assert isinstance(page, EventPage)
         if not page.events:
             return
         yield from page.events

@@ -62,10 +62,9 @@ def list_sessions(json: JsonOption = False) -> None:
     """
     from workbench.cli.context import ask, current_workspace, put, put_json, say
     from workbench.domain.codec import to_plain
-    from workbench.domain.messages import ListSessions, SessionList
+    from workbench.domain.messages import ListSessions
 
     reply = ask(ListSessions())
-    assert isinstance(reply, SessionList)
     for s in reply.sessions:
         for warning in s.warnings:
             say(f"warning: {s.name}: {warning}")
@@ -126,10 +125,9 @@ def show(
         put_logs(session_name(name), json=json)
         return
     from workbench.domain.codec import to_plain
-    from workbench.domain.messages import Viewed, ViewSession
+    from workbench.domain.messages import ViewSession
 
     reply = ask(ViewSession(session_name(name)))
-    assert isinstance(reply, Viewed)
     if json:
         put_json(to_plain(reply.view))
     else:
@@ -173,7 +171,7 @@ def compare(
     from workbench.cli.context import ask_patiently, put, put_json, session_name
     from workbench.domain.codec import to_plain
     from workbench.domain.errors import FINDING, UsageError
-    from workbench.domain.messages import Compared, CompareSessions
+    from workbench.domain.messages import CompareSessions
 
     if chain is not None:
         compare_with_profiles(first, second, chain, kpi, rule, profiles, insist=insist, json=json)
@@ -187,7 +185,6 @@ def compare(
         )
     names = session_name(first), session_name(second)
     reply = ask_patiently(CompareSessions(*names), *names)
-    assert isinstance(reply, Compared)
     if json:
         put_json(to_plain(reply))
     else:
@@ -217,7 +214,7 @@ def samples(
         session_name,
     )
     from workbench.domain.errors import UsageError
-    from workbench.domain.messages import Exported, ExportSession
+    from workbench.domain.messages import ExportSession
     from workbench.domain.tables import flat_columns_and_rows
 
     if format is TableFormat.PARQUET or output is not None:
@@ -235,7 +232,6 @@ def samples(
         reply = ask(
             ExportSession(session_name(name), format.value, str(output.expanduser().absolute()))
         )
-        assert isinstance(reply, Exported)
         for warning in reply.warnings:
             say(f"warning: {warning}")
         say(f"wrote {reply.path}")
@@ -267,12 +263,11 @@ async def _all_samples(name: str) -> list[Sample]:
 
 async def _pages(client: Any, name: str) -> AsyncIterator[Sample]:
     from workbench.cli.context import say
-    from workbench.domain.messages import ListSamples, SamplePage
+    from workbench.domain.messages import ListSamples
 
     offset = 0
     while True:
         page = await client.ask(ListSamples(name, offset=offset))
-        assert isinstance(page, SamplePage)
         for warning in page.warnings if offset == 0 else ():
             say(f"warning: {warning}")
         for sample in page.samples:
@@ -307,7 +302,7 @@ def export(
     Example: workbench export demo-1 --as curves
     """
     from workbench.cli.context import ask, put, say, session_name
-    from workbench.domain.messages import Exported, ExportRecommendation, ExportSession
+    from workbench.domain.messages import ExportRecommendation, ExportSession
 
     if recommendation is None:
         _must_be_of_sessions(as_)
@@ -318,7 +313,6 @@ def export(
         if recommendation is None
         else ExportRecommendation(session, recommendation, as_, destination)
     )
-    assert isinstance(reply, Exported)
     for warning in reply.warnings:
         say(f"warning: {warning}")
     put(reply.path)
@@ -370,7 +364,7 @@ def import_recording(
     """
     from workbench.cli.context import ask, put
     from workbench.domain.errors import UsageError
-    from workbench.domain.messages import ImportBundle, RunAccepted
+    from workbench.domain.messages import ImportBundle
 
     if bundle.is_file():
         from workbench.cli.importing import import_table
@@ -382,7 +376,6 @@ def import_recording(
             "is a bundle; --mapping, --spread and --dry-run are for CSV files", where=str(bundle)
         )
     reply = ask(ImportBundle(str(bundle.expanduser().absolute()), session))
-    assert isinstance(reply, RunAccepted)
     put(reply.session)
 
 
@@ -401,11 +394,9 @@ def rescue(
     """
     from workbench.cli.context import ask, current_workspace, put
     from workbench.domain.housekeeping import RescueSession
-    from workbench.domain.messages import RunAccepted
 
     folder = to.expanduser().absolute() if to else None
     reply = ask(RescueSession(name, str(folder) if folder else None))
-    assert isinstance(reply, RunAccepted)
     put(str((folder or current_workspace().sessions) / f"{reply.session}.duckdb"))
 
 

@@ -47,10 +47,9 @@ def why(
     """
     from workbench.cli.context import ask_patiently, put, put_json, say, session_name
     from workbench.domain.codec import to_plain
-    from workbench.domain.questions import Diagnose, Diagnosed
+    from workbench.domain.questions import Diagnose
 
     reply = ask_patiently(Diagnose(session_name(session), chain, at, sample))
-    assert isinstance(reply, Diagnosed)
     if json:
         plain = to_plain(reply.diagnosis)
         put_json({name: plain[name] for name in DIAGNOSIS})

@@ -20,14 +20,14 @@ from workbench.domain.events import Event, Fact, Tick
 
 T = TypeVar("T")
 
-Message = messages.Request | messages.Reply | messages.Hello | Tick
-
 _FACTS: Mapping[str, type[Any]] = {kind.__name__: kind for kind in get_args(Fact)}
+_REPLIES = (reply for kind in messages.REQUESTS for reply in get_args(kind.reply) or (kind.reply,))
 _MESSAGES: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        *get_args(messages.Request),
-        *get_args(messages.Reply),
+        *messages.REQUESTS,
+        *_REPLIES,
+        messages.Failed,
         messages.Hello,
         *get_args(Tick),
     )
@@ -111,15 +111,15 @@ def fact_of(name: str, text: bytes | str) -> Fact:
     return fact
 
 
-def message_to_plain(message: Message) -> dict[str, Any]:
+def message_to_plain(message: object) -> dict[str, Any]:
     plain = {"type": type(message).__name__, **to_plain(message)}
     if isinstance(message, messages.EventPage):
         plain["events"] = [event_to_plain(event) for event in message.events]
     return plain
 
 
-def message_of(text: bytes | str) -> Message:
-    """A message from its JSON. Raises `WorkbenchError` for anything else."""
+def message_of(text: bytes | str) -> Any:
+    """A message of the class that its JSON names. Raises `WorkbenchError` for anything else."""
     try:
         name = _MESSAGE.decode(text).type
     except _UNREADABLE as error:
@@ -130,8 +130,7 @@ def message_of(text: bytes | str) -> Message:
     if kind is messages.EventPage:
         page = _decoded(text, _Page)
         return messages.EventPage(tuple(map(event_of, page.events)), page.last_seq)
-    message: Message = _decoded(text, kind)
-    return message
+    return _decoded(text, kind)
 
 
 def dumps(plain: Any) -> bytes:
@@ -193,7 +192,6 @@ def _refuse_unsayable(plain: Any) -> None:
 
 
 __all__ = [
-    "Message",
     "dumps",
     "error_of",
     "event_of",

@@ -12,6 +12,7 @@ from typing import Literal
 
 from workbench.domain.observations import Observation
 from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.requests import Command, Done, Query, RunAccepted
 from workbench.domain.samples import Finding, Sample, Window
 
 SampleVerdict = Literal["rejected", "pinned", "open"]
@@ -53,7 +54,19 @@ class BudgetExtended:
 
 
 @dataclass(frozen=True)
-class DecideSample:
+class SampleDetail:
+    sample: Sample
+    """As it counts."""
+    windows: tuple[Window, ...]
+    decision: SampleDecided | None
+    decided_at: float | None
+    """When, in seconds since the epoch."""
+    observations: tuple[Observation, ...] = ()
+    """None at all: nobody collected any."""
+
+
+@dataclass(frozen=True)
+class DecideSample(Command[Done]):
     """Reject or pin a stored sample, or take that back. Reply: `Done`.
 
     The curve of its configuration is fitted anew.
@@ -68,7 +81,7 @@ class DecideSample:
 
 
 @dataclass(frozen=True)
-class RequestPoint:
+class RequestPoint(Command[Done | RunAccepted]):
     """Measure one more point of a configuration, or one more repetition. Reply: `Done`.
 
     A campaign that runs measures it next; one that has ended is resumed for it (`RunAccepted`).
@@ -85,7 +98,7 @@ class RequestPoint:
 
 
 @dataclass(frozen=True)
-class ExtendBudget:
+class ExtendBudget(Command[Done]):
     """Let a running campaign take longer. Reply: `Done`."""
 
     session: str
@@ -94,27 +107,12 @@ class ExtendBudget:
 
 
 @dataclass(frozen=True)
-class GetSample:
+class GetSample(Query[SampleDetail]):
     """A stored sample with its windows. Reply: `SampleDetail`."""
 
     session: str
     sample: str
     """Its id."""
-
-
-@dataclass(frozen=True)
-class SampleDetail:
-    sample: Sample
-    """As it counts."""
-    windows: tuple[Window, ...]
-    decision: SampleDecided | None
-    decided_at: float | None
-    """When, in seconds since the epoch."""
-    observations: tuple[Observation, ...] = ()
-    """None at all: nobody collected any."""
-
-
-CurationCommand = DecideSample | RequestPoint | ExtendBudget
 
 
 def as_measured(sample: Sample) -> Sample:

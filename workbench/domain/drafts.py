@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import Mistake
+from workbench.domain.requests import Command, Done, Query
 from workbench.domain.topology import Node, Placement, Role, VnfTemplate
 
 PREFIX = "draft:"
@@ -26,81 +27,6 @@ def campaign_of(draft: str) -> str:
     """What `PlanCampaign` and `RunCampaign` are given for a draft."""
     return PREFIX + draft
 
-
-# --------------------------------------------------------------------------- commands
-
-
-@dataclass(frozen=True)
-class StartDraft:
-    """A new draft; of a campaign that is a template, or of another draft. Reply: `DraftShown`."""
-
-    name: str = ""
-    """Empty: the template's, else `campaign`; with a counter where that is taken."""
-    template: str = ""
-    """Name of a campaign, or `draft:NAME`; empty: a campaign without targets."""
-
-
-@dataclass(frozen=True)
-class ChangeDraft:
-    """Write a draft anew: as a document, or as text. Reply: `DraftShown`.
-
-    Mistakes are no reason to refuse it. One that is gone comes back by it.
-    """
-
-    name: str
-    document: Mapping[str, Any] | None = None
-    """Mappings, lists, texts, numbers, truth values and None, as in YAML."""
-    text: str | None = None
-    """Instead of the document, and the only way to write what is no YAML."""
-    revision: str = ""
-    """Of the draft that was changed; refused where somebody else changed it since. Empty: never."""
-
-
-@dataclass(frozen=True)
-class DiscardDraft:
-    """Remove a draft. Reply: `Done`. `ChangeDraft` with its text brings it back."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class SaveTemplate:
-    """Write a draft, or the chain of one of its targets, among the workspace's templates.
-
-    Reply: `TemplateSaved`. A draft with mistakes is refused.
-    """
-
-    draft: str
-    name: str
-    kind: TemplateKind = "campaign"
-    target: int = 0
-    """Which target's chain."""
-    replace: bool = False
-    """Whether one of that name may go; else `NameTaken`."""
-
-
-# --------------------------------------------------------------------------- queries
-
-
-@dataclass(frozen=True)
-class ListDrafts:
-    """Reply: `DraftList`."""
-
-
-@dataclass(frozen=True)
-class ReadDraft:
-    """Reply: `DraftShown`."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class GetPalette:
-    """What campaigns can be made of. Reply: `Palette`."""
-
-
-DraftCommand = StartDraft | ChangeDraft | DiscardDraft | SaveTemplate
-DraftQuery = ListDrafts | ReadDraft | GetPalette
 
 # --------------------------------------------------------------------------- replies
 
@@ -222,4 +148,73 @@ class TemplateSaved:
     path: str
 
 
-DraftReply = DraftShown | DraftList | Palette | TemplateSaved
+# --------------------------------------------------------------------------- commands
+
+
+@dataclass(frozen=True)
+class StartDraft(Command[DraftShown]):
+    """A new draft; of a campaign that is a template, or of another draft. Reply: `DraftShown`."""
+
+    name: str = ""
+    """Empty: the template's, else `campaign`; with a counter where that is taken."""
+    template: str = ""
+    """Name of a campaign, or `draft:NAME`; empty: a campaign without targets."""
+
+
+@dataclass(frozen=True)
+class ChangeDraft(Command[DraftShown]):
+    """Write a draft anew: as a document, or as text. Reply: `DraftShown`.
+
+    Mistakes are no reason to refuse it. One that is gone comes back by it.
+    """
+
+    name: str
+    document: Mapping[str, Any] | None = None
+    """Mappings, lists, texts, numbers, truth values and None, as in YAML."""
+    text: str | None = None
+    """Instead of the document, and the only way to write what is no YAML."""
+    revision: str = ""
+    """Of the draft that was changed; refused where somebody else changed it since. Empty: never."""
+
+
+@dataclass(frozen=True)
+class DiscardDraft(Command[Done]):
+    """Remove a draft. Reply: `Done`. `ChangeDraft` with its text brings it back."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class SaveTemplate(Command[TemplateSaved]):
+    """Write a draft, or the chain of one of its targets, among the workspace's templates.
+
+    Reply: `TemplateSaved`. A draft with mistakes is refused.
+    """
+
+    draft: str
+    name: str
+    kind: TemplateKind = "campaign"
+    target: int = 0
+    """Which target's chain."""
+    replace: bool = False
+    """Whether one of that name may go; else `NameTaken`."""
+
+
+# --------------------------------------------------------------------------- queries
+
+
+@dataclass(frozen=True)
+class ListDrafts(Query[DraftList]):
+    """Reply: `DraftList`."""
+
+
+@dataclass(frozen=True)
+class ReadDraft(Query[DraftShown]):
+    """Reply: `DraftShown`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class GetPalette(Query[Palette]):
+    """What campaigns can be made of. Reply: `Palette`."""

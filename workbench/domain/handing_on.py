@@ -4,26 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class GetRecommendOptions:
-    """What `Recommend` can be given in a session, by name. Reply: `RecommendOptions`."""
-
-    session: str
-
-
-@dataclass(frozen=True)
-class PreviewRecommendation:
-    """The text that `ExportRecommendation` would write; nothing is written. Reply: `Previewed`."""
-
-    session: str
-    recommendation: str
-    """Its id: `r1`."""
-    format: str
-    """Of `workbench.recommendation_exports`."""
-
-
-HandingQuery = GetRecommendOptions | PreviewRecommendation
+from workbench.domain.requests import Query
 
 
 @dataclass(frozen=True)
@@ -60,3 +41,21 @@ class Previewed:
     """The files of one format, the main one first."""
 
     files: tuple[PreviewedFile, ...]
+
+
+@dataclass(frozen=True)
+class GetRecommendOptions(Query[RecommendOptions]):
+    """What `Recommend` can be given in a session, by name. Reply: `RecommendOptions`."""
+
+    session: str
+
+
+@dataclass(frozen=True)
+class PreviewRecommendation(Query[Previewed]):
+    """The text that `ExportRecommendation` would write; nothing is written. Reply: `Previewed`."""
+
+    session: str
+    recommendation: str
+    """Its id: `r1`."""
+    format: str
+    """Of `workbench.recommendation_exports`."""

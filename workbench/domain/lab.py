@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from workbench.domain.parameters import ParameterValue
+from workbench.domain.requests import Command, Query
 
 ASSUMED = "assumed"
 """Among a host's details: what figures rest on that nobody measured, as a sentence."""
@@ -129,7 +130,14 @@ HOST_NOISE = "host-noise"
 
 
 @dataclass(frozen=True)
-class MeasureHost:
+class HostMeasured:
+    noise: HostNoise
+    checks: tuple[Check, ...]
+    """What the generator self-test found."""
+
+
+@dataclass(frozen=True)
+class MeasureHost(Command[HostMeasured]):
     """Generator self-test and A/A run; what it finds is kept for every later session on this lab.
 
     Reply: `HostMeasured`. It holds the host's measuring lock and takes minutes; `EngineStatus`
@@ -142,25 +150,13 @@ class MeasureHost:
 
 
 @dataclass(frozen=True)
-class HostMeasured:
-    noise: HostNoise
-    checks: tuple[Check, ...]
-    """What the generator self-test found."""
-
-
-@dataclass(frozen=True)
-class RunDoctor:
-    """Reply: `Examined`."""
-
-
-@dataclass(frozen=True)
 class Examined:
     checks: tuple[Check, ...]
 
 
 @dataclass(frozen=True)
-class ReapStrays:
-    """Remove containers and networks of dead sessions. Reply: `Reaped`."""
+class RunDoctor(Query[Examined]):
+    """Reply: `Examined`."""
 
 
 @dataclass(frozen=True)
@@ -168,4 +164,6 @@ class Reaped:
     removed: tuple[str, ...]
 
 
-HostCommand = MeasureHost | ReapStrays
+@dataclass(frozen=True)
+class ReapStrays(Command[Reaped]):
+    """Remove containers and networks of dead sessions. Reply: `Reaped`."""

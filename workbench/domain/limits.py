@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from workbench.domain.errors import UsageError
@@ -74,6 +74,8 @@ def check_request(request: Any) -> None:
             check(field.name, value)
         if field.name in ("session", "campaign", "name", "first", "second", "lab", "chain"):
             check_name(field.name, value)
+        if is_dataclass(value):
+            check_request(value)
 
 
 def check_name(field: str, value: object) -> None:

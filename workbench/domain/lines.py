@@ -74,7 +74,7 @@ class _Asked(msgspec.Struct):
 _ASKED = msgspec.json.Decoder(_Asked)
 
 
-def request_of(text: bytes) -> tuple[int, Request]:
+def request_of(text: bytes) -> tuple[int, Request[Any]]:
     """Number and request of a client's line. Raises `EngineError` for anything else."""
     try:
         asked = _ASKED.decode(text)

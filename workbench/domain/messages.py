@@ -1,352 +1,41 @@
 """Everything that crosses the link besides events: commands, queries, replies, the hello.
 
-Commands change something, queries do not; both are *requests* and get one reply, or `Failed`.
-In JSON every message carries its class name (`workbench.domain.codec`).
+Commands change something, queries do not; both are *requests* (`workbench.domain.requests`), name
+the class of their one reply, and get that, or `Failed`. In JSON every message carries its class
+name (`workbench.domain.codec`).
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from workbench.domain.curation import CurationCommand, GetSample, SampleDetail
-from workbench.domain.drafts import DraftCommand, DraftQuery, DraftReply
+from workbench.domain import curation, drafts, handing_on, housekeeping, lab, questions, timeline
 from workbench.domain.durations import duration
-from workbench.domain.errors import Mistake
 from workbench.domain.events import Event
-from workbench.domain.handing_on import HandingQuery, Previewed, RecommendOptions
-from workbench.domain.housekeeping import HousekeepingCommand, Trashed
-from workbench.domain.lab import Examined, HostCommand, HostMeasured, Reaped, RunDoctor
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Difference
 from workbench.domain.projection import SessionView
-from workbench.domain.questions import (
-    CanaryPlanned,
-    ChainCharted,
-    ChainCompared,
-    ChainPredicted,
-    ChainRetrained,
-    ChartChain,
-    CompareChain,
-    DecideProposal,
-    Diagnose,
-    Diagnosed,
-    ExplainModel,
-    ModelExplained,
-    ModelsScored,
-    PlanCanary,
-    PredictChain,
-    Recommend,
-    Recommended,
-    RetrainChain,
-    RollBackModel,
-    ScoreModels,
-    VerifyRecommendation,
-)
+from workbench.domain.requests import Command as Command
+from workbench.domain.requests import Done as Done
+from workbench.domain.requests import Failed as Failed
+from workbench.domain.requests import Query as Query
+from workbench.domain.requests import Request as Request
+from workbench.domain.requests import RunAccepted as RunAccepted
+from workbench.domain.requests import requests_in
 from workbench.domain.samples import Sample
 from workbench.domain.sessions import Plan, SessionSummary
-from workbench.domain.timeline import Moment, TimeLine, TimeLineQuery
 from workbench.domain.topology import Target
 
 Role = Literal["operator", "observer"]
 """Operators may run, accept and delete; observers see everything and change nothing."""
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 """Raised with every change of a message that an older peer would misread."""
 
-# --------------------------------------------------------------------------- commands
-
-
-@dataclass(frozen=True)
-class RunCampaign:
-    """Start (or queue) a campaign: a template's name or an absolute path. Reply: `RunAccepted`."""
-
-    campaign: str
-    session: str | None = None
-    """None: the campaign's name and a counter."""
-    lab: str | None = None
-    """`docker`, `sim`, `recorded:NAME`; None: docker where an engine answers, else sim."""
-    seed: int = 1
-    budget_s: float | None = None
-    oversubscribe: bool = False
-    fit: bool = False
-    """Only what this host can give, thinned until the plan keeps within the budget."""
-    pace: float | None = None
-    """Simulated lab only: lab seconds per second; None is as fast as it goes."""
-
-
-@dataclass(frozen=True)
-class ResumeSession:
-    """Go on with an interrupted or stopped session. Reply: `RunAccepted`."""
-
-    session: str
-    budget_s: float | None = None
-    pace: float | None = None
-
-
-@dataclass(frozen=True)
-class PauseRun:
-    session: str
-    by: str = ""
-
-
-@dataclass(frozen=True)
-class ContinueRun:
-    session: str
-    by: str = ""
-
-
-@dataclass(frozen=True)
-class StopRun:
-    session: str
-    abort: bool = False
-    by: str = ""
-
-
-@dataclass(frozen=True)
-class SkipConfiguration:
-    """Take no more samples of a configuration; None: the one being measured."""
-
-    session: str
-    target: str | None = None
-    configuration: Configuration | None = None
-
-
-@dataclass(frozen=True)
-class AskWheel:
-    """Ask for the wheel of a campaign that somebody else drives (`events.Wheel`). Reply: `Done`.
-
-    It is given at once where its driver is not connected, else when the driver answers, or does
-    not answer for a while.
-    """
-
-    session: str
-
-
-@dataclass(frozen=True)
-class AnswerWheel:
-    """The driver's word to who asks; without anybody who asks, `give` lets go. Reply: `Done`."""
-
-    session: str
-    give: bool = True
-
-
-@dataclass(frozen=True)
-class ImportBundle:
-    """Make a session of a bundle. Reply: `RunAccepted` with its name."""
-
-    path: str
-    session: str | None = None
-
-
-@dataclass(frozen=True)
-class StopEngine:
-    """End the engine; a running campaign is interrupted and can be resumed."""
-
-
-# --------------------------------------------------------------------------- queries
-
-
-@dataclass(frozen=True)
-class GetStatus:
-    """Reply: `EngineStatus`."""
-
-
-@dataclass(frozen=True)
-class ListSessions:
-    """Reply: `SessionList`."""
-
-
-@dataclass(frozen=True)
-class ListCampaigns:
-    """Reply: `CampaignList`: what `RunCampaign` can be given by name."""
-
-
-@dataclass(frozen=True)
-class ViewSession:
-    """The projection of a session now, or as of the event `until`. Reply: `Viewed`.
-
-    Of a session of very many samples some are left out; of the configuration `focus` (its key;
-    empty: the one that was measured then) as few as a plot can do without.
-    """
-
-    session: str
-    until: int | None = None
-    focus: str = ""
-
-
-@dataclass(frozen=True)
-class ListSamples:
-    """A page of samples in the order they were taken. Reply: `SamplePage`."""
-
-    session: str
-    offset: int = 0
-    limit: int = 1000
-
-
-@dataclass(frozen=True)
-class ListEvents:
-    """A page of events after `after`. Reply: `EventPage`."""
-
-    session: str
-    after: int = 0
-    limit: int = 1000
-    kinds: tuple[str, ...] = ()
-    """Only these, by the names of their classes; none: all."""
-
-
-@dataclass(frozen=True)
-class PlanCampaign:
-    """What a campaign would cost. Reply: `Planned`."""
-
-    campaign: str
-    lab: str | None = None
-    seed: int = 1
-    budget_s: float | None = None
-    """Only for `fit`."""
-    fit: bool = False
-    samplers: bool = False
-    """What each registered sampler would cost, too; that takes seconds."""
-    only: tuple[str, ...] = ()
-    """Of the samplers, where not all are asked for."""
-
-
-@dataclass(frozen=True)
-class GenerateChains:
-    """Every chain that obeys a chain policy (`descriptors.policies`). Reply: `ChainsGenerated`.
-
-    More than `limit` chains are a mistake: a list that is cut would pass for the whole.
-    """
-
-    policy: str
-    """As `firewall > router & (snort | suricata)`."""
-    free: tuple[str, ...] = ()
-    """VNFs that may stand anywhere in a chain, or be left out."""
-    limit: int = 200
-
-
-@dataclass(frozen=True)
-class ExportSession:
-    """Write a session in a format of `workbench.exports`. Reply: `Exported`."""
-
-    session: str
-    format: str
-    destination: str | None = None
-    """Absolute path; None: the workspace's exports folder."""
-
-
-@dataclass(frozen=True)
-class CompareSessions:
-    """Where two sessions differ by more than chance and the host's A/A floor. Reply: `Compared`."""
-
-    first: str
-    second: str
-
-
-@dataclass(frozen=True)
-class ExportRecommendation:
-    """Write a stored recommendation for those who deploy. Reply: `Exported`."""
-
-    session: str
-    recommendation: str
-    """Its id: `r1`."""
-    format: str
-    """Of `workbench.recommendation_exports`."""
-    destination: str | None = None
-    """Absolute path of a folder, or of the file where there is but one; None: the workspace's
-    exports folder."""
-
-
-@dataclass(frozen=True)
-class Subscribe:
-    """Reply: `Viewed` at sequence N; then every event after N, and ticks, until `Unsubscribe`."""
-
-    session: str
-
-
-@dataclass(frozen=True)
-class Unsubscribe:
-    session: str
-
-
-@dataclass(frozen=True)
-class Cancel:
-    """Nobody waits any more for the answer to a request of this connection: what is computed for it
-    ends, and it is not answered. What it changes or measures goes on (`StopRun` ends that).
-    Reply: `Done`.
-    """
-
-    asked: int
-    """The `id` of the line that asked."""
-
-
-Command = (
-    RunCampaign
-    | ResumeSession
-    | PauseRun
-    | ContinueRun
-    | StopRun
-    | SkipConfiguration
-    | AskWheel
-    | AnswerWheel
-    | ImportBundle
-    | HostCommand
-    | StopEngine
-    | VerifyRecommendation
-    | RetrainChain
-    | DecideProposal
-    | RollBackModel
-    | DraftCommand
-    | HousekeepingCommand
-    | CurationCommand
-)
-Query = (
-    GetStatus
-    | ListSessions
-    | ListCampaigns
-    | ViewSession
-    | ListSamples
-    | ListEvents
-    | TimeLineQuery
-    | GetSample
-    | PlanCampaign
-    | GenerateChains
-    | ExportSession
-    | RunDoctor
-    | CompareSessions
-    | ScoreModels
-    | Diagnose
-    | PredictChain
-    | CompareChain
-    | ChartChain
-    | Recommend
-    | PlanCanary
-    | ExplainModel
-    | Cancel
-    | ExportRecommendation
-    | HandingQuery
-    | DraftQuery
-    | Subscribe
-    | Unsubscribe
-)
-Request = Command | Query
-
 # --------------------------------------------------------------------------- replies
-
-
-@dataclass(frozen=True)
-class Done:
-    """The command was carried out; `note` says what happened, as a sentence."""
-
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class RunAccepted:
-    session: str
-    queued_behind: str = ""
-    """The session that holds the host's measuring lock, if any."""
 
 
 @dataclass(frozen=True)
@@ -458,52 +147,237 @@ class Compared:
     warnings: tuple[str, ...]
 
 
+# --------------------------------------------------------------------------- commands
+
+
 @dataclass(frozen=True)
-class Failed:
-    """A `WorkbenchError` that crossed the link."""
+class RunCampaign(Command[RunAccepted]):
+    """Start (or queue) a campaign: a template's name or an absolute path. Reply: `RunAccepted`."""
 
-    error: str
-    """Class name (`errors.BY_NAME`)."""
-    what: str
-    where: str | None = None
-    remedy: str | None = None
-    mistakes: tuple[Mistake, ...] = ()
+    campaign: str
+    session: str | None = None
+    """None: the campaign's name and a counter."""
+    lab: str | None = None
+    """`docker`, `sim`, `recorded:NAME`; None: docker where an engine answers, else sim."""
+    seed: int = 1
+    budget_s: float | None = None
+    oversubscribe: bool = False
+    fit: bool = False
+    """Only what this host can give, thinned until the plan keeps within the budget."""
+    pace: float | None = None
+    """Simulated lab only: lab seconds per second; None is as fast as it goes."""
 
 
-Reply = (
-    Done
-    | RunAccepted
-    | Reaped
-    | EngineStatus
-    | SessionList
-    | CampaignList
-    | Viewed
-    | SamplePage
-    | EventPage
-    | TimeLine
-    | Moment
-    | SampleDetail
-    | Planned
-    | ChainsGenerated
-    | Exported
-    | Examined
-    | HostMeasured
-    | Compared
-    | ModelsScored
-    | Diagnosed
-    | ChainPredicted
-    | ChainCompared
-    | ChainCharted
-    | Recommended
-    | RecommendOptions
-    | Previewed
-    | ChainRetrained
-    | CanaryPlanned
-    | ModelExplained
-    | DraftReply
-    | Trashed
-    | Failed
+@dataclass(frozen=True)
+class ResumeSession(Command[RunAccepted]):
+    """Go on with an interrupted or stopped session. Reply: `RunAccepted`."""
+
+    session: str
+    budget_s: float | None = None
+    pace: float | None = None
+
+
+@dataclass(frozen=True)
+class PauseRun(Command[Done]):
+    session: str
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class ContinueRun(Command[Done]):
+    session: str
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class StopRun(Command[Done]):
+    session: str
+    abort: bool = False
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class SkipConfiguration(Command[Done]):
+    """Take no more samples of a configuration; None: the one being measured."""
+
+    session: str
+    target: str | None = None
+    configuration: Configuration | None = None
+
+
+@dataclass(frozen=True)
+class AskWheel(Command[Done]):
+    """Ask for the wheel of a campaign that somebody else drives (`events.Wheel`). Reply: `Done`.
+
+    It is given at once where its driver is not connected, else when the driver answers, or does
+    not answer for a while.
+    """
+
+    session: str
+
+
+@dataclass(frozen=True)
+class AnswerWheel(Command[Done]):
+    """The driver's word to who asks; without anybody who asks, `give` lets go. Reply: `Done`."""
+
+    session: str
+    give: bool = True
+
+
+@dataclass(frozen=True)
+class ImportBundle(Command[RunAccepted]):
+    """Make a session of a bundle. Reply: `RunAccepted` with its name."""
+
+    path: str
+    session: str | None = None
+
+
+@dataclass(frozen=True)
+class StopEngine(Command[Done]):
+    """End the engine; a running campaign is interrupted and can be resumed."""
+
+
+# --------------------------------------------------------------------------- queries
+
+
+@dataclass(frozen=True)
+class GetStatus(Query[EngineStatus]):
+    """Reply: `EngineStatus`."""
+
+
+@dataclass(frozen=True)
+class ListSessions(Query[SessionList]):
+    """Reply: `SessionList`."""
+
+
+@dataclass(frozen=True)
+class ListCampaigns(Query[CampaignList]):
+    """Reply: `CampaignList`: what `RunCampaign` can be given by name."""
+
+
+@dataclass(frozen=True)
+class ViewSession(Query[Viewed]):
+    """The projection of a session now, or as of the event `until`. Reply: `Viewed`.
+
+    Of a session of very many samples some are left out; of the configuration `focus` (its key;
+    empty: the one that was measured then) as few as a plot can do without.
+    """
+
+    session: str
+    until: int | None = None
+    focus: str = ""
+
+
+@dataclass(frozen=True)
+class ListSamples(Query[SamplePage]):
+    """A page of samples in the order they were taken. Reply: `SamplePage`."""
+
+    session: str
+    offset: int = 0
+    limit: int = 1000
+
+
+@dataclass(frozen=True)
+class ListEvents(Query[EventPage]):
+    """A page of events after `after`. Reply: `EventPage`."""
+
+    session: str
+    after: int = 0
+    limit: int = 1000
+    kinds: tuple[str, ...] = ()
+    """Only these, by the names of their classes; none: all."""
+
+
+@dataclass(frozen=True)
+class PlanCampaign(Query[Planned]):
+    """What a campaign would cost. Reply: `Planned`."""
+
+    campaign: str
+    lab: str | None = None
+    seed: int = 1
+    budget_s: float | None = None
+    """Only for `fit`."""
+    fit: bool = False
+    samplers: bool = False
+    """What each registered sampler would cost, too; that takes seconds."""
+    only: tuple[str, ...] = ()
+    """Of the samplers, where not all are asked for."""
+
+
+@dataclass(frozen=True)
+class GenerateChains(Query[ChainsGenerated]):
+    """Every chain that obeys a chain policy (`descriptors.policies`). Reply: `ChainsGenerated`.
+
+    More than `limit` chains are a mistake: a list that is cut would pass for the whole.
+    """
+
+    policy: str
+    """As `firewall > router & (snort | suricata)`."""
+    free: tuple[str, ...] = ()
+    """VNFs that may stand anywhere in a chain, or be left out."""
+    limit: int = 200
+
+
+@dataclass(frozen=True)
+class ExportSession(Query[Exported]):
+    """Write a session in a format of `workbench.exports`. Reply: `Exported`."""
+
+    session: str
+    format: str
+    destination: str | None = None
+    """Absolute path; None: the workspace's exports folder."""
+
+
+@dataclass(frozen=True)
+class CompareSessions(Query[Compared]):
+    """Where two sessions differ by more than chance and the host's A/A floor. Reply: `Compared`."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class ExportRecommendation(Query[Exported]):
+    """Write a stored recommendation for those who deploy. Reply: `Exported`."""
+
+    session: str
+    recommendation: str
+    """Its id: `r1`."""
+    format: str
+    """Of `workbench.recommendation_exports`."""
+    destination: str | None = None
+    """Absolute path of a folder, or of the file where there is but one; None: the workspace's
+    exports folder."""
+
+
+@dataclass(frozen=True)
+class Subscribe(Query[Viewed]):
+    """Reply: `Viewed` at sequence N; then every event after N, and ticks, until `Unsubscribe`."""
+
+    session: str
+
+
+@dataclass(frozen=True)
+class Unsubscribe(Query[Done]):
+    session: str
+
+
+@dataclass(frozen=True)
+class Cancel(Query[Done]):
+    """Nobody waits any more for the answer to a request of this connection: what is computed for it
+    ends, and it is not answered. What it changes or measures goes on (`StopRun` ends that).
+    Reply: `Done`.
+    """
+
+    asked: int
+    """The `id` of the line that asked."""
+
+
+REQUESTS = requests_in(
+    (sys.modules[__name__], curation, drafts, handing_on, housekeeping, lab, questions, timeline)
 )
+"""Every request; a message that crosses is one of these, a reply to one, a hello or a tick."""
+
 
 # --------------------------------------------------------------------------- hello
 
@@ -518,3 +392,8 @@ class Hello:
     role: Role = "operator"
     workspace: str = ""
     details: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether somebody came in by SSH or a browser, and not from an account on this host."""
+        return "door" in self.details

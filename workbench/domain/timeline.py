@@ -22,6 +22,7 @@ from workbench.domain.events import (
     TrialsStarted,
 )
 from workbench.domain.parameters import Configuration
+from workbench.domain.requests import Query
 
 LONGEST_GAP_S = 3.0
 """What nobody wants to wait for in a replay, such as the night between a run and its resumption."""
@@ -100,14 +101,21 @@ def _after(values: list[float], value: float) -> int:
 
 
 @dataclass(frozen=True)
-class GetTimeLine:
+class Moment:
+    seq: int
+    """0: before everything."""
+    at: float
+
+
+@dataclass(frozen=True)
+class GetTimeLine(Query[TimeLine]):
     """From when to when a session lasted, and its marks. Reply: `TimeLine`."""
 
     session: str
 
 
 @dataclass(frozen=True)
-class FindMoment:
+class FindMoment(Query[Moment]):
     """The event at a place that a user names; exactly one is given. Reply: `Moment`.
 
     Attributes
@@ -127,14 +135,6 @@ class FindMoment:
     configuration: Configuration | None = None
 
 
-@dataclass(frozen=True)
-class Moment:
-    seq: int
-    """0: before everything."""
-    at: float
-
-
-TimeLineQuery = GetTimeLine | FindMoment
 MARKED: dict[type, MarkKind] = {
     RunStarted: "begun",
     TrialsStarted: "begun",

@@ -8,28 +8,25 @@ browser the server says it, and the screen gets the connection afterwards (`link
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
-from typing import Any, Final, cast
+from dataclasses import replace
+from typing import Any, Final, TypeVar
 
 from workbench.audit import AuditLog
 from workbench.domain import codec, messages
 from workbench.domain.errors import NotAllowed
-from workbench.domain.lab import ReapStrays
 from workbench.domain.limits import check_request
-from workbench.domain.messages import Hello, Reply, Request
+from workbench.domain.messages import Hello, Request
+from workbench.domain.requests import sessions_of
+from workbench.engine.handlers import HANDLERS
 from workbench.engine.wheels import Wheels
 
-CHANGES = messages.Command | messages.ExportSession | messages.ExportRecommendation
-"""What observers may not ask for; exports leave files behind."""
-OF_THE_HOST = messages.StopEngine | ReapStrays | messages.ImportBundle
-"""Commands of those who have an account on the host."""
+R = TypeVar("R")
+
 FREE_TEXT: Final = frozenset(
     {"allocation", "at", "by", "document", "formula", "guards", "note", "policy", "reason"}
     | {"sample", "sla", "slas", "text", "why"}
 )
 """Fields that the engine never takes for a path, so that `300/s` may stand in them."""
-DOOR: Final = "door"
-"""Detail of a hello: `ssh` or `web` where somebody came in through that server."""
 
 
 class Admission:
@@ -44,24 +41,33 @@ class Admission:
         self.wheels = wheels
         self._audit = audit
 
-    def admit(self, request: Request, who: Hello) -> Request:
-        """The request as it may be carried out. Raises `NotAllowed` or `UsageError`."""
-        if who.role != "operator" and isinstance(request, CHANGES):
+    def admit(self, request: Request[R], who: Hello) -> Request[R]:
+        """The request as it may be carried out, in the name of who asks where it names nobody.
+
+        Raises
+        ------
+        NotAllowed, UsageError
+            If it may not be.
+        """
+        if who.role != "operator" and HANDLERS.of(request).changes:
             raise NotAllowed(
                 "observers may watch, not command",
                 where=who.identity,
                 remedy="Ask an operator, or whoever gives out the roles",
             )
-        if is_remote(who):
-            request = self._confined(request, who)
+        if who.is_remote:
+            self._confine(request, who)
+        if getattr(request, "by", None) == "" or (who.is_remote and hasattr(request, "by")):
+            asked: Any = request
+            request = replace(asked, by=who.identity)
         check_request(request)
         if isinstance(request, messages.Command):
             self.wheels.steer(request, who)
         return request
 
-    def _confined(self, request: Request, who: Hello) -> Request:
-        """The request of somebody who has no account here: without paths, in their own name."""
-        if isinstance(request, OF_THE_HOST):
+    def _confine(self, request: Request[Any], who: Hello) -> None:
+        """Refuse paths, and what concerns the host, to somebody who has no account here."""
+        if HANDLERS.of(request).of_the_host:
             raise NotAllowed(
                 f"{type(request).__name__} is for those who have an account on this host",
                 where=who.identity,
@@ -73,21 +79,18 @@ class Admission:
                     where=name,
                     remedy="Give a name instead",
                 )
-        if any(field.name == "by" for field in fields(request)):
-            request = replace(cast(Any, request), by=who.identity)
-        return request
 
-    def settled(self, request: Request, who: Hello, reply: Reply) -> None:
+    def settled(self, request: Request[Any], who: Hello, reply: object) -> None:
         """A request was answered: who launched a campaign drives it, commands are written down."""
         if isinstance(reply, messages.RunAccepted):
             self.wheels.launched(reply.session, who)
-        if isinstance(request, CHANGES):
+        if HANDLERS.of(request).changes:
             failed = isinstance(reply, messages.Failed)
             self._write(request, who, "failed" if failed else "done", reply)
         elif isinstance(reply, messages.Failed) and reply.error == NotAllowed.__name__:
             self._write(request, who, "failed", reply)
 
-    def _write(self, request: Request, who: Hello, outcome: str, reply: Reply) -> None:
+    def _write(self, request: Request[Any], who: Hello, outcome: str, reply: object) -> None:
         why = ""
         if isinstance(reply, messages.Failed):
             why = reply.what
@@ -98,16 +101,11 @@ class Admission:
             outcome=outcome,
             who=who.identity,
             role=who.role,
-            door=who.details.get(DOOR, "local"),
+            door=who.details.get("door", "local"),
             address=who.details.get("address", ""),
-            session=str(getattr(request, "session", None) or getattr(reply, "session", "")),
+            session=next(iter(sessions_of(request)), str(getattr(reply, "session", ""))),
             why=why,
         )
-
-
-def is_remote(who: Hello) -> bool:
-    """Whether somebody came in by SSH or a browser, and not from an account on this host."""
-    return DOOR in who.details
 
 
 def looks_like_a_path(text: str) -> bool:

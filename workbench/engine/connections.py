@@ -12,11 +12,10 @@ import asyncio
 import select
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from workbench import __version__
-from workbench.domain import codec, messages, timeline
-from workbench.domain.drafts import DraftQuery
+from workbench.domain import codec, messages
 from workbench.domain.errors import EngineError, WorkbenchError
 from workbench.domain.events import Event
 from workbench.domain.lines import (
@@ -27,10 +26,9 @@ from workbench.domain.lines import (
     refuse_other_protocol,
     request_of,
 )
-from workbench.domain.messages import PROTOCOL_VERSION, Hello, Reply, Request
-from workbench.domain.questions import Recommend, RetrainChain, VerifyRecommendation, measures
-from workbench.engine.admission import CHANGES
+from workbench.domain.messages import PROTOCOL_VERSION, Hello, Request
 from workbench.engine.core import Engine
+from workbench.engine.handlers import HANDLERS
 from workbench.engine.sessions.channel import Following
 from workbench.engine.wheels import person
 from workbench.log import logger
@@ -55,20 +53,6 @@ SLOW_LOOKS = 60
 then it is dropped. Not seconds: who was stopped with the engine has not been slow."""
 HELLO_TIMEOUT_S = 10.0
 GOODBYE_TIMEOUT_S = 2.0
-
-LARGE = messages.Viewed | messages.EventPage | messages.SamplePage
-"""Replies that may take more than 20 ms to encode: done in a thread."""
-PAGES = (
-    messages.ViewSession
-    | messages.Subscribe
-    | messages.ListSamples
-    | messages.ListEvents
-    | messages.ListSessions
-    | timeline.GetTimeLine
-)
-"""Requests whose reply is long: the next is made when the client has taken the last."""
-AT_HAND = messages.GetStatus | messages.Unsubscribe | DraftQuery | messages.Cancel
-"""Requests that cost nothing to answer."""
 
 log = logger("engine.server")
 
@@ -287,7 +271,7 @@ class Connection:
                 number, request = request_of(text)
                 task = tasks.create_task(self._reply(number, request, tasks))
                 task.add_done_callback(self._answered)
-                if not _goes_on(request):
+                if not HANDLERS.of(request).goes_on(request):
                     self._asked[task] = _Asked(number, len(text))
                 await asyncio.sleep(0)  # hundreds of clients with much to ask hold nobody up
         except ConnectionError:
@@ -316,7 +300,7 @@ class Connection:
 
     # ------------------------------------------------------------------ what goes out
 
-    async def _reply(self, number: int, request: Request, tasks: asyncio.TaskGroup) -> None:
+    async def _reply(self, number: int, request: Request[Any], tasks: asyncio.TaskGroup) -> None:
         with suppress(ConnectionError):  # the reader sees it, too, and ends the connection
             async with self._turn_of(request):
                 if isinstance(request, messages.Subscribe):
@@ -328,26 +312,26 @@ class Connection:
                             feed.cancel()
                 if isinstance(request, messages.Cancel):
                     self._cancel([t for t, a in self._asked.items() if a.number == request.asked])
-                if isinstance(request, PAGES):
+                if HANDLERS.of(request).turn == "page":
                     await self._write(await self._page(number, request))
                     return
                 await self._answer(number, await self._engine.handle(request, self._who))
 
-    def _turn_of(self, request: Request) -> AbstractAsyncContextManager[Any]:
+    def _turn_of(self, request: Request[Any]) -> AbstractAsyncContextManager[Any]:
         """Held while a request is answered, so that a connection has few of the costly ones."""
-        if isinstance(request, PAGES):
+        handler = HANDLERS.of(request)
+        if handler.turn == "page":
             return self._paging
-        return (
-            nullcontext() if _goes_on(request) or isinstance(request, AT_HAND) else self._computing
-        )
+        free = handler.turn == "at hand" or handler.goes_on(request)
+        return nullcontext() if free else self._computing
 
-    async def _page(self, number: int, request: Request) -> bytes:
+    async def _page(self, number: int, request: Request[Any]) -> bytes:
         async with self._clients.pages:
-            return await _encoded(number, await self._engine.handle(request, self._who))
+            return await _page_encoded(number, await self._engine.handle(request, self._who))
 
     async def _view(self, number: int, following: Following) -> bytes:
         async with self._clients.pages:
-            return await _encoded(number, messages.Viewed(following.view))
+            return await _page_encoded(number, messages.Viewed(following.view))
 
     async def _subscribe(self, number: int, session: str, tasks: asyncio.TaskGroup) -> None:
         async with AsyncExitStack() as stack:
@@ -387,8 +371,8 @@ class Connection:
                 except WorkbenchError as error:
                     await self._send(head | {"end": codec.message_to_plain(codec.failed(error))})
 
-    async def _answer(self, number: int, reply: Reply) -> None:
-        await self._write(await _encoded(number, reply))
+    async def _answer(self, number: int, reply: object) -> None:
+        await self._write(_encoded(number, reply))
 
     async def _send(self, plain: dict[str, Any]) -> None:
         await self._write(line(plain))
@@ -415,27 +399,20 @@ class _Asked(NamedTuple):
     """Bytes of its line."""
 
 
-def _goes_on(request: Request) -> bool:
-    """Whether a request is carried out to its end though nobody waits for it: it changes something.
-
-    It leaves files or facts behind that somebody will look for.
-    """
-    if isinstance(request, Recommend | RetrainChain | VerifyRecommendation):
-        return measures(request)
-    return isinstance(request, CHANGES)
+async def _page_encoded(number: int, reply: object) -> bytes:
+    """In a thread: it may take more than 20 ms."""
+    return await asyncio.to_thread(_encoded, number, reply)
 
 
-async def _encoded(number: int, reply: Reply) -> bytes:
+def _encoded(number: int, reply: object) -> bytes:
     try:
-        if isinstance(reply, LARGE):
-            return await asyncio.to_thread(_line_of, number, reply)
         return _line_of(number, reply)
     except ValueError as error:  # a figure that a part of somebody's made: this answer's fault
         failure = EngineError(f"the answer cannot be sent: {error}")
         return _line_of(number, codec.failed(failure))
 
 
-def _line_of(number: int, reply: Reply) -> bytes:
+def _line_of(number: int, reply: object) -> bytes:
     """A reply as a line; a snapshot piece by piece, so that no piece holds the interpreter long."""
     if isinstance(reply, messages.Viewed):
         view = reply.view
@@ -449,5 +426,5 @@ def _line_of(number: int, reply: Reply) -> bytes:
 
 
 def _first(group: BaseExceptionGroup[Any]) -> BaseException:
-    found = group.exceptions[0]
-    return _first(found) if isinstance(found, BaseExceptionGroup) else cast(BaseException, found)
+    found: BaseException = group.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found

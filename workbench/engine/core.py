@@ -7,12 +7,11 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from workbench import __version__, files
 from workbench.audit import AuditLog
 from workbench.domain import codec, messages
-from workbench.domain.drafts import DraftCommand, DraftQuery
 from workbench.domain.errors import (
     EngineError,
     SessionError,
@@ -21,29 +20,28 @@ from workbench.domain.errors import (
     WorkspaceHeld,
 )
 from workbench.domain.events import Wheel
-from workbench.domain.housekeeping import HousekeepingCommand
-from workbench.domain.lab import Reaped, ReapStrays
-from workbench.domain.messages import Hello, Reply, Request
-from workbench.domain.questions import Question
+from workbench.domain.messages import Failed, Hello, Request
 from workbench.engine.admission import Admission
-from workbench.engine.answers import queries
-from workbench.engine.answers.asking import Asking
+from workbench.engine.answers.jobs import Jobs
 from workbench.engine.drafts import Drafts
+from workbench.engine.handlers import HANDLERS
+from workbench.engine.handlers.registry import Services
 from workbench.engine.lag import LagMonitor
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.idle_work import IdleWork
-from workbench.engine.runs.queue import Queue, Steering
+from workbench.engine.runs.queue import Queue
 from workbench.engine.runs.strays import reap_strays
-from workbench.engine.sessions import housekeeping
-from workbench.engine.sessions.channel import Following
+from workbench.engine.sessions.channel import Channel, Following
 from workbench.engine.sessions.library import Library
 from workbench.engine.wheels import Wheels
 from workbench.locks import FileLock, own
 from workbench.log import logger, open_log, without_log
 from workbench.paths import Workspace, measuring_lock
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # its imports take time
     from workbench.engine.http import HttpDoor
+
+R = TypeVar("R")
 
 SCREENS_SHARE = 0.09
 """Of a core: what is shared out to all screens while this host measures. They spend it to the end
@@ -85,7 +83,6 @@ class Engine:
         self._http: HttpDoor | None = None
         self._lock = FileLock(workspace.engine_lock)
         self._pool = Pool()
-        self._drafts = Drafts(workspace)
         self.admission = Admission(
             Wheels(self._is_unfinished, self._show_wheel), AuditLog(workspace.audit)
         )
@@ -97,7 +94,17 @@ class Engine:
             self.admission.wheels.begun,
             self.idle_work.after,
         )
-        self._asking = Asking(self.library, self.queue.trials, lambda: not self._nothing_measured())
+        self._jobs = Jobs(self.library, lambda: not self._nothing_measured())
+        self._services = Services(
+            self.library,
+            self.queue,
+            self._jobs,
+            Drafts(workspace),
+            self.admission.wheels,
+            self.status,
+            self._removed_strays,
+            self._end,
+        )
         self._started_at = 0.0
         self._background: set[asyncio.Task[None]] = set()
         self._close_log: Callable[[], None] | None = None
@@ -126,7 +133,7 @@ class Engine:
             if self._http_address is not None:
                 from workbench.engine.http import HttpDoor
 
-                self._http = await HttpDoor.open(self, self._http_address)
+                self._http = await HttpDoor.open(self._http_address, self.status, self._measured)
         except BaseException:
             await self.close()
             raise
@@ -171,7 +178,7 @@ class Engine:
             self._http = None
         await self.library.close()
         await self._pool.close()
-        await self._asking.close()
+        await self._jobs.close()
         await self.lag.stop()
         if self._lock.held:
             log.info("engine ended", pid=os.getpid())
@@ -229,9 +236,16 @@ class Engine:
 
     async def _reap(self) -> None:
         try:
-            await reap_strays(self.host_lock, self.queue.running)
+            await self._removed_strays()
         except Exception as error:  # a plugin's reaper must not end the engine
             log.error("strays were not reaped", exc_info=error)
+
+    async def _removed_strays(self) -> tuple[str, ...]:
+        return await reap_strays(self.host_lock, self.queue.running)
+
+    def _end(self) -> None:
+        self.stopping.set()
+        self._do_in_background(self.interrupt_runs())
 
     def _do_in_background(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
@@ -243,7 +257,7 @@ class Engine:
 
     # ------------------------------------------------------------------ requests
 
-    async def handle(self, request: Request, who: Hello) -> Reply:
+    async def handle(self, request: Request[R], who: Hello) -> R | Failed:
         """Answer a request; errors come back as `Failed`, and the engine goes on."""
         try:
             reply = await self._reply(request, who)
@@ -253,9 +267,12 @@ class Engine:
         self.admission.settled(request, who, reply)
         return reply
 
-    async def _reply(self, request: Request, who: Hello) -> Reply:
+    async def _reply(self, request: Request[R], who: Hello) -> R | Failed:
         try:
-            return await self._answer(self.admission.admit(request, who), who)
+            admitted = self.admission.admit(request, who)
+            if self._unwritable is not None and isinstance(request, messages.Command):
+                raise self._unwritable
+            return await HANDLERS.answer(self._services, admitted, who)
         except WorkbenchError as error:
             log.info("request failed", request=type(request).__name__, error=str(error))
             return codec.failed(error)
@@ -269,36 +286,8 @@ class Engine:
                 )
             )
 
-    async def _answer(self, request: Request, who: Hello) -> Reply:
-        if self._unwritable is not None and isinstance(request, messages.Command):
-            raise self._unwritable
-        if isinstance(request, HousekeepingCommand):
-            return await housekeeping.answer(self.library, request)
-        if isinstance(request, Question):
-            return await self._asking.answer(request, who)
-        if isinstance(request, DraftCommand | DraftQuery):
-            return await self._drafts.answer(request, who)
-        if isinstance(request, Steering):
-            return await self.queue.answer(request, who.identity)
-        match request:
-            case messages.AskWheel(session=session):
-                return self.admission.wheels.ask(session, who)
-            case messages.AnswerWheel(session=session, give=give):
-                return self.admission.wheels.answer(session, give, who)
-            case messages.ImportBundle():
-                return await queries.import_bundle(self.library, request)
-            case ReapStrays():
-                return Reaped(await reap_strays(self.host_lock, self.queue.running))
-            case messages.StopEngine():
-                self.stopping.set()
-                self._do_in_background(self.interrupt_runs())
-                return messages.Done("the engine ends")
-            case messages.GetStatus():
-                return self.status()
-            case messages.Unsubscribe() | messages.Cancel():
-                return messages.Done()
-            case _:
-                return await queries.answer(self.library, request)
+    def _measured(self) -> Channel | None:
+        return self.queue.channel_of(self.queue.running)
 
     @property
     def share(self) -> float | None:
@@ -311,7 +300,7 @@ class Engine:
         return SCREENS_SHARE / max(1, self.clients)
 
     def status(self) -> messages.EngineStatus:
-        computing = self._asking.latest
+        computing = self._jobs.latest
         return messages.EngineStatus(
             version=__version__,
             workspace=str(self.workspace.root),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from pathlib import Path
+from typing import TypeVar
 
 from workbench import files
 from workbench.descriptors import drafts
@@ -24,10 +26,11 @@ from workbench.domain.errors import (
     SessionError,
     UsageError,
 )
-from workbench.domain.messages import Done, Hello, Reply
-from workbench.engine.admission import is_remote
+from workbench.domain.messages import Done, Hello
 from workbench.engine.runs.opening import cores_here
 from workbench.paths import Workspace
+
+T = TypeVar("T")
 
 MOST_CELLS = 5000
 """Configurations that are gone through each time a draft changes."""
@@ -36,17 +39,17 @@ OF_THE_HOST = ("agents", "initialization")
 
 
 class Drafts:
-    """Answers what `domain.drafts` asks. One change at a time."""
+    """What `domain.drafts` asks is done here, one change at a time (`alone`)."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._lock = asyncio.Lock()
 
-    async def answer(self, request: asked.DraftCommand | asked.DraftQuery, who: Hello) -> Reply:
-        """The reply. Raises `WorkbenchError`."""
+    async def alone(self, work: Callable[[], T]) -> T:
+        """Read or write drafts in a thread, nothing else meanwhile. Raises `WorkbenchError`."""
         async with self._lock:
             try:
-                return await asyncio.to_thread(self._answer, request, who)
+                return await asyncio.to_thread(work)
             except OSError as error:
                 raise SessionError(
                     f"cannot be written: {error.strerror or error}",
@@ -54,30 +57,18 @@ class Drafts:
                     remedy="Make room, or choose another workspace",
                 ) from None
 
-    def _answer(self, request: asked.DraftCommand | asked.DraftQuery, who: Hello) -> Reply:
-        match request:
-            case asked.ListDrafts():
-                return asked.DraftList(drafts.summaries(self._workspace))
-            case asked.GetPalette():
-                from workbench.descriptors.palette import palette
+    def listed(self) -> asked.DraftList:
+        return asked.DraftList(drafts.summaries(self._workspace))
 
-                return palette(self._workspace)
-            case asked.ReadDraft(name=name):
-                return self._shown(name)
-            case asked.StartDraft(name=name, template=template):
-                return self._started(name, template)
-            case asked.ChangeDraft():
-                return self._changed(request, who)
-            case asked.DiscardDraft(name=name):
-                self._existing(name).unlink()
-                return Done(f"the draft {name} is discarded")
-            case asked.SaveTemplate():
-                return self._saved(request)
+    def palette(self) -> asked.Palette:
+        from workbench.descriptors.palette import palette
 
-    def _shown(self, name: str) -> DraftShown:
+        return palette(self._workspace)
+
+    def shown(self, name: str) -> DraftShown:
         return shown(name, self._text(name), self._workspace)
 
-    def _started(self, name: str, template: str) -> DraftShown:
+    def start(self, name: str, template: str) -> DraftShown:
         text = drafts.beginning(template, self._workspace)
         wanted = name or template.removeprefix(asked.PREFIX) or "campaign"
         path = self._path(wanted)
@@ -92,7 +83,7 @@ class Drafts:
         _write(path, text)
         return shown(path.stem, text, self._workspace)
 
-    def _changed(self, request: asked.ChangeDraft, who: Hello) -> DraftShown:
+    def change(self, request: asked.ChangeDraft, who: Hello) -> DraftShown:
         path = self._path(request.name)
         before = self._text(request.name) if path.exists() else ""
         if request.revision and request.revision != revision(before):
@@ -104,13 +95,17 @@ class Drafts:
                 remedy="Look at it as it is now, and change it again",
             )
         text = _text_of(request)
-        if is_remote(who):
+        if who.is_remote:
             _confine(before, text, who)
         _write(path, text)
         return shown(request.name, text, self._workspace)
 
-    def _saved(self, request: asked.SaveTemplate) -> Reply:
-        now = self._shown(request.draft)
+    def discard(self, name: str) -> Done:
+        self._existing(name).unlink()
+        return Done(f"the draft {name} is discarded")
+
+    def save(self, request: asked.SaveTemplate) -> asked.TemplateSaved:
+        now = self.shown(request.draft)
         if now.campaign is None or now.document is None:
             raise DescriptorError(now.mistakes)
         text = now.text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 from prometheus_async.aio.web import server_stats
@@ -15,29 +14,30 @@ from prometheus_client.registry import Collector
 from workbench.domain import codec
 from workbench.domain.errors import EngineError, UsageError
 from workbench.domain.events import Progress, UsageTick
+from workbench.domain.messages import EngineStatus
+from workbench.engine.sessions.channel import Channel
 from workbench.own_names import OwnNames, is_loopback
 
-if TYPE_CHECKING:
-    from workbench.engine.core import Engine
-    from workbench.engine.sessions.channel import Channel
+Status = Callable[[], EngineStatus]
+Measured = Callable[[], Channel | None]
+"""The session that is being measured, if any."""
 
 
 class HttpDoor:
     """A listener on loopback; it answers and changes nothing."""
 
-    def __init__(self, engine: Engine, runner: web.AppRunner, collector: Collector) -> None:
-        self._engine = engine
+    def __init__(self, runner: web.AppRunner, collector: Collector) -> None:
         self._runner = runner
         self._collector = collector
         host, port = runner.addresses[0][:2]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     @classmethod
-    async def open(cls, engine: Engine, address: str) -> HttpDoor:
+    async def open(cls, address: str, status: Status, measured: Measured) -> HttpDoor:
         """Listen at `127.0.0.1:PORT`; port 0 is any free one. Raises for any but loopback."""
         host, port = parse_address(address)
         app = web.Application(middlewares=[OwnNames().only])
-        app.router.add_get("/status", _status_of(engine))
+        app.router.add_get("/status", _status_of(status, measured))
         app.router.add_get("/metrics", server_stats)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
@@ -48,9 +48,9 @@ class HttpDoor:
             raise EngineError(
                 f"cannot listen: {error.strerror}", where=address, remedy="Choose another port"
             ) from None
-        collector = EngineCollector(engine)
+        collector = EngineCollector(status, measured)
         REGISTRY.register(collector)
-        return cls(engine, runner, collector)
+        return cls(runner, collector)
 
     async def close(self) -> None:
         REGISTRY.unregister(self._collector)
@@ -74,29 +74,31 @@ def parse_address(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _status_of(engine: Engine) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def status(request: web.Request) -> web.Response:
+def _status_of(
+    status: Status, measured: Measured
+) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(request: web.Request) -> web.Response:
         del request
-        plain = codec.to_plain(engine.status())
-        channel = engine.queue.channel_of(engine.queue.running)
+        plain = codec.to_plain(status())
+        channel = measured()
         progress = channel.last_ticks.get(Progress) if channel else None
         plain["progress"] = codec.to_plain(progress) if progress else None
         return web.Response(body=codec.dumps(plain), content_type="application/json")
 
-    return status
+    return answer
 
 
 class EngineCollector(Collector):
     """Reads the figures when they are asked for; a run pays nothing for them in between."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, status: Status, measured: Measured) -> None:
+        self._status, self._measured = status, measured
 
     def describe(self) -> list[Metric]:
         return []
 
     def collect(self) -> Iterator[Metric]:
-        status = self._engine.status()
+        status = self._status()
         yield GaugeMetricFamily("workbench_clients", "Connected clients.", status.clients)
         yield GaugeMetricFamily(
             "workbench_loop_lag_p99_seconds",
@@ -104,7 +106,7 @@ class EngineCollector(Collector):
             status.loop_lag_p99_ms / 1000,
         )
         yield GaugeMetricFamily("workbench_queued", "Campaigns that wait.", len(status.queued))
-        channel = self._engine.queue.channel_of(status.running)
+        channel = self._measured()
         yield GaugeMetricFamily("workbench_running", "Campaigns that measure.", int(bool(channel)))
         if channel is not None:
             yield from _run_metrics(channel)

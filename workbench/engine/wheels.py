@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from workbench.domain import messages
 from workbench.domain.errors import NotAllowed
@@ -81,7 +82,7 @@ class Wheels:
 
     # ------------------------------------------------------------------ driving
 
-    def steer(self, request: Request, who: Hello) -> None:
+    def steer(self, request: Request[Any], who: Hello) -> None:
         """Refuse a command for a running campaign that somebody else drives; else drive it."""
         session = getattr(request, "session", None)
         if not session or isinstance(request, messages.AskWheel | messages.AnswerWheel):

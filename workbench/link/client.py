@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
+from workbench.domain import codec
+from workbench.domain.errors import EngineError
 from workbench.domain.events import Event, Tick
-from workbench.domain.messages import Reply, Request, Role
+from workbench.domain.messages import Failed, Request, Role
 from workbench.domain.projection import SessionView
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,9 @@ class Client(Protocol):
         """What part of a core we may draw with now; None: as much as we like."""
         ...
 
-    async def ask(self, request: Request) -> Reply:
-        """The reply to a request. A `Failed` reply is raised as the error it stands for.
+    async def ask(self, request: Request[R]) -> R:
+        """The reply to a request. A `Failed` reply is raised as the error it stands for, as is one
+        that is none to this request.
 
         Who is cancelled while it waits has the engine compute no further for it
         (`messages.Cancel`).
@@ -62,3 +67,24 @@ class Client(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+def reply_to(request: Request[R], reply: Any) -> R:
+    """What an engine said, as the reply to a request.
+
+    Raises
+    ------
+    WorkbenchError
+        That a `Failed` stands for.
+    EngineError
+        Where it is a reply to something else.
+    """
+    if isinstance(reply, Failed):
+        raise codec.error_of(reply)
+    if not isinstance(reply, request.reply):
+        raise EngineError(
+            f"the engine answered {type(request).__name__} with {type(reply).__name__}",
+            remedy="Use the same version on both sides; `workbench engine stop` ends an old engine",
+        )
+    answer: R = reply
+    return answer

@@ -13,12 +13,11 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
 
 from workbench.domain import codec
 from workbench.domain.errors import EngineError, WorkbenchError
 from workbench.domain.lines import hello_line
-from workbench.domain.messages import Failed, Hello
+from workbench.domain.messages import Hello
 from workbench.link.socket import SocketClient
 
 LINK_VARIABLE = "WORKBENCH_LINK_FD"
@@ -83,4 +82,4 @@ def _ask_for_link(number: int) -> socket.socket:
         return link
     if not word:
         raise EngineError("the server is gone", remedy="Log in again")
-    raise codec.error_of(cast(Failed, codec.message_of(word)))
+    raise codec.error_of(codec.message_of(word))

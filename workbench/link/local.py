@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from workbench import __version__
-from workbench.domain import codec
 from workbench.domain.events import Event, Tick
-from workbench.domain.messages import PROTOCOL_VERSION, Failed, Hello, Reply, Request, Role
+from workbench.domain.messages import PROTOCOL_VERSION, Failed, Hello, Request, Role
 from workbench.domain.projection import SessionView
-from workbench.link.client import Feed
+from workbench.link.client import Feed, reply_to
+
+R = TypeVar("R")
 
 
 class Followed(Protocol):
@@ -30,7 +31,7 @@ class Handler(Protocol):
     @property
     def share(self) -> float | None: ...
 
-    async def handle(self, request: Request, who: Hello) -> Reply: ...
+    async def handle(self, request: Request[R], who: Hello) -> R | Failed: ...
 
     def follow(self, session: str) -> AbstractAsyncContextManager[Followed]: ...
 
@@ -64,12 +65,9 @@ class LocalClient:
         """What part of a core we may draw with now; None: as much as we like."""
         return self._engine.share
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request[R]) -> R:
         """The reply to a request. A `Failed` reply is raised as the error it stands for."""
-        reply = await self._engine.handle(request, self._who)
-        if isinstance(reply, Failed):
-            raise codec.error_of(reply)
-        return reply
+        return reply_to(request, await self._engine.handle(request, self._who))
 
     @asynccontextmanager
     async def follow(self, session: str) -> AsyncIterator[Feed]:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import cast
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -30,15 +30,15 @@ from workbench.domain.messages import (
     Cancel,
     Failed,
     Hello,
-    Reply,
     Request,
     Role,
     Subscribe,
     Unsubscribe,
-    Viewed,
 )
-from workbench.link.client import Feed
+from workbench.link.client import Feed, reply_to
 from workbench.link.pieces import Pieces
+
+R = TypeVar("R")
 
 HELLO_TIMEOUT_S = 10.0
 """How long an engine may take to greet; one that is stopped or stuck never does."""
@@ -62,7 +62,7 @@ class SocketClient:
         self._reader = reader
         self._writer = writer
         self._ids = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Reply]] = {}
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._feeds: dict[int, _Changes] = {}
         self._lost: EngineError | None = None
         self._closing = False
@@ -124,7 +124,7 @@ class SocketClient:
         """Whether we came through a server: the engine takes no path then, no editor is here."""
         return "door" in self.engine.details
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request[R]) -> R:
         """The reply to a request. A `Failed` reply is raised as the error it stands for."""
         return await self._ask(next(self._ids), request)
 
@@ -134,9 +134,8 @@ class SocketClient:
         number = next(self._ids)
         changes = self._feeds[number] = _Changes(session)
         try:
-            reply = await self._ask(number, Subscribe(session))
-            assert isinstance(reply, Viewed)
-            yield Feed(reply.view, changes)
+            viewed = await self._ask(number, Subscribe(session))
+            yield Feed(viewed.view, changes)
         finally:
             del self._feeds[number]
             others = any(feed.session == session for feed in self._feeds.values())
@@ -152,7 +151,7 @@ class SocketClient:
         with suppress(OSError):
             await self._writer.wait_closed()
 
-    async def _ask(self, number: int, request: Request) -> Reply:
+    async def _ask(self, number: int, request: Request[R]) -> R:
         if self._lost is not None:
             raise self._lost
         try:
@@ -160,7 +159,7 @@ class SocketClient:
         except ValueError as error:
             remedy = "Give figures that are finite"
             raise UsageError(f"cannot be asked: {error}", remedy=remedy) from None
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
         try:
             self._writer.write(asked)
@@ -176,9 +175,7 @@ class SocketClient:
             raise self._gone() from None
         finally:
             self._waiting.pop(number, None)
-        if isinstance(reply, Failed):
-            raise codec.error_of(reply)
-        return reply
+        return reply_to(request, reply)
 
     def _cancel(self, number: int) -> None:
         """Nobody waits for that answer any more; nor for the one to this."""
@@ -217,14 +214,14 @@ class SocketClient:
             if now.event:
                 feed.add(codec.event_of(now.event))
             elif now.tick:
-                feed.add(cast(Tick, codec.message_of(now.tick)))
+                feed.add(codec.message_of(now.tick))
             else:
                 end = None if bytes(now.end) == b"null" else codec.message_of(now.end)
                 feed.end(codec.error_of(end) if isinstance(end, Failed) else None)
         else:
-            self._replied(now.id, cast(Reply, codec.message_of(now.reply)))
+            self._replied(now.id, codec.message_of(now.reply))
 
-    def _replied(self, number: int, reply: Reply) -> None:
+    def _replied(self, number: int, reply: object) -> None:
         future = self._waiting.get(number)
         if future is not None and not future.done():
             future.set_result(reply)

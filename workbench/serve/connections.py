@@ -5,26 +5,42 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import asyncssh
 
 from workbench import __version__
+from workbench.audit import AuditLog
 from workbench.domain.errors import UsageError
 from workbench.domain.messages import PROTOCOL_VERSION, Hello
 from workbench.serve.keys import Grant
-
-if TYPE_CHECKING:
-    from workbench.serve.server import SshServer
+from workbench.serve.limits import Limits
 
 VERIFIED_TWICE = 2
 """A key is first asked about, then used."""
 
 
+class Doorkeeper(Protocol):
+    """What a connection needs of the server that it came to (`serve.server.SshServer`)."""
+
+    limits: Limits
+    audit: AuditLog
+
+    def grant(self, key: asyncssh.SSHKey) -> Grant | None: ...
+
+    def full_for(self, connection: Connection) -> str: ...
+
+    def knocked(self, connection: Connection) -> None: ...
+
+    def gone(self, connection: Connection) -> None: ...
+
+    def turned_away(self, hung_up_on: bool, attempts: int, **facts: str) -> None: ...
+
+
 class Connection(asyncssh.SSHServer):
     """What asyncssh calls for one client. Public keys are the only way in."""
 
-    def __init__(self, server: SshServer) -> None:
+    def __init__(self, server: Doorkeeper) -> None:
         self.address = ""
         self.grant: Grant | None = None
         """What the key opens; None until the log-in is done."""

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.events import Event, Key, Paste
 from textual.screen import Screen
@@ -27,7 +27,6 @@ from workbench.domain.messages import (
     Request,
     ResumeSession,
     RunCampaign,
-    SessionList,
 )
 from workbench.domain.sessions import SessionSummary
 from workbench.link.client import Client
@@ -175,7 +174,9 @@ class WorkbenchApp(TakingApp):
             self.opened.forget_loss()
             self._follow()
 
-    def tell(self, request: Request, done: str, then: Callable[[], object] | None = None) -> None:
+    def tell(
+        self, request: Request[Any], done: str, then: Callable[[], object] | None = None
+    ) -> None:
         """Send a command without holding up the keys; say what came of it."""
 
         async def send() -> None:
@@ -260,9 +261,8 @@ class WorkbenchApp(TakingApp):
         """For a session that is opened before the screen that lists them was seen."""
         with suppress(WorkbenchError, OSError):  # who follows the session hears of that
             reply = await (await self.client()).ask(ListSessions())
-            if isinstance(reply, SessionList):
-                self.know(reply.sessions)
-                self.redraw()
+            self.know(reply.sessions)
+            self.redraw()
 
     def _is_bundle(self, name: str) -> bool:
         return any(known.name == name and known.kind == "bundle" for known in self.known_sessions)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.drafts import (
@@ -23,12 +23,14 @@ from workbench.domain.drafts import (
 )
 from workbench.domain.errors import Mistake, NameTaken, SessionError, WorkbenchError
 from workbench.domain.events import SessionCreated
-from workbench.domain.messages import EventPage, ListEvents, Reply, Request, Role
+from workbench.domain.messages import ListEvents, Request, Role
 from workbench.link.client import Client
 from workbench.tui.run_terms import RunTerms
 from workbench.tui.text import plain
 from workbench.tui.undo import Undo, Undos
 from workbench.tui.work import Worker, begin
+
+R = TypeVar("R")
 
 Document = dict[str, Any]
 FieldPart = str | int
@@ -141,7 +143,7 @@ class Draft:
         """Open a draft of what a session measured, and named like it; where there is one of that
         name already, that one. Raises `WorkbenchError`."""
         page = await self._ask(ListEvents(session, 0, 1))
-        created = page.events[0].fact if isinstance(page, EventPage) and page.events else None
+        created = page.events[0].fact if page.events else None
         if not isinstance(created, SessionCreated) or not created.descriptors:
             raise SessionError(
                 "holds no descriptor to begin with",
@@ -159,22 +161,20 @@ class Draft:
         self.terms = RunTerms.of(created.lab, created.seed)
         self._tell()
 
-    async def _opened(self, request: StartDraft | ReadDraft) -> None:
+    async def _opened(self, request: Request[DraftShown]) -> None:
         self.fresh = False
         await self._send_latest()  # of the draft that is left
         shown = await self._ask(request)
         palette = await self._ask(GetPalette())
-        self.palette = palette if isinstance(palette, Palette) else None
-        if isinstance(shown, DraftShown):
-            self.document, self.target, self._waiting = {}, 0, None
-            self._take(shown)
+        self.palette = palette
+        self.document, self.target, self._waiting = {}, 0, None
+        self._take(shown)
 
     async def refresh_palette(self) -> None:
         """Templates came or went. Raises `WorkbenchError`."""
         palette = await self._ask(GetPalette())
-        if isinstance(palette, Palette):
-            self.palette = palette
-            self._tell()
+        self.palette = palette
+        self._tell()
 
     async def discard(self) -> None:
         """Remove the open draft; one key brings it back. Raises `WorkbenchError`."""
@@ -184,9 +184,8 @@ class Draft:
 
         async def back() -> str:
             shown = await self._ask(ChangeDraft(name, text=text))
-            if isinstance(shown, DraftShown):
-                self.document = {}
-                self._take(shown)
+            self.document = {}
+            self._take(shown)
             return f"The draft {name} is back."
 
         self._desk.undos.add(Undo(f"Discarding {name}", back))
@@ -300,7 +299,7 @@ class Draft:
 
     async def _send_one(self, change: ChangeDraft) -> None:
         stamped = ChangeDraft(change.name, change.document, change.text, self._revision)
-        shown: Reply | None
+        shown: DraftShown | None
         try:
             shown = await self._ask(stamped)
         except (WorkbenchError, OSError) as error:
@@ -308,10 +307,10 @@ class Draft:
             shown = await self._look_again()
         else:
             self._waiting = None if self._waiting is change else self._waiting
-        if isinstance(shown, DraftShown) and shown.name == self.name:
+        if shown is not None and shown.name == self.name:
             self._take(shown)
 
-    async def _look_again(self) -> Reply | None:
+    async def _look_again(self) -> DraftShown | None:
         """What was sent was refused: what stands in the file. Else it waits for `meet`."""
         try:
             shown = await self._ask(ReadDraft(self.name))
@@ -340,7 +339,7 @@ class Draft:
         self.changed += 1
         self._desk.redraw()
 
-    async def _ask(self, request: Request) -> Reply:
+    async def _ask(self, request: Request[R]) -> R:
         return await (await self._desk.client()).ask(request)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from workbench.domain.counts import counted
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import EngineStatus, GetStatus
+from workbench.domain.messages import GetStatus
 from workbench.tui.plots.plot import GLYPHS_VARIABLE, terminal_glyphs
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ async def places_text(app: WorkbenchApp) -> str:
     except (WorkbenchError, OSError) as error:
         lines = [("engine", str(error))]
     else:
-        assert isinstance(reply, EngineStatus)
         clients = counted(reply.clients, "client")
         lines = [
             ("workspace", reply.workspace),

@@ -18,11 +18,9 @@ from workbench.domain.errors import EngineError, SessionError, WorkbenchError
 from workbench.domain.events import Event, Progress, Tick, UsageTick, Wheel
 from workbench.domain.housekeeping import RESCUE
 from workbench.domain.messages import (
-    EngineStatus,
     GetStatus,
     ResumeSession,
     Role,
-    RunAccepted,
     RunCampaign,
 )
 from workbench.domain.projection import SessionView
@@ -211,17 +209,15 @@ class Watch:
             await asyncio.gather(*meanwhile, return_exceptions=True)
             self.preparing = ""
             self._end_preview(command)
-        if isinstance(reply, RunAccepted):
-            self.command, self.session = None, reply.session
-            self.queued_behind = reply.queued_behind
+        self.command, self.session = None, reply.session
+        self.queued_behind = reply.queued_behind
 
     async def _tell_preparing(self, client: Client, command: RunCampaign | ResumeSession) -> None:
         with suppress(WorkbenchError):  # who asks for the run hears of it, too
             while True:
                 status = await client.ask(GetStatus())
-                if isinstance(status, EngineStatus):
-                    self.preparing = status.preparing or f"{_named(command)}: preparing"
-                    self.touch()
+                self.preparing = status.preparing or f"{_named(command)}: preparing"
+                self.touch()
                 await asyncio.sleep(POLL_S)
 
     async def _preview(self, client: Client) -> None:

@@ -11,10 +11,13 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import Planned, Reply, Request, Role
+from workbench.domain.messages import PlanCampaign, Request, Role
 from workbench.link.client import Client, Feed
+
+R = TypeVar("R")
 
 ON_SCREENS: Mapping[str, str] = {
     "--lab": "lab, on Campaign: {go.grid}",
@@ -61,18 +64,19 @@ class WordedClient:
     def share(self) -> float | None:
         return self._client.share
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request[R]) -> R:
         """Raises what the engine refused it with, its remedy `on_screen`."""
         try:
-            reply = await self._client.ask(request)
+            reply: Any = await self._client.ask(request)
         except WorkbenchError as error:
             if error.remedy:
                 error.remedy = on_screen(error.remedy, self._key)
             raise
-        if not isinstance(reply, Planned):
-            return reply
-        warnings = tuple(on_screen(warning, self._key) for warning in reply.plan.warnings)
-        return Planned(replace(reply.plan, warnings=warnings))
+        if isinstance(request, PlanCampaign):
+            warnings = tuple(on_screen(warning, self._key) for warning in reply.plan.warnings)
+            reply = replace(reply, plan=replace(reply.plan, warnings=warnings))
+        worded: R = reply
+        return worded
 
     def follow(self, session: str) -> AbstractAsyncContextManager[Feed]:
         return self._client.follow(session)

@@ -21,7 +21,7 @@ from workbench.domain.parameters import (
     grid,
 )
 from workbench.domain.projection import SessionView
-from workbench.domain.questions import CanaryPlanned, CompareChain, PlanCanary, RetrainChain
+from workbench.domain.questions import CanaryPlanned, ChainQuery, PlanCanary, RetrainChain
 from workbench.domain.retraining import CanaryPlan
 from workbench.engine.answers.canary_steps import TREND, plan_of
 from workbench.engine.answers.chain_models import CORRECTIONS
@@ -48,7 +48,7 @@ async def plan_canary(library: Library, pool: Pool, request: PlanCanary) -> Cana
     except UsageError as error:
         raise UsageError(error.what, where="--chain", remedy=error.remedy) from None
     kpi = wanted.kpi or (wanted.sla.kpi if wanted.sla else campaign.kpi)
-    subject = await subject_of(library, CompareChain(canary.session, chain.name, kpi))
+    subject = await subject_of(library, ChainQuery(canary.session, chain.name, kpi))
     must_be_judged(subject, wanted.guards or ())
     configuration, _ = deployed(subject, canary, wanted.sla)
     cost = sample_s(subject)

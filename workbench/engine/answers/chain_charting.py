@@ -73,7 +73,7 @@ async def chart_chain(
     WorkbenchError
         As `subject_of`, `gather` and `in_force` do; `UsageError` where there is no configuration.
     """
-    subject = await subject_of(library, question)
+    subject = await subject_of(library, question.query)
     name = subject.chain.name
     samples = tuple(s for s in subject.own.samples if s.point.target == name)
     configurations = question.configurations or _configurations(subject, samples)
@@ -84,13 +84,13 @@ async def chart_chain(
             remedy="Measure some of it by a canary "
             f"(workbench canary {subject.own.session} --chain {name})",
         )
-    basis = await gather(library, pool, subject, question, store=store, say=say)
+    basis = await gather(library, pool, subject, question.query, store=store, say=say)
     method, note, unstored = "", "", ""
     if any(sample.valid for sample in samples):
         method, note, unstored = await trained_directly(
             library, pool, subject, store=store, say=say
         )
-    accepted = accepted_for(subject) if speaks(question) else None
+    accepted = accepted_for(subject) if speaks(question.query) else None
     say(f"{name}: curves of {counted(len(configurations[:MOST_CHARTS]), 'configuration')}")
     order = Order(
         basis,
@@ -99,7 +99,7 @@ async def chart_chain(
         samples,
         method,
         accepted,
-        not speaks(question),
+        not speaks(question.query),
     )
     charted = await patiently(pool, charted_by, order)
     notes = [*charted.notes, *basis.profiles.unstored, note, unstored]

@@ -51,7 +51,7 @@ async def compare_chain(
         As `subject_of` and `gather` do; `UsageError` if the chain was not measured, or not as its
         functions were.
     """
-    subject = await subject_of(library, question)
+    subject = await subject_of(library, question.query)
     own, kpi = subject.own, subject.own.kpi
     samples = [s for s in own.samples if s.point.target == subject.chain.name]
     if not any(sample.valid for sample in samples):
@@ -65,8 +65,8 @@ async def compare_chain(
         must_be_alike([s for s in (*samples, *profiled) if s.valid])
     except DataError as error:
         raise UsageError(error.what, where=own.session, remedy=error.remedy) from None
-    basis = await gather(library, pool, subject, question, store=store, say=say)
-    accepted = accepted_for(subject) if speaks(question) else None
+    basis = await gather(library, pool, subject, question.query, store=store, say=say)
+    accepted = accepted_for(subject) if speaks(question.query) else None
     notes = [*basis.profiles.unstored]
     if accepted is not None:
         learned = set(accepted.version.proposal.model.sample_ids)

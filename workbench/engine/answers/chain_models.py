@@ -17,10 +17,11 @@ from workbench.domain.errors import DataError
 from workbench.domain.parameters import ParameterValue, PrimaryWorkload
 from workbench.domain.profiles import FittedModel
 from workbench.domain.projection import SessionView
+from workbench.domain.questions import ChainQuery
 from workbench.domain.retraining import Drift, ModelVersion
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node
-from workbench.engine.answers.composing import Question, Subject
+from workbench.engine.answers.composing import Subject
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
     from workbench.chains.capacity import CpuScale
@@ -90,7 +91,7 @@ def accepted_of(
     return Accepted(models.versions[models.current - 1], own, primary, kpi_max)
 
 
-def speaks(question: Question) -> bool:
+def speaks(question: ChainQuery) -> bool:
     """Whether an accepted model answers: not for a named rule, nor for other profiles than those
     that it corrects."""
     return not question.rule and question.profiles in (None, question.session)

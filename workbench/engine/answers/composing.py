@@ -17,7 +17,7 @@ from workbench.domain.chains import PartModel
 from workbench.domain.errors import OutsideProfile, SessionError, UsageError
 from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import Parameter, PrimaryWorkload
-from workbench.domain.questions import ChartChain, CompareChain, PredictChain
+from workbench.domain.questions import ChainQuery
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Target, Vnf
 from workbench.engine.answers.hosts import elsewhere
@@ -39,8 +39,6 @@ if TYPE_CHECKING:  # their imports take time, and the engine only hands these va
     from workbench.chains.composition import ChainForecaster
     from workbench.chains.parts import Part
     from workbench.models.forecast import Forecaster
-
-Question = PredictChain | CompareChain | ChartChain
 
 
 # ------------------------------------------------------------------- what is asked about
@@ -140,7 +138,7 @@ class Subject:
         )
 
 
-async def subject_of(library: Library, question: Question) -> Subject:
+async def subject_of(library: Library, question: ChainQuery) -> Subject:
     """What a question is about.
 
     Raises
@@ -212,7 +210,7 @@ async def gather(
     library: Library,
     pool: Pool,
     subject: Subject,
-    question: Question,
+    question: ChainQuery,
     *,
     wl: float | None = None,
     store: bool = True,

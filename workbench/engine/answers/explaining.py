@@ -10,7 +10,7 @@ from workbench import plugins
 from workbench.domain.errors import DataError, UsageError
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.profiles import Residual
-from workbench.domain.questions import CompareChain, ExplainModel, ModelExplained
+from workbench.domain.questions import ChainQuery, ExplainModel, ModelExplained
 from workbench.domain.retraining import ModelVersion
 from workbench.domain.samples import Sample
 from workbench.engine.answers.chain_models import stored_method
@@ -48,7 +48,7 @@ async def explain_model(
         )
         say(f"{where}: held-out predictions of {stored.model.method}")
         return await patiently(pool, explained, stored)
-    subject = await subject_of(library, CompareChain(request.session, request.target, request.kpi))
+    subject = await subject_of(library, ChainQuery(request.session, request.target, request.kpi))
     models = subject.own.view.chain_model(request.target, request.kpi)
     versions = models.versions if models is not None else ()
     if not 0 < request.version <= len(versions):
@@ -58,7 +58,7 @@ async def explain_model(
             where=f"{request.target}, {request.kpi}",
             remedy=f"Stored are: {known}",
         )
-    question = CompareChain(request.session, request.target, request.kpi)
+    question = ChainQuery(request.session, request.target, request.kpi)
     basis = await gather(library, pool, subject, question, store=False, say=say)
     own = tuple(s for s in subject.own.samples if s.point.target == subject.chain.name)
     say(f"{where}: held-out predictions")

@@ -26,13 +26,6 @@ LONGEST_PREVIEW = 200_000
 DEFAULT_COST = "vcpu-hours"
 
 
-async def answer(library: Library, request: asked.HandingQuery) -> messages.Reply:
-    """The reply to a question about handing on. Raises `WorkbenchError`."""
-    if isinstance(request, asked.PreviewRecommendation):
-        return await preview(library, request)
-    return await options(library, request.session)
-
-
 async def options(library: Library, session: str) -> asked.RecommendOptions:
     """What can be named in a question about this session, and in the export of its answer."""
     async with library.borrow(session) as channel:

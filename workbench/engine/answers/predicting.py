@@ -59,21 +59,21 @@ async def predict_chain(
         As `subject_of`, `gather` and `in_force` do; `UsageError` for a text that cannot be read,
         and `OutsideProfile` for a load or a workload value outside of everything that was profiled.
     """
-    subject = await subject_of(library, question)
+    subject = await subject_of(library, question.query)
     wl, workload = _point(subject, question.at)
     known = tuple(_known(subject))
     allocations = _allocations(subject, known, question.allocation)
     configurations = [Configuration(one, workload) for one in allocations[:MOST_ALLOCATIONS]]
-    basis = await gather(library, pool, subject, question, wl=wl, store=store, say=say)
+    basis = await gather(library, pool, subject, question.query, wl=wl, store=store, say=say)
     say(f"{subject.chain.name}: {counted(len(configurations), 'allocation')}")
-    accepted = accepted_for(subject) if speaks(question) else None
-    measured = subject.measured if speaks(question) else None
+    accepted = accepted_for(subject) if speaks(question.query) else None
+    measured = subject.measured if speaks(question.query) else None
     predictions, models, troubles = await patiently(
         pool, predictions_of, basis, subject.primary, wl, configurations, known, accepted, measured
     )
     superseded = (subject.superseded,) if subject.superseded and accepted is None else ()
     notes = [*superseded, *basis.profiles.unstored, *troubles]
-    if not speaks(question) and subject.measured:
+    if not speaks(question.query) and subject.measured:
         notes.append(
             f"{counted(len(subject.measured), 'sample')} of {subject.chain.name} left out: this is "
             "what the profiles alone say"

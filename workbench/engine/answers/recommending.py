@@ -388,7 +388,7 @@ async def _accepted(library: Library, given: Material, order: Order) -> dict[str
     for kpi in dict.fromkeys(sla.kpi for sla in order.slas):
         models = given.view.chain_model(order.chain.name, kpi)
         if order.spoken_for and models is not None and models.current:
-            question = questions.CompareChain(given.session, order.chain.name, kpi)
+            question = questions.ChainQuery(given.session, order.chain.name, kpi)
             if (accepted := accepted_for(await subject_of(library, question))) is not None:
                 found[kpi] = accepted
     return found

@@ -30,8 +30,8 @@ from workbench.domain.messages import Done
 from workbench.domain.parameters import Configuration
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import (
+    ChainQuery,
     ChainRetrained,
-    CompareChain,
     DecideProposal,
     RetrainChain,
     RollBackModel,
@@ -120,7 +120,7 @@ async def retrain(
     if request.steps:
         must_have_ended(view)
     kpi = wanted.kpi or (wanted.sla.kpi if wanted.sla else campaign_of(view).kpi)
-    question = CompareChain(request.session, chain.name, kpi)
+    question = ChainQuery(request.session, chain.name, kpi)
     subject = await subject_of(library, question)
     must_be_judged(subject, wanted.guards or ())
     configuration, plans = deployed(subject, request, wanted.sla)

@@ -15,7 +15,7 @@ from workbench.domain.curation import (
 from workbench.domain.durations import duration
 from workbench.domain.errors import UsageError
 from workbench.domain.events import Fact, ModelFitted
-from workbench.domain.messages import Done, Reply
+from workbench.domain.messages import Done
 from workbench.domain.parameters import OperatingPoint
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Sample
@@ -37,7 +37,7 @@ MOST_REQUESTED = 100
 
 async def decide(
     library: Library, pool: Pool, run: Turn | None, request: DecideSample, by: str
-) -> Reply:
+) -> Done:
     """Record a decision on a sample; what was fitted with it, or without, is fitted anew."""
     if len(request.why) > LONGEST_WHY:
         raise UsageError(f"a reason has at most {LONGEST_WHY} characters", where=request.session)
@@ -153,7 +153,7 @@ async def request_point(library: Library, request: RequestPoint, by: str) -> Poi
     return fact
 
 
-async def extend(library: Library, run: Turn, request: ExtendBudget, by: str) -> Reply:
+async def extend(library: Library, run: Turn, request: ExtendBudget, by: str) -> Done:
     """More time for a campaign that runs; it is in force before the next sample."""
 
     def made(view: SessionView) -> Fact | None:

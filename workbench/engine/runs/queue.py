@@ -7,21 +7,17 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from workbench.domain.curation import CurationCommand, DecideSample, ExtendBudget, RequestPoint
+from workbench.domain.curation import DecideSample, ExtendBudget, RequestPoint
 from workbench.domain.errors import EngineError, UsageError
-from workbench.domain.lab import HOST_NOISE, MeasureHost
+from workbench.domain.lab import HOST_NOISE, HostMeasured, MeasureHost
 from workbench.domain.messages import (
-    ContinueRun,
     Done,
-    PauseRun,
     PlanCampaign,
     Planned,
-    Reply,
     ResumeSession,
     RunAccepted,
     RunCampaign,
     SkipConfiguration,
-    StopRun,
 )
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs import curating
@@ -35,19 +31,6 @@ from workbench.engine.runs.turn import Turn
 from workbench.engine.sessions.channel import Channel
 from workbench.engine.sessions.library import Library
 from workbench.locks import FileLock, own
-
-Steering = (
-    RunCampaign
-    | ResumeSession
-    | PlanCampaign
-    | PauseRun
-    | ContinueRun
-    | StopRun
-    | SkipConfiguration
-    | MeasureHost
-    | CurationCommand
-)
-"""What the queue answers."""
 
 
 class Queue:
@@ -128,39 +111,84 @@ class Queue:
 
     # ------------------------------------------------------------------ requests
 
-    async def answer(self, request: Steering, who: str) -> Reply:
-        """Carry out what `who` asks. Raises `WorkbenchError`."""
-        match request:
-            case RunCampaign() | ResumeSession() | MeasureHost() if self.ending:
-                raise EngineError("is ending", remedy="Try again in a moment")
-            case RunCampaign():
-                return self._launch(await self._starting.new(request))
-            case ResumeSession(session=session):
-                await self._let_go(session)
-                return self._launch(await self._starting.resume(request))
-            case PlanCampaign():
-                return Planned(await self._costing.plan(request))
-            case PauseRun(session=session, by=by):
-                return await self._pause(self._run(session), by or who)
-            case ContinueRun(session=session, by=by):
-                return await self._continue(self._run(session), by or who)
-            case MeasureHost():
-                return await self._host.measure(request)
-            case StopRun(session=session) if session == HOST_NOISE and self._host.busy:
-                await self._host.stop()
-                return Done("the host is not measured any more")
-            case StopRun(session=session, abort=abort, by=by):
-                return await self._stop(self._run(session), abort, by or who)
-            case DecideSample(session=session, by=by):
-                run = self._turns.get(session)
-                return await curating.decide(self._library, self._pool, run, request, by or who)
-            case RequestPoint():
-                return await self._request_point(request, request.by or who)
-            case ExtendBudget(session=session, by=by):
-                run = self._run(session)
-                return await curating.extend(self._library, run, request, by or who)
-            case SkipConfiguration():
-                return self._skip(self._run(request.session), request)
+    async def start(self, request: RunCampaign) -> RunAccepted:
+        """Begin a campaign, or have it wait for its turn. This and the others raise
+        `WorkbenchError`."""
+        self._must_take_on()
+        return self._launch(await self._starting.new(request))
+
+    async def resume(self, request: ResumeSession) -> RunAccepted:
+        self._must_take_on()
+        await self._let_go(request.session)
+        return self._launch(await self._starting.resume(request))
+
+    async def plan(self, request: PlanCampaign) -> Planned:
+        return Planned(await self._costing.plan(request))
+
+    async def measure_host(self, request: MeasureHost) -> HostMeasured:
+        self._must_take_on()
+        return await self._host.measure(request)
+
+    async def pause(self, session: str, by: str) -> Done:
+        run = self._run(session)
+        if run.control.holds and run.control.paused_by is not None:
+            return Done("it is paused already")
+        if run.control.paused_by is None:
+            await run.pause(by)
+        return Done("it pauses after the sample that is being measured")
+
+    async def go_on(self, session: str, by: str) -> Done:
+        run = self._run(session)
+        if run.control.paused_by is None:
+            return Done("it is not paused")
+        await run.go_on(by)
+        return Done("it goes on")
+
+    async def stop(self, session: str, by: str, *, abort: bool) -> Done:
+        if session == HOST_NOISE and self._host.busy:
+            await self._host.stop()
+            return Done("the host is not measured any more")
+        await self._run(session).stop(by, abort=abort)
+        if abort:
+            return Done("it ends now; the samples taken so far are stored")
+        return Done("it ends after the sample that is being measured")
+
+    async def decide_sample(self, request: DecideSample) -> Done:
+        run = self._turns.get(request.session)
+        return await curating.decide(self._library, self._pool, run, request, request.by)
+
+    async def extend_budget(self, request: ExtendBudget) -> Done:
+        run = self._run(request.session)
+        return await curating.extend(self._library, run, request, request.by)
+
+    async def request_point(self, request: RequestPoint) -> Done | RunAccepted:
+        run = self._turns.get(request.session)
+        if run is not None and not run.concluded and not isinstance(run, Run):
+            raise UsageError("is taken by trials now", where=request.session)
+        wanted = await curating.request_point(self._library, request, request.by)
+        if run is None or run.concluded:
+            await self._let_go(request.session)
+            again = ResumeSession(request.session, pace=request.pace)
+            return self._launch(await self._starting.resume(again))
+        run.control.ring()
+        where = f"{wanted.target} at {wanted.wl:g}, repetition {wanted.repetition}"
+        return Done(f"{where} is measured next, or when its target is")
+
+    def skip(self, request: SkipConfiguration) -> Done:
+        run = self._run(request.session)
+        if request.configuration is None or request.target is None:
+            place = run.control.measuring
+            if place is None:
+                raise EngineError("measures nothing that could be skipped", where=run.session)
+        else:
+            place = (request.target, request.configuration)
+            if not run.knows(place):
+                raise UsageError(
+                    f"has no configuration {place[1].key} of {place[0]}", where=run.session
+                )
+        run.control.skip(place)
+        run.control.ring()
+        return Done(f"no more samples are taken of {place[0]} {place[1].key}")
 
     async def interrupt(self) -> None:
         """End all turns where they stand, their labs torn down. No new ones."""
@@ -213,8 +241,7 @@ class Queue:
         LabError
             If the lab cannot be opened, or host or images are others than the session's.
         """
-        if self.ending:
-            raise EngineError("is ending", remedy="Try again in a moment")
+        self._must_take_on()
         session = request.session
         await self._let_go(session)
         ready = await self._starting.trials(request)
@@ -251,6 +278,10 @@ class Queue:
                 del self._tasks[run.session]
                 self._left(channel.view.lab)
 
+    def _must_take_on(self) -> None:
+        if self.ending:
+            raise EngineError("is ending", remedy="Try again in a moment")
+
     async def _let_go(self, session: str) -> None:
         """Wait until a run that has announced its end has also let go of its session."""
         run = self._turns.get(session)
@@ -269,50 +300,3 @@ class Queue:
                 remedy=f"Go on with it by `workbench resume {session}`",
             )
         return run
-
-    async def _pause(self, run: Turn, by: str) -> Reply:
-        if run.control.holds and run.control.paused_by is not None:
-            return Done("it is paused already")
-        if run.control.paused_by is None:
-            await run.pause(by)
-        return Done("it pauses after the sample that is being measured")
-
-    async def _continue(self, run: Turn, by: str) -> Reply:
-        if run.control.paused_by is None:
-            return Done("it is not paused")
-        await run.go_on(by)
-        return Done("it goes on")
-
-    async def _stop(self, run: Turn, abort: bool, by: str) -> Reply:
-        await run.stop(by, abort=abort)
-        if abort:
-            return Done("it ends now; the samples taken so far are stored")
-        return Done("it ends after the sample that is being measured")
-
-    async def _request_point(self, request: RequestPoint, by: str) -> Reply:
-        run = self._turns.get(request.session)
-        if run is not None and not run.concluded and not isinstance(run, Run):
-            raise UsageError("is taken by trials now", where=request.session)
-        wanted = await curating.request_point(self._library, request, by)
-        if run is None or run.concluded:
-            await self._let_go(request.session)
-            again = ResumeSession(request.session, pace=request.pace)
-            return self._launch(await self._starting.resume(again))
-        run.control.ring()
-        where = f"{wanted.target} at {wanted.wl:g}, repetition {wanted.repetition}"
-        return Done(f"{where} is measured next, or when its target is")
-
-    def _skip(self, run: Turn, request: SkipConfiguration) -> Reply:
-        if request.configuration is None or request.target is None:
-            place = run.control.measuring
-            if place is None:
-                raise EngineError("measures nothing that could be skipped", where=run.session)
-        else:
-            place = (request.target, request.configuration)
-            if not run.knows(place):
-                raise UsageError(
-                    f"has no configuration {place[1].key} of {place[0]}", where=run.session
-                )
-        run.control.skip(place)
-        run.control.ring()
-        return Done(f"no more samples are taken of {place[0]} {place[1].key}")

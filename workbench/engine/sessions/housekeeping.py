@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from workbench import files
-from workbench.domain import housekeeping as asked
 from workbench.domain.errors import SessionError, SessionUnknown
-from workbench.domain.messages import Reply, RunAccepted
+from workbench.domain.housekeeping import Trashed
+from workbench.domain.messages import RunAccepted
 from workbench.engine.sessions.library import Library
 from workbench.paths import Workspace
 from workbench.store import catalogue
@@ -21,29 +21,27 @@ BESIDE = (".wal", ".acknowledged")
 """What lies beside a session that was not closed cleanly."""
 
 
-async def answer(library: Library, request: asked.HousekeepingCommand) -> Reply:
-    """Carry the command out. Raises `WorkbenchError`."""
-    match request:
-        case asked.RenameSession(session=session, name=name):
-            new = library.file_of(await library.new_name(name, ""))
-            async with library.closed(session) as path:
-                await _in_thread(_move, path, new)
-            return RunAccepted(name)
-        case asked.DuplicateSession(session=session, name=name):
-            return await _duplicate(library, session, name)
-        case asked.DeleteSession(session=session):
-            ticket = f"{session}@{time.time_ns()}"
-            async with library.closed(session) as path:
-                await _in_thread(_move, path, _trashed(library.workspace, ticket))
-            return asked.Trashed(session, ticket)
-        case asked.RestoreSession(ticket=ticket):
-            return await _restore(library, ticket)
-        case asked.RescueSession(session=session, folder=folder):
-            path = await library.rescue(session, Path(folder) if folder else None)
-            return RunAccepted(path.stem)
+async def rename(library: Library, session: str, name: str) -> RunAccepted:
+    """Give a session another name. This and the others raise `WorkbenchError`."""
+    new = library.file_of(await library.new_name(name, ""))
+    async with library.closed(session) as path:
+        await _in_thread(_move, path, new)
+    return RunAccepted(name)
 
 
-async def _duplicate(library: Library, session: str, name: str | None) -> Reply:
+async def delete(library: Library, session: str) -> Trashed:
+    ticket = f"{session}@{time.time_ns()}"
+    async with library.closed(session) as path:
+        await _in_thread(_move, path, _trashed(library.workspace, ticket))
+    return Trashed(session, ticket)
+
+
+async def rescue(library: Library, session: str, folder: str | None) -> RunAccepted:
+    path = await library.rescue(session, Path(folder) if folder else None)
+    return RunAccepted(path.stem)
+
+
+async def duplicate(library: Library, session: str, name: str | None) -> RunAccepted:
     path = await library.path_of(session)
     name = await library.new_name(name, path.stem)
     new = library.file_of(name)
@@ -57,7 +55,7 @@ async def _duplicate(library: Library, session: str, name: str | None) -> Reply:
     return RunAccepted(name)
 
 
-async def _restore(library: Library, ticket: str) -> Reply:
+async def restore(library: Library, ticket: str) -> RunAccepted:
     path = _trashed(library.workspace, ticket)
     name = ticket.rpartition("@")[0]
     if not path.is_file():

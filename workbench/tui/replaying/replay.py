@@ -14,13 +14,12 @@ from contextlib import suppress
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import Event, ModelFitted, SampleTaken
-from workbench.domain.messages import EventPage, ListEvents, Viewed, ViewSession
+from workbench.domain.messages import ListEvents, ViewSession
 from workbench.domain.projection import SessionView
 from workbench.domain.timeline import (
     LONGEST_GAP_S,
     FindMoment,
     GetTimeLine,
-    Moment,
     TimeLine,
     TimeMark,
 )
@@ -79,7 +78,6 @@ class Replay:
         """
         pace = pace or Pace(lambda: client.share)
         line = await client.ask(GetTimeLine(session))
-        assert isinstance(line, TimeLine)
         if not line.last_seq:
             raise WorkbenchError("it holds no events to replay", where=session)
         self.line, self.at = line, line.started_at
@@ -154,7 +152,6 @@ class Replay:
     async def _view(self, client: Client, session: str, seq: int, focus: str) -> SessionView:
         if seq:
             reply = await client.ask(ViewSession(session, until=seq, focus=focus))
-            assert isinstance(reply, Viewed)
             view = reply.view
         else:
             view = SessionView(session)
@@ -247,8 +244,7 @@ class _Pages:
         """The next event, which stays the next until it is taken; None at the end."""
         if not self._events:
             page = await self._client.ask(ListEvents(self._session, self._after, PAGE))
-            if isinstance(page, EventPage):
-                self._events.extend(page.events)
+            self._events.extend(page.events)
         return self._events[0] if self._events else None
 
     def take(self) -> None:
@@ -261,4 +257,4 @@ async def _sample_before(client: Client, session: str, seq: int) -> int:
         found = await client.ask(FindMoment(session, sample_before=seq))
     except WorkbenchError:
         return 0
-    return found.seq if isinstance(found, Moment) else 0
+    return found.seq

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from workbench.domain.messages import GetStatus, Reply
-from workbench.domain.questions import Question
+from workbench.domain.messages import GetStatus, Request
 from workbench.link.client import Client
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.widgets.waiting import Busy
 from workbench.tui.work import begin
+
+R = TypeVar("R")
 
 POLL_S = 0.5
 """How often the engine is asked what it does for it."""
@@ -34,10 +36,10 @@ def drop(screen: WorkbenchScreen) -> None:
 
 async def answered(
     client: Callable[[], Awaitable[Client]],
-    request: Question,
+    request: Request[R],
     busy: Busy,
     draw: Callable[[], object],
-) -> Reply:
+) -> R:
     """The answer; `busy` says what is done until then, and is drawn. Raises what `ask` raises."""
     engine = await client()
     asking = asyncio.ensure_future(engine.ask(request))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
+from typing import TypeVar
 
 from textual.app import ComposeResult
 from textual.containers import Container
@@ -14,15 +15,12 @@ from workbench.domain.drafts import (
     ListDrafts,
     SaveTemplate,
     TemplateKind,
-    TemplateSaved,
     campaign_of,
 )
 from workbench.domain.errors import DescriptorError, NameTaken, WorkbenchError
 from workbench.domain.messages import (
     CampaignChoice,
-    CampaignList,
     ListCampaigns,
-    Reply,
     Request,
     RunCampaign,
 )
@@ -37,6 +35,8 @@ from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Row, Rows, Span
 from workbench.tui.widgets.tabs import TabLine
 from workbench.tui.work import begin
+
+R = TypeVar("R")
 
 FROM_NOTHING = ""
 """Choice of a new draft without template."""
@@ -99,7 +99,7 @@ class DraftScreen(WorkbenchScreen):
         except (WorkbenchError, OSError) as error:
             self.draft.lost = plain(str(error))
         else:
-            self.drafts = reply if isinstance(reply, DraftList) else None
+            self.drafts = reply
             self._go_on_with_the_last()
         if self.in_sight:
             self.draw()
@@ -230,7 +230,7 @@ class DraftScreen(WorkbenchScreen):
 
     async def _choose_template(self) -> None:
         reply = await self.request(ListCampaigns())
-        campaigns = reply.campaigns if isinstance(reply, CampaignList) else ()
+        campaigns = reply.campaigns
 
         def chosen(template: str | None) -> None:
             if template is not None:
@@ -245,8 +245,8 @@ class DraftScreen(WorkbenchScreen):
 
     async def _choose_draft(self) -> None:
         reply = await self.request(ListDrafts())
-        self.drafts = reply if isinstance(reply, DraftList) else None
-        if self.drafts is None or not self.drafts.drafts:
+        self.drafts = reply
+        if not reply.drafts:
             return
 
         def chosen(name: str | None) -> None:
@@ -295,9 +295,8 @@ class DraftScreen(WorkbenchScreen):
 
     async def _save(self, request: SaveTemplate) -> None:
         reply = await self.request(request)
-        if isinstance(reply, TemplateSaved):
-            self.workbench.say(f"Saved the {reply.kind} {reply.name}.")
-            await self.draft.refresh_palette()
+        self.workbench.say(f"Saved the {reply.kind} {reply.name}.")
+        await self.draft.refresh_palette()
 
     def _ask_to_replace(self, request: SaveTemplate) -> None:
         def answered(yes: bool | None) -> None:
@@ -343,7 +342,7 @@ class DraftScreen(WorkbenchScreen):
 
     # ------------------------------------------------------------------------- requests
 
-    async def request(self, request: Request) -> Reply:
+    async def request(self, request: Request[R]) -> R:
         return await (await self.workbench.client()).ask(request)
 
     def do(self, work: Coroutine[None, None, None]) -> None:

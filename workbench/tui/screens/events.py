@@ -13,7 +13,7 @@ from textual.widgets import Static
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.event_log import LogLine, Repeated, in_a_row, lines_written
 from workbench.domain.events import LogWritten
-from workbench.domain.messages import EventPage, ListEvents
+from workbench.domain.messages import ListEvents
 from workbench.domain.projection import SessionView
 from workbench.tui import present
 from workbench.tui.present import Choice, Shown
@@ -241,8 +241,6 @@ class EventsScreen(SessionScreen, HasList):
             page = await client.ask(ListEvents(self.opened.session, after=after, limit=PAGE))
         except (WorkbenchError, OSError) as error:
             self.workbench.say(plain(str(error)), "error")
-            return
-        if not isinstance(page, EventPage):
             return
         told = SessionView(self.opened.session, seq=after, campaign=self.opened.live.view.campaign)
         written: list[LogLine] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import Container
@@ -24,7 +25,7 @@ from workbench.domain.messages import (
     StopRun,
 )
 from workbench.domain.sessions import UNDER_WAY
-from workbench.domain.timeline import FindMoment, Moment
+from workbench.domain.timeline import FindMoment
 from workbench.tui import present
 from workbench.tui.commands.action import Action
 from workbench.tui.plots.canvas import GLYPHS
@@ -357,7 +358,6 @@ class SessionScreen(WorkbenchScreen):
 
     async def _event_at(self, place: FindMoment) -> int:
         found = await (await self.workbench.client()).ask(place)
-        assert isinstance(found, Moment)
         return found.seq
 
     def action_freeze(self) -> None:
@@ -376,11 +376,11 @@ class SessionScreen(WorkbenchScreen):
             knob(self.opened.replay)
         self.draw()
 
-    def tell(self, request: Request, done: str) -> None:
+    def tell(self, request: Request[Any], done: str) -> None:
         """Send a command; say what came of it."""
         self.workbench.tell(request, done)
 
-    def confirm(self, question: str, consequence: str, request: Request, done: str) -> None:
+    def confirm(self, question: str, consequence: str, request: Request[Any], done: str) -> None:
         """Ask before a command that cannot be taken back."""
 
         def answered(yes: bool | None) -> None:

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from workbench.domain.durations import duration
-from workbench.domain.messages import EngineStatus, Reply
+from workbench.domain.messages import EngineStatus
 from workbench.tui.text import plain, wrapped
 from workbench.tui.widgets.rows import Rows, fit
 
@@ -46,10 +46,9 @@ class Busy:
         told = " · ".join(filter(None, (f"{self.words} ({times})", besides)))
         return f"{told}: {plain(self.doing)}" if self.doing else told
 
-    def hear(self, status: Reply) -> None:
+    def hear(self, status: EngineStatus) -> None:
         """What the engine says that it does."""
-        if isinstance(status, EngineStatus):
-            self.doing, self.to_go = status.preparing or status.scoring, status.to_go
+        self.doing, self.to_go = status.preparing or status.scoring, status.to_go
 
 
 class Waiting(Vertical):

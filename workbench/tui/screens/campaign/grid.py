@@ -16,7 +16,7 @@ from textual.timer import Timer
 from workbench.domain.campaign import Campaign
 from workbench.domain.counts import counted
 from workbench.domain.errors import Mistake, WorkbenchError
-from workbench.domain.messages import PlanCampaign, Planned
+from workbench.domain.messages import PlanCampaign
 from workbench.domain.sessions import Plan
 from workbench.tui.draft import Draft
 from workbench.tui.run_terms import LABS, TOO_LARGE, RunTerms
@@ -254,7 +254,6 @@ class GridScreen(DraftScreen):
 
     async def _plan(self, request: PlanCampaign) -> Plan:
         reply = await self.request(request)
-        assert isinstance(reply, Planned)
         return reply.plan
 
     def _tell_costs(self, costs: Costs) -> None:

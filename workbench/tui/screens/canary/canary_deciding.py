@@ -176,8 +176,7 @@ class DecidingScreen(SessionScreen):
             looking.cancel()
             self.awaited = None
             self.draw()
-        if isinstance(reply, ChainRetrained):
-            self.workbench.say(self._told(reply))
+        self.workbench.say(self._told(reply))
 
     def _told(self, reply: ChainRetrained) -> str:
         ended = f"{reply.canary.ending.note}. " if reply.canary is not None else ""

@@ -105,7 +105,6 @@ class CanaryForm(Dialog[RetrainChain | None]):
                 return
             finally:
                 looking.cancel()
-            assert isinstance(reply, CanaryPlanned)
             self._known = _Known(request, reply)
         known = self._known
         lines = canary_question.plan_lines(self.view, known.planned, request.budget_s)

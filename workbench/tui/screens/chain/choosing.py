@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from workbench.domain.counts import counted
 from workbench.domain.drafts import Palette
 from workbench.domain.errors import DescriptorError, WorkbenchError
-from workbench.domain.messages import ChainsGenerated, GenerateChains
+from workbench.domain.messages import GenerateChains
 from workbench.domain.topology import Target
 from workbench.tui.screens.chain.chain_rows import chain_facts, vnf_facts
 from workbench.tui.screens.chain.chain_tree import way_through
@@ -171,10 +171,9 @@ class PolicyScreen(Dialog[tuple[Target, ...]]):
         except (WorkbenchError, OSError) as error:
             self._tell(f"! {plain(str(error))}")
             return
-        if isinstance(reply, ChainsGenerated):
-            self.chains = reply.chains
-            self.marked = {c.name for c in reply.chains if c.name not in self.taken}
-            self._show()
+        self.chains = reply.chains
+        self.marked = {c.name for c in reply.chains if c.name not in self.taken}
+        self._show()
 
     def _show(self) -> None:
         options = self.query_one(OptionList)

@@ -10,7 +10,7 @@ from functools import partial
 
 from workbench.domain.counts import counted
 from workbench.domain.errors import EngineError, WorkbenchError
-from workbench.domain.messages import GetStatus, ListSessions, SessionList
+from workbench.domain.messages import GetStatus, ListSessions
 from workbench.domain.parameters import Configuration
 from workbench.domain.sessions import UNDER_WAY
 from workbench.domain.topology import Target
@@ -269,7 +269,6 @@ class AskingScreen(SessionScreen):
         except (WorkbenchError, OSError) as error:
             self.workbench.say(str(error), "error")
             return
-        assert isinstance(reply, SessionList)
         options = [("", same)] if same else []
         options += [
             (s.name, f"{s.name}  {s.campaign}, {s.lab}, {counted(s.samples, 'sample')}")

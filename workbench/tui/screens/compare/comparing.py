@@ -12,10 +12,16 @@ from dataclasses import dataclass, field
 from workbench.domain.chains import ChainChart
 from workbench.domain.configurations import SamplePoint
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import Compared, CompareSessions, Viewed, ViewSession
+from workbench.domain.messages import Compared, CompareSessions, ViewSession
 from workbench.domain.parameters import Configuration
 from workbench.domain.projection import SessionView
-from workbench.domain.questions import ChainCharted, ChainCompared, ChartChain, CompareChain
+from workbench.domain.questions import (
+    ChainCharted,
+    ChainCompared,
+    ChainQuery,
+    ChartChain,
+    CompareChain,
+)
 from workbench.domain.topology import Target
 from workbench.link.client import Client
 
@@ -84,28 +90,25 @@ class Answer:
     async def compare(self, client: Client) -> None:
         """Ask how far the prediction is off. A refusal is kept, not raised."""
         s = self.subject
-        question = CompareChain(s.session, s.chain, s.kpi, s.rule, s.profiles, s.insist)
+        question = CompareChain(ChainQuery(s.session, s.chain, s.kpi, s.rule, s.profiles, s.insist))
         try:
             reply = await client.ask(question)
         except WorkbenchError as error:
             self.refused = error
             return
-        assert isinstance(reply, ChainCompared)
         self.compared, self.refused = reply, None
 
     async def chart(self, client: Client, wanted: Sequence[Configuration]) -> None:
         """Ask for curves, each once. A refusal is kept, not raised."""
         self.asked.update(wanted)
         s = self.subject
-        question = ChartChain(
-            s.session, s.chain, s.kpi, s.rule, s.profiles, s.insist, configurations=tuple(wanted)
-        )
+        query = ChainQuery(s.session, s.chain, s.kpi, s.rule, s.profiles, s.insist)
+        question = ChartChain(query, tuple(wanted))
         try:
             reply = await client.ask(question)
         except WorkbenchError as error:
             self.uncharted = error
             return
-        assert isinstance(reply, ChainCharted)
         self.charted, self.uncharted = reply, None
         self.charts |= {chart.configuration: chart for chart in reply.charts}
 
@@ -130,8 +133,6 @@ class Contrast:
         except WorkbenchError as error:
             self.refused = error
             return
-        assert isinstance(compared, Compared)
-        assert isinstance(viewed, Viewed)
         self.compared, self.view = compared, viewed.view
 
 

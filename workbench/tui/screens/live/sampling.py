@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from typing import Any
 
 from workbench.domain.configurations import SamplePoint
 from workbench.domain.curation import (
@@ -12,11 +13,10 @@ from workbench.domain.curation import (
     ExtendBudget,
     GetSample,
     RequestPoint,
-    SampleDetail,
     SampleVerdict,
 )
 from workbench.domain.errors import UsageError, WorkbenchError
-from workbench.domain.messages import Done, Request, ResumeSession, Viewed, ViewSession
+from workbench.domain.messages import Done, Request, ResumeSession, ViewSession
 from workbench.domain.projection import SessionView
 from workbench.domain.sessions import UNDER_WAY
 from workbench.tui import profile_figure, sample_rows
@@ -145,7 +145,6 @@ class SamplingScreen(SessionScreen):
             except (WorkbenchError, OSError) as error:
                 self.workbench.say(str(error), "error")
                 return
-            assert isinstance(reply, SampleDetail)
             words = sample_rows.detail_text(reply, self.shown.kpi(self.choice))
             self.app.push_screen(MessageScreen(f"Sample, {sample_rows.short_name(here)}", words))
 
@@ -169,7 +168,6 @@ class SamplingScreen(SessionScreen):
                 )
             except (WorkbenchError, OSError):
                 return  # what is there is shown as it is
-            assert isinstance(reply, Viewed)
             found = reply.view.configuration(selected.key)
             if found is None or len(found.samples) <= len(selected.samples):
                 return
@@ -277,7 +275,7 @@ class SamplingScreen(SessionScreen):
         place = selected.target, selected.configuration
         return RequestPoint(self.opened.session, *place, wl, pace=WATCHED_PACE)
 
-    async def _carry_out(self, request: Request, done: str) -> None:
+    async def _carry_out(self, request: Request[Any], done: str) -> None:
         """For a dialog that stays where it is refused. Raises what `ask` raises."""
         reply = await (await self.workbench.client()).ask(request)
         self.workbench.say(reply.note if isinstance(reply, Done) and reply.note else done)

@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import TargetModelled
-from workbench.domain.messages import EventPage, ListEvents
+from workbench.domain.messages import ListEvents
 from workbench.domain.profiles import ModelScore, ModelVersion
 from workbench.domain.questions import ExplainModel, ModelExplained, RollBackModel
 from workbench.tui.columns import Column, Sorting
@@ -271,7 +271,7 @@ class ModelsScreen(ScoringScreen, HasList):
         except (WorkbenchError, OSError) as error:
             self.workbench.say(str(error), "error")
             return
-        for event in page.events if isinstance(page, EventPage) else ():
+        for event in page.events:
             if isinstance(event.fact, TargetModelled):
                 self._scores[seq] = event.fact.scores
         self.draw()
@@ -282,8 +282,7 @@ class ModelsScreen(ScoringScreen, HasList):
         except (WorkbenchError, OSError) as error:
             self._explained[request] = f"It cannot be said: {plain(str(error))}"
         else:
-            if isinstance(reply, ModelExplained):
-                self._explained[request] = reply
+            self._explained[request] = reply
         self.draw()
 
     # ------------------------------------------------------------------------- actions

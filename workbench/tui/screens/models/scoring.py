@@ -102,8 +102,7 @@ class ScoringScreen(SessionScreen):
         except (WorkbenchError, OSError) as error:
             self.trouble = str(error)
         else:
-            if isinstance(reply, ModelsScored):
-                self._keep(reply)
+            self._keep(reply)
         finally:
             self.awaited = None
             self.draw()

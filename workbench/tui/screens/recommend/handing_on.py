@@ -13,8 +13,8 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import OptionList, Static
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.handing_on import Previewed, PreviewedFile, PreviewRecommendation
-from workbench.domain.messages import Exported, ExportRecommendation
+from workbench.domain.handing_on import PreviewedFile, PreviewRecommendation
+from workbench.domain.messages import ExportRecommendation
 from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import plain, plain_lines
 from workbench.tui.work import begin
@@ -100,7 +100,7 @@ class HandOnScreen(Dialog[None]):
         try:
             client = await cast("WorkbenchApp", self.app).client()
             reply = await client.ask(PreviewRecommendation(self.session, self.of, format))
-            self.files = reply.files if isinstance(reply, Previewed) else ()
+            self.files = reply.files
         except (WorkbenchError, OSError) as error:
             self.trouble = str(error)
         self.query_one("#preview", VerticalScroll).scroll_home(animate=False)
@@ -161,7 +161,6 @@ class HandOnScreen(Dialog[None]):
             self.trouble = str(error)
             self._show()
             return
-        if isinstance(reply, Exported):
-            files = f" ({len(reply.files)} files)" if len(reply.files) > 1 else ""
-            self.dismiss(None)
-            app.say(f"Wrote {reply.path}{files}.")
+        files = f" ({len(reply.files)} files)" if len(reply.files) > 1 else ""
+        self.dismiss(None)
+        app.say(f"Wrote {reply.path}{files}.")

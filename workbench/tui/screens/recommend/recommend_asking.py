@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TypeVar
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import RecommendationIssued
 from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
 from workbench.domain.messages import (
-    EventPage,
     ListEvents,
-    Reply,
     Request,
     StopRun,
 )
@@ -30,6 +29,8 @@ from workbench.tui.text import duration, plain
 from workbench.tui.widgets.field import Form
 from workbench.tui.widgets.waiting import Busy
 from workbench.tui.work import begin
+
+R = TypeVar("R")
 
 ATTEMPTS = 3
 """Samples that a verification takes at most."""
@@ -109,7 +110,7 @@ class AskingScreen(SessionScreen):
 
     # ------------------------------------------------------------------------- the engine
 
-    async def _ask_engine(self, request: Request) -> Reply:
+    async def _ask_engine(self, request: Request[R]) -> R:
         return await (await self.workbench.client()).ask(request)
 
     async def fetch_options(self, *, aloud: bool = False) -> None:
@@ -119,7 +120,7 @@ class AskingScreen(SessionScreen):
             if aloud:
                 self.workbench.say(str(error), "error")
             return
-        if isinstance(reply, RecommendOptions) and self.ready:
+        if self.ready:
             self.options = reply
             question.offer(self.form, reply, self.commands and not reply.unmeasurable)
             self.draw()
@@ -130,7 +131,7 @@ class AskingScreen(SessionScreen):
             page = await self._ask_engine(ListEvents(self.opened.session, after=seq - 1, limit=1))
         except (WorkbenchError, OSError):
             return
-        for event in page.events if isinstance(page, EventPage) else ():
+        for event in page.events:
             if isinstance(event.fact, RecommendationIssued):
                 self.trends[seq] = event.fact.trends
         self.draw()
@@ -154,7 +155,7 @@ class AskingScreen(SessionScreen):
             if self.awaited is busy:
                 self.awaited = None
             self.draw()
-        return reply if isinstance(reply, Recommended) else None
+        return reply
 
     def _refused(self, error: WorkbenchError, request: Recommend | VerifyRecommendation) -> None:
         values = self.form.values()

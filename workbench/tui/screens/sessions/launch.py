@@ -19,7 +19,6 @@ from workbench.domain.messages import (
     CampaignList,
     ListCampaigns,
     PlanCampaign,
-    Planned,
     RunCampaign,
 )
 from workbench.domain.sessions import Plan
@@ -83,7 +82,7 @@ class LaunchScreen(Dialog[RunCampaign | None]):
         except (WorkbenchError, OSError) as error:
             self._note(str(error))
             return
-        self.campaigns = reply.campaigns if isinstance(reply, CampaignList) else ()
+        self.campaigns = reply.campaigns
         options = self.query_one(OptionList)
         options.add_options(
             Option(plain(f"{c.name:<18} {c.summary}"), id=c.name) for c in self.campaigns
@@ -131,8 +130,7 @@ class LaunchScreen(Dialog[RunCampaign | None]):
             self.refused = True
             self._note(f"! {error}")
             return
-        if isinstance(reply, Planned):
-            self._note(_plan_text(reply.plan))
+        self._note(_plan_text(reply.plan))
 
     def _note(self, note: str) -> None:
         self.query_one("#plan", Static).update("\n".join(map(plain, note.splitlines())))

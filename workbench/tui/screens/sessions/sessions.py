@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
 from textual.containers import Container
@@ -17,19 +17,15 @@ from workbench.domain.housekeeping import (
     DuplicateSession,
     RenameSession,
     RestoreSession,
-    Trashed,
 )
 from workbench.domain.messages import (
     EngineStatus,
-    Exported,
     ExportSession,
     GetStatus,
     ListSessions,
     Request,
     ResumeSession,
-    RunAccepted,
     RunCampaign,
-    SessionList,
 )
 from workbench.domain.sessions import UNDER_WAY, SessionSummary
 from workbench.tui import text
@@ -49,6 +45,8 @@ from workbench.tui.widgets.rows import Row, Rows
 from workbench.tui.widgets.table import Table
 from workbench.tui.widgets.tabs import TabLine
 from workbench.tui.work import begin
+
+R = TypeVar("R")
 
 REFRESH_S = 2.0
 WIDE, LONGEST_NAME = 120, 48
@@ -131,11 +129,10 @@ class SessionsScreen(HasList):
         try:
             client = await self.workbench.client()
             reply = await client.ask(ListSessions())
-            if isinstance(reply, SessionList):
-                self.sessions, self.loaded = reply.sessions, True
-                self.workbench.know(reply.sessions)
+            self.sessions, self.loaded = reply.sessions, True
+            self.workbench.know(reply.sessions)
             status = await client.ask(GetStatus())
-            self.status = status if isinstance(status, EngineStatus) else None
+            self.status = status
         except (WorkbenchError, OSError) as error:
             self.lost = text.plain(str(error))
         finally:
@@ -342,8 +339,7 @@ class SessionsScreen(HasList):
 
     async def _duplicate(self, session: str) -> None:
         reply = await self._request(DuplicateSession(session))
-        if isinstance(reply, RunAccepted):
-            self.workbench.say(f"Copied {session} to {reply.session}.")
+        self.workbench.say(f"Copied {session} to {reply.session}.")
         self.refresh_list()
 
     def action_draft(self) -> None:
@@ -368,9 +364,8 @@ class SessionsScreen(HasList):
 
     async def _export(self, session: str, format: str) -> None:
         reply = await self._request(ExportSession(session, format))
-        if isinstance(reply, Exported):
-            but = "".join(f" {text.sentence(warning)}." for warning in reply.warnings)
-            self.workbench.say(f"Wrote {reply.path}.{but}", "warning" if but else "information")
+        but = "".join(f" {text.sentence(warning)}." for warning in reply.warnings)
+        self.workbench.say(f"Wrote {reply.path}.{but}", "warning" if but else "information")
 
     def action_delete(self) -> None:
         if here := self.here:
@@ -379,13 +374,11 @@ class SessionsScreen(HasList):
     async def _delete(self, session: str) -> None:
         closed = self._let_go(session)
         reply = await self._request(DeleteSession(session))
-        assert isinstance(reply, Trashed)
 
         async def back() -> str:
             restored = await self._request(RestoreSession(reply.ticket))
             self.refresh_list()
-            name = restored.session if isinstance(restored, RunAccepted) else session
-            return f"{name} is back."
+            return f"{restored.session} is back."
 
         undo = Undo(f"Deleting {session}", back)
         self.workbench.say(f"{session} is in the trash{closed}.", undo=undo)
@@ -456,7 +449,7 @@ class SessionsScreen(HasList):
 
     # ------------------------------------------------------------------------- requests
 
-    async def _request(self, request: Request) -> object:
+    async def _request(self, request: Request[R]) -> R:
         return await (await self.workbench.client()).ask(request)
 
     def _do(self, work: Coroutine[None, None, None]) -> None:
