@@ -10,7 +10,7 @@ from running_system import RunningSystem
 from workbench.descriptors.loading import load_campaign
 from workbench.descriptors.sla_text import parse_sla
 from workbench.domain.errors import DescriptorError
-from workbench.labs.attached.guard import Seen, broken
+from workbench.labs.attached.load_guard import GuardRequest, broken
 from workbench.paths import Workspace
 
 
@@ -72,7 +72,7 @@ def test_mistakes(
     )
 
 
-WELL, SLOW, FAILED = Seen(20, True), Seen(300, True), Seen(5, False)
+WELL, SLOW, FAILED = GuardRequest(20, True), GuardRequest(300, True), GuardRequest(5, False)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,6 @@ WELL, SLOW, FAILED = Seen(20, True), Seen(300, True), Seen(5, False)
     ],
 )
 def test_a_guard_is_broken_by_two_requests_at_least(
-    guard: str, seen: list[Seen], breaks: bool
+    guard: str, seen: list[GuardRequest], breaks: bool
 ) -> None:
     assert bool(broken(parse_sla(guard, "rate"), seen)) == breaks

@@ -28,7 +28,7 @@ from workbench.domain.messages import (
 )
 from workbench.domain.sessions import Plan, PlannedConfiguration, SamplerCost
 from workbench.engine.drafts import Drafts
-from workbench.engine.handlers.drafts import handles as draft_handlers
+from workbench.engine.handlers.draft_requests import handles as draft_handlers
 from workbench.paths import Workspace
 from workbench.tui.screens.campaign import grid
 from workbench.tui.screens.campaign.grid import GridScreen

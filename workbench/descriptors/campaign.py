@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator
 
-from workbench.descriptors.attaching import AttachText, templates
+from workbench.descriptors.attach_text import AttachText, templates
 from workbench.descriptors.composition import Reference, node_of, whole_mistakes
 from workbench.descriptors.fields import (
     RESOURCE_KEYS,

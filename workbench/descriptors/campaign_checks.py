@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from workbench import plugins
-from workbench.descriptors.attaching import attach_mistakes
+from workbench.descriptors.attach_text import attach_mistakes
 from workbench.descriptors.campaign import (
     FlavorText,
     LoadText,

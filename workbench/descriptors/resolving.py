@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from workbench.descriptors import attaching
+from workbench.descriptors import attach_text
 from workbench.descriptors.campaign import (
     CampaignText,
     FlavorText,
@@ -87,7 +87,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
         ),
         profile_model=text.profile_model,
         lab=text.lab or (ATTACH if text.attach else ""),
-        attached=attaching.resolved(text.attach, primary.name),
+        attached=attach_text.resolved(text.attach, primary.name),
     )
 
 

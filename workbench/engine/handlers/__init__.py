@@ -1,8 +1,18 @@
 """Who answers which request: `HANDLERS`, a module for each group of requests."""
 
-from workbench.engine.handlers import drafts, questions, runs, sessions, workspace
+from workbench.engine.handlers import (
+    draft_requests,
+    question_requests,
+    run_requests,
+    session_requests,
+    workspace_requests,
+)
 from workbench.engine.handlers.registry import Handlers
 
 HANDLERS = Handlers(
-    drafts.handles, questions.handles, runs.handles, sessions.handles, workspace.handles
+    draft_requests.handles,
+    question_requests.handles,
+    run_requests.handles,
+    session_requests.handles,
+    workspace_requests.handles,
 )

@@ -61,7 +61,7 @@ class Asker:
 
 
 @dataclass(frozen=True)
-class Handler:
+class RequestHandler:
     """Who answers one kind of request.
 
     Attributes
@@ -89,7 +89,7 @@ class Handlers:
     """Handlers by the class of the request."""
 
     def __init__(self, *others: Handlers) -> None:
-        self.by_kind: dict[type[Request[Any]], Handler] = {}
+        self.by_kind: dict[type[Request[Any]], RequestHandler] = {}
         for other in others:
             self.by_kind |= other.by_kind
 
@@ -112,12 +112,12 @@ class Handlers:
         def add(
             answer: Callable[[Services, Q, Asker], Coroutine[Any, Any, R]],
         ) -> Callable[[Services, Q, Asker], Coroutine[Any, Any, R]]:
-            self.by_kind[kind] = Handler(answer, changes, of_the_host, turn, job, measures)
+            self.by_kind[kind] = RequestHandler(answer, changes, of_the_host, turn, job, measures)
             return answer
 
         return add
 
-    def of(self, request: Request[Any]) -> Handler:
+    def of(self, request: Request[Any]) -> RequestHandler:
         """Raises `EngineError` for a request that nobody answers."""
         try:
             return self.by_kind[type(request)]

@@ -12,13 +12,13 @@ from typing import Any
 from workbench.descriptors.fields import RESERVED_INSTANCES
 from workbench.domain.attaching import Attached
 from workbench.domain.errors import LabError, UsageError
+from workbench.labs.attached.cgroup_limits import CgroupLimits
 from workbench.labs.attached.finding import (
     COMPOSE_PROJECT,
     COMPOSE_SERVICE,
-    Found,
+    FoundFunction,
     find,
 )
-from workbench.labs.attached.limits import Limits
 from workbench.labs.docker.engine import connect, speaking_to
 from workbench.labs.docker.strays import MAKING_LABEL, SESSION_LABEL
 from workbench.probes.process import PROC
@@ -118,7 +118,7 @@ async def _processes() -> list[Candidate]:
 async def _looked_at(candidate: Candidate, attached: Attached) -> Candidate:
     try:
         found = await find(attached)
-        limits = Limits(found.folders, found.place)
+        limits = CgroupLimits(found.folders, found.place)
         return replace(
             candidate,
             program=_program(found.pid) or candidate.program,
@@ -136,7 +136,7 @@ async def _looked_at(candidate: Candidate, attached: Attached) -> Candidate:
         return replace(candidate, why_not="it has just ended")
 
 
-def _ports_of(found: Found) -> tuple[int, ...]:
+def _ports_of(found: FoundFunction) -> tuple[int, ...]:
     """Ports that a container listens at, in its own network; those of a host are not told apart."""
     if not found.own_network:
         return ()

@@ -24,7 +24,7 @@ ON_ENGINE = ("container", "label", "compose")
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFunction:
     """A function as it runs now."""
 
     place: str
@@ -56,7 +56,7 @@ class Found:
             return f"its process {self.pid} has ended, and another one has that number now"
         try:
             if self.folders.cpu.stat().st_ino != self.inode:
-                return "its control group was made anew"
+                return "its control group is a new one"
         except OSError:
             return "its control group is gone"
         membership = _membership(self.pid)
@@ -66,7 +66,7 @@ class Found:
         return ""
 
 
-async def find(attached: Attached) -> Found:
+async def find(attached: Attached) -> FoundFunction:
     """Where a function runs now. Raises `LabError` with what is not as the campaign says."""
     if attached.found_by in ON_ENGINE:
         async with connect() as docker:
@@ -121,7 +121,7 @@ async def _container(docker: aiodocker.Docker, attached: Attached) -> Mapping[st
 SEE_DISCOVER = "See `workbench discover`"
 
 
-def _of_container(attached: Attached, shown: Mapping[str, Any]) -> Found:
+def _of_container(attached: Attached, shown: Mapping[str, Any]) -> FoundFunction:
     state = shown.get("State", {})
     name = str(shown.get("Name", "")).lstrip("/")
     place = f"container {name}"
@@ -148,7 +148,7 @@ def _of_container(attached: Attached, shown: Mapping[str, Any]) -> Found:
     return _found(place, pid, probe.folders, address=address, image=str(shown.get("Image", "")))
 
 
-def _of_process(pid: int) -> Found:
+def _of_process(pid: int) -> FoundFunction:
     place = f"process {pid}"
     membership = _membership(pid)
     if not membership:
@@ -172,7 +172,7 @@ def _of_process(pid: int) -> Found:
     return _found(place, pid, folders, address="")
 
 
-def _of_group(attached: Attached) -> Found:
+def _of_group(attached: Attached) -> FoundFunction:
     path, mounts = attached.found_at.rstrip("/"), _mounts()
     place = f"control group {path}"
     if ".." in path.split("/"):
@@ -191,9 +191,9 @@ def _of_group(attached: Attached) -> Found:
 
 def _found(
     place: str, pid: int, folders: cgroup.CgroupFolders, *, address: str, image: str = ""
-) -> Found:
+) -> FoundFunction:
     try:
-        return Found(
+        return FoundFunction(
             place,
             pid,
             process.read_start_s(pid),

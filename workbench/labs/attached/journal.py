@@ -131,7 +131,7 @@ class Journal:
         except FileNotFoundError:
             return f"{whose} is gone, and the limits of this session with it ({file.name})"
         if there != inode:
-            return f"{whose} was started anew, without limits of this session ({file.name})"
+            return f"{whose} was started again, without limits of this session ({file.name})"
         if now == held:
             return ""
         if now not in self.ours.get(file, set()):

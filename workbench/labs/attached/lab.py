@@ -22,10 +22,10 @@ from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target
 from workbench.labs.attached import journal
+from workbench.labs.attached.attached_functions import AttachedFunction
 from workbench.labs.attached.finding import find
-from workbench.labs.attached.functions import AttachedFunction
-from workbench.labs.attached.guard import Guard
 from workbench.labs.attached.journal import AGAIN, Journal
+from workbench.labs.attached.load_guard import Guard
 from workbench.labs.attached.source import HostSource, make_source
 from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
 from workbench.labs.components import driving, preflight, wiring
@@ -47,7 +47,7 @@ LOOK_S = 0.5
 
 
 @dataclass
-class Standing:
+class AttachedTarget:
     """What a target is made of while it is measured."""
 
     target: Target
@@ -86,7 +86,7 @@ class AttachedLab:
         self._journal = Journal.new(settings.session)
         self._images: dict[str, str] = {}
         self._source: HostSource | None = None
-        self._standing: Standing | None = None
+        self._standing: AttachedTarget | None = None
         self._awaited: Target | None = None
         """A target whose functions were gone when they were last looked for."""
         self._news: list[str] = []
@@ -157,7 +157,7 @@ class AttachedLab:
         self, target: Target, configuration: Configuration, block: int = 0
     ) -> Deployment:
         """Find the functions of a target as they are, and look at the path."""
-        del block  # nothing is begun anew but the source
+        del block  # nothing is started again but the source
         if not self._open:
             raise LabError("the lab is not open")
         await self.undeploy()
@@ -181,7 +181,7 @@ class AttachedLab:
         path = await self._look(url, functions[0], target)
         most = self._campaign.target_plan(target.name).primary.high
         choice = await preflight.choose(source, path, self._campaign, most, {})
-        self._standing = Standing(target, functions, source, path, choice)
+        self._standing = AttachedTarget(target, functions, source, path, choice)
         return Deployment(
             target.name,
             choice.title,
@@ -198,7 +198,7 @@ class AttachedLab:
             raise _as_wanted(attached, error) from error
         if found.image != self._images.get(name, ""):
             raise LabStopped(
-                "it was made anew from another image: what was measured before says nothing of it",
+                "it was made again from another image: what was measured before says nothing of it",
                 where=found.place,
                 remedy="Profile it in a new session",
             )
@@ -280,7 +280,7 @@ class AttachedLab:
                 return None
             return await self._offer(standing, past, point, seconds, on_usage)
 
-    def _exceeded(self, standing: Standing, wl: float) -> str:
+    def _exceeded(self, standing: AttachedTarget, wl: float) -> str:
         """Which function would get more than it may ever be loaded with; empty: none."""
         for function in standing.functions:
             most = function.attached.max_load
@@ -290,7 +290,7 @@ class AttachedLab:
 
     async def _offer(
         self,
-        standing: Standing,
+        standing: AttachedTarget,
         url: str,
         point: OperatingPoint,
         seconds: float,
@@ -322,7 +322,10 @@ class AttachedLab:
         return await self._watched(load, standing, point.configuration)
 
     async def _watched(
-        self, load: Coroutine[Any, Any, Drive], standing: Standing, configuration: Configuration
+        self,
+        load: Coroutine[Any, Any, Drive],
+        standing: AttachedTarget,
+        configuration: Configuration,
     ) -> Drive:
         """Drive, and stop as soon as a guard breaks or a function is not what it was."""
         entry = standing.entry
@@ -387,7 +390,7 @@ class AttachedLab:
             log.error("limits were not put back", error=str(error))
 
     @asynccontextmanager
-    async def _on_target(self) -> AsyncIterator[Standing]:
+    async def _on_target(self) -> AsyncIterator[AttachedTarget]:
         if self._standing is None:
             raise LabError("no target stands")
         standing = self._standing

@@ -30,14 +30,14 @@ ANSWER_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class Seen:
+class GuardRequest:
     """One request of the guard: how long it took, and whether it was answered well."""
 
     ms: float
     well: bool
 
 
-def broken(guard: Sla, seen: list[Seen]) -> str:
+def broken(guard: Sla, seen: list[GuardRequest]) -> str:
     """A clause on how the last requests break the guard; empty where they do not.
 
     A quantile q is broken where more than 1 - q of them took longer, a mean where it is over the
@@ -70,7 +70,7 @@ class Guard:
     url: str
     place: str
     timeout_s: float
-    _seen: deque[Seen] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    _seen: deque[GuardRequest] = field(default_factory=lambda: deque(maxlen=WINDOW))
     _waiting: dict[asyncio.Task[None], float] = field(default_factory=dict)
 
     async def watch(self) -> None:
@@ -94,7 +94,7 @@ class Guard:
 
     def _look(self) -> None:
         now = time.monotonic()
-        pending = [Seen((now - begin) * 1e3, True) for begin in self._waiting.values()]
+        pending = [GuardRequest((now - begin) * 1e3, True) for begin in self._waiting.values()]
         late = [one for one in pending if one.ms > self.sla.limit]
         late = late if kpis.of(self.sla.kpi).kind == "response_time" else []
         if clause := broken(self.sla, [*self._seen, *late][-WINDOW:]):
@@ -111,4 +111,4 @@ class Guard:
                 while await answer.content.read(ANSWER_BYTES):
                     pass
                 well = answer.status < 400
-        self._seen.append(Seen((time.monotonic() - begin) * 1e3, well))
+        self._seen.append(GuardRequest((time.monotonic() - begin) * 1e3, well))

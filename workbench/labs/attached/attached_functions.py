@@ -13,9 +13,9 @@ from workbench.domain.attaching import Attached
 from workbench.domain.errors import LabError, LabGone, LabStopped
 from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.parameters import Configuration
-from workbench.labs.attached.finding import Found
+from workbench.labs.attached.cgroup_limits import CgroupLimits
+from workbench.labs.attached.finding import FoundFunction
 from workbench.labs.attached.journal import Journal, in_use
-from workbench.labs.attached.limits import Limits
 from workbench.labs.components import allotments
 from workbench.labs.components.component import Component, Program
 from workbench.measuring.records import ComponentCounters
@@ -28,7 +28,7 @@ class AttachedFunction(Component):
     """What is done to it goes through the journal."""
 
     attached: Attached = field(kw_only=True)
-    found: Found = field(kw_only=True)
+    found: FoundFunction = field(kw_only=True)
     journal: Journal = field(kw_only=True)
     _expected: dict[Path, str] = field(default_factory=dict)
     """What its limits are to hold."""
@@ -38,8 +38,8 @@ class AttachedFunction(Component):
         return self.found.place
 
     @property
-    def limits(self) -> Limits:
-        return Limits(self.found.folders, self.place)
+    def limits(self) -> CgroupLimits:
+        return CgroupLimits(self.found.folders, self.place)
 
     def claim(self) -> None:
         """Note its limits as they are. Raises `LabError` where another lab has them."""

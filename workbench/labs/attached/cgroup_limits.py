@@ -22,7 +22,7 @@ Change = tuple[Path, str]
 
 
 @dataclass(frozen=True)
-class Limits:
+class CgroupLimits:
     """Limits of one control group."""
 
     folders: CgroupFolders
