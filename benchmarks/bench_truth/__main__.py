@@ -27,7 +27,8 @@ from bench_truth.truths import Known
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / ".cache" / "bench-truth"
 PAGE = ROOT / "docs" / "truth.md"
-BEGIN, END = "<!-- tables: make bench-truth -->", "<!-- end of tables -->"
+ALL, SOME = "make bench-truth", "families played since"
+BEGIN, END = "<!-- tables: {} -->", "<!-- end of tables -->"
 T = TypeVar("T")
 
 
@@ -119,11 +120,19 @@ def _all(jobs: Iterable[Future[list[T]]]) -> list[T]:
     return [one for job in jobs for one in job.result()]
 
 
-def publish(page: Path, text: str) -> None:
+def publish(page: Path, text: str, what: str = ALL) -> None:
     """Put the tables between their markers."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    begin = BEGIN.format(what)
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
     _, _, after = rest.partition(END)
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    page.write_text(f"{before}{begin}\n{text}\n{END}{after}", encoding="utf-8")
+
+
+def publish_counts(found: Sequence[Outcome], *, replacing: bool) -> None:
+    """What tests hold shorter runs against: of all families, or of some beside the others'."""
+    others = {} if replacing else msgspec.json.decode(PUBLISHED.read_bytes())
+    plain = msgspec.json.format(msgspec.json.encode(others | counts(found)), indent=1)
+    PUBLISHED.write_bytes(plain + b"\n")
 
 
 def main() -> None:
@@ -131,7 +140,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=500)
     parser.add_argument("--baseline-seeds", type=int, default=100)
     parser.add_argument("--repetitions", type=int, default=20, help="of faults and protocols")
-    parser.add_argument("--families", default="", help="names, with commas; all by default")
+    some = "names, with commas; all by default. Published, they have tables of their own"
+    parser.add_argument("--families", default="", help=some)
     parser.add_argument("--method", default=METHOD, help="the sampler")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--samples", default="", help="score that folder of samples, play nothing")
@@ -157,9 +167,10 @@ def main() -> None:
         held_out = [
             [o for o in outcomes if BY_NAME[o.family].held_out] for outcomes in (found, baseline)
         ]
+        whole = ["### Pooled over families", tables.pooled(found, baseline)]
         sections = [
             "### Families that were held out", tables.pooled(*held_out),
-            "### Pooled over families", tables.pooled(found, baseline),
+            *([] if given.families else whole),
             "### By family", tables.cells(found),
             "### Where there is no breakpoint", tables.states(found),
         ]  # fmt: skip
@@ -175,9 +186,8 @@ def main() -> None:
     text = "\n\n".join([counted, " ".join(costs), *sections])
     print(text)
     if given.publish:
-        publish(PAGE, text)
-        plain = msgspec.json.format(msgspec.json.encode(counts(found)), indent=1)
-        PUBLISHED.write_bytes(plain + b"\n")
+        publish(PAGE, text, SOME if given.families else ALL)
+        publish_counts(found, replacing=not given.families)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from chain_science import (
     figuring,
     harms,
     held_out,
+    low_load,
     recommending,
     report,
     risks,
@@ -32,8 +33,8 @@ from chain_science.worlds import SIMULATED
 T = TypeVar("T")
 
 PARTS = (
-    *("risk", "harm", "held-out", "capacities", "canaries", "recommendations", "case-study"),
-    "figures",
+    *("risk", "harm", "low-load", "held-out", "capacities", "canaries", "recommendations"),
+    *("case-study", "figures"),
 )
 FIGURE_SEEDS = 3
 """Figures are for the eye; the targets are judged on all seeds."""
@@ -65,6 +66,8 @@ def main() -> None:
         section("risk", report.risk(played(risks.risks, [()])[0]))
     if "harm" in parts:
         section("harm", report.harm(played(harms.harms, [()])[0]))
+    if "low-load" in parts:
+        section("low-load", report.low_load(played(low_load.low_loads, [()])[0]))
     if "held-out" in parts:
         section("held-out", report.held_out(played(held_out.held_out, [()])[0]))
     labs: dict[str, Collection[str]] = {"real": BUNDLES, "simulated": SIMULATED}

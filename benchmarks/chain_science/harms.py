@@ -6,20 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chain_science.predicting import known
-from chain_science.recordings import BUNDLES, recorded
-from chain_science.risks import FEWEST
-from chain_science.stored import LAB, MODELS, digest, kept
-from workbench.domain.errors import DataError
-from workbench.engine.answers.chain_models import method_named, usual_method
+from chain_science.draws import drawn
 
 KPIS = ("mean_ms", "p95_ms")
-CANARIES = 10
-DRAWS, FEW_DRAWS = 20, 8
-SMALL = 30
-"""Samples of a chain up to which draws overlap too much for twenty of them."""
 WORSE = 1.02
-CODE = ("harms.py", "predicting.py", "recordings.py", *LAB, *MODELS)
 
 
 @dataclass(frozen=True)
@@ -45,36 +35,12 @@ class Harm:
 
 
 def harms() -> list[Harm]:
-    return kept("harms", f"0-{digest(*CODE)}", list[Harm], _harms)
-
-
-def _harms() -> list[Harm]:
     found = []
-    for kpi in KPIS:
-        for name in BUNDLES:
-            grid = recorded(name)
-            for plan in grid.campaign.targets:
-                own = [s for s in grid.samples if s.point.target == plan.target.name]
-                if len(plan.target.vnfs) < 2 or len(own) < FEWEST:
-                    continue
-                given = known(grid, plan, kpi)
-                seen, chain = given.seen(own), given.prediction
-                method = method_named(usual_method(chain), chain, None)
-                gap = np.abs(chain.forecast(seen.points).mean - seen.table.y)
-                random = np.random.default_rng(1)
-                rows = []
-                for _ in range(DRAWS if len(seen) > SMALL else FEW_DRAWS):
-                    drawn = np.zeros(len(seen), dtype=bool)
-                    drawn[random.choice(len(seen), min(CANARIES, len(seen) // 2), False)] = True
-                    train, rest = seen.take(drawn), seen.take(~drawn)
-                    was = now = float(np.median(gap[~drawn]))
-                    try:
-                        said = method.train(train).forecast(rest.points).mean
-                        now = float(np.median(np.abs(said - rest.table.y)))
-                        kept_ = method.learned(train) is not chain
-                    except DataError:  # too few operating points: the prediction stays
-                        kept_ = False
-                    rows.append((was, now, now if kept_ else was))
-                before, taught, after = zip(*rows, strict=True)
-                found.append(Harm(name, plan.target.name, kpi, len(seen), before, taught, after))
+    for one in (one for kpi in KPIS for one in drawn(kpi)):
+        rows = [
+            [float(np.median(errors)) for errors in (draw.before, draw.taught, draw.after)]
+            for draw in one.draws
+        ]
+        before, taught, after = zip(*rows, strict=True)
+        found.append(Harm(one.grid, one.chain, one.kpi, one.samples, before, taught, after))
     return found

@@ -14,6 +14,7 @@ from chain_science.capacities import Saturation
 from chain_science.case_study import Answer
 from chain_science.harms import Harm
 from chain_science.held_out import STAGES, Held
+from chain_science.low_load import CLOSE, HANDS_OVER, LowLoad
 from chain_science.predicting import OURS, PAPER, PREDICTION, SIMPLE
 from chain_science.recommending import CONFIDENCE, Asked
 from chain_science.recordings import OTHER_HOST
@@ -71,6 +72,22 @@ def harm(found: Sequence[Harm]) -> str:
         tables.table([*head, "taught: worse, at most", "accepted: worse, at most"], rows)
         + f"\n\nWorse by what is accepted: {every} of {draws} draws (target at most 1 of 20)."
     )
+
+
+def low_load(found: Sequence[LowLoad]) -> str:
+    """How far off the lowest loads are after ten canaries, and how many draws are close."""
+    rows = [
+        [o.grid, o.chain, o.kpi, *(f"{np.median(e):.3f}" for e in (o.before, o.taught, o.after)),
+         f"{np.quantile(o.after, 0.95):.3f}", f"{o.close} of {len(o.after)}"]
+        for o in found
+    ]  # fmt: skip
+    head = ["grid", "chain", "KPI", "profiles", "taught", "accepted", "accepted, 95 % of draws"]
+    lines = [tables.table([*head, f"draws under {CLOSE:g}"], rows), ""]
+    for kpi in dict.fromkeys(o.kpi for o in found):
+        own = [o for o in found if (o.chain, o.kpi) == (HANDS_OVER, kpi)]
+        close, draws = sum(o.close for o in own), sum(len(o.after) for o in own)
+        lines.append(f"- {HANDS_OVER}, {kpi}: {close} of {draws} draws (target 19 of 20)")
+    return "\n".join(lines)
 
 
 def capacities(found: Sequence[Saturation]) -> str:

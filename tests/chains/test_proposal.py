@@ -7,10 +7,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache, reduce
 
+import numpy as np
 import pytest
 from synthetic_chain import CHAIN, CLIENTS, KPI_MAX, SETTINGS, SyntheticChain, sample, upper_half
 
-from workbench.chains.proposal import Method, correction, direct, propose, refitted
+from workbench.chains.alignment import measured
+from workbench.chains.proposal import (
+    SET_ASIDE,
+    Method,
+    correction,
+    direct,
+    propose,
+    refitted,
+)
 from workbench.domain import codec
 from workbench.domain.errors import DataError, UsageError
 from workbench.domain.retraining import (
@@ -22,6 +31,7 @@ from workbench.domain.retraining import (
     after,
 )
 from workbench.domain.samples import Sample
+from workbench.models.forecast import Forecaster
 from workbench.models.interpolation import LogInterpolation
 
 
@@ -79,6 +89,56 @@ def test_a_prediction_within_the_noise_says_that_nothing_can_be_gained(terms: bo
         assert "already within the noise" in found.statement
         assert "nothing can be gained" in found.statement
         assert found.after.log_error < found.before.log_error + 0.03
+
+
+GRID = [(c, float(wl)) for c in SETTINGS for wl in (1, 2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128)]
+
+
+def random_canaries(chain: SyntheticChain, seed: int, stalled: float = 0.0) -> list[Sample]:
+    """Ten at random of `GRID`; that share of them met a stall of 44 ms that the chain has not."""
+    random = np.random.default_rng(100 + seed)
+    chosen = [GRID[k] for k in random.choice(len(GRID), 10, replace=False)]
+    return [
+        sample(
+            wl, chain.measure(c, wl).kpis["mean_ms"].value + 44.0 * (random.random() < stalled), c
+        )
+        for c, wl in chosen
+    ]
+
+
+def off(said: Forecaster, chain: SyntheticChain) -> float:
+    """Median |log error| over the whole grid."""
+    truth = np.log([chain.truth(c, wl) for c, wl in GRID])
+    return float(np.median(np.abs(said.forecast(GRID).mean - truth)))
+
+
+@pytest.mark.parametrize("seed", [7, 10])
+def test_what_random_canaries_of_a_right_prediction_teach_is_set_aside(seed: int) -> None:
+    """The evidence of all ten speaks for a correction; those that were left out speak against."""
+    chain = SyntheticChain(seed, knee=None)
+    samples = random_canaries(chain, seed, stalled=0.4)
+    method = correction(chain, chain)
+    seen = measured(CHAIN, samples, kpi="mean_ms", kpi_max=KPI_MAX, primary=CLIENTS)
+    assert off(method.train(seen), chain) > 10.0 * off(chain, chain)
+    assert method.learned(seen) is chain
+    found = proposed(chain, samples, method=method)
+    assert not found.gain
+    assert found.statement.endswith(SET_ASIDE)
+    assert found.after == found.before
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_what_random_canaries_teach_of_a_real_handover_is_kept(seed: int) -> None:
+    chain = SyntheticChain(seed)
+    samples = random_canaries(chain, seed)
+    method = correction(chain, chain)
+    seen = measured(CHAIN, samples, kpi="mean_ms", kpi_max=KPI_MAX, primary=CLIENTS)
+    learned = method.learned(seen)
+    assert learned is not chain
+    assert off(learned, chain) < 0.2 * off(chain, chain)
+    found = proposed(chain, samples, method=method)
+    assert found.gain
+    assert SET_ASIDE not in found.statement
 
 
 def test_what_is_retrained_again_starts_from_the_accepted_terms() -> None:

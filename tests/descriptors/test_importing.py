@@ -120,6 +120,16 @@ def test_seconds_of_one_run_are_one_sample_of_a_chain_of_routers(tmp_path: Path)
     assert campaign.template("bridge").passage == "router"
 
 
+def test_columns_that_samples_print_are_no_riddles(tmp_path: Path) -> None:
+    """What `workbench samples --format csv` says of use and purpose is no allocation."""
+    head = "target,haproxy.vcpu,wl,p95_ms,usage.haproxy.memory_bytes,purpose\n"
+    rows = "haproxy,0.5,10,2,1e6,profile\nhaproxy,0.5,20,3,2e6,profile\n"
+    table, text = read(tmp_path, head + rows, "kind: mapping\nload: {kind: open}\n")
+    assert [row["purpose"] for row in table.rows] == ["profile", "profile"]
+    campaign = imported(tmp_path, table, text)
+    assert [p.key for p in campaign.targets[0].resources] == ["haproxy.vcpu"]
+
+
 def test_the_order_of_a_chain_comes_from_its_name_or_is_asked_for(tmp_path: Path) -> None:
     head = "target,wl,p95_ms,haproxy.vcpu,tinyproxy.vcpu\n"
     plain = "kind: mapping\nload: {kind: closed}\n"

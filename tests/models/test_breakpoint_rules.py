@@ -61,13 +61,13 @@ def sweep(capacity, low=40.0, high=4000.0, count=14, seed=1, **options):
     return [function.measure(wl) for wl in np.geomspace(low, high, count)]
 
 
-def closed(rates, think_s=0.1, share=None, p95=None):
+def closed(rates, think_s=0.1, share=None, p95=None, load=CLOSED):
     """Closed-loop samples from throughputs by number of clients."""
     return [
         make_sample(
             n,
             {"throughput_rps": x, "p95_ms": p95[n] if p95 else 3e3 * max(n / x - think_s, 1e-3)},
-            load=CLOSED,
+            load=load,
             share=share[n] if share else None,
         )
         for n, x in rates.items()
@@ -436,6 +436,36 @@ def test_verdicts_that_differ_widen_the_interval():
     assert "verdicts differ" in mixed.note
     assert 250.0 < mixed.wl < 360.0
     assert math.log(mixed.high / mixed.low) > math.log(clean.high / clean.low) - 0.05
+
+
+def test_where_clients_go_in_step_what_response_times_say_is_unresolved():
+    """Three seconds of clients that think for one are a burst; what is carried says capacity."""
+    rates = {n: min(n / 1.02, 200.0) for n in (10, 20, 50, 100, 200, 300, 400, 600)}
+    p95 = {10: 4.0, 20: 8.0, 50: 20.0, 100: 45.0, 200: 300.0, 300: 900.0, 400: 1e3, 600: 2e3}
+    thinking = LoadModel("closed", think_time_s=1.0)
+    samples = closed(rates, think_s=1.0, p95=p95, load=thinking)
+    long = [replace(s, measured_s=20.0) for s in samples]
+    limit = Sla("p95_ms", 50.0)
+    clients = replace(CLIENTS, low=10.0, high=600.0)
+    found = find(samples, primary=clients, load=thinking, sla=limit)
+    assert {r: found[r].state for r in ("capacity", "knee", "sla")} == {
+        "capacity": "found",
+        "knee": "unresolved",
+        "sla": "unresolved",
+    }
+    assert "they may go in step" in found["knee"].note
+    assert "measure for 20 s (windows: window)" in found["sla"].note
+    resolved = find(long, primary=clients, load=thinking, sla=limit)
+    assert {resolved[rule].state for rule in ("capacity", "knee", "sla")} == {"found"}
+
+
+def test_a_limit_that_even_bursts_keep_is_kept():
+    thinking = LoadModel("closed", think_time_s=1.0)
+    rates = {n: n / 1.02 for n in (10, 50, 100)}
+    samples = closed(rates, p95={10: 4.0, 50: 6.0, 100: 9.0}, load=thinking)
+    clients = replace(CLIENTS, low=10.0, high=100.0)
+    found = find(samples, primary=clients, load=thinking, sla=Sla("p95_ms", 50.0))
+    assert found["sla"].state == "none_in_range"
 
 
 def test_a_limit_on_loss_is_a_limit_too():

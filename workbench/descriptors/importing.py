@@ -39,8 +39,22 @@ from workbench.paths import Workspace
 
 LARGEST_TABLE = 64 * 2**20
 """Bytes; a recording of 100,000 samples has a tenth of that."""
-TEXTS = ("target", "reason", "labels", "load_model", "kpi_definition", "generator", "valid", "id")
+TEXTS = (
+    *(
+        "target",
+        "reason",
+        "labels",
+        "load_model",
+        "kpi_definition",
+        "generator",
+        "valid",
+        "purpose",
+    ),
+    "id",
+)
 """Columns of ours that are no numbers."""
+USAGE = "usage."
+"""Before the columns of what was used, as `workbench samples --format csv` calls them."""
 MOST_SAMPLES = 1000
 """Of a configuration, as a campaign allows it."""
 
@@ -289,7 +303,9 @@ def _by_choice() -> tuple[str, ...]:
 
 
 def _is_resource(key: str) -> bool:
-    return "." in key and key.rpartition(".")[2] in RESOURCES
+    """Of a function; what it used is no allocation."""
+    function, _, name = key.rpartition(".")
+    return bool(function) and name in RESOURCES and not function.startswith(USAGE)
 
 
 # ------------------------------------------------------------------- descriptors

@@ -37,6 +37,10 @@ from workbench.models.selection import (
 
 _MOST_READINGS = 60
 """Readings that are pooled: more tell little more of the scatter, and cost their number cubed."""
+IN_STEP = 20.0
+"""Think times that samples must have been measured for, in the median of a configuration. Clients
+that began together ask together until queues have spread them, for a cycle or two: in less than
+that their burst is more than the 5 % of the requests that a p95 looks away from (docs/truth.md)."""
 _CLOSE = math.log(3.0)
 """How far below capacity, in log load, usage is compared with it."""
 
@@ -176,6 +180,20 @@ class Case:
             if place is not None and not broken and math.log(s.point.wl) > at - _CLOSE
         ]
         return not apart or abs(float(np.median(apart))) <= max(BELIEVED, 2.0 * self.sample_sd)
+
+    def in_step(self, kpi: str) -> str:
+        """Why the samples' response times may be those of a burst, as a note; empty where not."""
+        think_s = self.load.think_time_s if self.load.kind == "closed" else 0.0
+        if not (think_s and self.valid) or kpis.of(kpi).kind != "response_time":
+            return ""
+        measured_s = float(np.median([s.measured_s for s in self.valid]))
+        if measured_s >= IN_STEP * think_s:
+            return ""
+        return (
+            f"measured for {figure(measured_s)} s at a load where clients think for "
+            f"{figure(think_s)} s: they may go in step, and this would be of their burst; "
+            f"measure for {figure(IN_STEP * think_s)} s (windows: window)"
+        )
 
     @property
     def bottom(self) -> float:

@@ -38,8 +38,11 @@ def knee(case: Case) -> Breakpoint:
     1972), and read at the dense loads for a capacity. Samples' KPIs, the capacity and the shape
     of overload are drawn as far as they are uncertain; the knees of all draws make the interval.
     Overload enters a curve once, as the lowest load at the KPI's ceiling. Where capacity was not
-    read, the curve lies over the load itself.
+    read, the curve lies over the load itself. Unresolved where clients go in step
+    (`Case.in_step`).
     """
+    if note := case.in_step(case.kpi):
+        return case.answer("knee", "unresolved", note)
     ceiling = case.log_ceiling()
     level = np.array([_level(case, s) for s in case.valid])
     if level.size and level.min() >= ceiling:

@@ -46,13 +46,16 @@ def sla(case: Case, limit: Sla) -> Breakpoint:
     near a quota jump; else log KPI with the log limit. Each sample stands at the overload that it
     met (`Case.overloads`), which takes the scatter of capacity out of the curve: the crossing is
     found there, and added to the posterior of capacity. Where capacity was never read, samples are
-    verdicts at their loads.
+    verdicts at their loads. Where clients go in step (`Case.in_step`) a crossing is unresolved; a
+    limit that even their bursts keep is kept.
     """
     verdicts = [_verdict(s, limit) for s in case.valid]
     if len(verdicts) < 2:
         return case.answer("sla", "unresolved", "fewer than two valid samples", limit.kpi)
     if not any(v.over for v in verdicts):
         return case.none_in_range("sla", f"{limit.kpi} over {limit.limit:g}", limit.kpi)
+    if note := case.in_step(limit.kpi):
+        return case.answer("sla", "unresolved", note, limit.kpi)
     if all(v.over for v in verdicts):
         if case.bottom > case.primary.low * (1.0 + 1e-9):
             lowest = f"{figure(case.bottom)}{case.unit}"
