@@ -50,7 +50,7 @@ def test_names_are_completed(workbench: Workbench) -> None:
     assert offered(workbench, "workbench show mi") == ["mine-1"]
     assert {"mine-1", "chain-real"} <= set(offered(workbench, "workbench show "))
     assert offered(workbench, "workbench resume ") == ["mine-1"]
-    assert offered(workbench, "workbench run mi") == ["mine"]
+    assert offered(workbench, "workbench run min") == ["mine"]
     assert "demo" in offered(workbench, "workbench plan ")
     chains = offered(workbench, "workbench predict mine-1 --chain tiny")
     assert chains == ["tinyproxy-haproxy"]

@@ -10,7 +10,7 @@ import pytest
 
 from workbench.domain.errors import TrafficError
 from workbench.domain.parameters import LoadModel
-from workbench.labs.components.hops import between, parse_stats
+from workbench.labs.components.hops import Hops, parse_stats
 from workbench.traffic import pcap
 from workbench.traffic.packets import PacketOffer, PacketPath, PairedGenerator
 from workbench.traffic.pcap import FIRST_PORT, IMIX, LARGEST, SMALLEST, numbered
@@ -110,7 +110,8 @@ def test_what_it_cannot_do_is_said_before() -> None:
 
 def test_stats_of_a_function_are_counts_or_a_sentence() -> None:
     assert dict(parse_stats("accepted 7\ndropped 3\n")) == {"accepted": 7, "dropped": 3}
-    assert between({"a": 3, "b": 1}, {"a": 5, "b": 1, "c": 2}) == {"a": 2, "c": 2}
+    before, after = Hops({"a": 3, "b": 1}, {}), Hops({"a": 5, "b": 1, "c": 2}, {})
+    assert after.since(before).dropped == {"a": 2, "c": 2}
     for text, sentence in (
         ("", "printed nothing"),
         ("dropped -3\n", "'dropped -3', which is no"),
