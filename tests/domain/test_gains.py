@@ -18,7 +18,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.questions import Recommended
 from workbench.domain.recommendations import Choice, Recommendation
 from workbench.domain.samples import Estimate
-from workbench.engine.answers.asking import to_be_said
+from workbench.engine.answers.jobs import to_be_said
 from workbench.tui import present
 from workbench.tui.present import Shown
 from workbench.tui.screens.live import live_rows
