@@ -20,10 +20,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from workbench.domain.events import RunFinished
-from workbench.domain.messages import Failed, Hello, RunAccepted, RunCampaign
-from workbench.domain.questions import ChainQuery, CompareChain, Question, Recommend, RetrainChain
+from workbench.domain.messages import Failed, Hello, Request, RunAccepted, RunCampaign
+from workbench.domain.questions import ChainQuery, CompareChain, Recommend, RetrainChain
 from workbench.engine.core import Engine
 from workbench.paths import Workspace, shipped, workspace
 from workbench.probes.process import PROC, parse_stat_cpu_s
@@ -39,7 +40,7 @@ class Asked:
 
     what: str
     session: str
-    question: Callable[[str], Question]
+    question: Callable[[str], Request[Any]]
     cold_s: float | None
     stored_s: float | None
 
