@@ -94,7 +94,7 @@ async def test_a_mistake_stands_below_its_line_and_there_is_no_cost(tmp_path: Pa
         await redrawn(pilot)
         text = screen_text(pilot.app)
         assert "! is '25x'" in text
-        assert "unknown until a mistake is corrected" in text
+        assert "unknown until a mistake is fixed" in text
         assert "run_draft" not in {a.method for a in screen_of(pilot).offered()}
         await pilot.press("escape", "enter")
         screen = screen_of(pilot)

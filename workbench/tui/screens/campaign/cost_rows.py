@@ -137,7 +137,7 @@ def _summary(costs: Costs, mistakes: Sequence[Mistake], width: int) -> list[Row]
     if mistakes:
         count = len(mistakes)
         these = "a mistake is" if count == 1 else f"{count} mistakes are"
-        texts: tuple[str, ...] = (f"unknown until {these} corrected",)
+        texts: tuple[str, ...] = (f"unknown until {these} fixed",)
         look = ""
     elif plan is None:
         texts, look = ("unknown" if costs.trouble else "…",), "dim"
