@@ -17,7 +17,13 @@ from workbench.measuring.histograms import build
 SECONDS, RATE = 4.0, 100.0
 REQUESTS = int(SECONDS * RATE)
 CHAIN = Target("tiny-ha", Series((Vnf("tiny", "tinyproxy"), Vnf("ha", "haproxy"))))
-HOST = {"others_cores": 0.05, "softirqs": 9000.0}
+HOST = {
+    "others_cores": 0.05,
+    "softirqs": 9000.0,
+    "conntrack_used": 100.0,
+    "conntrack_limit": 262144.0,
+    "stolen_s": 0.0,
+}
 """What every host here tells."""
 
 Counts = Mapping[str, Mapping[str, float | None]]
@@ -101,7 +107,14 @@ QUIET: Mapping[str, float] = {
     "oom_kills": 0.0,
     "rx_packets": 800.0,
     "rx_bytes": 800_000.0,
+    "tx_packets": 800.0,
+    "tx_bytes": 1_120_000.0,
+    "zero_windows": 0.0,
+    "threads": 2.0,
     "thread_cpu_s": 0.1,
+    "pressure_io_s": 0.0,
+    "disk_bytes": 0.0,
+    "disk_operations": 0.0,
 }
 """A function that has nothing."""
 

@@ -10,7 +10,8 @@ from evidence_making import CHAIN, QUIET, REQUESTS, SECONDS, alone, chained, kno
 from workbench.diagnosis.base import Case, Match, Rule
 from workbench.diagnosis.explaining import Known, diagnose, most_departing
 from workbench.diagnosis.readings import Reading
-from workbench.diagnosis.rules import DELAYED_ACKNOWLEDGEMENT, RULES
+from workbench.diagnosis.rules import RULES
+from workbench.diagnosis.rules_tcp import DELAYED_ACKNOWLEDGEMENT
 from workbench.domain.diagnoses import Diagnosis
 from workbench.domain.observations import NOT_COLLECTED, Observation
 from workbench.domain.samples import Finding, Usage

@@ -79,6 +79,7 @@ _ALL = (
     Observable("core_busy_s", "s", "host", "not idle, by core", "/proc/stat"),
     Observable("stolen_s", "s", "host", "CPU taken by the hypervisor", "/proc/stat"),
     Observable("conntrack_used", "entries", "kernel", "tracked connections", "conntrack", "level"),
+    Observable("conntrack_limit", "entries", "kernel", "room for them", "conntrack", "level"),
     Observable("others_cores", "cores", "host", "who is no part of the lab", "/proc", "level"),
     Observable("burner_cores", "cores", "host", "the busiest of these", "/proc", "level"),
     Observable("collecting_cores", "cores", "workbench", "collecting all this", "/proc", "level"),

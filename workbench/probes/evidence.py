@@ -191,7 +191,7 @@ class HostEvidence:
         )
         for name, file in PRESSURE_FILES.items():
             take(seen, self.absent, (name,), _host_pressure(name, file))
-        take(seen, self.absent, ("conntrack_used",), _conntrack)
+        take(seen, self.absent, ("conntrack_used", "conntrack_limit"), _conntrack)
         return seen
 
     def look_round(self, inside: Sequence[ContainerProbe]) -> Seen:
@@ -233,4 +233,4 @@ def _conntrack() -> Seen:
     used, limit = host.read_conntrack()
     if not limit:
         raise ValueError("this kernel tracks no connections, or its table is not to be read")
-    return {("conntrack_used", ""): float(used)}
+    return {("conntrack_used", ""): float(used), ("conntrack_limit", ""): float(limit)}

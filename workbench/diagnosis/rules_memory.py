@@ -1,0 +1,82 @@
+"""Causes in memory and disk."""
+
+from __future__ import annotations
+
+from workbench.diagnosis.base import Case, Match, Rule
+from workbench.diagnosis.rule_phrases import beside_alone
+from workbench.measuring.usage import SINK, SOURCE
+
+FAULTS_PER_S, HITS_PER_S = 5.0, 5.0
+
+
+def _memory(case: Case) -> Match | None:
+    for name in (*case.order, SINK, SOURCE):
+        kills = case.seen.amount(name, "oom_kills") or 0.0
+        hits = case.seen.per_second(name, "limit_hits") or 0.0
+        major = case.seen.per_second(name, "major_faults") or 0.0
+        if kills >= 0.5:
+            return Match(
+                name,
+                1.0,
+                f"the kernel ended {kills:.0f} processes of {name} for lack of memory",
+                (f"{hits:.0f} times a second its memory limit was hit",),
+            )
+        if hits >= HITS_PER_S:
+            return Match(
+                name,
+                min(1.0, 0.3 + major / 100.0),
+                f"{name} is at its memory limit: reclaimed {hits:.0f} times a second",
+                (f"{major:.0f} page faults a second read a disk",),
+            )
+        if major >= FAULTS_PER_S:
+            return Match(
+                name,
+                min(1.0, major / 100.0),
+                f"{name} waits for pages from a disk, {major:.0f} times a second",
+                (f"its limit was hit {hits:.0f} times a second",),
+            )
+    return None
+
+
+MEMORY = Rule(
+    "memory reclaim or OOM",
+    ("limit_hits", "major_faults", "oom_kills"),
+    f"a process ended, or {HITS_PER_S:g} reclaims or {FAULTS_PER_S:g} major faults a second (ours)",
+    "Raise its memory limit, or lower what it caches",
+    "a disk that is slow for another reason",
+    "limit hits: they count the limit alone",
+    _memory,
+)
+
+DISK_SHARE = 0.2
+
+
+def _disk(case: Case) -> Match | None:
+    seen = case.seen
+    shares = {n: p for n in (*case.order, SINK) if (p := seen.per_second(n, "pressure_io_s"))}
+    who = max(shares, key=lambda one: shares[one], default="")
+    if not who or shares[who] < DISK_SHARE or not seen.per_request(who, "disk_operations"):
+        return None
+    each = seen.per_request(who, "disk_operations") or 0.0
+    return Match(
+        who,
+        min(1.0, shares[who]),
+        f"some thread of {who} waits for a disk {shares[who]:.0%} of the time; "
+        f"{each:.2g} disk operations per request",
+        (
+            f"{(seen.per_second(who, 'disk_bytes') or 0.0) / 1e3:.3g} kB/s read and written",
+            *beside_alone(case, who, "disk_operations", "disk operations per request"),
+        ),
+    )
+
+
+DISK = Rule(
+    "disk wait",
+    ("pressure_io_s", "disk_operations"),
+    f"some thread waits for a disk {DISK_SHARE:.0%} of the time (PSI of its group; the threshold "
+    "is ours) and it does use one",
+    "Keep what it reads in memory, log less or asynchronously, or give it a faster disk",
+    "memory that is short, so that pages are read again",
+    "major faults and limit hits: with memory to spare there are none",
+    _disk,
+)
