@@ -10,7 +10,7 @@ import pytest
 from modelling_session import InlinePool
 from recommending_session import CHAIN, SESSION, make_workspace
 
-from workbench.domain.questions import ChainQuery, CompareChain, Recommend
+from workbench.domain.questions import ChainQuery, Recommend
 from workbench.engine.answers import performance
 from workbench.engine.answers.composing import compose, gather, subject_of
 from workbench.engine.answers.recommending import recommend
@@ -75,7 +75,7 @@ async def test_a_question_asked_twice_scores_and_fits_nothing_again(
 async def test_who_loads_what_was_just_chosen_does_not_fit_it_again(
     library: Library, pool: InlinePool, fits: list[str]
 ) -> None:
-    question = CompareChain(ChainQuery(SESSION, CHAIN))
+    question = ChainQuery(SESSION, CHAIN)
     basis = await gather(library, pool, await subject_of(library, question), question)
     chosen = len(fits)
     assert chosen == len(basis.profiles.models)
@@ -87,7 +87,7 @@ async def test_who_loads_what_was_just_chosen_does_not_fit_it_again(
 async def test_a_point_asked_again_is_told_again(
     library: Library, pool: InlinePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    question = CompareChain(ChainQuery(SESSION, CHAIN))
+    question = ChainQuery(SESSION, CHAIN)
     basis = await gather(library, pool, await subject_of(library, question), question)
     chain = compose(basis).by("")
     points = [(s.point.configuration, s.point.wl) for s in basis.profiles.samples[:1]]
@@ -108,7 +108,7 @@ async def test_a_point_asked_again_is_told_again(
 async def test_what_is_kept_of_forecasts_is_bounded(
     library: Library, pool: InlinePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    question = CompareChain(ChainQuery(SESSION, CHAIN))
+    question = ChainQuery(SESSION, CHAIN)
     basis = await gather(library, pool, await subject_of(library, question), question)
     part = next(iter(compose(basis).by("").parts.values()))
     forecaster = part.forecasters[basis.kpi]

@@ -125,7 +125,8 @@ async def test_an_unmeasured_chain_carries_the_hand_over_of_others(library: Libr
     found = (await recommend(library, InlinePool(), no_lab, request)).recommendation
     assert found.chosen is None
     assert "Nobody has measured ha-tiny-alone" in found.note
-    by_rule = await predict_chain(library, InlinePool(), replace(asked, rule="added-means"))
+    ruled = replace(asked, query=replace(asked.query, rule="added-means"))
+    by_rule = await predict_chain(library, InlinePool(), ruled)
     assert by_rule.predictions[0].value.high < 3.0, "what the profiles alone say"
 
 

@@ -212,7 +212,9 @@ class ComparingClient(FakeClient):
         if self.holds:
             await self.until(self._free, request)
             self._free.clear()
-        if error := self.refuses_chains.get(getattr(request, "chain", "")):
+        if isinstance(request, CompareChain | ChartChain) and (
+            error := self.refuses_chains.get(request.query.chain)
+        ):
             raise error
         match request:
             case CompareChain(ChainQuery()):

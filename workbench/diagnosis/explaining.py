@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from workbench.diagnosis.base import Case, Match, Rule
 from workbench.diagnosis.readings import NOTHING, Reading
-from workbench.diagnosis.rules_tcp import has_mode
 from workbench.diagnosis.rule_phrases import wait_share
+from workbench.diagnosis.rules_tcp import has_mode
 from workbench.domain.diagnoses import Bound, BoundBy, Diagnosis, EvidenceRow, Verdict
 from workbench.domain.observations import NOT_COLLECTED, OBSERVABLES
 from workbench.domain.topology import Target
