@@ -50,8 +50,9 @@ async def _unable(local: bool) -> str:
             return f"this host has no {program} (packages iproute2 and util-linux)"
     if os.geteuid() != 0:
         return "only root may set the links of other network namespaces"
-    # A single line of ip-batch and tc-batch each would need a network that stays between them.
-    code, said = await run(("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "ingress"), _no)
+    code, said = await run(
+        ("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "ingress"), _unheard
+    )
     return f"the kernel lets nothing look at what arrives ({said})" if code else ""
 
 
@@ -150,7 +151,7 @@ async def _tc(component: Component, *argv: str, gone_is_fine: bool = False) -> s
 
 async def _inside(component: Component, argv: tuple[str, ...], gone_is_fine: bool) -> str:
     network = Path(f"/proc/{component.pid}/ns/net")
-    code, said = await run(("nsenter", f"--net={network}", *argv), _no)
+    code, said = await run(("nsenter", f"--net={network}", *argv), _unheard)
     if code and not gone_is_fine:
         raise LabError(
             f"traffic cannot be mirrored: {' '.join(argv)} says: {said}",
@@ -161,5 +162,5 @@ async def _inside(component: Component, argv: tuple[str, ...], gone_is_fine: boo
     return said
 
 
-def _no(line: str) -> None:
+def _unheard(line: str) -> None:
     """What these commands say is told where they fail."""
