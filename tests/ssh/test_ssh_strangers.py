@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import stat
 
@@ -178,3 +179,11 @@ def test_a_key_that_is_taken_away_opens_nothing_any_more(shared_door: Door) -> N
     path.chmod(0o600)
     path.write_text(before)
     until(lambda: shared_door.ssh("bob", "ls").returncode == 0, "bob")
+
+
+def test_an_observer_asks_why_a_chain_is_slow(shared_door: Door) -> None:
+    told = shared_door.ssh("olga", "why chain-real --chain tinyproxy-haproxy --json")
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout)["target"] == "tinyproxy-haproxy"
+    refused = shared_door.ssh("olga", "why chain-real --output x")
+    assert "why over SSH has no option '--output'" in refused.stderr
