@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
-from session_making import make_session
+from session_making import EPOCH, created, facts, make_session
 
 from workbench import plugins
+from workbench.domain.observations import Observation
 from workbench.domain.tables import flat_columns_and_rows
 from workbench.exports.base import Export, ExportSource
 from workbench.store.session_file import SessionFile
@@ -116,3 +118,39 @@ async def test_curves_are_the_figures_that_the_screens_draw(
         for figures in zip(c.curve.wl, c.curve.mean, c.curve.low, c.curve.high, strict=True)
     ]
     assert lines == expected
+
+
+async def test_evidence_has_every_counter_and_says_what_was_missing(tmp_path: Path) -> None:
+    seen = (
+        Observation(0, "ha", "delayed_acks", 33.0),
+        Observation(1, "host", "softirq_s", 0.25, "core 1"),
+        Observation(1, "ha", "oom_kills", None, "no control group"),
+    )
+    session = await SessionFile.create(tmp_path / "seen.duckdb", created(), at=EPOCH)
+    taken = []
+    for number, (fact, measured) in enumerate(facts(), 1):
+        if measured is not None:
+            measured = replace(measured, observations=seen)
+            taken.append(measured.sample)
+        await session.append(fact, at=EPOCH + number, measurement=measured)
+    (written,) = await export("evidence")(session, tmp_path / "exports")
+    await session.close()
+    assert written == tmp_path / "exports" / "seen.evidence.csv"
+    with written.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["sample"] for row in rows[::3]] == [sample.id for sample in taken]
+    assert len(rows) == 3 * len(taken) > 0
+    names = ("window", "component", "name", "detail", "value", "unit", "missing")
+    assert [tuple(row[name] for name in names) for row in rows[:3]] == [
+        ("0", "ha", "delayed_acks", "", "33.0", "segments", ""),
+        ("1", "host", "softirq_s", "core 1", "0.25", "s", ""),
+        ("1", "ha", "oom_kills", "", "", "processes", "no control group"),
+    ]
+    assert {row["caution"] for row in rows} == {SIMULATED}
+
+
+async def test_a_session_without_evidence_gives_the_headings_alone(
+    source: ExportSource, tmp_path: Path
+) -> None:
+    (written,) = await export("evidence")(source, tmp_path / "exports")
+    assert len(written.read_text().splitlines()) == 1

@@ -110,7 +110,7 @@ def test_the_host_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
         "predict demo-1 --chain a-b --at=rate=300/s --json",
         "samples demo-1 --format csv",
         "why demo-1 --chain a-b --at=rate=20/s --json",
-        "why demo-1 --sample 01J0",
+        "why demo-1 --sample tiny-ha/50%/100/0",
         "export demo-1 --as helm --recommendation r1",
         "canary demo-1 --guard p95<=200ms --help",
     ],

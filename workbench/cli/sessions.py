@@ -283,7 +283,8 @@ def export(
         str,
         typer.Option(
             "--as",
-            help="csv, parquet (samples), curves (CSV of the fitted curves), bundle; of a "
+            help="csv, parquet (samples), curves (CSV of the fitted curves), "
+            "evidence (CSV of what was counted beside each sample), bundle; of a "
             "recommendation json, csv, md, html, kustomize or helm (Kubernetes), compose, tosca; "
             "or a plugin's format.",
         ),

@@ -38,7 +38,7 @@ COMMANDS: Final[dict[str, dict[str, Kind]]] = {
         **_CHAIN,
         **{"--exit-code": "flag", "--profiles": "name", "--insist": "flag"},
     },
-    "why": {**_JSON, "--chain": "name", "--at": "text", "--sample": "name"},
+    "why": {**_JSON, "--chain": "name", "--at": "text", "--sample": "text"},
     "recommend": {
         **_JSON,
         **{"--sla": "text", "--chain": "name", "--confidence": "name", "--cost": "name"},

@@ -55,6 +55,7 @@ FORMATS = (
     ("csv", "CSV: a row for each sample"),
     ("parquet", "Parquet: the same, with types"),
     ("curves", "CSV: the fitted curves, with their bands"),
+    ("evidence", "CSV: what was counted beside each sample"),
     ("bundle", "bundle: everything, as files that any tool reads; can be imported again"),
 )
 

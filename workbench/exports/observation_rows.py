@@ -1,0 +1,61 @@
+"""What was seen beside every sample, as a table: each counter of each component and window."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from workbench import files
+from workbench.domain.observations import OBSERVABLES
+from workbench.domain.samples import Measurement
+from workbench.domain.tables import CAUTION
+from workbench.exports.base import ExportSource, file_in
+
+COLUMNS: Final = (
+    CAUTION, "sample", "target", "configuration", "wl", "window", "component", "name", "detail",
+    "value", "unit", "missing",
+)  # fmt: skip
+"""`wl` is the load, in the unit of the target's primary workload; `window` counts from 0; `detail`
+is which core, kind or process. Where the host had no such figure `value` is empty, and `missing`
+says why.
+"""
+PAGE: Final = 100
+"""Samples that are in memory at once."""
+
+
+async def export_evidence(source: ExportSource, destination: Path) -> tuple[Path, ...]:
+    """Write `NAME.evidence.csv` into the folder `destination`, or the file of that name.
+
+    It has the headings alone where a session was recorded before evidence was collected.
+    """
+    path = await asyncio.to_thread(file_in, destination, source.name, ".evidence.csv")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    caution = (await source.view()).caution
+    partial = files.partial(path)
+    try:
+        with partial.open("w", newline="", encoding="utf-8") as file:
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(COLUMNS)
+            offset = 0
+            while page := await source.measurements(offset, PAGE):
+                rows = (row for measurement in page for row in _rows(measurement, caution))
+                await asyncio.to_thread(table.writerows, rows)
+                offset += len(page)
+        partial.replace(path)  # whole or not at all
+    finally:
+        partial.unlink(missing_ok=True)
+    return (path,)
+
+
+def _rows(measurement: Measurement, caution: str) -> Iterable[tuple[object, ...]]:
+    sample = measurement.sample
+    point = sample.point
+    of = (caution, sample.id, point.target, point.configuration.key, point.wl)
+    for seen in measurement.observations:
+        known = OBSERVABLES.get(seen.name)
+        unit = "" if known is None else known.unit
+        detail, missing = (seen.detail, "") if seen.value is not None else ("", seen.detail)
+        yield (*of, seen.window, seen.component, seen.name, detail, seen.value, unit, missing)
