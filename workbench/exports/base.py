@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Protocol
 
+from workbench import files
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Measurement, Sample
+
+CsvRows = Callable[[Iterable[Iterable[object]]], None]
+"""Writes rows, one after the other."""
 
 
 class ExportSource(Protocol):
@@ -39,6 +46,24 @@ class Export(Protocol):
     """Registered under `workbench.exports`. Raises `WorkbenchError`s; replaces its own output."""
 
     async def __call__(self, source: ExportSource, destination: Path) -> tuple[Path, ...]: ...
+
+
+@contextmanager
+def csv_table(path: Path, columns: Sequence[str]) -> Iterator[CsvRows]:
+    """Writes the rows of a CSV file under these headings, whole or not at all.
+
+    Makes its folder. Raises `OSError`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = files.partial(path)
+    try:
+        with partial.open("w", newline="", encoding="utf-8") as file:
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(columns)
+            yield table.writerows
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def file_in(destination: Path, name: str, suffix: str) -> Path:

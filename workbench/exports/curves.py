@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 from pathlib import Path
 
-from workbench import files
 from workbench.domain.projection import SessionView
 from workbench.domain.tables import CAUTION
-from workbench.exports.base import ExportSource, file_in
+from workbench.exports.base import ExportSource, csv_table, file_in
 
 COLUMNS = (CAUTION, "target", "configuration", "kpi", "model", "wl", "mean", "low", "high")
 """`wl` is the load, in the unit of the target's primary workload; `low` and `high` are the band;
@@ -24,23 +22,11 @@ async def export_curves(source: ExportSource, destination: Path) -> tuple[Path, 
 
 
 def _write(path: Path, view: SessionView) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = files.partial(path)
-    try:
-        _write_rows(partial, view)
-        partial.replace(path)  # whole or not at all
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _write_rows(path: Path, view: SessionView) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(COLUMNS)
+    with csv_table(path, COLUMNS) as write:
         for shown in view.configurations:
             curve = shown.curve
             if curve is None:
                 continue
             of = (view.caution, shown.target, shown.configuration.key, curve.kpi, curve.model)
-            for figures in zip(curve.wl, curve.mean, curve.low, curve.high, strict=True):
-                table.writerow((*of, *figures))
+            figures = zip(curve.wl, curve.mean, curve.low, curve.high, strict=True)
+            write((*of, *row) for row in figures)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from workbench import files
 from workbench.domain.observations import OBSERVABLES
 from workbench.domain.samples import Measurement
 from workbench.domain.tables import CAUTION
-from workbench.exports.base import ExportSource, file_in
+from workbench.exports.base import ExportSource, csv_table, file_in
 
 COLUMNS: Final = (
     CAUTION, "sample", "target", "configuration", "wl", "window", "component", "name", "detail",
@@ -32,21 +30,13 @@ async def export_evidence(source: ExportSource, destination: Path) -> tuple[Path
     It has the headings alone where a session was recorded before evidence was collected.
     """
     path = await asyncio.to_thread(file_in, destination, source.name, ".evidence.csv")
-    path.parent.mkdir(parents=True, exist_ok=True)
     caution = (await source.view()).caution
-    partial = files.partial(path)
-    try:
-        with partial.open("w", newline="", encoding="utf-8") as file:
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(COLUMNS)
-            offset = 0
-            while page := await source.measurements(offset, PAGE):
-                rows = (row for measurement in page for row in _rows(measurement, caution))
-                await asyncio.to_thread(table.writerows, rows)
-                offset += len(page)
-        partial.replace(path)  # whole or not at all
-    finally:
-        partial.unlink(missing_ok=True)
+    with csv_table(path, COLUMNS) as write:
+        offset = 0
+        while page := await source.measurements(offset, PAGE):
+            rows = (row for measurement in page for row in _rows(measurement, caution))
+            await asyncio.to_thread(write, rows)
+            offset += len(page)
     return (path,)
 
 
