@@ -1,7 +1,9 @@
 """Simulated devices for breakpoint search: the same black box for everybody (research/peers.md 4).
 
 A trial offers a load for some seconds and counts what was sent and what came back. The truth is
-the load at which the long-run share of what is lost crosses the goal, under the device's own noise.
+the load at which the long-run share of what is lost crosses the goal, under the device's own noise;
+`passing_half` is the answer to another question, that of MLRsearch: the load at which half of all
+trials of some seconds lose no more than the goal.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.stats import norm
 
 from science.families import Floats
 
@@ -34,6 +37,8 @@ PER_MINUTE = 0.01
 PERIOD_S, CARRIED = 0.1, 0.2
 """A quota's period, and the share of one period's work that may wait for the next."""
 BURSTS_PER_S, BURST = 0.02, 5.0
+PLAYED_TRIALS = 4001
+"""Trials whose median is where half of them pass: their luck scatters it by 0.06 % at most."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +122,20 @@ class Device:
             # What bursts lose is part of the goal (1 % of it at 2,000/s): so little that the
             # loss may be taken as straight there.
             ratio -= BURST * BURSTS_PER_S / self.capacity / slope
-        if self.kind == "drift":
-            ratio *= math.exp(self._rising * PER_MINUTE * self.wall_s / 120.0)
-        return self.capacity * ratio
+        return self.capacity * ratio * self._drifted
+
+    def passing_half(self, seconds: float) -> float:
+        """The load at which half of all trials of so many seconds pass, as `truth` otherwise."""
+        bursting = self.capacity if self.noise.bursts else math.inf
+        ratio = half_ratio(self.kind, self.noise.sd, seconds, bursting)
+        return self.capacity * ratio * self._drifted
+
+    @property
+    def _drifted(self) -> float:
+        """By which factor the capacity moved, the mean over the search."""
+        if self.kind != "drift":
+            return 1.0
+        return math.exp(self._rising * PER_MINUTE * self.wall_s / 120.0)
 
 
 def device(
@@ -173,3 +189,46 @@ def truth_ratio(kind: Kind, sd: float) -> tuple[float, float]:
 
     ratio = float(brentq(lambda x: lost(x) - GOAL, 0.5, 1.5, xtol=1e-5))
     return ratio, (lost(1.001 * ratio) - lost(0.999 * ratio)) / (0.002 * ratio)
+
+
+@cache
+def half_ratio(kind: Kind, sd: float, seconds: float, bursting: float) -> float:
+    """Load over nominal capacity at which half of all trials pass, by playing `PLAYED_TRIALS`.
+
+    With the same luck a higher load loses more, so that each trial has a load up to which it
+    passes; half of them pass at the median of these.
+
+    Parameters
+    ----------
+    bursting : float
+        Nominal capacity (1/s) of a device with bursts; infinite for one without.
+    """
+    rng = np.random.default_rng(2)
+    periods = round(seconds / PERIOD_S) if kind == "quota" else round(seconds)
+    luck = rng.standard_normal((PLAYED_TRIALS, periods))
+    if periods == 1:
+        # Quantiles instead of draws: nothing is left to chance.
+        luck[:, 0] = norm.ppf((np.arange(PLAYED_TRIALS) + 0.5) / PLAYED_TRIALS)
+    bursts = BURST * rng.poisson(BURSTS_PER_S * seconds, PLAYED_TRIALS)
+    low, high = np.full(PLAYED_TRIALS, 0.3), np.full(PLAYED_TRIALS, 2.0)
+    for _ in range(24):
+        x = np.sqrt(low * high)
+        if kind == "quota":
+            lost = 1.0 - _through_quotas(x, sd, luck)
+        else:
+            lost = _lost(kind, x[:, np.newaxis], sd, luck).mean(axis=1)
+        passed = lost + bursts / (x * bursting * seconds) <= GOAL
+        low, high = np.where(passed, x, low), np.where(passed, high, x)
+    return float(np.median(np.sqrt(low * high)))
+
+
+def _through_quotas(x: Floats, sd: float, luck: Floats) -> Floats:
+    """`_through_quota` of trials at `x` of shape (n,) with luck of shape (n, periods)."""
+    waiting, served = np.zeros(x.size), np.zeros(x.size)
+    for column in luck.T:
+        most = np.maximum(1.0 + sd * column / math.sqrt(PERIOD_S), 0.0)
+        due = x + waiting
+        done = np.minimum(due, most)
+        waiting = np.minimum(due - done, CARRIED)
+        served += done
+    return np.asarray(np.minimum((served + waiting) / (x * luck.shape[1]), 1.0))

@@ -23,10 +23,11 @@ from MLRsearch import (
     MultipleLossRatioSearch,
     SearchGoal,
 )
+from msgspec.structs import replace
 
-from science.devices import GOAL, HIGH, LOW, NOISES, Device, Fault, Kind, Noise, device
+from science.devices import GOAL, HIGH, LOW, NOISES, Device, Fault, Noise, device
 
-METHOD_VERSION = 1
+METHOD_VERSION = 2
 """Raised by hand when a search here or a device of `devices` does otherwise."""
 Bracket = tuple[float, float] | None
 """Bounds of the breakpoint; None where the search refuses to answer."""
@@ -34,6 +35,8 @@ Search = Callable[[Device, float], Bracket]
 """Of a device at a relative width."""
 GridSearch = Callable[[list[Device], float], list[Bracket]]
 """Of a grid of devices, by rising allocation."""
+TRIAL_S = {"MLRsearch E": 30.0, "RFC 2544": 60.0, "bisection 30 s": 30.0}
+"""Seconds of the trials, half of which are to pass; of all others one second."""
 WITHIN, COVERED = 0.9, 0.9
 OVERHEADS_S = (0.0, 0.5, 3.0, 15.0)
 WIDTHS = (0.05, 0.005)
@@ -127,19 +130,29 @@ class Searched(msgspec.Struct, frozen=True):
     trials: int
     load_s: float
     wall_s: float
+    half_error: float = math.inf
+    """As `error`, of the load at which half of all trials pass."""
+    half_covered: bool = False
 
 
-def searched(search: Search, driven: Device, width: float) -> Searched:
-    """Run it and hold its bracket against the truth of the device as it was meanwhile."""
+def searched(search: Search, driven: Device, width: float, trial_s: float = 1.0) -> Searched:
+    """Run it and hold its bracket against the truth of the device as it was meanwhile, and against
+    the load at which half of the trials of `trial_s` seconds pass."""
     bracket = search(driven, width)
     if bracket is None or bracket[0] <= 0.0:
         return Searched(math.inf, False, driven.trials, driven.load_s, driven.wall_s)
+    error, covered = _held(bracket, driven.truth, width)
+    half = _held(bracket, driven.passing_half(trial_s), width)
+    return Searched(error, covered, driven.trials, driven.load_s, driven.wall_s, *half)
+
+
+def _held(bracket: tuple[float, float], truth: float, width: float) -> tuple[float, bool]:
+    """The error of its middle in logs, and whether it holds the truth."""
     low, high = bracket
-    error = abs(math.log(math.sqrt(low * high) / driven.truth))
     # A thousandth of the width: brackets and truth are rounded differently.
     slack = 1.0 + width * 1e-3
-    covered = low / slack <= driven.truth <= high * slack
-    return Searched(error, covered, driven.trials, driven.load_s, driven.wall_s)
+    error = abs(math.log(math.sqrt(low * high) / truth))
+    return error, low / slack <= truth <= high * slack
 
 
 @dataclass(frozen=True)
@@ -169,14 +182,27 @@ class Cell:
         return float(np.quantile(values, share, method="inverted_cdf"))
 
 
-def cell(
-    search: Search, kind: Kind, noise: Noise, width: float, devices: int, overhead_s: float = 0.0
-) -> Cell:
-    """One method on `devices` devices of a kind."""
-    found = [
-        searched(search, device(kind, noise, seed, overhead_s), width) for seed in range(devices)
-    ]
-    return Cell(width, found)
+def cell(search: Search, devices: Sequence[Device], width: float, trial_s: float = 1.0) -> Cell:
+    """One method on devices of a kind."""
+    return Cell(width, [searched(search, one, width, trial_s) for one in devices])
+
+
+def both_rows(cells: Iterable[tuple[str, str, Sequence[Cell]]]) -> list[list[str]]:
+    """Rows of kind, noise and per method: p90 error and coverage of the expected loss, and of the
+    load at which half of the trials pass."""
+    rows = []
+    for kind, noise, own in cells:
+        row = [kind, noise]
+        for one in own:
+            half = [replace(f, error=f.half_error, covered=f.half_covered) for f in one.found]
+            row.append(f"{_quality(one)} / {_quality(Cell(one.width, half))}")
+        rows.append(row)
+    return rows
+
+
+def _quality(one: Cell) -> str:
+    error = "refused" if math.isinf(one.error) else f"{100 * one.error:.2g} %"
+    return f"{error} · {100 * one.coverage:.0f} %"
 
 
 def faulty(search: Search, fault: Fault, devices: int, width: float = 0.05) -> tuple[int, int, int]:
@@ -290,7 +316,6 @@ def table_rows(
         row = [kind, noise]
         for one in own:
             time = f"{one.spent():.0f} s ({one.spent(share=0.9):.0f})" if one.fair else "-"
-            error = "refused" if math.isinf(one.error) else f"{100 * one.error:.2g} %"
-            row.append(f"{time} · {error} · {100 * one.coverage:.0f} %")
+            row.append(f"{time} · {_quality(one)}")
         rows.append(row)
     return rows

@@ -12,8 +12,9 @@ from modelling_session import SESSION, first, write_session
 from session_making import make_session
 
 FIELDS = {
-    "target", "kpi", "method", "samples", "rmse", "mae", "mad", "mape", "log_error", "coverage",
-    "width", "fit_s", "best", "trouble", "version", "influence", "influence_basis", "formulas",
+    "target", "kpi", "method", "samples", "rmse", "rmse_trimmed", "mae", "mad", "mape", "log_error",
+    "coverage", "width", "fit_s", "best", "trouble", "version", "influence", "influence_basis",
+    "formulas",
 }  # fmt: skip
 
 

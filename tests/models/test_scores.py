@@ -20,9 +20,19 @@ def test_scores_by_hand():
     assert s.mae == pytest.approx((1 + 2 + 0 + 20) / 4)
     assert s.mad == pytest.approx(1.5)
     assert s.rmse == pytest.approx(math.sqrt((1 + 4 + 0 + 400) / 4))
+    assert s.rmse_trimmed == s.rmse  # of four none is left out
     assert s.mape == pytest.approx((0.1 + 0.1 + 0.0 + 0.25) / 4)
     assert s.r2 == pytest.approx(1.0 - 405.0 / (27.5**2 + 17.5**2 + 2.5**2 + 42.5**2))
     assert (s.coverage, s.width, s.interval_score, s.fit_s) == (None, None, None, None)
+
+
+def test_the_largest_tenth_of_errors_does_not_count_in_a_trimmed_rmse():
+    """Twenty predictions, two of them far off: the RMSE is theirs, the trimmed one is not."""
+    true = np.log(np.full(20, 100.0))
+    said = np.log(np.r_[np.full(18, 103.0), 100_000.0, 5_000.0])
+    s = score("p95_ms", true, said)
+    assert s.rmse > 20_000.0
+    assert s.rmse_trimmed == pytest.approx(3.0)
 
 
 def test_a_perfect_prediction_has_no_error():

@@ -10,6 +10,10 @@ from science.stored import Store
 LONG_S = 4_000.0
 
 
+def knees(noise: int, count: int) -> list[Device]:
+    return [device("hard knee", NOISES[noise], seed) for seed in range(count)]
+
+
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "drift"])
 @pytest.mark.parametrize("noise", NOISES, ids=lambda n: n.name)
 def test_the_truth_is_where_the_long_run_loss_is_the_goal(kind, noise) -> None:
@@ -19,6 +23,24 @@ def test_the_truth_is_where_the_long_run_loss_is_the_goal(kind, noise) -> None:
         sent, answered = one.trial(one.truth * factor, LONG_S)
         lost.append((sent - answered) / sent)
     assert lost[0] < GOAL < lost[1]
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k != "drift"])
+@pytest.mark.parametrize("noise", NOISES, ids=lambda n: n.name)
+def test_half_of_the_trials_pass_where_it_is_said(kind, noise) -> None:
+    one = Device(kind, noise, 10_000.0, seed=3)
+    shares = []
+    for factor in (0.995, 1.005):
+        trials = [one.trial(one.passing_half(1.0) * factor, 1.0) for _ in range(600)]
+        shares.append(sum((sent - ok) / sent <= GOAL for sent, ok in trials) / len(trials))
+    assert shares[0] > 0.5 > shares[1]
+
+
+def test_both_questions_differ_where_luck_is_not_symmetric() -> None:
+    """One second of a collapse that scatters by 3 % passes at loads that lose too much."""
+    one = Device("collapse", NOISES[2], 10_000.0, seed=3)
+    assert 1.02 < one.passing_half(1.0) / one.truth < 1.06
+    assert one.passing_half(30.0) == pytest.approx(one.truth, rel=0.005)
 
 
 def test_a_drifting_device_drifts_by_what_it_says() -> None:
@@ -43,20 +65,20 @@ def test_trials_cost_their_overhead() -> None:
 
 @pytest.mark.parametrize("name", ["MLRsearch A", "MLRsearch E", "bisection 1 s"])
 def test_baselines_find_a_noiseless_knee(name: str) -> None:
-    found = searches.cell(searches.SEARCHES[name], "hard knee", NOISES[0], 0.05, 5)
+    found = searches.cell(searches.SEARCHES[name], knees(0, 5), 0.05)
     assert found.fair
     assert found.coverage == 1.0
 
 
 def test_mlrsearch_costs_what_its_authors_package_costs() -> None:
     """28 trials and seconds in the package's own run of research/peers.md, the warm-up included."""
-    found = searches.cell(searches.MLR_A, "hard knee", NOISES[0], 0.05, 10)
+    found = searches.cell(searches.MLR_A, knees(0, 10), 0.05)
     assert 26 <= found.spent() <= 29
     assert found.spent("trials") == found.spent()
 
 
 def test_a_method_that_misses_the_quality_has_no_time() -> None:
-    found = searches.cell(searches.bisection(1.0), "hard knee", NOISES[2], 0.05, 10)
+    found = searches.cell(searches.bisection(1.0), knees(2, 10), 0.05)
     assert not found.fair
     row = searches.table_rows([("hard knee", "3 %", [found])])[0]
     assert row[2].startswith("- ·")

@@ -149,7 +149,8 @@ def _text(reply: ModelsScored) -> str:
         lines.append("")
     lines.append(
         "* is the best: the narrowest intervals that hold, among comparable medians of "
-        "|log(predicted / true)| of samples that the model has not seen. cover: share of them "
+        "|log(predicted / true)| of samples that the model has not seen. trimmed: RMSE without the "
+        "largest tenth of the errors. cover: share of them "
         "within their 95 % intervals, width: of these, in logs."
     )
     return "\n".join(lines)
@@ -162,7 +163,7 @@ def _table(target: str, own: Sequence[ModelScore]) -> list[str]:
     rows = [
         [
             f"{s.method} *" if s.best else s.method,
-            *map(_figure, (s.log_error, s.rmse, s.mae, s.mad)),
+            *map(_figure, (s.log_error, s.rmse, s.rmse_trimmed, s.mae, s.mad)),
             _percent(s.mape),
             _percent(s.coverage),
             *map(_figure, (s.width, s.fit_s)),
@@ -170,7 +171,9 @@ def _table(target: str, own: Sequence[ModelScore]) -> list[str]:
         for s in own
         if not s.trouble
     ]
-    heading = ["method", "|log error|", "RMSE", "MAE", "MAD", "MAPE", "cover", "width", "fit s"]
+    heading = [
+        "method", "|log error|", "RMSE", "trimmed", "MAE", "MAD", "MAPE", "cover", "width", "fit s",
+    ]  # fmt: skip
     if rows:
         lines.append(table(heading, rows))
     lines += [f"{s.method}: {s.trouble}" for s in own if s.trouble]

@@ -104,7 +104,8 @@ class Difference:
 class ModelScore:
     """One method on one KPI of one target, cross-validated, as in paper A's Table 3.
 
-    `rmse`, `mae` and `mad` are in the KPI's unit, `mape` is a share; `log_error` is the median of
+    `rmse`, `mae` and `mad` are in the KPI's unit, as is `rmse_trimmed`, the RMSE without the
+    largest tenth of the errors; `mape` is a share; `log_error` is the median of
     |log(predicted / true)|, `coverage` the share of samples within their 95 % interval, `width`
     the median width of these in logs, `fit_s` the mean seconds of a fit. All are None where
     `trouble` says why the method failed; the two of intervals where it has none.
@@ -124,6 +125,7 @@ class ModelScore:
     fit_s: float | None = None
     best: bool = False
     trouble: str = ""
+    rmse_trimmed: float | None = None
 
 
 ModelOrigin = Literal["profile"]

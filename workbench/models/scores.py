@@ -13,6 +13,9 @@ from workbench.models.base import Floats
 
 MISS_RATE = 0.05
 """Of the intervals that are scored: they are to hold 95 %."""
+TRIMMED = 0.10
+"""Share of the largest errors that a trimmed error leaves out: a few points at the edge of
+saturation are most of an RMSE."""
 
 _LARGEST_LOG = 700.0  # above it a float has no square left; a model that says so is wrong enough
 
@@ -28,6 +31,8 @@ class Scores:
         at least the floor of the KPI (`score_floor`): 0.1 is about 10 %.
     rmse, mae, mad : root mean square, mean and median of the absolute error, in the KPI's unit
         (paper A, section 3.3).
+    rmse_trimmed : root mean square of the absolute error without the largest `TRIMMED` of them,
+        rounded down to whole predictions: of fewer than ten it is the RMSE.
     mape : mean of the absolute error over the true value, as a share, true values at least the
         floor.
     r2 : coefficient of determination of the KPI in its unit; NaN where it does not vary.
@@ -43,6 +48,7 @@ class Scores:
     log_error_q1: float
     log_error_q3: float
     rmse: float
+    rmse_trimmed: float
     mae: float
     mad: float
     mape: float
@@ -114,6 +120,7 @@ def score(
         log_error_q1=float(q1),
         log_error_q3=float(q3),
         rmse=float(np.sqrt(np.mean(np.square(absolute)))),
+        rmse_trimmed=float(np.sqrt(np.mean(np.square(_without_largest(absolute))))),
         mae=float(absolute.mean()),
         mad=float(np.median(absolute)),
         mape=float(np.mean(absolute / np.maximum(raw, floor))),
@@ -121,6 +128,11 @@ def score(
         fit_s=fit_s,
         **({} if interval is None else _of_intervals(x, *interval)),
     )
+
+
+def _without_largest(errors: Floats) -> Floats:
+    """All but the largest `TRIMMED` of absolute errors, of shape (n,) and (n - int(n / 10),)."""
+    return np.sort(errors)[: errors.size - int(TRIMMED * errors.size)]
 
 
 def _of_intervals(x: Floats, low: ArrayLike, high: ArrayLike) -> dict[str, float]:

@@ -214,6 +214,7 @@ def scores_of(rows: Sequence[Row], samples: int) -> tuple[ModelScore, ...]:
             row.scores.width,
             row.scores.fit_s,
             row.best,
+            rmse_trimmed=row.scores.rmse_trimmed,
         )
         for row in rows
     )

@@ -189,6 +189,7 @@ def _share(value: float | None) -> str:
 
 COLUMNS: tuple[Column[ModelScore], ...] = (
     Column("rmse", WIDE, lambda s: _figure(s.rmse), lambda s: s.rmse),
+    Column("trimmed", WIDE, lambda s: _figure(s.rmse_trimmed), lambda s: s.rmse_trimmed),
     Column("mae", WIDE, lambda s: _figure(s.mae), lambda s: s.mae),
     Column("mape", WIDE, lambda s: _share(s.mape), lambda s: s.mape),
     Column("log err", WIDE, lambda s: _figure(s.log_error), lambda s: s.log_error),
