@@ -23,6 +23,8 @@ PACKAGES = {
     "dockerd": "docker.io",
     "ip": "iproute2",
     "nsenter": "util-linux",
+    "prometheus": "prometheus",
+    "prometheus-node-exporter": "prometheus-node-exporter",
     "dpkg-deb": "dpkg",
     "git": "git",
     "sftp": "openssh-client",

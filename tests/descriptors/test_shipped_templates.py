@@ -237,7 +237,7 @@ def test_bring_your_own_function_as_the_readme_says(workspace: Workspace) -> Non
 
 def test_examples_of_the_documentation_have_no_mistake(workspace: Workspace) -> None:
     blocks = _yaml_blocks(ROOT / "docs" / "descriptors.md")
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for index, block in enumerate(blocks):
         path = workspace.root / f"example-{index}.yaml"
         path.write_text(block)

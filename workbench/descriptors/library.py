@@ -18,7 +18,7 @@ from workbench.descriptors.reading import (
     validated,
 )
 from workbench.descriptors.units import shown
-from workbench.domain.campaign import Metric
+from workbench.domain.campaign import Metric, MetricsServer
 from workbench.domain.errors import DescriptorError, Mistake
 from workbench.domain.sessions import DescriptorText
 from workbench.domain.topology import Node, VnfTemplate
@@ -63,7 +63,7 @@ class Library:
         self._vnfs: dict[str, VnfTemplate | None] = {}
         self._put: dict[str, VnfTemplate] = {}
         self._chains: dict[str, Chain | None] = {}
-        self._metrics: dict[str, tuple[Metric, ...] | None] = {}
+        self._metrics: dict[str, tuple[tuple[Metric, ...], tuple[MetricsServer, ...]] | None] = {}
         self._chains_being_read: list[str] = []
 
     def put(self, templates: Mapping[str, VnfTemplate]) -> None:
@@ -124,8 +124,9 @@ class Library:
             self._chains[name] = text.resolved(self) if text else None
         return self._chains[name]
 
-    def metrics(self, name: str) -> tuple[Metric, ...] | None:
-        """The metrics of that name; None where they are missing or have mistakes."""
+    def metrics(self, name: str) -> tuple[tuple[Metric, ...], tuple[MetricsServer, ...]] | None:
+        """The metrics of that name and the servers that are asked for them; None where they are
+        missing or have mistakes."""
         if name not in self._metrics:
             from workbench.descriptors.metrics import MetricsText
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from workbench.descriptors.fields import (
+    REFERENCE,
     NonEmptyText,
     PositiveDuration,
     Summary,
@@ -17,9 +18,23 @@ from workbench.descriptors.fields import (
 )
 from workbench.descriptors.reading import Described, Descriptor, Located, Reading, did_you_mean
 from workbench.descriptors.units import shown
-from workbench.domain.campaign import Metric
+from workbench.domain import kpis
+from workbench.domain.campaign import ALWAYS_FIRING, Metric, MetricsServer
+from workbench.domain.observations import OBSERVABLES
+from workbench.domain.tables import USAGE_FIELDS
 
-PLACEHOLDERS = ("component", "container", "interface", "session")
+
+def _from_environment(text: str) -> str:
+    if not REFERENCE.fullmatch(text):
+        raise ValueError("holds a secret as text; secrets are never stored, write ${NAME} instead")
+    return text
+
+
+def _is_http(url: str) -> bool:
+    return REFERENCE.fullmatch(url) is not None or url.startswith(("http://", "https://"))
+
+
+PLACEHOLDERS = ("component", "container", "interface", "session", "window")
 """What stands in double braces in a template."""
 
 _PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
@@ -30,7 +45,8 @@ class DefinitionText(Described):
     """How a metric is gathered: a query or formula, its unit and the probe that answers it."""
 
     template: NonEmptyText = Field(
-        description="{{ component }}, {{ container }}, {{ interface }}, {{ session }} are filled in"
+        description="{{ component }}, {{ container }}, {{ interface }}, {{ session }} and "
+        "{{ window }}, the length of the window, are filled in"
     )
     unit: NonEmptyText
     probe: str = ""
@@ -42,18 +58,29 @@ class ProbeText(Described):
     kind: Literal["requests", "cgroup", "proc", "prometheus"] = Field(alias="class")
     url: Url | None = None
     scrape_interval: PositiveDuration = 1.0
+    token: Annotated[str, AfterValidator(_from_environment)] | None = Field(
+        default=None, description="${NAME} of a bearer token"
+    )
+    alerts: bool = Field(
+        default=True, description="whether an alert that fires during a sample invalidates it"
+    )
+    ignored_alerts: list[NonEmptyText] = Field(
+        default_factory=lambda: list(ALWAYS_FIRING), description="names of alerts that do not count"
+    )
 
     def mistakes(self) -> Iterator[Located]:
         if self.kind == "prometheus" and self.url is None:
             yield ("url",), "is missing; a probe of class prometheus needs one"
         if self.kind != "prometheus" and self.url is not None:
             yield ("url",), f"is given, but a probe of class {self.kind} has none"
+        elif self.url is not None and not _is_http(self.url):
+            yield ("url",), f"is {shown(self.url)}, must begin with http:// or https://"
 
 
 class MetricsText(Descriptor):
     """Which metrics are recorded, and what each of them stands for."""
 
-    ENVIRONMENT_FIELDS: ClassVar[tuple[str, ...]] = ("probes.*.url",)
+    ENVIRONMENT_FIELDS: ClassVar[tuple[str, ...]] = ("probes.*.url", "probes.*.token")
     TEMPLATE_FIELDS: ClassVar[tuple[str, ...]] = ("definitions.*.template",)
 
     kind: Literal["metrics"] = "metrics"
@@ -87,6 +114,11 @@ class MetricsText(Descriptor):
                         f"uses {shown(placeholder.strip())} in braces; "
                         f"{did_you_mean(placeholder.strip(), PLACEHOLDERS)}",
                     )
+            if _probe_kind(probes, definition.probe) == "prometheus" and (taken := _whose(name)):
+                yield (
+                    ("definitions", name),
+                    f"has the name of {taken}; choose another for the site's",
+                )
             known = probes if isinstance(probes, dict) else {}
             if definition.probe and definition.probe not in known:
                 yield (
@@ -95,9 +127,37 @@ class MetricsText(Descriptor):
                     f"{did_you_mean(definition.probe, known)}",
                 )
 
-    def resolved(self) -> tuple[Metric, ...]:
+    def resolved(self) -> tuple[tuple[Metric, ...], tuple[MetricsServer, ...]]:
+        """The metrics, and the servers of the site that are asked for them."""
         found = []
         for name in self.metrics:
             definition = self.definitions[name.rpartition(":")[2]]
             found.append(Metric(name, definition.template, definition.unit, definition.probe))
-        return tuple(found)
+        servers = tuple(
+            MetricsServer(
+                name,
+                probe.url,
+                probe.scrape_interval,
+                probe.token or "",
+                probe.alerts,
+                tuple(probe.ignored_alerts),
+            )
+            for name, probe in self.probes.items()
+            if probe.kind == "prometheus" and probe.url is not None
+        )
+        return tuple(found), servers
+
+
+def _probe_kind(probes: Any, name: str) -> Any:
+    """Of the document, where a probe may be wrong elsewhere."""
+    probe = probes.get(name) if isinstance(probes, dict) else None
+    return probe.get("class") if isinstance(probe, dict) else None
+
+
+def _whose(name: str) -> str:
+    """Whose a name is already; empty: nobody's."""
+    if kpis.find(name) is not None:
+        return "a KPI that the workbench measures itself"
+    if name in OBSERVABLES or name in USAGE_FIELDS:
+        return "a counter that the workbench reads itself"
+    return ""

@@ -39,6 +39,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
     """All names looked up, all values in their units; `text` and `library` have no mistakes."""
     primary = text.primary_workload_parameter
     plans = tuple(_target_plan(text, target, library) for target in text.targets)
+    metrics, servers = (library.metrics(text.metrics) if text.metrics else None) or ((), ())
     return Campaign(
         name=name,
         targets=plans,
@@ -76,7 +77,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
         ),
         budget_s=text.budget,
         summary=text.summary,
-        metrics=(library.metrics(text.metrics) if text.metrics else None) or (),
+        metrics=metrics,
         agents=tuple(Agent(key, agent.kind, agent.url) for key, agent in text.agents.items()),
         managers=tuple(
             Manager(key, manager.agent, manager.cpuset) for key, manager in text.managers.items()
@@ -88,6 +89,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
         profile_model=text.profile_model,
         lab=text.lab or (ATTACH if text.attach else ""),
         attached=attach_text.resolved(text.attach, primary.name),
+        servers=servers,
     )
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from workbench.domain.observations import OBSERVABLES
+from workbench.domain.observations import is_level
 from workbench.domain.samples import LatencyHistogram, Measurement, Sample, Usage
 from workbench.measuring.histograms import centres_s, position_of
 from workbench.measuring.records import Floats
@@ -133,9 +133,8 @@ def read(measurement: Measurement) -> Reading:
         if seen.value is None:
             absent[seen.component].setdefault(seen.name, seen.detail)
             continue
-        known = OBSERVABLES.get(seen.name)
         weight = 1.0
-        if known is not None and known.kind == "level" and seen.window < len(lengths):
+        if is_level(seen.name) and seen.window < len(lengths):
             weight = lengths[seen.window] / sum(lengths)
         sums[seen.component, seen.name, seen.detail] += weight * seen.value
     details: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))

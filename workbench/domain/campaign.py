@@ -73,6 +73,23 @@ class Metric:
     probe: str = ""
 
 
+ALWAYS_FIRING = ("Watchdog", "InfoInhibitor")
+"""Alerts that fire by design, so that their silence is noticed."""
+
+
+@dataclass(frozen=True)
+class MetricsServer:
+    """A Prometheus that metrics are asked of. `url` and `token` may be `${NAME}`, never stored."""
+
+    name: str
+    url: str
+    scrape_interval_s: float = 1.0
+    token: str = ""
+    alerts: bool = True
+    """Whether an alert that fires during a sample invalidates it."""
+    ignored_alerts: tuple[str, ...] = ALWAYS_FIRING
+
+
 @dataclass(frozen=True)
 class Agent:
     """How to reach an infrastructure (paper B, Listing 1). `url` may be `${NAME}`, never stored."""
@@ -133,6 +150,14 @@ class Campaign:
     """The lab that it is meant for, with its options; empty: none in particular."""
     attached: tuple[Attached, ...] = ()
     """Its functions, where they run already."""
+    servers: tuple[MetricsServer, ...] = ()
+    """Which the metrics of their probes are asked of."""
+
+    @property
+    def site_metrics(self) -> tuple[Metric, ...]:
+        """Those that a server of the site is asked for."""
+        asked = {server.name for server in self.servers}
+        return tuple(metric for metric in self.metrics if metric.probe in asked)
 
     def template(self, name: str) -> VnfTemplate:
         """Raises `KeyError` where there is none of that name."""

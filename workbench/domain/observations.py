@@ -87,6 +87,16 @@ _ALL = (
 OBSERVABLES: Mapping[str, Observable] = {one.name: one for one in _ALL}
 
 
+SITE = "the site"
+"""Component of a site's metric that is of no component."""
+
+
+def is_level(name: str) -> bool:
+    """Whether its figure is a mean over a window: what the site's Prometheus says is."""
+    known = OBSERVABLES.get(name)
+    return known is None or known.kind == "level"
+
+
 @dataclass(frozen=True)
 class Observation:
     """One figure of one component in one window of a sample."""
@@ -94,9 +104,9 @@ class Observation:
     window: int
     """Its place among the sample's windows, from 0."""
     component: str
-    """VNF instance name, `source`, `sink`, `host`, `workbench`."""
+    """VNF instance name, `source`, `sink`, `host`, `workbench`; `SITE`."""
     name: str
-    """Of `OBSERVABLES`."""
+    """Of `OBSERVABLES`, or of a metric that the site's Prometheus was asked for, a level."""
     value: float | None
     """In its unit; None: it was looked for, and this host has none."""
     detail: str = ""

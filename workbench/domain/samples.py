@@ -20,6 +20,7 @@ Reason = Literal[
     "bypass_limited",
     "conntrack_full",
     "mirror_lost",
+    "site_alert",
     "errors",
     "timeout",
     "too_few",
@@ -29,7 +30,8 @@ Reason = Literal[
 ]
 """Why a sample is not valid (METHOD.md 4), in the order in which they are reported; `rejected`, by
 somebody who looked at it, stands before all others. `mirror_lost`: copies for a passive function
-were lost on their way. `not_measured`: a recording has nothing at
+were lost on their way. `site_alert`: an alert of the site's Prometheus fired meanwhile.
+`not_measured`: a recording has nothing at
 that point; figures that such a sample states are interpolated, and nothing rests on them."""
 
 Label = Literal[
@@ -43,6 +45,7 @@ Label = Literal[
     "censored",
     "uncharged_cpu",
     "correlated",
+    "site_metric",
 ]
 """What is worth knowing of a sample and does not invalidate it (METHOD.md 4 and 5):
 
@@ -52,7 +55,8 @@ near 200 ms; `bypass_share`: what the path without the function takes of the res
 `not_cpu_limited`: saturated at usage under 90 % of the allocation; `backlog`, `overloaded`: what
 waits for a connection, and what grows; `censored`: a response time is only known from below;
 `uncharged_cpu`: CPU time of forwarding that the quota of a router does not catch, as a share;
-`correlated`: neighbouring stretches are so much alike that its batches are worth fewer than three.
+`correlated`: neighbouring stretches are so much alike that its batches are worth fewer than three;
+`site_metric`: a metric of the site could not be had, or was no figure of its windows.
 """
 
 TrialPurpose = Literal["canary", "verification", "greedy"]
@@ -191,7 +195,8 @@ class Sample:
     a trial ends in `/<purpose>`."""
     point: OperatingPoint
     kpis: Mapping[str, Estimate]
-    """By KPI name (`domain.kpis`); a KPI that cannot be stated is absent, never zero."""
+    """By KPI name (`domain.kpis`), and by the name that a metrics descriptor gives a metric of the
+    site (`NAME`, `COMPONENT:NAME`); what cannot be stated is absent, never zero."""
     usage: Mapping[str, Usage]
     """By VNF instance name, `source`, `sink`, `host`."""
     valid: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -30,22 +30,26 @@ async def export_evidence(source: ExportSource, destination: Path) -> tuple[Path
     It has the headings alone where a session was recorded before evidence was collected.
     """
     path = await asyncio.to_thread(file_in, destination, source.name, ".evidence.csv")
-    caution = (await source.view()).caution
+    view = await source.view()
+    units = {name: one.unit for name, one in OBSERVABLES.items()}
+    site = view.campaign.site_metrics if view.campaign is not None else ()
+    units |= {metric.name.rpartition(":")[2]: metric.unit for metric in site}
     with csv_table(path, COLUMNS) as write:
         offset = 0
         while page := await source.measurements(offset, PAGE):
-            rows = (row for measurement in page for row in _rows(measurement, caution))
+            rows = (row for measurement in page for row in _rows(measurement, view.caution, units))
             await asyncio.to_thread(write, rows)
             offset += len(page)
     return (path,)
 
 
-def _rows(measurement: Measurement, caution: str) -> Iterable[tuple[object, ...]]:
+def _rows(
+    measurement: Measurement, caution: str, units: Mapping[str, str]
+) -> Iterable[tuple[object, ...]]:
     sample = measurement.sample
     point = sample.point
     of = (caution, sample.id, point.target, point.configuration.key, point.wl)
     for seen in measurement.observations:
-        known = OBSERVABLES.get(seen.name)
-        unit = "" if known is None else known.unit
+        unit = units.get(seen.name, "")
         detail, missing = (seen.detail, "") if seen.value is not None else ("", seen.detail)
         yield (*of, seen.window, seen.component, seen.name, detail, seen.value, unit, missing)

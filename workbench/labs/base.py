@@ -130,6 +130,14 @@ class Lab(Protocol):
         ...
 
 
+class NamingLab(Protocol):
+    """A lab whose components others know by other names; queries of the site's metrics use them."""
+
+    def known_as(self, component: str) -> Mapping[str, str]:
+        """`container`, `interface`; what is not known is left out. Raises nothing."""
+        ...
+
+
 @runtime_checkable
 class DrivingLab(Lab, Protocol):
     """A lab with a target that load can be driven through."""

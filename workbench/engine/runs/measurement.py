@@ -17,6 +17,7 @@ from workbench.domain.topology import Target
 from workbench.engine.learning.advice import judge_drives
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs import bypass
+from workbench.engine.runs.asking_site import SiteMetrics, TwoClocks
 from workbench.engine.sessions.clock import now
 from workbench.labs.base import Deployment, DrivingLab, Lab, RecallingLab
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor
@@ -27,6 +28,7 @@ OnUsage = Callable[[Mapping[str, Usage]], None]
 
 
 BYPASS_NOTE = "source to sink, without the functions"
+ASKING_NOTE = "asking the site's Prometheus"
 
 
 class OnPhase(Protocol):
@@ -60,6 +62,8 @@ class Bench:
     ) -> None:
         self.lab = lab
         self.lab_s = 0.0
+        self.site: SiteMetrics | None = None
+        """Whom the site's own metrics are asked of."""
         self.target: str | None = None
         """What is deployed."""
         self.block = 0
@@ -208,13 +212,18 @@ class Bench:
         lab = cast(DrivingLab, self.lab)
         started_at = now()
         drives: list[Drive] = []
-        seconds = first_s
+        seconds, clocks = first_s, TwoClocks(lab.clock)
         while True:
+            clocks.note()
             with counted():
                 drives.append(await lab.drive(point, seconds, self._on_usage))
+            clocks.note()
             measurement, settled, seconds = await self._judge(
                 drives, point, started_at, lab.clock() - begin, judged_by
             )
+            if settled and self.site is not None:
+                self._on_phase("measuring", point, ASKING_NOTE)
+                return await self.site.beside(measurement, drives[0].begin_s, clocks)
             if settled:
                 return measurement
             if seconds <= 0:

@@ -20,6 +20,7 @@ from workbench.domain.events import (
 from workbench.domain.parameters import OperatingPoint
 from workbench.domain.samples import Usage
 from workbench.engine.learning.pool import Pool
+from workbench.engine.runs.asking_site import SiteMetrics
 from workbench.engine.runs.control import Control, Place
 from workbench.engine.runs.measurement import Bench
 from workbench.engine.runs.patience import PatientPublisher
@@ -78,6 +79,8 @@ class Turn(ABC):
         self._bench = Bench(
             lab, campaign, pool, self._on_phase, self._on_usage, publisher.view.bypasses
         )
+        if campaign.servers:
+            self._bench.site = SiteMetrics(campaign, self.session, lab)
         self._progress = self._make_progress()
         self._work: asyncio.Task[Ending] | None = None
 
@@ -205,6 +208,8 @@ class Turn(ABC):
             await self._lab.close()
         except Exception as error:  # a lab promises not to raise here, a plugin may still do so
             log.error("lab did not close", session=self.session, exc_info=error)
+        if self._bench.site is not None:
+            await self._bench.site.close()
 
     # ------------------------------------------------------------------ ticks
 

@@ -34,6 +34,8 @@ from workbench.log import logger
 from workbench.measuring.floor import VarianceFloor
 
 PAUSE_TICK_S = 1.0
+MOST_WARNED = 100
+"""Different sentences of one run."""
 NO_BYPASS = "this lab has no path past the functions: no sample is checked against a bypass"
 
 Ending = tuple[Outcome, str]
@@ -98,7 +100,18 @@ class Visits:
         self.busy_host.taken(sample)
         await self._out.record(SampleTaken(sample), replace(measurement, sample=sample))
         await self._keep_logs(target.name, sample.id)
+        await self._tell_of_site(sample)
         return sample
+
+    async def _tell_of_site(self, sample: Sample) -> None:
+        """What the site's metrics lacked, the first time that it is so."""
+        for remark in sample.remarks:
+            if remark.label == "site_metric" and remark.evidence not in self._warned:
+                if len(self._warned) < MOST_WARNED:
+                    await self.note(
+                        "warning", f"{remark.evidence[:1].upper()}{remark.evidence[1:]}."
+                    )
+                self._warned.add(remark.evidence)
 
     async def _keep_logs(self, target: str, sample: str = "") -> bool:
         """Store what the target wrote, before anything removes it; whether it wrote anything."""

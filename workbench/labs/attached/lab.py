@@ -96,6 +96,11 @@ class AttachedLab:
     def costs(self) -> LabCosts:
         return COSTS
 
+    def known_as(self, component: str) -> dict[str, str]:
+        """The container that it was found by."""
+        one = self._attached.get(component)
+        return {"container": one.found_at} if one and one.found_by == "container" else {}
+
     def clock(self) -> float:
         return time.monotonic()
 

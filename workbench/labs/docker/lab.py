@@ -18,7 +18,7 @@ from workbench.labs.components import allotments, mirroring, preflight, wiring
 from workbench.labs.components.allotments import HostMemory
 from workbench.labs.components.lab import ComponentLab
 from workbench.labs.docker import doctor, oha_binary, strays
-from workbench.labs.docker.containers import LEAST_MEMORY, Workshop
+from workbench.labs.docker.containers import LEAST_MEMORY, Container, Workshop
 from workbench.labs.docker.engine import agent_url, connect, dial, speaking_to
 from workbench.labs.docker.facts import facts
 from workbench.labs.docker.images import build_images
@@ -98,6 +98,12 @@ class DockerLab(ComponentLab):
 
     def _speaking(self, where: str) -> AbstractContextManager[None]:
         return speaking_to(where)
+
+    def known_as(self, component: str) -> dict[str, str]:
+        """Its container's id, which cAdvisor's `id` ends in."""
+        found = self._deployed.components if self._deployed is not None else []
+        mine = next((c for c in found if c.name == component), None)
+        return {"container": mine.container.id} if isinstance(mine, Container) else {}
 
     async def close(self) -> None:
         docker, self._docker = self._docker, None

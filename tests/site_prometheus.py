@@ -1,0 +1,97 @@
+"""A Prometheus as tests start it, with the node exporter it reads; and one that answers wrongly."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from host_needs import PLACES
+
+RULES = """\
+groups:
+  - name: tests
+    interval: 1s
+    rules:
+      - {alert: Watchdog, expr: vector(1)}
+      - {alert: DiskNearlyFull, expr: 'node_load1 >= bool 0 == 1', labels: {severity: page}}
+"""
+CONFIGURATION = """\
+global: {{scrape_interval: 1s, evaluation_interval: 1s}}
+rule_files: [{rules}]
+scrape_configs:
+  - job_name: node
+    static_configs: [{{targets: ['127.0.0.1:{exporter}']}}]
+"""
+
+
+@contextmanager
+def a_prometheus(folder: Path, *, alerting: bool = False) -> Iterator[str]:
+    """Its URL, once it has read the node exporter a few times."""
+    exporter, port = free_port(), free_port()
+    rules = folder / "rules.yml"
+    rules.write_text(RULES if alerting else "groups: []\n")
+    file = folder / "prometheus.yml"
+    file.write_text(CONFIGURATION.format(rules=rules, exporter=exporter))
+    commands = (
+        (
+            "prometheus-node-exporter",
+            f"--web.listen-address=127.0.0.1:{exporter}",
+            "--collector.disable-defaults",
+            "--collector.stat",
+            "--collector.cpu",
+            "--collector.loadavg",
+        ),
+        (
+            "prometheus",
+            f"--config.file={file}",
+            f"--storage.tsdb.path={folder / 'data'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+        ),
+    )
+    running: list[subprocess.Popen[bytes]] = []
+    try:
+        for program, *arguments in commands:
+            path = shutil.which(program) or shutil.which(program, path=PLACES)
+            assert path is not None
+            with (folder / f"{program}.log").open("wb") as log:
+                running.append(
+                    subprocess.Popen([path, *arguments], stdout=log, stderr=log, cwd=folder)
+                )
+        url = f"http://127.0.0.1:{port}"
+        until(lambda: b'"value"' in read(f"{url}/api/v1/query?query=node_load1"))
+        if alerting:
+            until(lambda: b"DiskNearlyFull" in read(f"{url}/api/v1/alerts"))
+        yield url
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+def read(url: str) -> bytes:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            body: bytes = answer.read()
+            return body
+    except OSError:
+        return b""
+
+
+def until(there: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not there():
+        assert time.monotonic() < deadline, "Prometheus did not come up"
+        time.sleep(0.1)
