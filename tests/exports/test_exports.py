@@ -12,6 +12,7 @@ import pytest
 from session_making import EPOCH, created, facts, make_session
 
 from workbench import plugins
+from workbench.domain.errors import DataError
 from workbench.domain.observations import Observation
 from workbench.domain.tables import flat_columns_and_rows
 from workbench.exports.base import Export, ExportSource
@@ -118,6 +119,16 @@ async def test_curves_are_the_figures_that_the_screens_draw(
         for figures in zip(c.curve.wl, c.curve.mean, c.curve.low, c.curve.high, strict=True)
     ]
     assert lines == expected
+
+
+async def test_curves_of_which_there_are_none_are_refused_and_not_an_empty_table(
+    tmp_path: Path,
+) -> None:
+    session = await make_session(tmp_path / "new.duckdb", until=1)
+    with pytest.raises(DataError, match=r"no curve can be written.*workbench samples"):
+        await export("curves")(session, tmp_path / "exports")
+    assert not (tmp_path / "exports").exists()
+    await session.close()
 
 
 async def test_evidence_has_every_counter_and_says_what_was_missing(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from workbench.domain.errors import DataError
 from workbench.domain.projection import SessionView
 from workbench.domain.tables import CAUTION
 from workbench.exports.base import ExportSource, csv_table, file_in
@@ -15,9 +16,22 @@ COLUMNS = (CAUTION, "target", "configuration", "kpi", "model", "wl", "mean", "lo
 
 
 async def export_curves(source: ExportSource, destination: Path) -> tuple[Path, ...]:
-    """Write `NAME.curves.csv` into the folder `destination`, or the file of that name."""
+    """Write `NAME.curves.csv` into the folder `destination`, or the file of that name.
+
+    Raises
+    ------
+    DataError
+        If nothing is fitted yet: an empty table would be taken for an answer.
+    """
+    view = await source.view()
+    if all(shown.curve is None for shown in view.configurations):
+        raise DataError(
+            f"no curve can be written: of its {view.samples_taken} samples too few are valid",
+            where=source.name,
+            remedy=f"See which are not, and why: workbench samples {source.name}",
+        )
     path = await asyncio.to_thread(file_in, destination, source.name, ".curves.csv")
-    await asyncio.to_thread(_write, path, await source.view())
+    await asyncio.to_thread(_write, path, view)
     return (path,)
 
 
