@@ -20,7 +20,8 @@ from workbench.domain.parameters import Sla
 from workbench.domain.topology import Target, VnfTemplate
 
 if TYPE_CHECKING:
-    from workbench.descriptors.campaign import PrimaryText, TargetText
+    from workbench.descriptors.campaign import TargetText
+    from workbench.descriptors.workload_text import PrimaryText
 
 NO_GUARD = "none"
 GUARDED = ("response_time", "share")

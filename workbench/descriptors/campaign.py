@@ -15,13 +15,11 @@ from workbench.descriptors.fields import (
     Argv,
     Bandwidth,
     CpuSet,
-    Duration,
     InstanceName,
     Memory,
     OpenShare,
     PositiveDuration,
     ShareOfOne,
-    ShareOrNone,
     Summary,
     TargetName,
     Url,
@@ -30,22 +28,25 @@ from workbench.descriptors.fields import (
     quantity_schema,
 )
 from workbench.descriptors.library import Library
+from workbench.descriptors.load_text import LoadText
+from workbench.descriptors.plugged import plugin_name
 from workbench.descriptors.reading import Described, Descriptor, Located, Reading, did_you_mean
 from workbench.descriptors.references import MetricsName, SinkName, SourceName, require_role
 from workbench.descriptors.sla_text import kpi_name
 from workbench.descriptors.units import (
-    BYTES,
-    COUNT,
-    PER_SECOND,
-    WORKLOADS,
-    Dimension,
     kpi_dimensions,
     shown,
 )
+from workbench.descriptors.workload_text import (
+    PrimaryText,
+    Raw,
+    RawPrimary,
+    WindowsText,
+    WorkloadText,
+)
 from workbench.domain import kpis
-from workbench.domain.parameters import PACKET_MIXES, Combination, Scale
+from workbench.domain.parameters import Combination, Scale
 from workbench.domain.topology import Node, Role, Vnf
-from workbench.plugins import Group, names
 
 MOST_CONFIGURATIONS = 10_000
 """Of one target; a grid beyond that is a slip of the hand, and would fill the memory."""
@@ -53,34 +54,12 @@ MOST_CONFIGURATIONS = 10_000
 RESOURCE_DIMENSIONS = tuple(quantity.dimension for quantity in RESOURCES.values())
 
 
-def _plugin(group: Group, *besides: str) -> AfterValidator:
-    def look_up(name: str) -> str:
-        known = (*besides, *names(group))
-        if name not in known:
-            hint = did_you_mean(name, known)
-            noun = "generators" if group == "traffic" else group
-            raise ValueError(f"is {shown(name)}, which is none of the {noun}; {hint}")
-        return name
-
-    return AfterValidator(look_up)
-
-
-Raw = Annotated[
-    int | float | str,
-    Field(union_mode="left_to_right"),
-]
-"""A quantity whose dimension another field names."""
-RawWorkload = Annotated[
-    Raw,
-    WithJsonSchema({"anyOf": [*quantity_schema(BYTES, COUNT)["anyOf"], {"enum": [*PACKET_MIXES]}]}),
-]
 RawResource = Annotated[
     Any,
     WithJsonSchema(
         {"anyOf": [*quantity_schema(*RESOURCE_DIMENSIONS)["anyOf"], {"type": "string"}]}
     ),
 ]
-RawPrimary = Annotated[Raw, WithJsonSchema(quantity_schema(PER_SECOND, COUNT))]
 RawKpi = Annotated[Raw, WithJsonSchema(quantity_schema(*kpi_dimensions()))]
 KpiName = Annotated[str, AfterValidator(kpi_name)]
 Option = Annotated[int | float | str, Field(union_mode="left_to_right")]
@@ -289,97 +268,15 @@ class TargetText(Reference):
         return self.source or source, self.sink or sink
 
 
-class WorkloadText(Described):
-    """A workload parameter besides the primary one, and the values to profile it at."""
-
-    name: Literal["filesize", "packetsize", "flows"]
-    values: Annotated[list[RawWorkload], Field(min_length=1)]
-
-    def mistakes(self) -> Iterator[Located]:
-        seen: set[float | str] = set()
-        for index, given in enumerate(self.values):
-            try:
-                value = self.read(given)
-            except ValueError as error:
-                yield ("values", index), str(error)
-                continue
-            if isinstance(value, str):
-                if len(self.values) > 1:
-                    yield ("values", index), f"is {value}, a mix, which stands alone; one value"
-            elif value < 1 or value != int(value):
-                unit = self.dimension.unit or "of them"
-                yield ("values", index), f"is {shown(given)}, must be whole {unit}, at least 1"
-            elif value in seen:
-                yield ("values", index), f"is {shown(given)}, which is given twice"
-            seen.add(value)
-
-    @property
-    def dimension(self) -> Dimension:
-        return WORKLOADS[self.name]
-
-    def read(self, given: Any) -> float | str:
-        """An amount, or the name of a mix of packet sizes. Raises `ValueError`."""
-        mixes = PACKET_MIXES if self.name == "packetsize" else ()
-        return str(given) if given in mixes else self.dimension.read(given)
-
-
-class PrimaryText(Described):
-    """The workload parameter that varies in operation, and the range to sample it in."""
-
-    name: Literal["rate", "concurrent", "packet_rate"]
-    range: Annotated[list[RawPrimary], Field(min_length=2, max_length=2)]
-    scale: Scale = "log"
-
-
-class LoadText(Described):
-    """How the source offers load."""
-
-    kind: Literal["open", "closed"]
-    think_time: Duration | None = None
-    arrivals: Literal["constant", "poisson"] | None = None
-    generator: Annotated[str, _plugin("traffic")] | None = Field(
-        default=None, description="The program that drives; none: the pre-flight chooses"
-    )
-    connections: Annotated[int, Field(ge=1, le=10_000)] | None = None
-
-    def mistakes(self) -> Iterator[Located]:
-        foreign = ("think_time",) if self.kind == "open" else ("arrivals", "connections")
-        other = "closed" if self.kind == "open" else "open"
-        for key in foreign:
-            if getattr(self, key) is not None:
-                yield (key,), f"belongs to a load of kind {other}, and this one is {self.kind}"
-
-
 class SamplingText(Described):
     """Which sampler asks, and when it stops."""
 
-    method: Annotated[str, _plugin("samplers")] = "bisection"
-    model: Annotated[str, _plugin("models")] = "gaussian-process"
+    method: Annotated[str, plugin_name("samplers")] = "bisection"
+    model: Annotated[str, plugin_name("models")] = "gaussian-process"
     max_samples: Annotated[int, Field(ge=2, le=1000)] = 10
     epsilon: OpenShare = 0.01
     repetitions: Annotated[int, Field(ge=1, le=100)] = 1
     options: dict[VariableName, Option] = Field(default_factory=dict)
-
-
-class WindowsText(Described):
-    """How long one operating point is driven."""
-
-    warmup: Duration = 1.0
-    window: PositiveDuration = 3.0
-    timeout: PositiveDuration = 30.0
-    request_timeout: PositiveDuration = 20.0
-    interval: ShareOrNone = Field(
-        default=0.0,
-        description="Add windows until the KPI's 95 % interval is this narrow; 0: never",
-    )
-
-    def mistakes(self) -> Iterator[Located]:
-        if self.timeout < self.warmup + self.window:
-            yield (
-                ("timeout",),
-                f"is {self.timeout:g} s, must leave time for warmup and one window "
-                f"({self.warmup + self.window:g} s)",
-            )
 
 
 class CommandText(Described):
@@ -414,7 +311,7 @@ class CampaignText(Descriptor):
     loss_goal: ShareOfOne = 0.005
     sla: str | None = Field(None, description="Such as p95<=200ms @ rate=300/s, filesize=10kB")
     sampling: SamplingText = SamplingText()
-    profile_model: Annotated[str, _plugin("models", "auto")] = Field(
+    profile_model: Annotated[str, plugin_name("models", "auto")] = Field(
         "auto", description="Of each target; auto: the best by cross-validation"
     )
     windows: WindowsText = WindowsText()

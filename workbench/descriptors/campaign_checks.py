@@ -9,15 +9,14 @@ from workbench import plugins
 from workbench.descriptors.attach_text import attach_mistakes
 from workbench.descriptors.campaign import (
     FlavorText,
-    LoadText,
-    PrimaryText,
     ResourceText,
     TargetText,
-    WorkloadText,
     functions,
 )
 from workbench.descriptors.composition import node_of
 from workbench.descriptors.document import FieldPath
+from workbench.descriptors.load_checks import load_mistakes, load_model, shape_of
+from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.reading import Located, Reading, did_you_mean
 from workbench.descriptors.sla_text import parse_sla
 from workbench.descriptors.units import (
@@ -28,10 +27,11 @@ from workbench.descriptors.units import (
     shown,
     workload_key,
 )
+from workbench.descriptors.workload_text import PrimaryText, WorkloadText
 from workbench.domain import kpis
 from workbench.domain.errors import UsageError
+from workbench.domain.load_shapes import refusal
 from workbench.domain.parameters import (
-    LoadModel,
     ParameterValue,
     PrimaryWorkload,
     Sla,
@@ -39,10 +39,6 @@ from workbench.domain.parameters import (
 )
 from workbench.domain.topology import FunctionParameter
 
-PRIMARIES_OF_LOAD: Mapping[str, tuple[str, ...]] = {
-    "open": ("rate", PACKET_RATE),
-    "closed": ("concurrent",),
-}
 MOST_LOAD = 1e7
 """Requests, packets or clients: no generator offers more, and the simulated lab holds each."""
 
@@ -52,7 +48,7 @@ def campaign_mistakes(reading: Reading) -> Iterator[Located]:
     valid = reading.valid
     primary: PrimaryText | None = valid.get("primary_workload_parameter")
     yield from _range_mistakes(reading, primary)
-    yield from _load_mistakes(valid.get("load"), primary)
+    yield from load_mistakes(reading, primary)
     yield from _generator_mistakes(reading, primary)
     yield from _target_mistakes(reading)
     yield from _flavor_mistakes(reading)
@@ -113,25 +109,6 @@ def _one_range_mistakes(path: FieldPath, name: str, given: list[Any]) -> Iterato
         yield path, f"runs from {shown(given[0])} to {shown(given[1])}, must be [low, high]"
 
 
-def _load_mistakes(load: LoadText | None, primary: PrimaryText | None) -> Iterator[Located]:
-    if load and primary and primary.name not in PRIMARIES_OF_LOAD[load.kind]:
-        yield (
-            ("load", "kind"),
-            f"is {load.kind}, but the primary workload parameter is {primary.name}; "
-            f"a load of kind {load.kind} varies {PRIMARIES_OF_LOAD[load.kind][0]}",
-        )
-    if load and primary and primary.name == PACKET_RATE:
-        for key, given in (
-            ("arrivals", load.arrivals == "poisson"),
-            ("connections", load.connections),
-        ):
-            if given:
-                yield (
-                    ("load", key),
-                    "is of requests; packets are sent at a constant rate in one flow",
-                )
-
-
 def _generator_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
     """What the campaign's own generator refuses whatever the path; the pre-flight looks again."""
     load: LoadText | None = reading.valid.get("load")
@@ -145,20 +122,13 @@ def _generator_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterat
     wanted = {reading.valid.get("kpi", kpis.P95), *((sla.kpi,) if sla else ())}
     most = max((wl.high for wl in ranges), default=0.0)
     generator = plugins.make("traffic", load.generator)
-    reason = generator.unable(load_model(load, primary.name), wanted, most)
+    traces = reading.library.traces.get(load.shape.file or "") if load.shape else None
+    shape = shape_of(load, reading.valid.get("workload_parameters", []), traces)
+    reason = refusal(shape, generator) or generator.unable(
+        load_model(load, primary.name), wanted, most
+    )
     if reason is not None:
         yield ("load", "generator"), f"is {load.generator}, which cannot measure this: {reason}"
-
-
-def load_model(text: LoadText, primary_name: str) -> LoadModel:
-    """How the source offers load, in the domain's words."""
-    return LoadModel(
-        text.kind,
-        text.think_time or 0.0,
-        text.arrivals or LoadModel.arrivals,
-        text.connections or LoadModel.connections,
-        "packets" if primary_name == PACKET_RATE else "requests",
-    )
 
 
 def _flavor_mistakes(reading: Reading) -> Iterator[Located]:

@@ -19,9 +19,9 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from workbench.descriptors.campaign import LoadText
 from workbench.descriptors.fields import NAME_RULE, is_name
 from workbench.descriptors.library import Library, library_for
+from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.loading import load_campaign
 from workbench.descriptors.mapping import (
     RESOURCES,

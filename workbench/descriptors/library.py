@@ -10,6 +10,7 @@ from typing import Literal
 from workbench import paths
 from workbench.descriptors.document import is_file, printable, read_document
 from workbench.descriptors.fields import NAME_RULE, VNF_NAME_RULE, is_name, is_vnf_name
+from workbench.descriptors.rate_traces import RateTrace
 from workbench.descriptors.reading import (
     AnyDescriptor,
     Descriptor,
@@ -65,6 +66,8 @@ class Library:
         self._chains: dict[str, Chain | None] = {}
         self._metrics: dict[str, tuple[tuple[Metric, ...], tuple[MetricsServer, ...]] | None] = {}
         self._chains_being_read: list[str] = []
+        self.traces: dict[str, RateTrace] = {}
+        """Recorded rates that a campaign names, by their file's name."""
 
     def put(self, templates: Mapping[str, VnfTemplate]) -> None:
         """Templates that have no file; they go over those that have."""

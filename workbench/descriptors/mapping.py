@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workbench.descriptors.campaign import LoadText
 from workbench.descriptors.fields import NonEmptyText, Summary, TargetName
+from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.reading import Descriptor, Located, Reading, did_you_mean
 from workbench.descriptors.units import (
     BYTES,

@@ -8,15 +8,16 @@ from workbench.descriptors import attach_text
 from workbench.descriptors.campaign import (
     CampaignText,
     FlavorText,
-    LoadText,
     ResourceText,
     TargetText,
     functions,
 )
-from workbench.descriptors.campaign_checks import PRIMARIES_OF_LOAD, load_model, primary_workload
+from workbench.descriptors.campaign_checks import primary_workload
 from workbench.descriptors.composition import node_of
 from workbench.descriptors.fields import RESOURCE_KEYS, RESOURCES
 from workbench.descriptors.library import Library
+from workbench.descriptors.load_checks import PRIMARIES_OF_LOAD, load_model, shape_of
+from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.sla_text import parse_sla
 from workbench.descriptors.units import CORES, kpi_dimension, workload_key
 from workbench.domain.attaching import ATTACH
@@ -29,6 +30,7 @@ from workbench.domain.campaign import (
     TargetPlan,
     WindowPlan,
 )
+from workbench.domain.load_shapes import LoadShape
 from workbench.domain.parameters import LoadKind, Parameter
 from workbench.domain.topology import Target, Vnf, VnfTemplate
 
@@ -52,7 +54,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
             )
             for parameter in text.workload_parameters
         ),
-        load=load_model(_load(text), primary.name),
+        load=load_model(_load(text), primary.name, _shape(text, library)),
         generator=_load(text).generator or "",
         kpi=text.kpi,
         kpi_max=kpi_dimension(text.kpi).read(
@@ -162,6 +164,12 @@ def _template(name: str, library: Library) -> VnfTemplate:
     template = library.vnf(name)
     assert template is not None
     return template
+
+
+def _shape(text: CampaignText, library: Library) -> LoadShape | None:
+    shape = text.load.shape if text.load else None
+    trace = library.traces[shape.file] if shape and shape.file else None
+    return shape_of(text.load, text.workload_parameters, trace)
 
 
 def _load(text: CampaignText) -> LoadText:

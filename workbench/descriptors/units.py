@@ -156,6 +156,8 @@ WORKLOADS: Mapping[str, Dimension] = {
     "filesize": BYTES,
     "packetsize": BYTES,
     "flows": COUNT,
+    "duty": SHARE,
+    "period": SECONDS,
 }
 """Workload parameters by the name that descriptors and SLAs use."""
 

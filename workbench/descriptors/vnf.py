@@ -198,7 +198,7 @@ class VnfText(Descriptor):
     )
     readiness: ReadinessText = ReadinessText()
     default_vcpu: Vcpu = 1.0
-    parameters: list[Literal["filesize", "packetsize", "flows"]] = Field(
+    parameters: list[Literal["filesize", "packetsize", "flows", "duty", "period"]] = Field(
         default_factory=list, description="Workload parameters that a source can offer"
     )
     packages: list[PackageName] = Field(

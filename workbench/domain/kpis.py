@@ -23,6 +23,7 @@ Passage = Literal["requests", "packets"]
 THROUGHPUT, MEAN, P95 = "throughput_rps", "mean_ms", "p95_ms"
 """What an A/A run states the noise of; others scatter as one of them (`Kpi.scatters_as`)."""
 MEDIAN, P99, LOSS, ERRORS = "p50_ms", "p99_ms", "loss_pct", "error_pct"
+RECOVERY = "recovery_s"
 """The others that have equations of their own."""
 SMALLEST = 1e-3
 """Floor of a KPI that states none: 1 µs, 0.001 requests/s."""
@@ -172,6 +173,8 @@ _SHIPPED = (
         floor=0.1,
         aliases=("capture_loss",),
     ),
+    # After a spike of load, until response times are back where they were before it.
+    Kpi(name=RECOVERY, unit="s", floor=0.05, aliases=("recovery",)),
     # Answers that were errors.
     Kpi(name="error_pct", unit="%", kind="share", floor=0.1, aliases=("errors",)),
 )

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Layer = Literal["cpu", "memory", "disk", "tcp", "hop", "kernel", "host", "workbench"]
+Layer = Literal["cpu", "memory", "disk", "tcp", "hop", "kernel", "host", "workbench", "load"]
 Kind = Literal["amount", "level"]
 """`amount`: what came in a window, of a counter that grows; `level`: the mean of what stood."""
 
 CPU_COUNTS = "schedstat, which kernels have with CONFIG_SCHED_INFO"
 TCP_COUNTS = "/proc/PID/net of its network on this host, not a remote engine"
 GROUP_COUNTS = "its control group's files on this host, not a remote engine"
+RECORDS = "a load whose rate varies, in an open loop"
 PRESSURE = "pressure stall information (CONFIG_PSI) and, for a group, cgroup version 2"
 
 
@@ -83,6 +84,9 @@ _ALL = (
     Observable("others_cores", "cores", "host", "who is no part of the lab", "/proc", "level"),
     Observable("burner_cores", "cores", "host", "the busiest of these", "/proc", "level"),
     Observable("collecting_cores", "cores", "workbench", "collecting all this", "/proc", "level"),
+    Observable("due_in_second", "requests", "load", "due in that second", RECORDS),
+    Observable("answered_in_second", "requests", "load", "answered in that second", RECORDS),
+    Observable("p95_in_second", "ms", "load", "p95 of what was due in that second", RECORDS),
 )  # fmt: skip
 OBSERVABLES: Mapping[str, Observable] = {one.name: one for one in _ALL}
 

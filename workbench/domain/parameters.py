@@ -8,6 +8,8 @@ from functools import cached_property
 from itertools import product
 from typing import Literal
 
+from workbench.domain.load_shapes import DUTY, PERIOD, USUAL_PERIOD_S, LoadShape, bursts
+
 ParameterValue = float | str
 """A number in the parameter's unit, or the name of a flavor."""
 
@@ -167,15 +169,26 @@ class LoadModel:
     counted from its planned time, and is backlog when the load stops."""
     unit: LoadUnit = "requests"
     """What is offered. Packets are offered in an open loop only: nothing answers them."""
+    shape: LoadShape | None = None
+    """How the rate of an open loop varies about `wl`; None: it does not."""
 
     @property
     def key(self) -> str:
-        """`open-constant`, `packets-constant`, `closed`, `closed-think-0.1s`; in every sample."""
+        """In every sample: `open-constant`, `open-bursts`, `packets-constant`, `closed`,
+        `closed-think-0.1s`."""
+        due = self.shape.key if self.shape else self.arrivals
         if self.unit == "packets":
-            return f"packets-{self.arrivals}"
+            return f"packets-{due}"
         if self.kind == "open":
-            return f"open-{self.arrivals}"
+            return f"open-{due}"
         return f"closed-think-{self.think_time_s:g}s" if self.think_time_s else "closed"
+
+    def shaped(self, configuration: Configuration) -> LoadShape | None:
+        """The shape at a configuration, whose parameters say what bursts are like."""
+        if self.shape is None or self.shape.segments:
+            return self.shape
+        period_s = configuration.parameter(PERIOD, USUAL_PERIOD_S)
+        return bursts(configuration.parameter(DUTY, 1.0), period_s)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,10 @@ class Flow:
     def ended(self) -> Floats:
         return _sorted_finite(self.drive.records.end_s)
 
+    def due_in(self, begin_s: float, end_s: float) -> int:
+        """Requests due between two instants."""
+        return int(np.diff(np.searchsorted(self.planned, (begin_s, end_s)))[0])
+
     def ended_in(self, edges: Floats) -> Floats:
         """Requests ended per bin; `edges` has one more entry than there are bins."""
         return np.diff(np.searchsorted(self.ended, edges)).astype(float)

@@ -13,10 +13,12 @@ from hashlib import sha256
 from workbench.domain.campaign import WindowPlan
 from workbench.domain.errors import DataError
 from workbench.domain.lab import BypassCurve
+from workbench.domain.load_shapes import cycles_needed, whole
 from workbench.domain.parameters import LoadModel, OperatingPoint, Sla
 from workbench.domain.samples import Measurement, Sample
 from workbench.measuring import copies, packets
 from workbench.measuring.bypass import bypass_at, tells_the_most
+from workbench.measuring.cycles import cycle_of, seconds_of
 from workbench.measuring.evidence import observations
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor
 from workbench.measuring.flow import PERIOD_S
@@ -110,7 +112,8 @@ def first_drive_s(
     window = window_s(plan, expected_response_s)
     if rate:
         window = max(window, completions_needed(load, point.wl) / rate)
-    return min(warmup_s(plan, expected_response_s) + window + SPARE_S, plan.timeout_s)
+    window, warmup = _whole_cycles(terms, point, window, warmup_s(plan, expected_response_s))
+    return min(warmup + window + SPARE_S, plan.timeout_s)
 
 
 def judge(
@@ -152,7 +155,8 @@ def judge(
         )
     if terms.load.unit == "packets":
         return _judge_packets(drives, point, terms, started_at, lab_s)
-    stretches = [cut(drive, terms.load, terms.windows) for drive in drives]
+    cycle_s = cycle_of(terms.load, point)
+    stretches = [cut(drive, terms.load, terms.windows, cycle_s) for drive in drives]
     steady = [stretch for stretch in stretches if stretch.steady]
     pool = Pool(point, terms.load, steady or stretches[-1:])
     driven_s = sum(drive.stop_s - drive.begin_s for drive in drives)
@@ -196,15 +200,14 @@ def judge(
     )
     series = tuple(second for s in stretches for second in s.meter.seconds(origin_s))
     windows = tuple(s.window(origin_s) for s in pool.stretches)
-    measurement = Measurement(sample, windows, series, observations(pool.stretches))
+    seen = observations(pool.stretches) + (seconds_of(pool.stretches) if cycle_s else ())
+    measurement = Measurement(sample, windows, series, seen)
     next_s = 0.0
     if not reasons & CAUSES:
         next_s = _next_drive_s(pool, terms, stretches[-1], driven_s)
-        if not next_s and sample.valid:
-            next_s = _narrowing_s(pool, terms, statement, driven_s)
-        if not next_s and sample.valid and looked_at & statement.correlated.keys():
-            next_s, affordable = _another(pool, terms, driven_s)
-            next_s = next_s if affordable else 0.0
+    if not reasons & CAUSES and not next_s and sample.valid:
+        correlated = bool(looked_at & statement.correlated.keys())
+        next_s = _wider_s(pool, terms, statement, driven_s, correlated)
     return Judgement(measurement, settled=not next_s, next_s=next_s)
 
 
@@ -249,11 +252,34 @@ def _judge_packets(
     return Judgement(measurement, settled=not next_s, next_s=next_s)
 
 
+def _wider_s(
+    pool: Pool, terms: Terms, statement: Statement, driven_s: float, correlated: bool
+) -> float:
+    """Seconds of a further drive for an interval that is narrower, or that can be believed."""
+    next_s = _narrowing_s(pool, terms, statement, driven_s)
+    if next_s or not correlated:
+        return next_s
+    next_s, affordable = _another(pool, terms, driven_s)
+    return next_s if affordable else 0.0
+
+
+def _whole_cycles(
+    terms: Terms, point: OperatingPoint, window: float, warmup: float
+) -> tuple[float, float]:
+    """Both in whole cycles of the load, the window of enough of them."""
+    cycle_s = cycle_of(terms.load, point)
+    if not cycle_s:
+        return window, warmup
+    return whole(window, cycle_s, cycles_needed(cycle_s)), whole(warmup, cycle_s)
+
+
 def _next_drive_s(pool: Pool, terms: Terms, last: Stretch, driven_s: float) -> float:
     """Seconds of the next drive; 0 if the sample has all it needs, or more would not help."""
     plan, wl = terms.windows, pool.point.wl
     left = plan.timeout_s - driven_s
-    warmup, window = warmup_s(plan, last.response_s), window_s(plan, last.response_s)
+    window, warmup = _whole_cycles(
+        terms, pool.point, window_s(plan, last.response_s), warmup_s(plan, last.response_s)
+    )
     if left < warmup + MIN_WARMUP_S:
         return 0.0
     if not pool.stretches[-1].steady:
@@ -265,9 +291,10 @@ def _next_drive_s(pool: Pool, terms: Terms, last: Stretch, driven_s: float) -> f
     if missing > OPTIMISM * pool.throughput_rps * (left - warmup):
         return 0.0
     short = window - pool.duration_s
-    if missing <= 0 and short <= PERIOD_S:
+    if missing <= 0 and short <= (cycle_of(terms.load, pool.point) or PERIOD_S):
         return 0.0
     wanted = max(plan.window_s, short, 1.1 * missing / max(pool.throughput_rps, 1e-9))
+    wanted, _ = _whole_cycles(terms, pool.point, wanted, 0.0)
     return min(warmup + wanted + SPARE_S, left)
 
 
@@ -285,5 +312,6 @@ def _narrowing_s(pool: Pool, terms: Terms, statement: Statement, driven_s: float
 def _another(pool: Pool, terms: Terms, driven_s: float) -> tuple[float, int]:
     """Seconds of a drive with one more window, and how many of these the time-out allows."""
     plan, response_s = terms.windows, pool.stretches[-1].response_s
-    drive_s = warmup_s(plan, response_s) + window_s(plan, response_s) + SPARE_S
+    wanted = (window_s(plan, response_s), warmup_s(plan, response_s))
+    drive_s = sum(_whole_cycles(terms, pool.point, *wanted)) + SPARE_S
     return drive_s, int((plan.timeout_s - driven_s) / drive_s + 1e-9)

@@ -27,6 +27,7 @@ from workbench.measuring.intervals import (
 )
 from workbench.measuring.pool import Pool
 from workbench.measuring.records import Floats
+from workbench.measuring.recovery import recovery
 from workbench.measuring.stretches import MIN_BATCHES, Parts, backlog_margin_rps
 
 _MEGABIT = 1e6 / 8
@@ -80,6 +81,10 @@ def state(
             kpis[name] = latency
             if is_bound:
                 bounded.add(name)
+    if (recovered := recovery(pool)) is not None:
+        kpis[registry.RECOVERY], is_bound = recovered
+        if is_bound:
+            bounded.add(registry.RECOVERY)
     least = floor.half(registry.THROUGHPUT, len(pool.stretches))
     answered = _independent(pool.rates("succeeded"), pool, [p.succeeded for p in _parts(pool)])
     kpis[registry.THROUGHPUT] = _rate(pool, "succeeded", 1.0, least, factor, answered)
@@ -166,6 +171,9 @@ def _latency(
 
 def _independent(batches: Floats, pool: Pool, parts: Sequence[Floats]) -> Worth:
     """How many independent batches a figure of each batch is worth (`correlation`)."""
+    if pool.load.shape is not None:
+        # Parts of a cycle differ by its load; batches, which are whole ones, do not.
+        return Worth(float(np.isfinite(batches).sum()), True)
     positive = np.where(batches > 0, batches, np.nan)
     return independent(Series(pool.by_window(np.log(positive))), Series(parts))
 
@@ -253,7 +261,7 @@ def _loss(pool: Pool) -> Estimate:
     """
     planned_rps = pool.planned / pool.duration_s
     growth, error = pool.backlog_rps
-    half = backlog_margin_rps(error, pool.duration_s)
+    half = backlog_margin_rps(error, pool.duration_s, pool.stretches[0].watched_s)
     lost = pool.batches("errors") + pool.batches("timed_out")
     failed = share_interval(
         min(1.0, float(lost.sum()) / pool.planned),

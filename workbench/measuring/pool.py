@@ -112,7 +112,8 @@ class Pool:
         """Open loop: more is due than is answered, so response times grow without bound."""
         if self.load.kind != "open":
             return False
-        return overloaded(*self.backlog_rps, self.planned / self.duration_s, self.duration_s)
+        rate = self.planned / self.duration_s
+        return overloaded(*self.backlog_rps, rate, self.duration_s, self.stretches[0].watched_s)
 
     @cached_property
     def usage(self) -> dict[str, Usage]:

@@ -198,6 +198,13 @@ def censored(case: Look) -> Remark | None:
     bounded = case.statement.bounded
     if not bounded or (case.pool.overloaded and not case.blamed):
         return None
+    if bounded == {kpis.RECOVERY}:
+        return Remark(
+            "censored",
+            1.0,
+            "after some spike response times were not back before the next one: only a lower "
+            "bound is known of recovery",
+        )
     unfinished = sum(s.unfinished for s in case.pool.stretches)
     names = ", ".join(name.removesuffix("_ms") for name in sorted(bounded))
     return Remark(

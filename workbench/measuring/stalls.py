@@ -36,7 +36,9 @@ class Stall:
     evidence: str
 
 
-def find_stall(flow: Flow, meter: Meter, start_s: float, end_s: float) -> Stall | None:
+def find_stall(
+    flow: Flow, meter: Meter, start_s: float, end_s: float, varies: bool = False
+) -> Stall | None:
     """The longest gap of a window in which nothing ended and every component stood still."""
     ended = flow.ended[(flow.ended >= start_s) & (flow.ended < end_s)]
     rate = ended.size / (end_s - start_s)
@@ -46,6 +48,8 @@ def find_stall(flow: Flow, meter: Meter, start_s: float, end_s: float) -> Stall 
         if gaps[i] < SHORTEST_S or gaps[i] * rate < EXPECTED:
             return None
         begin, end = float(instants[i]), float(instants[i + 1])
+        if varies and flow.due_in(begin, end) < EXPECTED:
+            continue  # nothing was asked for, as between two bursts
         if (why := _stood_still(meter, begin, end)) is not None:
             return Stall(begin, end, f"nothing was answered for {gaps[i]:.1f} s while {why}")
     return None

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from workbench.domain.campaign import WindowPlan
 from workbench.domain.errors import DataError
+from workbench.domain.load_shapes import whole
 from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import LatencyHistogram, Window
 from workbench.measuring.censoring import Distribution
 from workbench.measuring.correlation import PARTS
+from workbench.measuring.cycles import batch_edges
 from workbench.measuring.flow import PERIOD_S, Flow, period_edges
 from workbench.measuring.histograms import add_up, bucket_of, build, count, from_dense
 from workbench.measuring.intervals import t_quantile
@@ -89,6 +91,8 @@ class Stretch:
     trends: tuple[str, ...]
     stall: Stall | None
     """A pause of the whole host."""
+    watched_s: float = PERIOD_S
+    """Length of the bins in which the backlog is watched: a cycle, where the rate varies."""
 
     @property
     def duration_s(self) -> float:
@@ -120,20 +124,26 @@ class Stretch:
         )
 
 
-def backlog_margin_rps(error_rps: float, duration_s: float) -> float:
+def backlog_margin_rps(error_rps: float, duration_s: float, bin_s: float = PERIOD_S) -> float:
     """Half width of the 95 % interval of a backlog's growth; `growth` has a bin per period."""
-    bins = round(duration_s / PERIOD_S)
+    bins = round(duration_s / bin_s)
     return t_quantile(bins - 2) * error_rps if bins > 2 else float("inf")
 
 
-def overloaded(backlog_rps: float, error_rps: float, planned_rps: float, duration_s: float) -> bool:
+def overloaded(
+    backlog_rps: float,
+    error_rps: float,
+    planned_rps: float,
+    duration_s: float,
+    bin_s: float = PERIOD_S,
+) -> bool:
     """Whether the backlog of an open loop is shown to grow, by more than `OVERLOAD_SHARE`."""
-    margin = backlog_margin_rps(error_rps, duration_s)
+    margin = backlog_margin_rps(error_rps, duration_s, bin_s)
     return backlog_rps > max(margin, OVERLOAD_SHARE * planned_rps)
 
 
-def cut(drive: Drive, load: LoadModel, plan: WindowPlan) -> Stretch:
-    """Cut the steady stretch out of a drive.
+def cut(drive: Drive, load: LoadModel, plan: WindowPlan, cycle_s: float = 0.0) -> Stretch:
+    """Cut the steady stretch out of a drive; where its rate varies, of whole cycles.
 
     Raises
     ------
@@ -147,14 +157,14 @@ def cut(drive: Drive, load: LoadModel, plan: WindowPlan) -> Stretch:
     response_s = float(service[ended].mean()) if ended.any() else None
     wanted = warmup_s(plan, response_s)
     allowed = (drive.stop_s - drive.begin_s) / 2
-    start = steady_from(flow, min(wanted, allowed))
-    edges, batch_edges = _edges(start, drive, response_s or 0.0)
-    start, end, k = float(batch_edges[0]), float(batch_edges[-1]), batch_edges.size - 1
+    edges, batches = _cut_at(flow, min(wanted, allowed), response_s or 0.0, cycle_s)
+    start, end, k = float(batches[0]), float(batches[-1]), batches.size - 1
+    watched_s = cycle_s or PERIOD_S
 
     timed_out = _timed_out(drive, plan.request_timeout_s)
     failed = records.finished & ~records.succeeded & ~timed_out
     in_window = (records.end_s >= start) & (records.end_s < end)
-    by_end = _batch(np.where(in_window, records.end_s, start), batch_edges)
+    by_end = _batch(np.where(in_window, records.end_s, start), batches)
 
     def ended_per_batch(which: Booleans, weights: Floats | None = None) -> Floats:
         chosen = which & in_window
@@ -162,34 +172,26 @@ def cut(drive: Drive, load: LoadModel, plan: WindowPlan) -> Stretch:
         return np.bincount(by_end[chosen], weights=weight, minlength=k).astype(float)
 
     held = (records.planned_s >= start) & (records.planned_s < end)
-    by_plan = _batch(records.planned_s[held], batch_edges)
+    by_plan = _batch(records.planned_s[held], batches)
     planned = np.bincount(by_plan, minlength=k).astype(float)
     succeeded = ended_per_batch(records.succeeded)
-    in_flight = flow.in_flight(batch_edges)
+    in_flight = flow.in_flight(batches)
 
-    backlog, backlog_error = 0.0, 0.0
-    if load.kind == "open":
-        backlog, backlog_error = growth(flow.in_system(edges), PERIOD_S)
-    rate, duration = float(planned.sum()) / (end - start), end - start
-    growing = overloaded(backlog, backlog_error, rate, duration)
-    draining = overloaded(-backlog, backlog_error, rate, duration)
+    backlog, backlog_error = _backlog(flow, load, edges, watched_s)
+    over = (backlog_error, float(planned.sum()) / (end - start), end - start, watched_s)
+    growing, draining = overloaded(backlog, *over), overloaded(-backlog, *over)
     origin = records.planned_s if drive.kpi_definition == "planned" else records.start_s
     part_edges = np.linspace(start, end, PARTS * k + 1)
     by_part = _batch(records.planned_s[held], part_edges)
     counts, responses, response_histogram = _latencies(
         drive, origin, held, by_part, k, failed, timed_out
     )
-    ended_ok = records.succeeded & in_window
-    parts = Parts(
-        counts,
-        np.bincount(_batch(records.end_s[ended_ok], part_edges), minlength=PARTS * k).astype(float),
-    )
-    if np.array_equal(origin[held], records.start_s[held]):
-        service_histogram = response_histogram
-    else:
-        *_, service_histogram = _latencies(
-            drive, records.start_s, held, by_part, k, failed, timed_out
-        )
+    answers = _batch(records.end_s[records.succeeded & in_window], part_edges)
+    parts = Parts(counts, np.bincount(answers, minlength=PARTS * k).astype(float))
+    service_histogram = response_histogram
+    if not np.array_equal(origin[held], records.start_s[held]):
+        sent = records.start_s
+        *_, service_histogram = _latencies(drive, sent, held, by_part, k, failed, timed_out)
     return Stretch(
         drive=drive,
         meter=meter,
@@ -213,14 +215,42 @@ def cut(drive: Drive, load: LoadModel, plan: WindowPlan) -> Stretch:
         response_histogram=response_histogram,
         backlog_rps=backlog,
         backlog_error_rps=backlog_error,
-        lag=(
-            send_lag(drive, start, end, response_s or 0.0)
-            if load.kind == "open"
-            else SendLag(int(planned.sum()), 0, 0, 0)
-        ),
+        lag=_send_lag(drive, load, held, (start, end)),
         trends=_trends(succeeded, in_flight, growing, draining),
-        stall=find_stall(flow, meter, start, end),
+        stall=find_stall(flow, meter, start, end, cycle_s > 0),
+        watched_s=watched_s,
     )
+
+
+def _backlog(flow: Flow, load: LoadModel, edges: Floats, bin_s: float) -> tuple[float, float]:
+    """Growth of what is due but not ended, and its error; 0 in a closed loop."""
+    return growth(flow.in_system(edges), bin_s) if load.kind == "open" else (0.0, 0.0)
+
+
+def _send_lag(drive: Drive, load: LoadModel, held: Booleans, rims: tuple[float, float]) -> SendLag:
+    """Who held requests back, of those that were `held` by the window; nobody in a closed loop."""
+    if load.kind != "open":
+        return SendLag(int(np.count_nonzero(held)), 0, 0, 0)
+    service = drive.records.end_s - drive.records.start_s
+    ended = np.isfinite(service)
+    return send_lag(drive, *rims, float(service[ended].mean()) if ended.any() else 0.0)
+
+
+def _cut_at(flow: Flow, warmup: float, response_s: float, cycle_s: float) -> tuple[Floats, Floats]:
+    """Edges of the bins in which load is watched, and of batches; both whole cycles, if any."""
+    drive = flow.drive
+    if not cycle_s:
+        return _edges(steady_from(flow, warmup), drive, response_s)
+    start = drive.begin_s + whole(warmup, cycle_s)
+    batches = batch_edges(start, drive.stop_s, cycle_s, BATCH_PERIODS * PERIOD_S)
+    if batches.size < 2:
+        raise DataError(
+            f"a drive of {drive.stop_s - drive.begin_s:.2f} s leaves no whole cycle of "
+            f"{cycle_s:g} s after its warm-up",
+            remedy="Drive the point for longer: raise the time-out, or shorten the cycle",
+        )
+    cycles = round((batches[-1] - batches[0]) / cycle_s)
+    return np.linspace(batches[0], batches[-1], cycles + 1), batches
 
 
 def _edges(start_s: float, drive: Drive, response_s: float) -> tuple[Floats, Floats]:

@@ -22,7 +22,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workbench.domain.campaign import WindowPlan
+from workbench.domain.load_shapes import cycles_needed
 from workbench.domain.samples import Bypass, Finding, Reason
+from workbench.measuring.cycles import cycle_of
 from workbench.measuring.flow import PERIOD_S
 from workbench.measuring.pool import Pool
 from workbench.measuring.stretches import BATCH_PERIODS, MIN_BATCHES
@@ -227,14 +229,16 @@ def too_few(case: Case) -> Finding | None:
             f"{pool.completed} requests were answered in {pool.duration_s:.1f} s of steady load, "
             f"{needed} are needed",
         )
-    if pool.k >= MIN_BATCHES or not pool.stretches[-1].steady:
+    cycle_s = cycle_of(pool.load, pool.point)
+    least = cycles_needed(cycle_s) if cycle_s else MIN_BATCHES
+    if pool.k >= least or not pool.stretches[-1].steady:
         return None
-    shortest = MIN_BATCHES * BATCH_PERIODS * PERIOD_S
+    shortest = least * max(cycle_s, BATCH_PERIODS * PERIOD_S)
     return Finding(
         "too_few",
         pool.duration_s,
         shortest,
-        f"{pool.duration_s:.1f} s of steady load make {pool.k} batches, {MIN_BATCHES} are needed: "
+        f"{pool.duration_s:.1f} s of steady load make {pool.k} batches, {least} are needed: "
         f"{shortest:g} s",
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
+from workbench.domain.load_shapes import LoadShape, refusal
 from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import KpiDefinition
 from workbench.measuring.records import RequestRecords
@@ -43,6 +44,17 @@ class Offer:
     """File beside the source that the program writes its records to."""
     threads: int = 2
     """Worker threads that the program may use: the cores that the source was given."""
+    shape: LoadShape | None = None
+    """How the rate varies about `wl`, for a generator that sends at planned times."""
+
+
+def unable(generator: Generator, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
+    """Why a generator cannot offer a load or state KPIs on any path, or None.
+
+    A varying rate takes one that sends at planned times, which it says by `plans_times`; plug-ins
+    need not know that there are such loads.
+    """
+    return refusal(load.shape, generator) or generator.unable(load, kpis, most)
 
 
 class Generator(Protocol):

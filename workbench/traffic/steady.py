@@ -1,4 +1,4 @@
-"""steady: an open loop at a constant rate where oha is not built yet; Debian's LuaJIT runs it.
+"""steady: an open loop at planned times, and where oha is not built yet; Debian's LuaJIT runs it.
 
 No generator that Debian packages offers an open loop with a record per request (docs/generators.md
 has the figures). So a script of ours (`templates/vnfs/source/steady`) does: it sends at `k / rate`
@@ -13,8 +13,10 @@ from collections.abc import Collection
 import numpy as np
 
 from workbench.domain.errors import TrafficError
+from workbench.domain.load_shapes import LoadShape
 from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import KpiDefinition
+from workbench.measuring.cycles import planned_times
 from workbench.measuring.records import Floats, RequestRecords
 from workbench.traffic.base import Offer, PathFacts
 from workbench.traffic.rebuild import Rows, due_times, records, table_of
@@ -30,6 +32,7 @@ class Steady:
     name = "steady"
     kpi_definition: KpiDefinition = "request"
     packages: tuple[str, ...] = ("luajit",)
+    plans_times = True
 
     def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
         del kpis, most  # its records answer every question about requests, at any rate it can send
@@ -55,6 +58,7 @@ class Steady:
     def argv(self, offer: Offer) -> tuple[str, ...]:
         return (
             *(PROGRAM, "--rate", repr(float(offer.wl)), "--seconds", repr(offer.seconds)),
+            *(("--shape", written(offer.shape)) if offer.shape else ()),
             *("--connections", str(offer.load.connections)),
             *("--timeout", repr(offer.request_timeout_s)),
             *("--connection", "keep-alive" if offer.keep_alive else "close"),
@@ -67,7 +71,11 @@ class Steady:
         table = table_of("steady", COLUMNS, result, output)
         planned, start, first_byte, end, status, size = table.T
         seconds = stop_s - begin_s
-        due = due_times(offer.wl, offer.seconds)
+        due = (
+            planned_times(offer.shape, offer.wl, offer.seconds)
+            if offer.shape
+            else due_times(offer.wl, offer.seconds)
+        )
         as_planned = planned.size == due.size and np.allclose(planned, due, atol=1e-6)
         if not as_planned or not _are_requests(table):
             raise TrafficError("steady's records cannot be read: they are not the requests due")
@@ -88,6 +96,11 @@ class Steady:
                 f"{offer.load.connections} connections"
             )
         return records([rows], begin_s)
+
+
+def written(shape: LoadShape) -> str:
+    """A shape as steady reads it: seconds and factor of each stretch of a cycle."""
+    return ",".join(f"{seconds!r}:{factor!r}" for seconds, factor in shape.segments)
 
 
 def _are_requests(table: Floats) -> bool:

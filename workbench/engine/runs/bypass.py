@@ -11,7 +11,8 @@ import numpy as np
 from workbench.domain import kpis
 from workbench.domain.campaign import Campaign
 from workbench.domain.lab import BypassCurve, BypassPoint
-from workbench.domain.parameters import LoadModel, ParameterValue, PrimaryWorkload
+from workbench.domain.load_shapes import whole
+from workbench.domain.parameters import Configuration, LoadModel, ParameterValue, PrimaryWorkload
 from workbench.domain.samples import Sample
 
 POINTS = 5
@@ -49,6 +50,15 @@ class Kind:
         return BypassCurve(
             self.generator, self.load_model, self.keep_alive, self.workload, tuple(points)
         )
+
+
+def drive_s(load: LoadModel, configuration: Configuration) -> float:
+    """Seconds of a drive past the functions: of a rate that varies, whole cycles."""
+    shape = load.shaped(configuration)
+    if shape is None:
+        return DRIVE_S
+    # A second of warm-up and two that count, each in whole cycles.
+    return whole(1.0, shape.cycle_s) + whole(DRIVE_S - 1.0, shape.cycle_s, least=2)
 
 
 def span(campaign: Campaign) -> PrimaryWorkload:

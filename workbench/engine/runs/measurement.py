@@ -168,7 +168,8 @@ class Bench:
         self._on_phase("measuring", at, BYPASS_NOTE)
         started_at, begin = now(), lab.clock()
         with counted():
-            drive = await lab.drive_bypass(at, bypass.DRIVE_S, self._on_usage)
+            seconds = bypass.drive_s(self._campaign.load, at.configuration)
+            drive = await lab.drive_bypass(at, seconds, self._on_usage)
         if drive is None:
             return None
         judged, _, _ = await self._judge([drive], at, started_at, lab.clock() - begin, _Terms())

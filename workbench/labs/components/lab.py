@@ -173,6 +173,7 @@ class ComponentLab(ABC):
             size_of(point.configuration),
             driving.RESULT_PATH,
             deployed.component(SOURCE).threads,
+            self._campaign.load.shaped(point.configuration),
         )
         before = await hops.read(deployed) if deployed.passive else None
         driven = await driving.drive(

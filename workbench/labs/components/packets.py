@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from workbench.domain.errors import LabError, TrafficError, UsageError
+from workbench.domain.load_shapes import refusal as refused
 from workbench.domain.parameters import Configuration, OperatingPoint, is_setting
 from workbench.labs.base import Deployment, OnUsage
 from workbench.labs.components import driving, hops
@@ -153,7 +154,9 @@ async def prepare(deployed: Deployed, configuration: Configuration) -> Sender:
                 remedy="Chain routers with routers only, or load it with requests",
             )
     most = campaign.target_plan(deployed.target.name).primary.high
-    if reason := generator.unable(campaign.load, wanted_kpis(campaign), most):
+    if reason := refused(campaign.load.shape, generator) or generator.unable(
+        campaign.load, wanted_kpis(campaign), most
+    ):
         raise TrafficError(reason, remedy="Change `load` or `kpi`")
     for key in configuration.workload:
         offers = getattr(generator, "offers", lambda name: name == "packetsize")

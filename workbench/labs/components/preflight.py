@@ -10,7 +10,7 @@ from workbench.domain.errors import LabError, TrafficError
 from workbench.labs.components.component import Component
 from workbench.measuring.copies import CAPTURE_LOSS
 from workbench.plugins import make
-from workbench.traffic.base import Generator, PathFacts
+from workbench.traffic.base import Generator, PathFacts, unable
 
 GENERATORS = ("oha", "steady", "hey", "locust")
 """By preference, where a campaign names none; the first that fits drives."""
@@ -100,7 +100,7 @@ def packages(campaign: Campaign) -> tuple[str, ...]:
     able = [
         generator
         for generator in generators(campaign)
-        if generator.unable(campaign.load, wanted_kpis(campaign), most) is None
+        if unable(generator, campaign.load, wanted_kpis(campaign), most) is None
     ]
     # A plug-in that was made for 0.1 names none: then the image has what the workbench's own need.
     named = (getattr(generator, "packages", ()) for generator in able)
@@ -122,7 +122,7 @@ async def choose(
     passed_over: list[str] = []
     for generator in generators(campaign):
         name = generator.name
-        reason = generator.unable(campaign.load, wanted_kpis(campaign), most)
+        reason = unable(generator, campaign.load, wanted_kpis(campaign), most)
         reason = reason or generator.unfit(facts)
         if reason is None:
             outcome = await source.run(generator.version_argv())

@@ -97,7 +97,9 @@ class Watch:
     def absent(self) -> dict[tuple[str, str], str]:
         """What could not be collected, by component and name, and why."""
         if not self.local:
-            names = (name for name, one in OBSERVABLES.items() if one.layer != "workbench")
+            names = (
+                name for name, one in OBSERVABLES.items() if one.layer not in ("workbench", "load")
+            )
             return {(HOST, name): "the engine runs on another host" for name in names}
         by_component = {name: one.absent for name, one in self._evidence.items()}
         by_component[HOST] = self._host.absent

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.domain.load_shapes import LoadShape
 from workbench.domain.parameters import LoadModel
 from workbench.labs.simulated import noise
 from workbench.labs.simulated.scene import Scene
+from workbench.measuring.cycles import planned_times
 from workbench.queues.network import Network, Offered, Passage, Works
 from workbench.queues.passage import pass_through
 from workbench.queues.stations import PERIOD_S, Station
@@ -104,7 +106,8 @@ def run(
     wl : requests/s (open loop) or clients (closed loop).
     """
     options = scene.options
-    due = _due(load, wl, seconds, chance) if load.kind == "open" else None
+    shape = load.shaped(scene.configuration)
+    due = _due(load, shape, wl, seconds, chance) if load.kind == "open" else None
     clients = load.connections if due is not None else max(1, round(wl))
     rate = scene.expected_rps(load, wl)
     # More than is served in that time unless noise is far out; then requests' works repeat.
@@ -192,8 +195,12 @@ def _warm_up(scene: Scene, rows: int, rate_rps: float, chance: Chance) -> Floats
     return np.asarray(1.0 + options.warm_share * np.exp(-at / max(options.warm_s, 1e-3)))
 
 
-def _due(load: LoadModel, wl: float, seconds: float, chance: Chance) -> Floats:
-    """Planned times: a grid from 0 on, or a Poisson process."""
+def _due(
+    load: LoadModel, shape: LoadShape | None, wl: float, seconds: float, chance: Chance
+) -> Floats:
+    """Planned times: a grid from 0 on, one that follows a shape, or a Poisson process."""
+    if shape is not None:
+        return planned_times(shape, wl, seconds)
     if load.arrivals == "constant":
         return np.asarray(np.arange(int(np.ceil(wl * seconds))) / wl)
     rng = chance.stream("arrivals")
