@@ -13,6 +13,7 @@ from workbench.cli import (
     descriptors,
     discover,
     host,
+    lab_fleet,
     models,
     plugins,
     recommending,
@@ -81,3 +82,4 @@ why.register(app)
 recommending.register(app)
 plugins.register(app)
 serve.register(app)
+lab_fleet.register(app)

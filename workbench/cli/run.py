@@ -94,6 +94,12 @@ def run(
         bool,
         typer.Option(help="Run even if source, sink and functions need more cores than there are."),
     ] = False,
+    fleet: Annotated[
+        Path | None,
+        typer.Option(
+            help="Over the lab hosts of this hosts file (docs/fleet.md).", metavar="HOSTS"
+        ),
+    ] = None,
 ) -> None:
     """Profile the targets of a campaign.
 
@@ -101,6 +107,16 @@ def run(
     """
     from workbench.domain.messages import RunCampaign
 
+    if fleet is not None:
+        _refuse_beside_fleet(json=json, http=http, fit=fit, budget=budget)
+        from workbench.cli.lab_fleet import run_over
+        from workbench.domain.fleets import FleetRun
+
+        asked = FleetRun(
+            _absolute(campaign), session, _absolute_recording(lab), seed, pace, oversubscribe
+        )
+        run_over(fleet, asked)
+        return
     screen = not (headless or json) and sys.stdout.isatty()
     command = RunCampaign(
         campaign=_absolute(campaign),
@@ -113,6 +129,17 @@ def run(
         pace=pace if pace is not None else (DEMO_PACE if screen else None),
     )
     _start(command, screen=screen, json=json, http=http)
+
+
+def _refuse_beside_fleet(**given: object) -> None:
+    """Raise `UsageError` for what a campaign over a fleet does not know yet."""
+    from workbench.domain.errors import UsageError
+
+    for name, value in given.items():
+        if value:
+            raise UsageError(
+                "is not known to a campaign over a fleet", where=f"--{name}", remedy="Leave it out"
+            )
 
 
 def resume(

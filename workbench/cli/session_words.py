@@ -9,6 +9,7 @@ from workbench.cli.tables import table
 from workbench.domain import kpis
 from workbench.domain.counts import counted
 from workbench.domain.event_log import Repeated, said_once
+from workbench.domain.fleets import told
 
 if TYPE_CHECKING:
     from workbench.domain.configurations import ConfigurationView
@@ -116,6 +117,11 @@ def _header(view: SessionView) -> str:
             "The noise of this host was not measured (`workbench doctor --measure`): "
             "`workbench compare` takes general figures"
         )
+    if view.shards:
+        hosts = sorted({shard.host for shard in view.shards})
+        parts.append(f"Measured by {counted(len(hosts), 'host')}: {', '.join(hosts)}")
+    if view.hosts_compared is not None:
+        parts.append(f"As compared: {told(view.hosts_compared)}")
     parts.append(f"Lab time {view.lab_s / 60:.1f} min so far")
     return "\n".join(parts)
 

@@ -24,8 +24,8 @@ from workbench.domain.errors import DescriptorError, Mistake
 from workbench.domain.sessions import DescriptorText
 from workbench.domain.topology import Node, VnfTemplate
 
-Kind = Literal["vnf", "chain", "campaign", "metrics", "prices", "mapping"]
-KINDS: tuple[Kind, ...] = ("vnf", "chain", "campaign", "metrics", "prices", "mapping")
+Kind = Literal["vnf", "chain", "campaign", "metrics", "prices", "mapping", "hosts"]
+KINDS: tuple[Kind, ...] = ("vnf", "chain", "campaign", "metrics", "prices", "mapping", "hosts")
 FOLDERS: dict[Kind, str] = {
     "vnf": "vnfs",
     "chain": "chains",
@@ -33,6 +33,7 @@ FOLDERS: dict[Kind, str] = {
     "metrics": "metrics",
     "prices": "prices",
     "mapping": "mappings",
+    "hosts": "hosts",
 }
 VNF_FILE = "vnf.yaml"
 _LONGEST_CHAIN_OF_CHAINS = 20

@@ -5,19 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from workbench import files
 from workbench.descriptors.campaign import CampaignText
 from workbench.descriptors.library import Chain, Library, library_for
 from workbench.descriptors.reading import did_you_mean
 from workbench.descriptors.resolving import resolved_campaign
+from workbench.domain import codec
 from workbench.domain.campaign import Campaign
 from workbench.domain.drafts import PREFIX
-from workbench.domain.errors import DescriptorError, UsageError
+from workbench.domain.errors import DescriptorError, UsageError, WorkbenchError
 from workbench.domain.messages import CampaignChoice
 from workbench.domain.sessions import DescriptorText
 from workbench.domain.topology import VnfTemplate
 from workbench.paths import Workspace
 
 _SUFFIXES = (".yaml", ".yml")
+RESOLVED = ".campaign.json"
+"""Suffix of a campaign whose names are looked up already, as a fleet sends it to its hosts."""
+LARGEST_RESOLVED = 16 * 2**20
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,28 @@ class LoadedCampaign:
 
     campaign: Campaign
     descriptors: tuple[DescriptorText, ...]
+
+
+def save_resolved(loaded: LoadedCampaign, path: Path) -> None:
+    """Write a campaign that is resolved already, for an engine of another host."""
+    with open(path, "wb", opener=files.opener) as file:
+        file.write(codec.dumps(codec.to_plain(loaded)))
+
+
+def _read_resolved(path: Path) -> LoadedCampaign:
+    try:
+        with path.open("rb") as file:
+            text = file.read(LARGEST_RESOLVED + 1)
+        if len(text) > LARGEST_RESOLVED:
+            raise WorkbenchError(f"is larger than {LARGEST_RESOLVED // 2**20} MiB")
+        return codec.from_plain(codec.loads(text), LoadedCampaign)
+    except (OSError, WorkbenchError) as error:
+        what = error.strerror if isinstance(error, OSError) else error.what
+        raise UsageError(
+            f"is no resolved campaign: {what}",
+            where=str(path),
+            remedy="Let the fleet send it again",
+        ) from None
 
 
 def load_campaign(name_or_path: str, *, workspace: Workspace) -> LoadedCampaign:
@@ -39,6 +66,8 @@ def load_campaign(name_or_path: str, *, workspace: Workspace) -> LoadedCampaign:
     UsageError
         If there is no campaign of that name; it names those that there are.
     """
+    if name_or_path.endswith(RESOLVED):
+        return _read_resolved(Path(name_or_path))
     if name_or_path.startswith(PREFIX):
         from workbench.descriptors.drafts import existing
 

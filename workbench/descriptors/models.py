@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from workbench.descriptors.campaign import CampaignText
 from workbench.descriptors.chain import ChainText
+from workbench.descriptors.lab_hosts import HostsText
 from workbench.descriptors.library import Kind
 from workbench.descriptors.mapping import MappingText
 from workbench.descriptors.metrics import MetricsText
@@ -20,4 +21,5 @@ MODELS: Mapping[Kind, type[Descriptor]] = {
     "metrics": MetricsText,
     "prices": PricesText,
     "mapping": MappingText,
+    "hosts": HostsText,
 }

@@ -30,6 +30,9 @@ class TargetPlan:
     combine: Combination = "every"
     settings: tuple[Parameter, ...] = ()
     """Settings of its functions (`firewall.rules`), each with all its others."""
+    only: tuple[str, ...] = ()
+    """Keys of the configurations that are meant, where a campaign is spread over several hosts;
+    empty: all."""
 
 
 @dataclass(frozen=True)
@@ -182,4 +185,5 @@ class Campaign:
         return (*self.workload, *plan.settings)
 
     def configurations(self, plan: TargetPlan) -> tuple[Configuration, ...]:
-        return tuple(grid(plan.resources, self.given(plan), plan.combine))
+        every = grid(plan.resources, self.given(plan), plan.combine)
+        return tuple(c for c in every if not plan.only or c.key in plan.only)

@@ -9,6 +9,7 @@ from typing import Literal
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.chains import PartModel
 from workbench.domain.curation import BudgetExtended, PointRequested, SampleDecided
+from workbench.domain.fleets import HostsCompared, ShardFolded
 from workbench.domain.lab import BypassCurve, HostFacts, HostNoise
 from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration
@@ -373,6 +374,8 @@ Fact = (
     | SampleDecided
     | PointRequested
     | BudgetExtended
+    | ShardFolded
+    | HostsCompared
 )
 
 

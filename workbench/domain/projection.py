@@ -65,6 +65,7 @@ from workbench.domain.events import (
     TrialsFinished,
     TrialsStarted,
 )
+from workbench.domain.fleets import HostsCompared, ShardFolded, told
 from workbench.domain.kpis import P95
 from workbench.domain.lab import BypassCurve, HostFacts, HostNoise
 from workbench.domain.parameters import Configuration
@@ -152,6 +153,10 @@ class SessionView:
     """Alarms of models that are still in force, at most one for each chain and KPI."""
     chain_models: list[ChainModels] = field(default_factory=list)
     """Retrained models by chain and KPI: versions, what is proposed, what was rejected."""
+
+    shards: list[ShardFolded] = field(default_factory=list)
+    """Which host measured what, where several shared the campaign."""
+    hosts_compared: HostsCompared | None = None
 
     def copy(self) -> SessionView:
         """What later events leave alone, and on which others may fold."""
@@ -274,12 +279,10 @@ class SessionView:
             case PauseRequested(by=by):
                 self.state = "pausing" if self.state == "running" else self.state
                 text = f"pause after this sample requested{by_whom(by)}"
-            case RunPaused(by=by):
-                # Trials leave the state as the campaign's end made it.
+            case RunPaused(by=by):  # trials leave the state as the campaign's end made it
                 self.state = self.state if self.under_trial else "paused"
                 text = f"paused{by_whom(by)}"
-            case RunContinued(by=by):
-                # One that was paused while it was queued waits on.
+            case RunContinued(by=by):  # one that was paused while it was queued waits on
                 self.state = "running" if self.state in ("paused", "pausing") else self.state
                 text = f"continued{by_whom(by)}"
             case StopRequested(by=by, abort=abort):
@@ -300,6 +303,8 @@ class SessionView:
                 text += because(run.note)
             case TrialsStarted() | TrialsFinished() as fact:
                 level, text, sample = trials.fold(self, fact, event.at)
+            case ShardFolded() | HostsCompared() as fact:
+                text = self._take_fleet(fact)
             case (
                 TargetModelled()
                 | InfluenceMeasured()
@@ -352,6 +357,13 @@ class SessionView:
         if len(self.written) > LOG_LINES:
             self.written_since = self.written[-LOG_LINES - 1].seq + 1  # no event is kept in part
             self.written = [line for line in self.written if line.seq >= self.written_since]
+
+    def _take_fleet(self, fact: ShardFolded | HostsCompared) -> str:
+        if isinstance(fact, ShardFolded):
+            self.shards.append(fact)
+        else:
+            self.hosts_compared = fact
+        return told(fact)
 
     def _decide(self, decision: SampleDecided) -> Line:
         self.decisions = {**self.decisions, decision.sample: decision}

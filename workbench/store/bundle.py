@@ -45,6 +45,11 @@ def is_bundle(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
+def digest_of(folder: Path) -> str:
+    """SHA-256 of a bundle's manifest, which has those of its tables."""
+    return _digest(folder / MANIFEST)
+
+
 def name_of(path: Path) -> str:
     """A session's name: of the file without its suffix, or of the bundle's folder."""
     return path.name.removesuffix(".bundle") if path.is_dir() else path.stem

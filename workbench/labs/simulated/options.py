@@ -35,6 +35,7 @@ class SimulationOptions:
     Attributes
     ----------
     host_cores : cores shared by all components.
+    host_speed : of a core of this host, over that of the host that the stand-ins describe.
     source_cores, sink_cores : CPU allotment of the generator and of the answering server.
 
     world : seed of what belongs to the functions and not to luck: `capacity_spread`, `effect_sd`.
@@ -88,6 +89,7 @@ class SimulationOptions:
     """
 
     host_cores: int = 4
+    host_speed: float = 1.0
     source_cores: float = 1.0
     sink_cores: float = 1.0
 
@@ -181,7 +183,7 @@ class SimulationOptions:
         """Name, value and remedy of what cannot be."""
         if self.host_cores < 1:
             yield "host_cores", "0", "Give at least one core"
-        for name in ("coalescing", "outlier_factor", "band_factor"):
+        for name in ("host_speed", "coalescing", "outlier_factor", "band_factor"):
             if getattr(self, name) == 0.0:
                 yield name, "0", "Give a factor above 0; 1 changes nothing"
         for name in ("bypass_share", "conntrack_share"):

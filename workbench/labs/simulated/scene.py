@@ -200,6 +200,7 @@ def set_scene(
 
     def at_the_end(name: str, part: StandIn, cores: float, cap: float) -> Component:
         service = part.service(answer_bytes, opened[name])
+        service = replace(service, mean_s=service.mean_s / options.host_speed)
         if cap:
             cores = cap * carried * service.mean_s
         threads = part.threads_at(cores)
@@ -259,7 +260,7 @@ def _function(
     cores = configuration.vcpu(vnf.name) or template.default_vcpu
     service = part.service(answer_bytes, connections)
     service = replace(service, mean_s=service.mean_s + _of_settings(template, vnf, configuration))
-    factor = efficiency(options, part, vnf.name, configuration.key, cores)
+    factor = efficiency(options, part, vnf.name, configuration.key, cores) * options.host_speed
     if any(vnf in way[1:] for _, way in ways):
         factor *= options.coalescing
     service = replace(service, mean_s=service.mean_s / factor)

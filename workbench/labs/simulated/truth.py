@@ -306,6 +306,7 @@ BELOW, NONE = TrueBreakpoint("below_range"), TrueBreakpoint("none_in_range")
 
 LASTING = (
     "host_cores",
+    "host_speed",
     "source_cores",
     "sink_cores",
     "world",

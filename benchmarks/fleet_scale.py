@@ -1,0 +1,210 @@
+"""What a fleet gains and costs: `python benchmarks/fleet_scale.py [--hosts 16] [--light 256]`.
+
+With `--hosts` a campaign is measured by one simulated host, then by that many, each a process with
+an engine of its own: the longest lab time of a host, anchor points included, over 1/N of one
+host's.
+With `--light` workers that measure nothing are attached to a scheduler, and what it burns is told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from workbench.descriptors.lab_hosts import load_fleet
+from workbench.domain.fleets import FleetRun
+from workbench.fleet.fleet_runs import run_over_fleet
+from workbench.fleet.security import configure, made
+from workbench.paths import Workspace
+from workbench.probes.process import PROC, parse_stat_cpu_s
+
+GOAL = 1.15
+"""Of 1/N of one host's lab time."""
+CAMPAIGN = """
+kind: campaign
+targets:
+  - vnf: tinyproxy
+    resource_parameters:
+      - {{vnf: tinyproxy, name: vcpu, values: [{shares}]}}
+workload_parameters:
+  - {{name: filesize, values: [{sizes}]}}
+primary_workload_parameter: {{name: rate, range: [50/s, 300/s], scale: log}}
+load: {{kind: open, arrivals: constant, connections: 32}}
+kpi: p95
+sampling: {{method: uniform, max_samples: {samples}, repetitions: 1, model: curve-fit}}
+windows: {{warmup: 1 s, window: 3 s}}
+lab: sim
+"""
+PER_PROCESS = 16
+"""Light workers that share a process."""
+
+
+def campaign(configurations: int, samples: int) -> str:
+    sizes = 8
+    shares = configurations // sizes
+    return CAMPAIGN.format(
+        shares=", ".join(f"{20 + i}%" for i in range(shares)),
+        sizes=", ".join(f"{i + 1} kB" for i in range(sizes)),
+        samples=samples,
+    )
+
+
+def measured(folder: Path, hosts: int, asked: FleetRun) -> tuple[float, float]:
+    """Longest lab time of a host and the time on the wall, s."""
+    path = folder / f"of{hosts}.yaml"
+    path.write_text(f"kind: hosts\nhosts: {{h: {{kind: simulated, count: {hosts}}}}}\n")
+    workspace = Workspace(folder / f"workspace-{hosts}")
+    fleet = load_fleet(path, workspace=workspace)
+    outcome = asyncio.run(
+        run_over_fleet(asked, fleet, workspace, lambda text: print(f"  {text}", flush=True))
+    )
+    assert not outcome.note, outcome.note
+    return max(outcome.lab_s.values()), outcome.wall_s
+
+
+def speed_up(hosts: int, configurations: int, samples: int, pace: float) -> None:
+    with tempfile.TemporaryDirectory(prefix="fleet-") as name:
+        folder = Path(name)
+        path = folder / "scale.yaml"
+        path.write_text(campaign(configurations, samples))
+        one_s, one_wall_s = measured(folder, 1, FleetRun(str(path), session="one"))
+        many_s, wall_s = measured(folder, hosts, FleetRun(str(path), session="many", pace=pace))
+    ratio = many_s / (one_s / hosts)
+    print(f"{configurations} configurations, {samples} samples of each")
+    print(f"one host {one_s:.0f} s of lab time (simulated in {one_wall_s:.0f} s)")
+    print(f"{hosts} hosts: the longest {many_s:.0f} s (at pace {pace:g} in {wall_s:.0f} s)")
+    print(
+        f"{ratio:.3f} of 1/{hosts} (goal: at most {GOAL}): {'holds' if ratio <= GOAL else 'missed'}"
+    )
+
+
+# ------------------------------------------------------------------------- scheduler alone
+
+WORKERS = """
+import asyncio, json, sys
+from distributed import Worker
+from workbench.fleet.security import Secrets, configure
+async def main():
+    told = json.loads(sys.stdin.readline())
+    configure()
+    security = Secrets(told["certificate"], told["key"]).security()
+    workers = [Worker(told["address"], name=f"{told['first'] + i}", nthreads=1,
+        resources={"lab": 1},
+        security=security, dashboard=False, local_directory=told["folder"])
+        for i in range(told["count"])]
+    await asyncio.gather(*workers)
+    await asyncio.to_thread(sys.stdin.read)
+    await asyncio.gather(*(worker.close() for worker in workers))
+asyncio.run(main())
+"""
+SCHEDULER = """
+import asyncio, json, sys
+from distributed import Scheduler
+from workbench.fleet.security import Secrets, configure
+async def main():
+    told = json.loads(sys.stdin.readline())
+    configure()
+    security = Secrets(told["certificate"], told["key"]).security()
+    where = {"host": "127.0.0.1", "port": 0, "protocol": "tls"}
+    async with Scheduler(**where, security=security, dashboard=False) as it:
+        print(it.address, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+asyncio.run(main())
+"""
+
+
+def child(code: str, told: dict[str, object]) -> subprocess.Popen[str]:
+    import json
+
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(told) + "\n")
+    process.stdin.flush()
+    return process
+
+
+async def light(hosts: int, seconds: float) -> None:
+    """CPU and memory of a scheduler with that many workers: at rest, and with a task each 2 s."""
+    from distributed import Client
+
+    configure()
+    secrets = made()
+    told: dict[str, object] = {"certificate": secrets.certificate, "key": secrets.key}
+    scheduler = child(SCHEDULER, told)
+    assert scheduler.stdout is not None
+    address = scheduler.stdout.readline().strip()
+    with tempfile.TemporaryDirectory(prefix="fleet-") as folder:
+        told |= {"address": address, "folder": folder}
+        children = [
+            child(WORKERS, {**told, "first": first, "count": min(PER_PROCESS, hosts - first)})
+            for first in range(0, hosts, PER_PROCESS)
+        ]
+        try:
+            async with Client(
+                address, security=secrets.security(), asynchronous=True, set_as_default=False
+            ) as client:
+                await client.wait_for_workers(hosts, timeout=300)
+                empty_s = cpu_s(scheduler.pid)
+                await asyncio.sleep(seconds)
+                rest = (cpu_s(scheduler.pid) - empty_s) / seconds
+                began, begun_s, tasks = time.monotonic(), cpu_s(scheduler.pid), 0
+                names = [str(i) for i in range(hosts)]
+                while time.monotonic() - began < seconds:
+                    futures = [
+                        client.submit(len, b"x", key=f"{name}-{tasks}", workers=[name], pure=False)
+                        for name in names
+                    ]
+                    await asyncio.gather(*futures)
+                    tasks += 1
+                    await asyncio.sleep(2.0)
+                took = time.monotonic() - began
+                busy = (cpu_s(scheduler.pid) - begun_s) / took
+                memory = memory_mib(scheduler.pid)
+        finally:
+            for process in (*children, scheduler):
+                assert process.stdin is not None
+                process.stdin.close()
+            for process in (*children, scheduler):
+                process.wait(60)
+    each = 1000.0 / hosts
+    print(
+        f"{hosts:4} hosts: scheduler {rest:.3f} cores at rest ({rest * each:.2f} ms/s a host), "
+        f"{busy:.3f} with {tasks * hosts / took:.0f} tasks/s ({busy * each:.2f} ms/s a host), "
+        f"{memory:.0f} MiB"
+    )
+
+
+def cpu_s(pid: int) -> float:
+    return parse_stat_cpu_s((PROC / str(pid) / "stat").read_text())
+
+
+def memory_mib(pid: int) -> float:
+    lines = (PROC / str(pid) / "status").read_text().splitlines()
+    return next(float(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--hosts", type=int, default=0)
+    asked.add_argument("--configurations", type=int, default=480)
+    asked.add_argument("--samples", type=int, default=10)
+    asked.add_argument("--pace", type=float, default=4.0)
+    asked.add_argument("--light", type=int, nargs="*", default=[])
+    asked.add_argument("--seconds", type=float, default=20.0)
+    given = asked.parse_args()
+    for hosts in given.light:
+        asyncio.run(light(hosts, given.seconds))
+    if given.hosts:
+        speed_up(given.hosts, given.configurations, given.samples, given.pace)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""Hosts files, shards and the comparison of hosts: what needs no process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from workbench.descriptors.checking import lint
+from workbench.descriptors.lab_hosts import load_fleet
+from workbench.descriptors.loading import (
+    RESOLVED,
+    LoadedCampaign,
+    load_campaign,
+    save_resolved,
+)
+from workbench.domain.errors import DescriptorError, UsageError
+from workbench.domain.fleets import LabHost
+from workbench.domain.parameters import OperatingPoint
+from workbench.domain.samples import Estimate, Sample
+from workbench.fleet.host_engine import lab_of
+from workbench.models.host_factors import compare_hosts
+from workbench.paths import Workspace
+from workbench.sampling.shards import anchor, split
+
+GOOD = """
+kind: hosts
+listen: 10.0.0.1
+hosts:
+  small: {kind: simulated, count: 3, speed: 0.5}
+  noisy: {kind: simulated, noise: 2}
+  lab-a: {address: 10.0.0.7, user: lab, port: 2222, python: /opt/wb/bin/python}
+"""
+
+
+def hosts_file(folder: Path, text: str) -> Path:
+    path = folder / "hosts.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_hosts_file_is_read(tmp_path: Path) -> None:
+    fleet = load_fleet(hosts_file(tmp_path, GOOD), workspace=Workspace(tmp_path))
+
+    assert [host.name for host in fleet.hosts] == [
+        "small-1",
+        "small-2",
+        "small-3",
+        "noisy",
+        "lab-a",
+    ]
+    assert fleet.listen == "10.0.0.1"
+    assert fleet.hosts[0] == LabHost("small-1", "simulated", speed=0.5)
+    assert (fleet.hosts[-1].address, fleet.hosts[-1].port) == ("10.0.0.7", 2222)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field", "said"),
+    [
+        ("kind: hosts\nhosts: {}\n", 2, "hosts", "is empty"),
+        ("kind: hosts\nhosts:\n  a: {kind: simulatd}\n", 3, "hosts.a.kind", "did you mean simul"),
+        ("kind: hosts\nhosts:\n  a: {kind: simulated, port: 22}\n", 3, "hosts.a.port", "kind ssh"),
+        ("kind: hosts\nhosts:\n  a: {kind: simulated, speed: 0}\n", 3, "hosts.a.speed", "over 0"),
+        ("kind: hosts\nhosts:\n  a: {address: lab.example}\n", 3, "hosts.a", "under listen:"),
+        ("kind: hosts\nhosts:\n  a: {kind: simulated, lab: docker}\n", 3, "hosts.a.lab", "lab sim"),
+        (
+            "kind: hosts\nhosts:\n  a: {kind: simulated, count: 2}\n  a-1: {kind: simulated}\n",
+            4, "hosts.a-1", "a count makes",
+        ),
+    ],
+)  # fmt: skip
+def test_mistakes_are_located(tmp_path: Path, text: str, line: int, field: str, said: str) -> None:
+    path = hosts_file(tmp_path, text)
+    with pytest.raises(DescriptorError) as caught:
+        load_fleet(path, workspace=Workspace(tmp_path))
+
+    (mistake,) = caught.value.mistakes
+    assert (mistake.line, mistake.field) == (line, field)
+    assert said in mistake.message
+    assert lint(path, workspace=Workspace(tmp_path)) == caught.value.mistakes
+
+
+def test_shards_hold_every_configuration_once_and_have_the_same_key_everywhere(
+    tmp_path: Path,
+) -> None:
+    campaign = load_campaign("table2", workspace=Workspace(tmp_path)).campaign
+    shards = split(campaign, 4, run="r", lab="sim", seed=1)
+
+    planned = [(p.target.name, c.key) for p in campaign.targets for c in campaign.configurations(p)]
+    found = [(s.target, key) for s in shards for key in s.configurations]
+    assert sorted(found) == sorted(planned)
+    assert len(set(found)) == len(found)
+    for shard in shards:
+        (plan,) = shard.campaign.targets
+        own = shard.campaign.configurations(plan)
+        assert tuple(c.key for c in own) == tuple(
+            c.key for c in campaign.configurations(plan) if c.key in shard.configurations
+        )
+        assert len({str(sorted(c.workload.items())) for c in own}) == 1
+    keys = [shard.key for shard in shards]
+    assert len(set(keys)) == len(keys) == len({shard.seed for shard in shards})
+    assert keys == [s.key for s in split(campaign, 4, run="r", lab="sim", seed=1)]
+    others = [
+        split(campaign, 4, run="other", lab="sim", seed=1),
+        split(campaign, 4, run="r", lab="docker", seed=1),
+        split(campaign, 4, run="r", lab="sim", seed=2),
+    ]
+    assert all(not {s.key for s in other} & set(keys) for other in others)
+
+
+def test_anchors_are_the_same_points_on_every_host_under_keys_of_their_own(tmp_path: Path) -> None:
+    campaign = load_campaign("demo", workspace=Workspace(tmp_path)).campaign
+    one, other = (anchor(campaign, host=h, run="r", lab="sim", seed=1) for h in ("a", "b"))
+
+    assert one.campaign == other.campaign
+    assert one.key != other.key
+    assert len(one.configurations) == 1
+
+
+def test_a_resolved_campaign_crosses_as_a_file(tmp_path: Path) -> None:
+    loaded = load_campaign("demo", workspace=Workspace(tmp_path))
+    shard = split(loaded.campaign, 2, run="r", lab="sim", seed=1)[0]
+    path = tmp_path / f"x{RESOLVED}"
+    save_resolved(LoadedCampaign(shard.campaign, loaded.descriptors), path)
+
+    again = load_campaign(str(path), workspace=Workspace(tmp_path))
+    assert again == LoadedCampaign(shard.campaign, loaded.descriptors)
+    assert path.stat().st_mode & 0o077 == 0
+    for text in (b"", b"[]", b'{"campaign": 1, "descriptors": []}', b"\xff"):
+        path.write_bytes(text)
+        with pytest.raises(UsageError, match="no resolved campaign"):
+            load_campaign(str(path), workspace=Workspace(tmp_path))
+
+
+def test_what_a_simulated_host_is_goes_into_its_lab() -> None:
+    plain = LabHost("a", "simulated")
+    slow = LabHost("b", "simulated", speed=0.5, noise=2.0)
+
+    assert lab_of(plain, "docker") == "sim"
+    assert lab_of(plain, "sim:noise=0") == "sim:noise=0"
+    assert lab_of(slow, "sim:host_speed=2").startswith(
+        "sim:host_speed=2,host_speed=1,window_sd=0.08"
+    )
+    assert lab_of(LabHost("c", "ssh", lab="netns"), None) == "netns"
+    assert lab_of(LabHost("c", "ssh"), None) is None
+
+
+def sample(wl: float, block: int, p95_ms: float, rate_rps: float) -> Sample:
+    from workbench.domain.parameters import Configuration
+
+    def exact(value: float) -> Estimate:
+        return Estimate(value, 0.9 * value, 1.1 * value)
+
+    return Sample(
+        f"t/x/{wl:g}/{block}", OperatingPoint("t", Configuration({}, {}), wl, block),
+        {"p95_ms": exact(p95_ms), "throughput_rps": exact(rate_rps)}, {}, True, (), (),
+        "open", "planned", "made up", 1, 1, 0, 0, 1, 3, 0.0, 0.0, 0.0, 1.0, 1.0, block=block,
+    )  # fmt: skip
+
+
+def anchors(rng: np.random.Generator, speed: float, sd: float) -> list[Sample]:
+    """Four deployments of a host of that speed, at both ends of a range."""
+    luck = np.exp(rng.normal(0.0, sd, (4, 2)))
+    return [
+        sample(*ends)
+        for block, (one, other) in enumerate(luck)
+        for ends in (
+            (100.0, block, 5.0 / speed * one, 100.0),
+            (900.0, block, 90.0, 500.0 * speed * other),
+        )
+    ]
+
+
+def test_the_interval_of_a_host_factor_covers_the_truth_as_often_as_it_says() -> None:
+    rng, inside, runs = np.random.default_rng(24), 0, 600
+    for _ in range(runs):
+        found = compare_hosts(
+            {"a": anchors(rng, 1.0, 0.04), "b": anchors(rng, 0.7, 0.08)}, "p95_ms"
+        )
+        assert found is not None
+        by_name = {factor.kpi: factor.factor for factor in found.factors}
+        inside += by_name["throughput_rps"].low <= 0.7 <= by_name["throughput_rps"].high
+        inside += by_name["p95_ms"].low <= 1.0 / 0.7 <= by_name["p95_ms"].high
+    assert 0.93 <= inside / (2 * runs) <= 0.97
+
+
+def test_a_host_that_disagrees_with_itself_is_named() -> None:
+    rng = np.random.default_rng(1)
+    quiet = {name: anchors(rng, 1.0, 0.01) for name in ("a", "b", "c")}
+    found = compare_hosts({**quiet, "d": anchors(rng, 1.0, 0.6)}, "p95_ms")
+
+    assert found is not None
+    assert set(found.unsteady) == {"d"}
+    assert compare_hosts({"a": quiet["a"]}, "p95_ms") is None

@@ -1,0 +1,209 @@
+"""Lab hosts that share a campaign: who they are, what each measures, what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from workbench.domain.campaign import Campaign
+from workbench.domain.counts import counted
+from workbench.domain.durations import duration
+from workbench.domain.lab import HostFacts
+from workbench.domain.samples import Estimate
+from workbench.domain.sessions import DescriptorText
+
+HostKind = Literal["simulated", "ssh"]
+
+
+@dataclass(frozen=True)
+class LabHost:
+    """A host of a fleet, as its hosts file describes it.
+
+    Attributes
+    ----------
+    name : unique in the fleet.
+    kind : `simulated`, a process on this host with the simulated lab; `ssh`, reached by SSH.
+    lab : the lab that it measures with, options included; empty: the campaign's, or `docker`.
+    speed : of a simulated host: of its cores, over that of the host that stand-ins describe.
+    noise : of a simulated host: factor on the spread of everything that is luck there.
+    address, port, user : of SSH; empty or 0: what `~/.ssh/config` says.
+    python : interpreter that has this workbench, on the host.
+    folder : its workspace on the host; relative to the home of the user.
+    """
+
+    name: str
+    kind: HostKind
+    lab: str = ""
+    speed: float = 1.0
+    noise: float = 1.0
+    address: str = ""
+    port: int = 0
+    user: str = ""
+    python: str = "python3"
+    folder: str = "workbench-fleet"
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The hosts of a hosts file; `listen` is the address at which they reach this host."""
+
+    name: str
+    hosts: tuple[LabHost, ...]
+    listen: str = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class FleetRun:
+    """A campaign that a fleet is asked for: a template's name or an absolute path.
+
+    Attributes
+    ----------
+    lab : that every host measures with; None: as the hosts file says.
+    size : configurations of a shard, at most; None: as many as suit the hosts.
+    """
+
+    campaign: str
+    session: str | None = None
+    lab: str | None = None
+    seed: int = 1
+    pace: float | None = None
+    oversubscribe: bool = False
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some configurations of one target, which one host measures into a session of its own.
+
+    Attributes
+    ----------
+    key : 16 hex digits of what is to be measured: the same work has the same key everywhere.
+    campaign : with these configurations only.
+    seed : of this shard, so that two shards of a host do not share the luck of their starts.
+    """
+
+    key: str
+    campaign: Campaign
+    seed: int
+
+    @property
+    def target(self) -> str:
+        return self.campaign.targets[0].target.name
+
+    @property
+    def configurations(self) -> tuple[str, ...]:
+        return self.campaign.targets[0].only
+
+
+@dataclass(frozen=True)
+class ShardOrder:
+    """A shard as it is sent to a host.
+
+    Attributes
+    ----------
+    run : name of the session that all shards end in.
+    lab : None: as the host's own description says.
+    pace : of a simulated lab, lab seconds per second; None: as fast as it goes.
+    """
+
+    run: str
+    shard: Shard
+    descriptors: tuple[DescriptorText, ...]
+    lab: str | None = None
+    pace: float | None = None
+    oversubscribe: bool = False
+
+    @property
+    def session(self) -> str:
+        """Its session's name on the host."""
+        return f"{self.run[:40]}.{self.shard.key}"
+
+
+@dataclass(frozen=True)
+class ShardResult:
+    """What a host says of a shard that it has measured and stored.
+
+    Attributes
+    ----------
+    place : folder of the bundle on the host.
+    digest : SHA-256 of the bundle's manifest, which has those of its tables; empty: it failed.
+    taken : samples that this very request measured; 0 where all were there already.
+    failure : why nothing came of it, as a sentence; empty where something did.
+    """
+
+    key: str
+    host: str
+    session: str
+    place: str = ""
+    digest: str = ""
+    samples: int = 0
+    taken: int = 0
+    lab_s: float = 0.0
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class ShardFolded:
+    """Samples of the blocks `first_block` to `last_block` of a target were measured by this host.
+
+    A shard is measured whole by one host, so that no two hosts share a configuration.
+    """
+
+    host: str
+    facts: HostFacts
+    key: str
+    target: str
+    configurations: tuple[str, ...]
+    first_block: int
+    last_block: int
+    samples: int
+    lab_s: float
+    digest: str
+
+
+@dataclass(frozen=True)
+class HostFactor:
+    """How much a host differs from the reference host, at points that both measured.
+
+    Attributes
+    ----------
+    factor : its figure over that of the reference host, geometric mean, with its 95 % interval.
+    points : anchor points that both have.
+    agrees : whether the interval holds 1.
+    """
+
+    host: str
+    kpi: str
+    factor: Estimate
+    points: int
+
+    @property
+    def agrees(self) -> bool:
+        return self.factor.low <= 1.0 <= self.factor.high
+
+
+@dataclass(frozen=True)
+class HostsCompared:
+    """Every host measured the same anchor points, and this is how they differ."""
+
+    reference: str
+    factors: tuple[HostFactor, ...]
+    unsteady: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that disagree with themselves, with the reason."""
+
+
+def told(fact: ShardFolded | HostsCompared) -> str:
+    """One of these facts as a sentence."""
+    if isinstance(fact, ShardFolded):
+        return (
+            f"{fact.target}, {counted(len(fact.configurations), 'configuration')}: measured by "
+            f"{fact.host} in {duration(fact.lab_s)} of lab time, {counted(fact.samples, 'sample')}"
+        )
+    said = [
+        f"{each.host} {each.kpi} x{each.factor.value:.3f} "
+        f"({each.factor.low:.3f} to {each.factor.high:.3f})"
+        for each in fact.factors
+    ]
+    said += [f"{host} disagrees with itself: {why}" for host, why in fact.unsteady.items()]
+    return f"hosts over {fact.reference}: " + ("; ".join(said) or "nothing to compare")

@@ -1,0 +1,256 @@
+"""A campaign over a fleet, from its shards to the one session that they end in."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from workbench import files
+from workbench.descriptors.loading import LoadedCampaign, load_campaign
+from workbench.domain import codec
+from workbench.domain.counts import counted
+from workbench.domain.errors import SessionTaken, UsageError
+from workbench.domain.fleets import Fleet, FleetRun, HostsCompared, Shard, ShardOrder
+from workbench.fleet.dispatch import Dispatch, Gathered, Tell
+from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
+from workbench.fleet.folding import FoldedAs, ShardSession, fold, read_piece
+from workbench.fleet.keeper import GRACE_S, STARTING_S, KeeperPosting, opened_errors
+from workbench.fleet.security import configure, made
+from workbench.models.host_factors import compare_hosts
+from workbench.paths import Workspace
+from workbench.sampling.shards import LEARN_ACROSS, anchor, split
+from workbench.store.catalogue import check_name, fresh_name, session_path
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class FleetOutcome:
+    """What came of a campaign over a fleet."""
+
+    session: str
+    gathered: tuple[Gathered, ...]
+    compared: HostsCompared | None
+    note: str
+    """What is missing, as a sentence; empty where nothing is."""
+    wall_s: float
+    lab_s: dict[str, float]
+    """By host, anchor points included."""
+
+    @property
+    def taken(self) -> int:
+        """Samples that this very run measured."""
+        return sum(each.result.taken for each in self.gathered)
+
+
+# ------------------------------------------------------------------------- up and down
+
+
+async def come_up(fleet: Fleet, workspace: Workspace, tell: Tell) -> FleetStanding:
+    """Start a fleet's keeper, and wait until no host is starting any more.
+
+    Raises `FleetError` where none of the hosts is there.
+    """
+    folder = FleetFolder.of(workspace, fleet.name)
+    standing = folder.read()
+    if standing is not None and standing.fleet != fleet:
+        raise UsageError(
+            f"the fleet {fleet.name} is up with another hosts file",
+            remedy="End it first with `workbench fleet down`",
+        )
+    if standing is None:
+        folder.clear()
+        await _start_keeper(fleet, workspace, folder)
+        tell(f"starting {counted(len(fleet.hosts), 'host')}")
+    deadline = time.monotonic() + STARTING_S
+    while time.monotonic() < deadline:
+        standing = folder.read()
+        if standing is not None and standing.ready:
+            break
+        await asyncio.sleep(POLL_S)
+    if standing is None or not any(host.state == "up" for host in standing.hosts):
+        notes = [f"{h.name}: {h.note}" for h in (standing.hosts if standing else ()) if h.note]
+        raise FleetError(
+            "no host came up" + (f"; {notes[0]}" if notes else ""),
+            where=fleet.name,
+            remedy=f"See {folder.log}",
+        )
+    return standing
+
+
+async def _start_keeper(fleet: Fleet, workspace: Workspace, folder: FleetFolder) -> None:
+    posting = KeeperPosting(fleet, str(workspace.root), made())
+    files.make_folder(folder.root)
+    with opened_errors(folder.root / "keeper.err") as errors:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "workbench.fleet.keeper",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL, stderr=errors,
+            cwd="/", start_new_session=True,
+        )  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.write(codec.dumps(codec.to_plain(posting)))
+    await process.stdin.drain()
+    process.stdin.close()
+    deadline = time.monotonic() + STARTING_S
+    while folder.read() is None:
+        if process.returncode is not None or time.monotonic() > deadline:
+            text = (folder.root / "keeper.err").read_text(errors="replace").strip().splitlines()
+            raise FleetError(
+                "its keeper did not start" + (f": {text[-1]}" if text else ""),
+                where=fleet.name,
+                remedy=f"See {folder.log}",
+            )
+        await asyncio.sleep(POLL_S)
+
+
+async def go_down(workspace: Workspace, name: str) -> bool:
+    """End a fleet and wait until its processes are gone; False where none was up."""
+    folder = FleetFolder.of(workspace, name)
+    standing = folder.read()
+    if standing is None:
+        folder.clear()
+        return False
+    os.kill(standing.pid, signal.SIGTERM)
+    deadline = time.monotonic() + 2 * GRACE_S
+    while folder.read() is not None:
+        if time.monotonic() > deadline:
+            with suppress(ProcessLookupError):
+                os.kill(standing.pid, signal.SIGKILL)  # its workers end with it
+            folder.clear()
+            break
+        await asyncio.sleep(POLL_S)
+    return True
+
+
+@asynccontextmanager
+async def connected(standing: FleetStanding) -> AsyncIterator[Client]:
+    """A client of a fleet's scheduler. Raises `FleetError` where it does not answer."""
+    from distributed import Client
+
+    configure()
+    try:
+        client = await Client(
+            standing.scheduler,
+            security=standing.secrets.security(),
+            asynchronous=True,
+            set_as_default=False,
+            timeout="15s",
+        )
+    except OSError as error:
+        raise FleetError(
+            f"its scheduler does not answer: {error}",
+            where=standing.fleet.name,
+            remedy="End the fleet with `workbench fleet down`, and start it again",
+        ) from None
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+# ------------------------------------------------------------------------------ a campaign
+
+
+async def run_over_fleet(
+    asked: FleetRun, fleet: Fleet, workspace: Workspace, tell: Tell
+) -> FleetOutcome:
+    """Measure a campaign with all hosts of a fleet, and make one session of it.
+
+    A fleet that is not up comes up for the campaign and goes down after it. Shards that were
+    finished before, by a run of the same session's name that was cut off, are not measured again.
+    """
+    began = time.time()
+    loaded = await asyncio.to_thread(load_campaign, asked.campaign, workspace=workspace)
+    name = asked.session or fresh_name(workspace, loaded.campaign.name)
+    check_name(name)
+    path = session_path(workspace, name)
+    if path.exists():
+        raise SessionTaken("exists already", where=name, remedy="Choose another --session")
+    if loaded.campaign.sampling.method in LEARN_ACROSS:
+        method = loaded.campaign.sampling.method
+        tell(f"warning: {method} learns across configurations, here only within each shard")
+    folder = FleetFolder.of(workspace, fleet.name)
+    shards, own = _planned(loaded, asked, fleet, name)
+    tell(
+        f"{counted(len(shards), 'shard')} for {counted(len(fleet.hosts), 'host')}, "
+        f"session {name}; each host measures the anchor points besides"
+    )
+    was_up = folder.read() is not None
+    try:
+        standing = await come_up(fleet, workspace, tell)
+        async with connected(standing) as client:
+            dispatch = Dispatch(client, shards, own, folder.run(name), tell)
+            await dispatch.run()
+    finally:
+        if not was_up:
+            await go_down(workspace, fleet.name)
+    note = "; ".join(str(w) for w in dispatch.set_aside.values() if w.order in shards)
+    anchors, pieces = await _pieces(dispatch, shards)
+    if not pieces:
+        raise FleetError(f"nothing was measured: {note}", where=name, remedy=f"See {folder.log}")
+    compared = compare_hosts({p.host: p.samples for p in anchors}, loaded.campaign.kpi)
+    frame = FoldedAs(
+        loaded.campaign, loaded.descriptors, pieces[0].created.lab.partition(":")[0],
+        asked.seed, began, note and f"not measured: {note}",
+    )  # fmt: skip
+    files.make_folder(path.parent)
+    await fold(pieces, frame, compared, path, folder.run(name))
+    folder.forget_run(name)
+    lab_s: dict[str, float] = {}
+    for gathered in dispatch.gathered.values():
+        host = gathered.result.host
+        lab_s[host] = lab_s.get(host, 0.0) + gathered.result.lab_s
+    return FleetOutcome(
+        name, tuple(dispatch.gathered.values()), compared, note, time.time() - began, lab_s
+    )
+
+
+def _planned(
+    loaded: LoadedCampaign, asked: FleetRun, fleet: Fleet, name: str
+) -> tuple[tuple[ShardOrder, ...], dict[str, ShardOrder]]:
+    """Orders for any host, and for each its anchor points."""
+    campaign, seed = loaded.campaign, asked.seed
+    lab = asked.lab or campaign.lab
+
+    def order(shard: Shard) -> ShardOrder:
+        return ShardOrder(
+            name, shard, loaded.descriptors, lab or None, asked.pace, asked.oversubscribe
+        )
+
+    hosts = len(fleet.hosts)
+    shards = split(campaign, hosts, run=name, lab=lab, seed=seed, size=asked.size)
+    if hosts == 1:
+        return tuple(map(order, shards)), {}
+    return tuple(map(order, shards)), {
+        host.name: order(anchor(campaign, host=host.name, run=name, lab=lab, seed=seed))
+        for host in fleet.hosts
+    }
+
+
+async def _pieces(
+    dispatch: Dispatch, shards: Sequence[ShardOrder]
+) -> tuple[list[ShardSession], list[ShardSession]]:
+    """Anchors by host, in order; and the campaign's own, in its order."""
+    keys = [order.shard.key for order in shards]
+    gathered = dispatch.gathered
+    others = sorted(gathered.keys() - set(keys), key=lambda key: gathered[key].result.host)
+
+    async def read(wanted: Sequence[str]) -> list[ShardSession]:
+        return [await asyncio.to_thread(read_piece, gathered[key]) for key in wanted]
+
+    return await read(others), await read([key for key in keys if key in gathered])
+
+
+def described(standing: FleetStanding) -> FleetStanding:
+    """What may be shown of a fleet: no key."""
+    return replace(standing, secrets=type(standing.secrets)("", ""))

@@ -1,0 +1,122 @@
+"""What is known of a fleet that is up: where its scheduler is, its certificate, its hosts.
+
+It lies in the workspace, in a folder for each fleet, readable by its owner alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from workbench import files
+from workbench.domain import codec
+from workbench.domain.errors import LAB_FAILURE, WorkbenchError
+from workbench.domain.fleets import Fleet
+from workbench.fleet.security import Secrets
+from workbench.paths import Workspace
+
+HostState = Literal["starting", "up", "lost", "down"]
+
+
+class FleetError(WorkbenchError):
+    """A fleet is not up, has no host left, or one of them cannot be used."""
+
+    title = "Fleet"
+    exit_code = LAB_FAILURE
+
+
+@dataclass(frozen=True)
+class HostStanding:
+    """A host as its keeper knows it."""
+
+    name: str
+    state: HostState
+    note: str = ""
+    pid: int = 0
+    """Of a simulated host's process here."""
+    starts: int = 0
+
+
+@dataclass(frozen=True)
+class FleetStanding:
+    """A fleet that is up: its keeper's process and its scheduler's address."""
+
+    fleet: Fleet
+    pid: int
+    scheduler: str
+    secrets: Secrets
+    hosts: tuple[HostStanding, ...] = ()
+
+    @property
+    def ready(self) -> bool:
+        """Whether no host is still starting."""
+        return all(host.state != "starting" for host in self.hosts)
+
+
+@dataclass(frozen=True)
+class FleetFolder:
+    """Where a fleet keeps what it knows, in a workspace."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, workspace: Workspace, name: str) -> FleetFolder:
+        return cls(workspace.state / "fleet" / name)
+
+    def host(self, name: str) -> Path:
+        """The workspace of a simulated host."""
+        return self.root / "hosts" / name
+
+    def run(self, session: str) -> Path:
+        """What of a run was fetched already."""
+        return self.root / "runs" / session
+
+    @property
+    def log(self) -> Path:
+        return self.root / "keeper.log"
+
+    @property
+    def _file(self) -> Path:
+        return self.root / "standing.json"
+
+    def write(self, standing: FleetStanding) -> None:
+        """Replace it whole."""
+        files.make_folder(self.root)
+        partial = files.partial(self._file)
+        with open(partial, "wb", opener=files.opener) as file:
+            file.write(codec.dumps(codec.to_plain(standing)))
+        partial.replace(self._file)
+
+    def read(self) -> FleetStanding | None:
+        """The fleet that is up; None where none is, or its keeper died."""
+        try:
+            found = codec.from_plain(codec.loads(self._file.read_bytes()), FleetStanding)
+        except (OSError, WorkbenchError):
+            return None
+        return found if is_keeper(found.pid) else None
+
+    def clear(self) -> None:
+        self._file.unlink(missing_ok=True)
+
+    def forget_run(self, session: str) -> None:
+        with suppress(OSError):
+            shutil.rmtree(self.run(session))
+
+
+def is_keeper(pid: int) -> bool:
+    """Whether that process is a keeper of a fleet; a number may be another process by now."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"workbench.fleet.keeper" in words and os.getpgid(pid) >= 0
+
+
+def with_host(standing: FleetStanding, host: HostStanding) -> FleetStanding:
+    """The same with another state of a host."""
+    others = {known.name: known for known in standing.hosts} | {host.name: host}
+    return replace(standing, hosts=tuple(others.values()))

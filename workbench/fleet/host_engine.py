@@ -1,0 +1,176 @@
+"""A lab host's side: its own engine measures shards into sessions of its own, durable first."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+from workbench import files
+from workbench.descriptors.loading import RESOLVED, LoadedCampaign, save_resolved
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.events import Event, RunFinished, SampleTaken
+from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
+from workbench.domain.messages import (
+    ExportSession,
+    ListEvents,
+    ResumeSession,
+    RunCampaign,
+    StopRun,
+)
+from workbench.domain.projection import SessionView
+from workbench.engine.core import Engine
+from workbench.link.local import LocalClient
+from workbench.store.bundle import MANIFEST, digest_of
+from workbench.store.catalogue import session_path
+
+FLEET = "fleet"
+"""Who commands, as event logs name it."""
+
+
+class HostEngine:
+    """Measures shards on this host, one at a time; what it has measured it never measures again."""
+
+    def __init__(self, engine: Engine, host: LabHost) -> None:
+        self.host = host
+        self._engine = engine
+        self._client = LocalClient(engine, FLEET)
+        self._alone = asyncio.Lock()
+        self._running = ""
+
+    async def measure(self, order: ShardOrder) -> ShardResult:
+        """A shard measured and stored; at once where it was before. Failures are results, too."""
+        async with self._alone:
+            try:
+                return await self._measured(order)
+            except WorkbenchError as error:
+                return ShardResult(
+                    order.shard.key, self.host.name, order.session, failure=str(error)
+                )
+
+    async def found(self, key: str, session: str) -> ShardResult | None:
+        """The shard if it is finished here; None where it is not."""
+        if not session_path(self._engine.workspace, session).is_file():
+            return None
+        view = await self._view(session)
+        return await self._result(key, view, taken=0) if is_done(view) else None
+
+    @property
+    def exports(self) -> Path:
+        return self._engine.workspace.exports
+
+    async def stop(self) -> None:
+        """End what is measured now; the samples taken so far are kept."""
+        if self._running:
+            with suppress(WorkbenchError):
+                await self._client.ask(StopRun(self._running, abort=True, by=FLEET))
+
+    async def _measured(self, order: ShardOrder) -> ShardResult:
+        path = session_path(self._engine.workspace, order.session)
+        before = await self._view(order.session) if path.is_file() else None
+        if before is not None and is_done(before):
+            return await self._result(order.shard.key, before, taken=0)
+        after = before.seq if before is not None else 0
+        if before is None:
+            accepted = await self._client.ask(self._begin(order))
+        else:
+            accepted = await self._client.ask(ResumeSession(order.session, pace=order.pace))
+        self._running = accepted.session
+        try:
+            taken = await self._to_the_end(order.session, after)
+        finally:
+            self._running = ""
+        view = await self._view(order.session)
+        if not is_done(view):
+            note = view.finished.note if view.finished else ""
+            failure = f"{order.session} on {self.host.name} is {view.state}" + (
+                note and f": {note}"
+            )
+            return ShardResult(
+                order.shard.key, self.host.name, order.session, taken=taken, failure=failure
+            )
+        return await self._result(order.shard.key, view, taken=taken)
+
+    def _begin(self, order: ShardOrder) -> RunCampaign:
+        folder = self._engine.workspace.state / "shards"
+        files.make_folder(folder)
+        path = folder / f"{order.session}{RESOLVED}"
+        save_resolved(LoadedCampaign(order.shard.campaign, order.descriptors), path)
+        return RunCampaign(
+            campaign=str(path),
+            session=order.session,
+            lab=lab_of(self.host, order.lab),
+            seed=order.shard.seed,
+            oversubscribe=order.oversubscribe,
+            pace=order.pace,
+        )
+
+    async def _to_the_end(self, session: str, after: int) -> int:
+        """Follow the run; how many samples it took."""
+        taken, seq = 0, after
+
+        def count(event: Event) -> bool:
+            nonlocal taken, seq
+            if event.seq > seq:
+                seq = event.seq
+                taken += isinstance(event.fact, SampleTaken)
+                return isinstance(event.fact, RunFinished)
+            return False
+
+        async with self._client.follow(session) as feed:
+            while seq < feed.view.seq:
+                page = await self._client.ask(ListEvents(session, after=seq))
+                if not page.events:
+                    break
+                for event in page.events:
+                    if count(event):
+                        return taken
+            async for change in feed.changes:
+                if isinstance(change, Event) and count(change):
+                    return taken
+        return taken
+
+    async def _view(self, session: str) -> SessionView:
+        async with self._client.follow(session) as feed:
+            return feed.view
+
+    async def _result(self, key: str, view: SessionView, *, taken: int) -> ShardResult:
+        place = self._engine.workspace.exports / f"{view.session}.bundle"
+        if not (place / MANIFEST).is_file():
+            files.make_folder(place.parent)
+            await self._client.ask(ExportSession(view.session, "bundle", str(place)))
+        return ShardResult(
+            key,
+            self.host.name,
+            view.session,
+            str(place),
+            digest_of(place),
+            view.samples_taken,
+            taken,
+            view.lab_s,
+        )
+
+
+def is_done(view: SessionView) -> bool:
+    return view.finished is not None and view.finished.outcome == "done"
+
+
+def lab_of(host: LabHost, wanted: str | None) -> str | None:
+    """The lab that a host measures with: as the campaign's run asks, with what the host is."""
+    if host.kind != "simulated":
+        return wanted or host.lab or None
+    lab = next((lab for lab in (wanted, host.lab) if lab and lab.partition(":")[0] == "sim"), "sim")
+    from workbench.labs.simulated.options import SimulationOptions
+
+    _, _, given = lab.partition(":")
+    usual = SimulationOptions.parse(given)
+    own = [given] if given else []
+    if host.speed != 1.0:
+        own.append(f"host_speed={usual.host_speed * host.speed:g}")
+    if host.noise != 1.0:
+        own += [f"{name}={getattr(usual, name) * host.noise:g}" for name in LUCK]
+    return f"sim:{','.join(own)}" if own else "sim"
+
+
+LUCK = ("window_sd", "tail_sd", "jitter_sd", "delay_sd", "restart_sd", "drift_sd")
+"""Options of the simulated lab that a host's `noise` multiplies."""

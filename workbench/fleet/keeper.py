@@ -1,0 +1,241 @@
+"""The keeper of a fleet: the scheduler, and the worker of every host, in one process of its own.
+
+It starts simulated hosts as processes here and real ones through asyncssh, starts again what was
+lost, and holds the standard input of each worker: where it ends, however it ends, they end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from workbench import __version__, files
+from workbench.domain import codec
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.fleets import Fleet, LabHost
+from workbench.fleet.fleet_standing import FleetFolder, FleetStanding, HostStanding, with_host
+from workbench.fleet.security import Secrets, configure
+from workbench.fleet.tasks import DOWN, LONGEST_WORD, UP, Posting
+from workbench.log import logger, open_log
+from workbench.paths import Workspace
+
+AT_ONCE = 8
+"""Hosts that are started at the same time."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+"""Before a host that was lost is started again: twice as long each time that it dies at once."""
+HELD_S = 60.0
+"""A host that was up for that long has not died at once."""
+STARTING_S = 120.0
+GRACE_S = 10.0
+"""How long a worker may take to tear down what it measures."""
+CONNECT_S = 15.0
+
+log = logger("fleet")
+
+
+class WorkerOutput(Protocol):
+    """What a worker writes, line by line."""
+
+    async def readline(self) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class Started:
+    """A worker that was started, here or there."""
+
+    out: WorkerOutput
+    write: Callable[[bytes], Awaitable[None]]
+    hang_up: Callable[[], None]
+    ended: Callable[[], Awaitable[int]]
+    pid: int = 0
+
+
+@dataclass
+class Keeper:
+    """Keeps the hosts of one fleet up."""
+
+    fleet: Fleet
+    folder: FleetFolder
+    secrets: Secrets
+    scheduler: str
+    standing: FleetStanding = field(init=False)
+
+    def __post_init__(self) -> None:
+        hosts = tuple(HostStanding(host.name, "starting") for host in self.fleet.hosts)
+        self.standing = FleetStanding(self.fleet, os.getpid(), self.scheduler, self.secrets, hosts)
+        self._few = asyncio.Semaphore(AT_ONCE)
+        self.folder.write(self.standing)
+
+    async def keep(self, host: LabHost) -> None:
+        """Start a host's worker, and again whenever it was lost, until cancelled."""
+        loop, pause_s, starts = asyncio.get_running_loop(), FIRST_PAUSE_S, 0
+        while True:
+            starts += 1
+            began = loop.time()
+            try:
+                why = await self._once(host, starts)
+            except (OSError, WorkbenchError, TimeoutError) as error:
+                why = str(error) or f"did not answer within {CONNECT_S:g} s"
+            log.warning("host lost", host=host.name, why=why)
+            self._note(HostStanding(host.name, "lost", why, starts=starts))
+            pause_s = FIRST_PAUSE_S if loop.time() - began > HELD_S else pause_s * 2
+            await asyncio.sleep(min(pause_s, LONGEST_PAUSE_S))
+
+    async def _once(self, host: LabHost, starts: int) -> str:
+        """From a worker's start to its end; why it ended."""
+        opened = self._here(host) if host.kind == "simulated" else _over_ssh(host)
+        async with opened as worker:
+            async with self._few, asyncio.timeout(STARTING_S):
+                await worker.write(codec.dumps(codec.to_plain(self._posting(host))) + b"\n")
+                word, _, said = await _word(worker.out)
+            if word != UP:
+                return said or f"ended with exit code {await worker.ended()} before it was there"
+            if said != __version__:
+                return f"has workbench {said}, this is {__version__}; install the same there"
+            self._note(HostStanding(host.name, "up", pid=worker.pid, starts=starts))
+            log.info("host up", host=host.name)
+            said = ""
+            while line := await worker.out.readline():
+                word, _, text = line.decode(errors="replace").strip().partition(" ")
+                said = text if word == DOWN else said
+            code = await worker.ended()
+            return said or (f"was killed by signal {-code}" if code < 0 else f"ended with {code}")
+
+    def _posting(self, host: LabHost) -> Posting:
+        simulated = host.kind == "simulated"
+        folder = str(self.folder.host(host.name)) if simulated else host.folder
+        listen = self.fleet.listen if simulated else host.address
+        return Posting(host, folder, self.scheduler, listen, self.secrets)
+
+    @asynccontextmanager
+    async def _here(self, host: LabHost) -> AsyncIterator[Started]:
+        with opened_errors(self.folder.root / f"{host.name}.err") as errors:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "workbench.fleet.lab_worker",
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors,
+                cwd="/", start_new_session=True,
+            )  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        stdin = process.stdin
+
+        async def write(text: bytes) -> None:
+            with suppress(ConnectionError):  # its end is read from its output
+                stdin.write(text)
+                await stdin.drain()
+
+        try:
+            yield Started(process.stdout, write, stdin.close, process.wait, process.pid)
+        finally:
+            stdin.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GRACE_S):
+                    await process.wait()
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+    def _note(self, host: HostStanding) -> None:
+        self.standing = with_host(self.standing, host)
+        with suppress(OSError):
+            self.folder.write(self.standing)
+
+
+def opened_errors(path: Path) -> BinaryIO:
+    """Where a process's standard error goes, for its owner's eyes."""
+    return open(path, "wb", opener=files.opener)
+
+
+async def _word(out: WorkerOutput) -> tuple[str, str, str]:
+    line = (await out.readline())[:LONGEST_WORD].decode(errors="replace").strip()
+    return line.partition(" ")
+
+
+@asynccontextmanager
+async def _over_ssh(host: LabHost) -> AsyncIterator[Started]:
+    """A worker on another host, which ends when the connection does."""
+    import asyncssh
+
+    given = {"port": host.port} if host.port else {}
+    if host.user:
+        given["username"] = host.user  # type: ignore[assignment]
+    try:
+        connection = await asyncssh.connect(
+            host.address, connect_timeout=CONNECT_S, keepalive_interval=10, keepalive_count_max=2,
+            agent_forwarding=False, **given,
+        )  # fmt: skip
+    except (asyncssh.Error, OSError) as error:
+        raise OSError(f"cannot be reached by SSH at {host.address}: {error}") from None
+    async with connection:
+        command = shlex.join([host.python, "-m", "workbench.fleet.lab_worker"])
+        process = await connection.create_process(command, encoding=None)
+
+        async def write(text: bytes) -> None:
+            process.stdin.write(text)
+            await process.stdin.drain()
+
+        async def ended() -> int:
+            done = await process.wait()
+            if done.returncode is None or done.returncode != 0:
+                last = str(done.stderr or "").strip().splitlines()
+                log.warning("worker ended", host=host.name, stderr=last[-1] if last else "")
+            return -1 if done.returncode is None else int(done.returncode)
+
+        yield Started(process.stdout, write, process.stdin.write_eof, ended)
+
+
+async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets) -> None:
+    """Be the keeper until told to end (SIGTERM)."""
+    from distributed import Scheduler
+
+    configure()
+    ending = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, ending.set)
+    async with Scheduler(
+        host=fleet.listen, port=0, security=secrets.security(), dashboard=False, protocol="tls"
+    ) as scheduler:
+        keeper = Keeper(fleet, folder, secrets, scheduler.address)
+        hosts = [asyncio.create_task(keeper.keep(host)) for host in fleet.hosts]
+        try:
+            await ending.wait()
+        finally:
+            for task in hosts:
+                task.cancel()
+            await asyncio.gather(*hosts, return_exceptions=True)
+            folder.clear()
+
+
+@dataclass(frozen=True)
+class KeeperPosting:
+    """What a keeper is told on its standard input."""
+
+    fleet: Fleet
+    workspace: str
+    secrets: Secrets
+
+
+def main() -> None:
+    """Entry point of the process (`python -m workbench.fleet.keeper`)."""
+    posting = codec.from_plain(codec.loads(sys.stdin.buffer.read()), KeeperPosting)
+    folder = FleetFolder.of(Workspace(Path(posting.workspace)), posting.fleet.name)
+    close = open_log(folder.log)
+    try:
+        asyncio.run(keep_fleet(posting.fleet, folder, posting.secrets))
+    except Exception as error:
+        log.error("the keeper failed", exc_info=error)
+        raise
+    finally:
+        close()
+
+
+if __name__ == "__main__":
+    main()

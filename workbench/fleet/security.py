@@ -1,0 +1,105 @@
+"""TLS between the hosts of a fleet: one certificate for each fleet, made when it comes up.
+
+Whoever holds it may send pickled tasks to every host, so it is a secret: it lies in a file of its
+owner's alone, crosses to hosts inside SSH, and ends with the fleet.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from distributed import Security
+
+VANISHED_S = 25.0
+"""After that silence a host counts as gone, though nobody hung up."""
+VALID_DAYS = 30
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """Certificate and key as PEM; the certificate is its own authority."""
+
+    certificate: str
+    key: str
+
+    def __repr__(self) -> str:
+        return "Secrets(...)"
+
+    def security(self) -> Security:
+        from distributed import Security
+
+        own = {"cert": self.certificate, "key": self.key}
+        return Security(
+            tls_ca_file=self.certificate,
+            require_encryption=True,
+            tls_min_version=ssl.TLSVersion.TLSv1_3,
+            **{
+                f"tls_{who}_{part}": own[part]
+                for who in ("client", "scheduler", "worker")
+                for part in own
+            },
+        )
+
+
+def made(now: datetime | None = None) -> Secrets:
+    """A new self-signed certificate with its key."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    now = now or datetime.now(UTC)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "workbench-fleet")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=2))  # clocks of hosts differ
+        .not_valid_after(now + timedelta(days=VALID_DAYS))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return Secrets(
+        certificate.public_bytes(serialization.Encoding.PEM).decode(),
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ).decode(),
+    )
+
+
+def ends(secrets: Secrets) -> datetime:
+    """Until when a certificate holds."""
+    from cryptography import x509
+
+    return x509.load_pem_x509_certificate(secrets.certificate.encode()).not_valid_after_utc
+
+
+def configure() -> None:
+    """What Dask does otherwise: look for hosts that went silent, and keep to itself."""
+    import dask
+
+    dask.config.set(
+        {
+            "distributed.scheduler.worker-ttl": f"{VANISHED_S:g}s",
+            "distributed.scheduler.allowed-failures": 1000,  # a host that dies is our affair
+            "distributed.scheduler.work-stealing": False,
+            "distributed.worker.profile.enabled": False,
+            "distributed.worker.memory.target": False,
+            "distributed.worker.memory.spill": False,
+            "distributed.worker.memory.pause": False,
+            "distributed.worker.memory.terminate": False,
+            "distributed.comm.timeouts.connect": "10s",
+            "distributed.comm.require-encryption": True,
+            "distributed.admin.large-graph-warning-threshold": "256MB",
+        }
+    )

@@ -1,0 +1,100 @@
+"""How hosts differ, by the anchor points that each of them measured.
+
+A host's figure at an anchor is the mean of the logarithms over its blocks, since samples of a block
+share the luck of one start. The factor between two hosts is the ratio of the geometric means, its
+interval Welch's (Welch 1947, Biometrika 34, 28-35).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from workbench.domain.fleets import HostFactor, HostsCompared
+from workbench.domain.samples import Estimate, Sample
+from workbench.models.selection import rate_kpi
+
+Floats = NDArray[np.float64]
+LEAST_BLOCKS = 2
+UNSTEADY_SD, UNSTEADY_TIMES = 0.05, 4.0
+"""A host disagrees with itself where the log scatter of its own blocks is over the first, and that
+many times the fleet's median."""
+
+
+def compare_hosts(anchors: Mapping[str, Sequence[Sample]], kpi: str) -> HostsCompared | None:
+    """Every host over the first one, in the KPI at the lowest anchor load and in the rate that it
+    carries at the highest.
+
+    Parameters
+    ----------
+    anchors : samples of the same points, by host.
+    kpi : the campaign's, unit by name.
+
+    Returns
+    -------
+    None where fewer than two hosts have enough valid samples.
+    """
+    figures = {host: _figures(samples, kpi) for host, samples in anchors.items()}
+    usable = {host: found for host, found in figures.items() if found}
+    if len(usable) < 2:
+        return None
+    reference = next(iter(usable))
+    factors = [
+        HostFactor(host, name, _factor(own[name], usable[reference][name]), len(own[name]))
+        for host, own in usable.items()
+        if host != reference
+        for name in own
+        if name in usable[reference]
+    ]
+    return HostsCompared(reference, tuple(factors), _unsteady(usable))
+
+
+def _figures(samples: Sequence[Sample], kpi: str) -> dict[str, Floats]:
+    """Log figures by name, of shape (blocks,); those that rest on too few blocks are left out."""
+    loads = sorted({sample.point.wl for sample in samples})
+    if not loads:
+        return {}
+    found: dict[str, dict[int, float]] = {}
+    for sample in samples:
+        wl, rate = sample.point.wl, rate_kpi(sample)
+        if wl == loads[0] and sample.valid and (sample.kpi(kpi) or 0.0) > 0.0:
+            found.setdefault(kpi, {})[sample.block] = math.log(sample.kpis[kpi].value)
+        if wl == loads[-1] and sample.valid and rate and sample.kpis[rate].value > 0.0:
+            found.setdefault(rate, {})[sample.block] = math.log(sample.kpis[rate].value)
+    return {
+        name: np.array(list(by_block.values()))
+        for name, by_block in found.items()
+        if len(by_block) >= LEAST_BLOCKS
+    }
+
+
+def _factor(own: Floats, reference: Floats) -> Estimate:
+    difference = float(own.mean() - reference.mean())
+    parts = [float(x.var(ddof=1)) / len(x) for x in (own, reference)]
+    variance = sum(parts)
+    if variance <= 0.0:  # such as a simulation without noise
+        value = math.exp(difference)
+        return Estimate(value, value, value)
+    freedom = variance**2 / sum(
+        part**2 / (len(x) - 1) for part, x in zip(parts, (own, reference), strict=True)
+    )
+    half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(variance)
+    return Estimate(math.exp(difference), math.exp(difference - half), math.exp(difference + half))
+
+
+def _unsteady(figures: Mapping[str, Mapping[str, Floats]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in {name for own in figures.values() for name in own}:
+        spreads = {h: float(own[name].std(ddof=1)) for h, own in figures.items() if name in own}
+        usual = float(np.median(list(spreads.values())))
+        for host, spread in spreads.items():
+            if spread > max(UNSTEADY_SD, UNSTEADY_TIMES * usual):
+                found[host] = (
+                    f"{name} of its own starts scatters by {spread:.0%}, "
+                    f"on the hosts between by {usual:.0%}"
+                )
+    return found

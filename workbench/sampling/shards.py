@@ -1,0 +1,94 @@
+"""A campaign in shards: pieces that hosts measure apart, each the same wherever it is made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
+
+from workbench.domain import codec
+from workbench.domain.campaign import Campaign, SamplingPlan, TargetPlan
+from workbench.domain.fleets import Shard
+from workbench.domain.limits import LARGEST_SEED
+from workbench.domain.parameters import Configuration
+
+SHARDS_PER_HOST = 3
+"""As many as a host is to measure: with one, the slowest host would be waited for."""
+LEARN_ACROSS = ("pooled", "gp-variance")
+"""Samplers that learn of one configuration from another; in a fleet, only within a shard."""
+ANCHOR_LOADS, ANCHOR_REPETITIONS = 2, 4
+"""The ends of the range: one shows how fast a host answers, the other what it carries."""
+
+
+def split(
+    campaign: Campaign, hosts: int, *, run: str, lab: str, seed: int, size: int | None = None
+) -> tuple[Shard, ...]:
+    """All configurations of a campaign in shards, each with those of one target.
+
+    Configurations of the same workload stay together: they share what is measured once per
+    workload, such as the path past the functions. The largest shards come first.
+
+    Parameters
+    ----------
+    campaign : what is to be measured.
+    hosts : how many there are, at least 1.
+    run : name of the run; another run measures again.
+    lab, seed : what else makes a sample another one.
+    size : configurations of a shard, at most; None: so that every host gets about
+        `SHARDS_PER_HOST`.
+    """
+    total = sum(len(campaign.configurations(plan)) for plan in campaign.targets)
+    most = size or max(1, -(-total // (hosts * SHARDS_PER_HOST)))
+    found = []
+    for plan in campaign.targets:
+        for _, alike in groupby(sorted(campaign.configurations(plan), key=_workload), _workload):
+            for piece in _pieces(tuple(alike), most):
+                narrow = narrowed(campaign, plan, piece)
+                found.append(_shard(narrow, run, lab, seed))
+    found.sort(key=lambda shard: -len(shard.configurations))
+    return tuple(found)
+
+
+def narrowed(campaign: Campaign, plan: TargetPlan, piece: Sequence[Configuration]) -> Campaign:
+    """The campaign with these configurations of this target only."""
+    only = tuple(configuration.key for configuration in piece)
+    return replace(campaign, targets=(replace(plan, only=only),), budget_s=None)
+
+
+def anchor(campaign: Campaign, *, host: str, run: str, lab: str, seed: int) -> Shard:
+    """What every host measures besides, so that hosts can be compared: both ends of the
+    range at the first target's middle configuration, each on several deployments."""
+    plan = campaign.targets[0]
+    configurations = campaign.configurations(plan)
+    middle = configurations[len(configurations) // 2]
+    narrow = narrowed(campaign, plan, (middle,))
+    sampling = SamplingPlan(
+        method="uniform",
+        max_samples=ANCHOR_LOADS * ANCHOR_REPETITIONS,
+        epsilon=campaign.sampling.epsilon,
+        repetitions=ANCHOR_REPETITIONS,
+        model=campaign.sampling.model,
+    )
+    return _shard(replace(narrow, sampling=sampling), f"{run}/anchor/{host}", lab, seed)
+
+
+def _workload(configuration: Configuration) -> str:
+    return Configuration({}, configuration.workload).key
+
+
+def _pieces(
+    configurations: Sequence[Configuration], most: int
+) -> tuple[tuple[Configuration, ...], ...]:
+    """As few as there must be, of about the same size."""
+    count = -(-len(configurations) // most)
+    cuts = [round(i * len(configurations) / count) for i in range(count + 1)]
+    return tuple(tuple(configurations[a:b]) for a, b in pairwise(cuts) if a < b)
+
+
+def _shard(campaign: Campaign, run: str, lab: str, seed: int) -> Shard:
+    """The key is a digest of all that makes its samples what they are."""
+    plain = codec.dumps([codec.to_plain(campaign), run, lab, seed])
+    digest = hashlib.blake2b(plain, digest_size=16).digest()
+    own_seed = (seed ^ int.from_bytes(digest[8:], "big")) & (LARGEST_SEED >> 11)
+    return Shard(digest[:8].hex(), campaign, own_seed)
