@@ -14,6 +14,7 @@ from workbench.cli import (
     discover,
     host,
     models,
+    notify,
     plugins,
     recommending,
     run,
@@ -80,4 +81,5 @@ chains.register(app)
 why.register(app)
 recommending.register(app)
 plugins.register(app)
+notify.register(app)
 serve.register(app)
