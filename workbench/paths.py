@@ -140,6 +140,11 @@ def keys_file() -> Path:
     return Path(platformdirs.user_config_dir(APPLICATION)) / "keys.toml"
 
 
+def notify_file() -> Path:
+    """Whom the user wants told of campaigns that end; it need not exist."""
+    return Path(platformdirs.user_config_dir(APPLICATION)) / "notify.toml"
+
+
 def screen_memory() -> Path:
     """What the screens remember themselves: theme, tour, workspaces."""
     return Path(platformdirs.user_state_dir(APPLICATION)) / "screen.json"

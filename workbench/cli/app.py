@@ -15,6 +15,7 @@ from workbench.cli import (
     host,
     lab_fleet,
     models,
+    notify,
     plugins,
     recommending,
     run,
@@ -81,5 +82,6 @@ chains.register(app)
 why.register(app)
 recommending.register(app)
 plugins.register(app)
+notify.register(app)
 serve.register(app)
 lab_fleet.register(app)

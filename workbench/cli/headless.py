@@ -22,6 +22,7 @@ from workbench.cli.context import (
     say,
     telling,
 )
+from workbench.cli.notify import tell_terminal
 from workbench.domain.codec import event_to_plain
 from workbench.domain.durations import duration
 from workbench.domain.errors import FINDING, INTERRUPTED, LAB_FAILURE, EngineError, WorkbenchError
@@ -85,6 +86,8 @@ async def run_headless(
         async for change in _changes(client, accepted.session):
             if isinstance(change, Event):
                 view.apply(change)
+                if change.seq > before:
+                    tell_terminal(change, view)
                 without_oha |= isinstance(change.fact, Noted) and OHA_LATER in change.fact.text
                 if change.seq > before:
                     # Who reads the output may be slow, as a pager is: the engine serves others.

@@ -19,7 +19,7 @@ from workbench.domain.errors import (
     WorkbenchError,
     WorkspaceHeld,
 )
-from workbench.domain.events import Wheel
+from workbench.domain.events import Noted, Wheel
 from workbench.domain.messages import Failed, Hello, Request
 from workbench.engine.admission import Admission
 from workbench.engine.answers.jobs import Jobs
@@ -28,6 +28,7 @@ from workbench.engine.handlers import HANDLERS
 from workbench.engine.handlers.registry import Services
 from workbench.engine.lag import LagMonitor
 from workbench.engine.learning.pool import Pool
+from workbench.engine.notifying import Notifier
 from workbench.engine.runs.idle_work import IdleWork
 from workbench.engine.runs.queue import Queue
 from workbench.engine.runs.strays import reap_strays
@@ -36,7 +37,7 @@ from workbench.engine.sessions.library import Library
 from workbench.engine.wheels import Wheels
 from workbench.locks import FileLock, own
 from workbench.log import logger, open_log, without_log
-from workbench.paths import Workspace, measuring_lock
+from workbench.paths import Workspace, measuring_lock, notify_file
 
 if TYPE_CHECKING:  # its imports take time
     from workbench.engine.http import HttpDoor
@@ -78,6 +79,8 @@ class Engine:
         """Connections to the socket."""
         self.lag = LagMonitor()
         self.library = Library(workspace)
+        self._notifier = Notifier(notify_file(), self._warn)
+        self.library.heard = self._notifier.hear
         self.host_lock = FileLock(measuring_lock())
         self._http_address = http
         self._http: HttpDoor | None = None
@@ -176,6 +179,7 @@ class Engine:
         if self._http is not None:
             await self._http.close()
             self._http = None
+        await self._notifier.close()
         await self.library.close()
         await self._pool.close()
         await self._jobs.close()
@@ -285,6 +289,12 @@ class Engine:
                     remedy="The whole trace is in `workbench logs`",
                 )
             )
+
+    async def _warn(self, session: str, text: str) -> None:
+        """Into a session's own log, as far as it can be written."""
+        with suppress(WorkbenchError):
+            async with self.library.writing(session) as channel:
+                await channel.record(Noted("warning", text))
 
     def _measured(self) -> Channel | None:
         return self.queue.channel_of(self.queue.running)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -54,6 +55,8 @@ class Channel:
     def __init__(self, file: SessionFile, view: SessionView | None = None) -> None:
         self.file = file
         self._view = view
+        self.heard: Callable[[Event, SessionView], None] | None = None
+        """Told of every event that is recorded; returns at once."""
         self.live = False
         """A run of this engine writes to it."""
         self.last_ticks: dict[type, Tick] = {}
@@ -129,6 +132,8 @@ class Channel:
             self.last_samples[event.fact.sample.point.target] = event.fact.sample
         for follower in self._followers:
             follower.offer(event)
+        if self.heard is not None:
+            self.heard(event, self.view)
 
     def tick(self, tick: Tick) -> None:
         """Show something fleeting."""

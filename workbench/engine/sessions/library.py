@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,8 @@ from weakref import WeakValueDictionary
 
 from workbench import paths
 from workbench.domain.errors import SessionError, SessionTaken, UsageError, WorkbenchError
-from workbench.domain.events import SessionCreated
+from workbench.domain.events import Event, SessionCreated
+from workbench.domain.projection import SessionView
 from workbench.domain.sessions import UNDER_WAY, SessionSummary
 from workbench.engine.sessions.channel import Channel
 from workbench.log import logger
@@ -55,6 +56,13 @@ class Library:
         """Set when somebody gives a borrowed channel back; there for who waits for that."""
         self.modelling = Locks()
         """By session and target: one at a time decides on the next version of a model."""
+        self.heard: Callable[[Event, SessionView], None] | None = None
+        """Told of every event that is recorded in any session."""
+
+    def _channel(self, file: SessionFile, view: SessionView | None = None) -> Channel:
+        channel = Channel(file, view)
+        channel.heard = self.heard
+        return channel
 
     # ------------------------------------------------------------------ names
 
@@ -121,7 +129,7 @@ class Library:
             channel = self._channels.get(name)
             if channel is None:
                 file = await SessionFile.open(await self.path_of(name), read_only=True)
-                channel = self._channels[name] = Channel(file)
+                channel = self._channels[name] = self._channel(file)
                 for warning in file.damage:
                     log.warning("session file", session=name, warning=warning)
             if folded:
@@ -167,7 +175,7 @@ class Library:
         channel = self._channels.get(name)
         if channel is None:
             file = await SessionFile.open(path)
-            channel = self._channels[name] = Channel(file, await file.view())
+            channel = self._channels[name] = self._channel(file, await file.view())
             return channel
         await channel.fold()
         try:
@@ -200,7 +208,7 @@ class Library:
                 removed.end()
                 await removed.file.close()
             file = await SessionFile.create(self.file_of(name), created, at=at)
-            channel = Channel(file, await file.view())
+            channel = self._channel(file, await file.view())
             channel.live = True
             self._channels[name] = channel
             self._users[name] += 1
@@ -223,7 +231,7 @@ class Library:
                     del self._channels[name]
                 raise
             if channel is None:
-                channel = self._channels[name] = Channel(file)
+                channel = self._channels[name] = self._channel(file)
             channel.file = file
             await channel.fold()
             channel.live = True
