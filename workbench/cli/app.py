@@ -17,6 +17,7 @@ from workbench.cli import (
     models,
     notify,
     plugins,
+    query,
     recommending,
     run,
     serve,
@@ -85,3 +86,4 @@ plugins.register(app)
 notify.register(app)
 serve.register(app)
 lab_fleet.register(app)
+query.register(app)

@@ -21,7 +21,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.samples import Measurement, Sample
 from workbench.domain.sessions import DescriptorText, SessionSummary
 from workbench.domain.timeline import FindMoment, Moment, TimeLine
-from workbench.store import acknowledged, bundle, flat, reading, schema, standing
+from workbench.store import acknowledged, bundle, flat, kpi_rows, reading, schema, standing
 from workbench.store.acknowledged import Commit, Head
 from workbench.store.database import (
     Cursor,
@@ -202,6 +202,11 @@ class SessionFile:
             flat.write(reading.samples(cursor, 0, reading.ALL), path, format, caution)
 
         await self._read(work)
+
+    def write_kpis(self, path: Path) -> None:
+        """Write every KPI of every sample as Parquet (`store.kpi_rows`), for a thread."""
+        with self._database.reading() as cursor:
+            kpi_rows.write_rows(cursor, self.name, path)
 
     def everything(self) -> tuple[tuple[Event, ...], tuple[Measurement, ...]]:
         """All events and all measurements, for a thread."""

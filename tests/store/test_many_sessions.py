@@ -1,0 +1,90 @@
+"""Questions to all sessions of a workspace: figures, what changes, what cannot be asked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from driving import REPOSITORY, Workbench
+
+from workbench.domain.errors import UsageError
+from workbench.paths import Workspace
+from workbench.store.bundle import make_session
+from workbench.store.many_sessions import remembered, spread
+from workbench.store.session_file import open_session
+
+RECORDING = REPOSITORY / "sessions/recorded/demo-real"
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    found = Workspace(tmp_path_factory.mktemp("many"))
+    found.sessions.mkdir()
+    make_session(RECORDING, found.sessions / "one.duckdb")
+    shutil.copy(found.sessions / "one.duckdb", found.sessions / "two.duckdb")
+    return found
+
+
+def test_quantiles_are_those_of_the_samples(workspace: Workspace) -> None:
+    folder, problems = remembered(workspace)
+    assert problems == ()
+    stored = open_session(workspace.sessions / "one.duckdb", read_only=True)
+    _, measurements = stored.everything()
+    stored.shut()
+    own = [m.sample for m in measurements if m.sample.purpose == "profile" and m.sample.valid]
+    values = [
+        s.kpis["p95_ms"].value for s in own if s.point.target == "tinyproxy" and "p95_ms" in s.kpis
+    ]
+
+    (row,) = spread(folder, "p95_ms", ("target",), "tinyproxy")
+    assert (row.group, row.sessions, row.samples) == (("tinyproxy",), 2, 2 * len(values))
+    assert row.median == pytest.approx(np.quantile([*values, *values], 0.5))
+    assert row.high == pytest.approx(np.quantile([*values, *values], 0.95))
+    by_session = spread(folder, "p95_ms", ("session", "load"), "tinyproxy")
+    assert {row.group[0] for row in by_session} == {"one", "two"}
+    assert sum(row.samples for row in by_session) == 2 * len(values)
+
+
+def test_a_session_is_read_again_when_it_has_changed_and_forgotten_with_its_file(
+    workspace: Workspace,
+) -> None:
+    folder, _ = remembered(workspace)
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    remembered(workspace)
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    shutil.copy(workspace.sessions / "one.duckdb", workspace.sessions / "three.duckdb")
+    os.utime(workspace.sessions / "one.duckdb", ns=(1, 1))
+    remembered(workspace)
+    assert len(list(folder.iterdir())) == 3
+    assert not {n for n in before if n.startswith("one.")} & {p.name for p in folder.iterdir()}
+    (workspace.sessions / "three.duckdb").unlink()
+    remembered(workspace)
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_what_cannot_be_asked_is_said(workspace: Workspace, tmp_path: Path) -> None:
+    folder, _ = remembered(workspace)
+    with pytest.raises(UsageError, match="nothing to group by"):
+        spread(folder, "p95_ms", ("host; DROP TABLE x",))
+    with pytest.raises(UsageError, match="no session has a valid p95_ms of x'y"):
+        spread(folder, "p95_ms", (), "x'y")
+    with pytest.raises(UsageError, match="no session yet"):
+        spread(tmp_path, "p95_ms", ())
+    (workspace.sessions / "broken.duckdb").write_bytes(b"no session")
+    _, problems = remembered(workspace)
+    (workspace.sessions / "broken.duckdb").unlink()
+    assert len(problems) == 1
+    assert problems[0].startswith("broken is left out")
+
+
+def test_the_command_prints_a_table(workbench: Workbench) -> None:
+    make_session(RECORDING, workbench.root / "sessions" / "one.duckdb")
+    table = workbench.run(*"query --kpi p95 --vnf tinyproxy --by load".split()).stdout
+    assert table.splitlines()[0].split() == "load sessions samples median p95_ms 5 % 95 %".split()
+    rows = workbench.json(*"query --vnf tinyproxy --json".split())
+    assert rows[0]["sessions"] == 1
+    refused = workbench.run("query", "--kpi", "nonsense", expect=2)
+    assert "no KPI is called" in refused.stderr
