@@ -87,7 +87,8 @@ class Dispatch:
     client : of the fleet's scheduler.
     orders : shards that any host may measure.
     own : shards that one host is to measure, by its name; it begins with them.
-    folder, run : where bundles of other hosts are kept.
+    kept : where bundles of other hosts are put.
+    local : hosts whose files are read where they lie.
 
     Attributes
     ----------
@@ -101,9 +102,10 @@ class Dispatch:
         orders: Sequence[ShardOrder],
         own: Mapping[str, ShardOrder],
         kept: Path,
+        local: frozenset[str],
         tell: Tell,
     ) -> None:
-        self._client, self._kept, self._tell = client, kept, tell
+        self._client, self._kept, self._local, self._tell = client, kept, local, tell
         self._waiting = [OpenShard(order) for order in orders]
         self._own = {name: OpenShard(order) for name, order in own.items()}
         self._hands: dict[str, Hand] = {}
@@ -248,8 +250,10 @@ class Dispatch:
     async def _gather(self, hand: Hand, waiting: OpenShard, result: ShardResult) -> None:
         """Have the bundle here, checked, before the shard counts as measured."""
         bundle = Path(result.place)
-        if not (is_bundle(bundle) and digest_of(bundle) == result.digest):
+        if hand.name not in self._local:
             bundle = await self._fetched(hand, result)
+        elif not is_bundle(bundle) or digest_of(bundle) != result.digest:
+            raise FleetError(f"{bundle} is not what {hand.name} measured")
         self.gathered[result.key] = Gathered(waiting.order, result, bundle)
         if waiting in self._waiting:
             self._waiting.remove(waiting)

@@ -19,7 +19,7 @@ from workbench.domain.counts import counted
 from workbench.domain.errors import SessionTaken, UsageError
 from workbench.domain.fleets import Fleet, FleetRun, HostsCompared, Shard, ShardOrder
 from workbench.fleet.dispatch import Dispatch, Gathered, Tell
-from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
+from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding, is_keeper
 from workbench.fleet.folding import FoldedAs, ShardSession, fold, read_piece
 from workbench.fleet.keeper import GRACE_S, STARTING_S, KeeperPosting, opened_errors
 from workbench.fleet.security import configure, made
@@ -122,7 +122,7 @@ async def go_down(workspace: Workspace, name: str) -> bool:
         return False
     os.kill(standing.pid, signal.SIGTERM)
     deadline = time.monotonic() + 2 * GRACE_S
-    while folder.read() is not None:
+    while is_keeper(standing.pid):
         if time.monotonic() > deadline:
             with suppress(ProcessLookupError):
                 os.kill(standing.pid, signal.SIGKILL)  # its workers end with it
@@ -185,11 +185,12 @@ async def run_over_fleet(
         f"{counted(len(shards), 'shard')} for {counted(len(fleet.hosts), 'host')}, "
         f"session {name}; each host measures the anchor points besides"
     )
+    local = frozenset(host.name for host in fleet.hosts if host.kind == "simulated")
     was_up = folder.read() is not None
     try:
         standing = await come_up(fleet, workspace, tell)
         async with connected(standing) as client:
-            dispatch = Dispatch(client, shards, own, folder.run(name), tell)
+            dispatch = Dispatch(client, shards, own, folder.run(name), local, tell)
             await dispatch.run()
     finally:
         if not was_up:
