@@ -38,14 +38,34 @@ def comparison(compared: Compared) -> str:
     ]
     headings = ["target", "configuration", "figure", compared.first, compared.second]
     lines = [table([*headings, "ratio", "floor", "verdict"], rows)] if rows else []
+    if compared.factors:
+        lines += ["", *_factors(compared)]
     claimed = sum(d.verdict in ("lower", "higher") for d in compared.differences)
     judged = sum(d.ratio is not None for d in compared.differences)
     lines += ["", *(f"Note: {warning}" for warning in compared.warnings)]
+    if compared.factors:
+        return "\n".join(lines)
     lines.append(
         f"{claimed} of {judged} figures differ visibly. A figure whose ratio is within the floor "
         "is no difference; of figures that are the same one in twenty is claimed at most."
     )
     return "\n".join(lines)
+
+
+def _factors(compared: Compared) -> list[str]:
+    """What each figure of the second is as a multiple of the first's."""
+    rows = [
+        [
+            factor.figure,
+            f"{factor.value:.3f} [{factor.low:.3f}, {factor.high:.3f}]",
+            str(factor.places),
+            f"{factor.least:.3f} to {factor.most:.3f}",
+            factor.note,
+        ]
+        for factor in compared.factors
+    ]
+    headings = ["figure", f"{compared.second} / {compared.first}", "configurations", "of each", ""]
+    return [table(headings, rows)]
 
 
 def _figure(value: float | None) -> str:

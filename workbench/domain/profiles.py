@@ -101,6 +101,29 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class HostFactor:
+    """What one figure of another host, or lab, is as a multiple of the same figure here.
+
+    Attributes
+    ----------
+    value, low, high : the mean factor, second over first, with its 95 % interval; what each host
+        differs by from itself is in the interval.
+    places : configurations that it rests on.
+    least, most : the smallest and the largest factor of a configuration.
+    note : a sentence where one factor does not stand for all; else empty.
+    """
+
+    figure: str
+    value: float
+    low: float
+    high: float
+    places: int
+    least: float
+    most: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class ModelScore:
     """One method on one KPI of one target, cross-validated, as in paper A's Table 3.
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from workbench.domain import kpis
 from workbench.domain.lab import HostNoise
-from workbench.domain.profiles import Verdict
+from workbench.domain.profiles import HostFactor, Verdict
 from workbench.domain.samples import Estimate
-from workbench.measuring.intervals import NORMAL
+from workbench.measuring.intervals import NORMAL, t_quantile
 
 
 def compared() -> tuple[str, ...]:
@@ -65,6 +65,44 @@ def ratio(first: Estimate, second: Estimate) -> Estimate:
     below = math.hypot(math.log(second.value / second.low), math.log(first.high / first.value))
     above = math.hypot(math.log(second.high / second.value), math.log(first.value / first.low))
     return Estimate(math.exp(middle), math.exp(middle - below), math.exp(middle + above))
+
+
+def factor(figure: str, places: Sequence[Sequence[Estimate]], floor: float) -> HostFactor:
+    """What a figure changes by from one host, or lab, to another (paper D, Fig. 13).
+
+    The mean of the logs over configurations, each the mean over its loads. Its interval is
+    Student's t over configurations, or the mean interval of the ratios where there is one only;
+    what two sessions of one host differ by when nothing differs does not average out, and is added.
+
+    Parameters
+    ----------
+    places : ratios, second over first, by configuration and load; none empty.
+    floor : relative, as of `floor`.
+    """
+    logs = [sum(math.log(r.value) for r in ratios) / len(ratios) for ratios in places]
+    count, middle = len(logs), sum(logs) / len(logs)
+    if count > 1:
+        variance = sum((one - middle) ** 2 for one in logs) / (count - 1)
+        half = t_quantile(count - 1) * math.sqrt(variance / count)
+    else:  # loads of one configuration share its start: their intervals are not divided
+        half = sum(math.log(r.high / r.low) / 2 for r in places[0]) / len(places[0])
+    half = math.hypot(half, math.log1p(floor))
+    least, most = min(logs), max(logs)
+    note = ""
+    if most - least > 2 * math.log1p(floor):
+        note = "it is not one factor: configurations differ by more than the hosts' noise"
+    elif count == 1:
+        note = "of one configuration: others may have another"
+    return HostFactor(
+        figure,
+        math.exp(middle),
+        math.exp(middle - half),
+        math.exp(middle + half),
+        count,
+        math.exp(least),
+        math.exp(most),
+        note,
+    )
 
 
 def verdict(ratio: Estimate, floor: float) -> Verdict:

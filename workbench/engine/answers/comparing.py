@@ -12,7 +12,7 @@ from workbench.domain.errors import SessionError
 from workbench.domain.lab import ASSUMED, HostFacts, HostNoise
 from workbench.domain.messages import Compared
 from workbench.domain.parameters import Configuration
-from workbench.domain.profiles import Breakpoint, Difference
+from workbench.domain.profiles import Breakpoint, Difference, HostFactor
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Estimate, Sample
 from workbench.engine.sessions.library import Library
@@ -75,6 +75,7 @@ def contrasted(first: Evidence, second: Evidence) -> Compared:
         second.session,
         differences,
         (*_assumed(first, second), *comparison.warnings(len(differences))),
+        comparison.factors(),
     )
 
 
@@ -90,6 +91,10 @@ class _Comparison:
         self._first, self._second = first, second
         self._apart = apart
         """Why nothing of the two can be compared; empty if it can."""
+        self._ratios: dict[str, dict[Place, list[Estimate]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        """By figure: what would be compared, were it of one host."""
         self._noises = (first.noise, second.noise)
         self._unmatched = (0, 0)
 
@@ -102,7 +107,7 @@ class _Comparison:
         for key in sorted(one.keys() & other.keys(), key=lambda k: (k[0], k[1].key, float(k[2]))):
             target, configuration, _ = key
             samples, others = one[key], other[key]
-            why = self._apart or _kinds_apart(samples[0], others[0])
+            why = _kinds_apart(samples[0], others[0]) or self._apart
             for kpi in contrast.compared():
                 here = [e for s in samples if (e := stated(s, kpi))]
                 there = [e for s in others if (e := stated(s, kpi))]
@@ -123,12 +128,13 @@ class _Comparison:
             other = others.get((*place, one.rule))
             if other is None or (one.state == other.state != "found"):
                 continue
-            why = self._apart or _words_apart("kind of load", kinds[0][place], kinds[1][place])
+            why = _words_apart("kind of load", kinds[0][place], kinds[1][place])
             if one.kpi != other.kpi and one.rule != "capacity":
                 why = why or _words_apart("KPI", one.kpi, other.kpi)
             if not why and one.state != other.state:
                 why = f"{_state(one)} in {self._first.session}, {_state(other)} in "
                 why += self._second.session
+            why = why or self._apart
             yield self._figure(
                 place,
                 one.rule,
@@ -156,6 +162,15 @@ class _Comparison:
                         _mapping_apart(configuration.workload, there.workload),
                     )
 
+    def factors(self) -> tuple[HostFactor, ...]:
+        """Of each figure that sessions of different hosts or labs both have."""
+        return tuple(
+            contrast.factor(
+                figure, tuple(places.values()), contrast.floor(_noisy_as(figure), self._noises)
+            )
+            for figure, places in self._ratios.items()
+        )
+
     def _figure(
         self,
         place: Place,
@@ -175,6 +190,8 @@ class _Comparison:
                 if found is None
             ]
             why_not = f"not valid, or only bounded, in {' and '.join(without)}"
+        if why_not and why_not == self._apart and one is not None and other is not None:
+            self._ratios[figure][place].append(contrast.ratio(one, other))
         if why_not or one is None or other is None:
             nothing = (None, None, None)
             return Difference(
@@ -195,6 +212,11 @@ class _Comparison:
         one, other = self._first, self._second
         if self._apart:
             yield f"nothing can be compared: {self._apart}"
+            if self._ratios:
+                yield (
+                    "the factors say what lab and host change together; a profile is carried over "
+                    "by none of them"
+                )
             return
         for evidence in (one, other):
             if evidence.noise is None:
@@ -234,6 +256,11 @@ def _hosts_apart(one: HostFacts, other: HostFacts) -> str:
             return f"different hosts: {text}"
     options = one.details.get("options", ""), other.details.get("options", "")
     return "different options of the simulated lab" if options[0] != options[1] else ""
+
+
+def _noisy_as(figure: str) -> str:
+    """The KPI whose noise a figure has; loads of breakpoints are as noisy as throughput."""
+    return figure if figure in contrast.compared() else kpis.THROUGHPUT
 
 
 def _kinds_apart(one: Sample, other: Sample) -> str:
