@@ -30,6 +30,9 @@ class TargetPlan:
     combine: Combination = "every"
     settings: tuple[Parameter, ...] = ()
     """Settings of its functions (`firewall.rules`), each with all its others."""
+    sure_to: float = 0.0
+    """Of a chain that a policy made: its capacity need not be measured where it is forecast to
+    this share; 0: it is measured."""
 
 
 @dataclass(frozen=True)
