@@ -20,6 +20,7 @@ from workbench.descriptors.fields import (
     OpenShare,
     PositiveDuration,
     ShareOfOne,
+    ShareOrNone,
     Summary,
     TargetName,
     Url,
@@ -31,7 +32,13 @@ from workbench.descriptors.library import Library
 from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.plugged import plugin_name
 from workbench.descriptors.reading import Described, Descriptor, Located, Reading, did_you_mean
-from workbench.descriptors.references import MetricsName, SinkName, SourceName, require_role
+from workbench.descriptors.references import (
+    FunctionName,
+    MetricsName,
+    SinkName,
+    SourceName,
+    require_role,
+)
 from workbench.descriptors.sla_text import kpi_name
 from workbench.descriptors.units import (
     kpi_dimensions,
@@ -149,7 +156,10 @@ class RangeText(Described):
 
 
 class TargetText(Reference):
-    """A VNF or a chain, between a source and a sink, with its resource parameters."""
+    """A VNF or a chain, between a source and a sink, with its resource parameters; or a policy,
+    which stands for every chain that obeys it."""
+
+    FORMS: ClassVar[tuple[str, ...]] = (*Reference.FORMS, "policy")
 
     name: TargetName | None = None
     summary: Summary = ""
@@ -164,9 +174,24 @@ class TargetText(Reference):
         default_factory=list, description="Settings of its functions, each with all else"
     )
     primary_workload_parameter: RangeText | None = None
+    policy: Annotated[str, Field(max_length=300)] | None = Field(
+        None, description="Every chain that obeys it: A & B, A | B, A > B"
+    )
+    free: list[FunctionName] = Field(
+        default_factory=list, description="Functions that may stand anywhere in its chains, or not"
+    )
+    sure_to: ShareOrNone = Field(
+        default=0.0,
+        description="Chains whose capacity is forecast to this share are not measured; 0: all are",
+    )
 
     def mistakes(self) -> Iterator[Located]:
         yield from super().mistakes()
+        if self.form == "policy" and self.name is not None:
+            yield ("name",), "is given to a policy, whose chains are named by their functions"
+        for key in ("free", "sure_to") if self.form != "policy" else ():
+            if getattr(self, key):
+                yield (key,), "belongs to a policy, and this is one target"
         if self.form in ("series", "parallel") and self.name is None:
             yield ("name",), "is missing; a target that is composed in place needs a name"
 
@@ -179,6 +204,10 @@ class TargetText(Reference):
             except ValueError as error:
                 yield (role,), str(error)
         node = node_of(self, library)
+        if self.form == "policy":
+            from workbench.descriptors.policy_targets import policy_mistakes
+
+            yield from policy_mistakes(self, library)
         if node is not None:
             vnfs = functions(node)
             yield from self._resource_mistakes([vnf.name for vnf in vnfs])
@@ -331,6 +360,20 @@ class CampaignText(Descriptor):
         if isinstance(info.context, Reading):
             info.context.library.put(templates(attach))
         return attach
+
+    @field_validator("targets", mode="after")
+    @classmethod
+    def _chains_of_policies(
+        cls, targets: list[TargetText], info: ValidationInfo
+    ) -> list[TargetText]:
+        """A policy stands for its chains."""
+        if not isinstance(info.context, Reading) or not any(t.policy for t in targets):
+            return targets
+        from workbench.descriptors.policy_targets import with_chains
+
+        expanded = with_chains(targets, info.context.library)
+        info.context.valid["targets"] = expanded
+        return expanded
 
     @classmethod
     def checks(cls, reading: Reading) -> Iterator[Located]:

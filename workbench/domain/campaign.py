@@ -33,6 +33,9 @@ class TargetPlan:
     only: tuple[str, ...] = ()
     """Keys of the configurations that are meant, where a campaign is spread over several hosts;
     empty: all."""
+    sure_to: float = 0.0
+    """Of a chain that a policy made: its capacity need not be measured where it is forecast to
+    this share; 0: it is measured."""
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,8 @@ class _State:
     others: tuple[Sample, ...]
     samples: list[Sample] = field(default_factory=list)
     skipped: set[Configuration] = field(default_factory=set)
+    foreseen: dict[Configuration, Ending] = field(default_factory=dict)
+    """Configurations that need not be measured."""
 
 
 _states: OrderedDict[str, _State] = OrderedDict()
@@ -129,6 +131,9 @@ def advise(question: Question) -> Advice | None:
             space = replace(space, configurations=recorded, loads=question.loads)
         sampler = GuardedSampler(question.campaign, space, distrusted=question.distrusted)
         state = _states[question.key] = _State(sampler, question.others)
+        state.foreseen = _leave_out(question)
+        for configuration in state.foreseen:
+            sampler.skip(configuration)
     elif state is None or len(state.samples) != question.known:
         return None
     _states.move_to_end(question.key)
@@ -149,7 +154,7 @@ def advise(question: Question) -> Advice | None:
     return Advice(
         ask,
         _first_s(question, state.samples, ask) if ask else 0.0,
-        state.sampler.endings,
+        {**state.sampler.endings, **state.foreseen},
         fits,
         METHOD_FLOOR
         if question.loads
@@ -157,6 +162,21 @@ def advise(question: Question) -> Advice | None:
         time.process_time() - begin,
         tuple(filter(None, (state.sampler.set_aside, state.sampler.model_set_aside))),
     )
+
+
+def _leave_out(question: Question) -> dict[Configuration, Ending]:
+    """Configurations of a policy's chain whose forecast is sure enough, and why."""
+    plan = question.campaign.target_plan(question.target)
+    if not plan.sure_to or question.samples:
+        return {}
+    from workbench.chains.foreseen import foreseen
+
+    forecasts = foreseen(question.campaign, plan, question.others, question.noise)
+    return {
+        configuration: Ending("skipped", forecast.note(plan.sure_to))
+        for configuration, forecast in forecasts.items()
+        if forecast.within <= plan.sure_to
+    }
 
 
 def judge_drives(
