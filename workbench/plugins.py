@@ -88,6 +88,15 @@ def load_all(group: Group) -> tuple[dict[str, Any], tuple[PluginError, ...]]:
     return parts, tuple(broken)
 
 
+def meanings(group: Group) -> dict[str, str]:
+    """What each part says of itself: its docstring's first line; of a broken one, what is wrong."""
+    parts, broken = load_all(group)
+    said = {name: ((part.__doc__ or "").strip() or name) for name, part in parts.items()}
+    wrong = dict(zip((n for n in names(group) if n not in parts), broken, strict=True))
+    lines = {name: text.splitlines()[0].rstrip(".") for name, text in said.items()}
+    return {name: lines[name] if name in lines else str(wrong[name]) for name in names(group)}
+
+
 def distribution(group: Group, name: str) -> str:
     """The normalized name of the package that registers a part; empty if unknown."""
     dist = _found(group)[name].dist

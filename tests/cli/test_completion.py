@@ -55,6 +55,9 @@ def test_names_are_completed(workbench: Workbench) -> None:
     chains = offered(workbench, "workbench predict mine-1 --chain tiny")
     assert chains == ["tinyproxy-haproxy"]
     assert "show" in offered(workbench, "workbench sho")
+    assert offered(workbench, "workbench export x --as par") == ["parquet"]
+    assert offered(workbench, "workbench export x --recommendation r1 --as ko") == []
+    assert offered(workbench, "workbench export x --recommendation r1 --as hel") == ["helm"]
 
 
 def test_every_command_that_takes_a_session_completes_it() -> None:

@@ -385,7 +385,7 @@ async def test_questions_choose_from_what_there_is(
     assert found.chains == ("tinyproxy", "haproxy", CHAIN, "tinyproxy-haproxy")
     assert found.costs[0] == "vcpu-hours"
     assert "example" in found.costs
-    assert {"helm", "compose", "tosca"} <= set(found.formats)
+    assert {"helm", "compose", "tosca"} <= {format.name for format in found.formats}
     assert found.unmeasurable == ""
     async with library.borrow(SESSION) as channel:
         await export_bundle(channel.file, tmp_path / "bundle")

@@ -12,6 +12,7 @@ from fake_recording import told
 from textual.app import App
 from textual.pilot import Pilot
 
+from workbench import plugins
 from workbench.domain.campaign import Campaign, SamplingPlan, TargetPlan
 from workbench.domain.errors import EngineError, WorkbenchError
 from workbench.domain.events import (
@@ -38,6 +39,7 @@ from workbench.domain.events import (
     Tick,
     UsageTick,
 )
+from workbench.domain.handing_on import ExportFormat, ListFormats, SessionFormats
 from workbench.domain.housekeeping import (
     DeleteSession,
     DuplicateSession,
@@ -305,7 +307,7 @@ class FakeClient:
 
     def commands(self) -> list[Request]:
         queries = ListSessions | ListCampaigns | ListEvents | PlanCampaign | GetStatus
-        queries |= GetTimeLine | FindMoment | ViewSession
+        queries |= GetTimeLine | FindMoment | ViewSession | ListFormats
         return [request for request in self.asked if not isinstance(request, queries)]
 
     def view(self) -> SessionView:
@@ -348,6 +350,9 @@ class FakeClient:
                 return RunAccepted(self.listed[-1].name)
             case ExportSession(session=name, format=format):
                 return Exported(f"exports/{name}.{format}", ())
+            case ListFormats():
+                found = plugins.meanings("exports").items()
+                return SessionFormats(tuple(ExportFormat(*item) for item in found))
             case ListCampaigns():
                 return CampaignList(self.campaigns)
             case PlanCampaign(campaign=name, lab=lab):

@@ -9,9 +9,11 @@ from typing import Any
 
 from fake_link import SESSION, START, FakeClient, story
 
+from workbench import plugins
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import Fact, RecommendationIssued, RecommendationVerified
 from workbench.domain.handing_on import (
+    ExportFormat,
     GetRecommendOptions,
     Previewed,
     PreviewedFile,
@@ -37,7 +39,7 @@ SLA = Sla("p95_ms", 200.0, "<=", 300.0, {"filesize_bytes": 10_000.0}, "p95<=200m
 OPTIONS = RecommendOptions(
     (CHAIN, "haproxy-tinyproxy", "haproxy", "tinyproxy"),
     ("vcpu-hours", "example"),
-    ("compose", "csv", "helm", "html", "json", "kustomize", "md", "tosca"),
+    tuple(ExportFormat(*item) for item in plugins.meanings("recommendation_exports").items()),
 )
 RECORDED = "science-open: is a bundle, and bundles are not changed. Import it first."
 

@@ -11,6 +11,7 @@ import pytest
 from fake_link import SESSION, FakeClient, redrawn, screen_text, story, toasts, until
 from textual.pilot import Pilot
 
+from workbench import plugins
 from workbench.domain.errors import SessionTaken
 from workbench.domain.housekeeping import (
     DeleteSession,
@@ -96,7 +97,10 @@ async def test_a_session_is_copied_and_exported() -> None:
     async with on_night(client) as pilot:
         await pilot.press("C")
         await told(pilot, "Copied night to night-1.")
-        await pilot.press("x", "j", "enter")
+        await pilot.press("x")
+        await until(pilot, lambda: "Parquet: a row" in screen_text(pilot.app), "the formats")
+        place = plugins.names("exports").index("parquet")
+        await pilot.press(*["j"] * place, "enter")
         await told(pilot, "Wrote exports/night.parquet.")
         assert client.commands() == [
             DuplicateSession("night"),

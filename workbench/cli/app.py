@@ -21,6 +21,7 @@ from workbench.cli import (
     recommending,
     run,
     serve,
+    session_report,
     sessions,
     why,
 )
@@ -74,6 +75,7 @@ def root(
 
 run.register(app)
 sessions.register(app)
+session_report.register(app)
 descriptors.register(app)
 discover.register(app)
 host.register(app)

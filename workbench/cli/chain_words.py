@@ -1,16 +1,22 @@
-"""Allocations, figures and models of a chain, as text for a terminal of any width."""
+"""Text of a chain for a terminal of any width."""
 
 from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from workbench.domain.chains import PartModel
-    from workbench.domain.parameters import Configuration, ParameterValue
-    from workbench.domain.samples import Estimate
+from workbench.domain.chain_figures import (
+    allocation,
+    amount,
+    figure,
+    interval,
+    model,
+    shown_allocation,
+)
+
+__all__ = [
+    "allocation", "amount", "columns", "figure", "interval", "model", "shown_allocation", "wrapped",
+]  # fmt: skip
 
 COLUMNS = 80
 """Of what is no terminal."""
@@ -22,59 +28,3 @@ def columns() -> int:
 
 def wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, columns(), subsequent_indent="  ", break_on_hyphens=False)
-
-
-def shown_allocation(configuration: Configuration, order: Sequence[str] = ()) -> dict[str, str]:
-    """Resources as a person calls them: a function's vCPU by its name alone.
-
-    Functions are in the given order, else by name.
-    """
-    shown = {}
-    flavored = {k.rpartition(".")[0] for k in configuration.resources if k.endswith(".flavor")}
-    places = {vnf: place for place, vnf in enumerate(order)}
-    resources = sorted(configuration.resources.items())
-    for key, value in sorted(resources, key=lambda r: places.get(r[0].rpartition(".")[0], 0)):
-        vnf, _, resource = key.rpartition(".")
-        if vnf in flavored and resource != "flavor":
-            continue  # its flavor says it
-        shown[vnf if resource in ("vcpu", "flavor") else key] = amount(key, value)
-    return shown
-
-
-def allocation(configuration: Configuration) -> str:
-    resources = [f"{name} {value}" for name, value in shown_allocation(configuration).items()]
-    workload = [f"{key}={amount(key, value)}" for key, value in configuration.workload.items()]
-    return ", ".join([*resources, *workload])
-
-
-def amount(key: str, value: ParameterValue) -> str:
-    if isinstance(value, str):
-        return value
-    return f"{100.0 * value:.4g} %" if key.endswith(".vcpu") else figure(value)
-
-
-def interval(estimate: Estimate) -> str:
-    from workbench.domain.samples import OVERLOAD
-
-    if estimate.unbounded:
-        return OVERLOAD
-    return f"{figure(estimate.value)} [{figure(estimate.low)}, {figure(estimate.high)}]"
-
-
-def figure(value: float) -> str:
-    """Three digits, without powers of ten for large ones."""
-    from workbench.domain.samples import is_unbounded
-
-    if is_unbounded(value):
-        return "unbounded"
-    return f"{value:.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
-
-
-def percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
-
-
-def model(model: PartModel) -> str:
-    version = f"version {model.version}" if model.version else "not stored"
-    kpis = ", ".join((model.kpi, *model.also))
-    return f"{model.target}'s {kpis} by {model.method} ({version}, {model.samples} samples)"

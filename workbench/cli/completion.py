@@ -36,6 +36,15 @@ def chains(context: typer.Context, incomplete: str) -> list[str]:
     return _beginning(incomplete, _descriptors(context, "chains"))
 
 
+def export_formats(context: typer.Context, incomplete: str) -> list[str]:
+    """Registered formats: of recommendations where one is named, else of sessions."""
+    from workbench import plugins
+
+    of_recommendation = context.params.get("recommendation") is not None
+    group: plugins.Group = "recommendation_exports" if of_recommendation else "exports"
+    return _beginning(incomplete, plugins.names(group))
+
+
 def _workspace(context: typer.Context) -> paths.Workspace:
     given = context.find_root().params.get("workspace")
     return paths.workspace(Path(given) if given else None)

@@ -321,13 +321,13 @@ def ask_patiently(request: Request[T], *of: str | None) -> T:
     async def asked() -> T:
         async with any_client() as client:
             for session in filter(None, of):
-                await _say_damage(client, session)
-            return await _asked_aloud(client, request)
+                await say_damage(client, session)
+            return await ask_aloud(client, request)
 
     return execute(asked())
 
 
-async def _say_damage(client: Client, session: str) -> None:
+async def say_damage(client: Client, session: str) -> None:
     from workbench.domain.messages import ListSamples
 
     page = await client.ask(ListSamples(session, limit=1))
@@ -335,7 +335,7 @@ async def _say_damage(client: Client, session: str) -> None:
         say(f"warning: {warning}")
 
 
-async def _asked_aloud(client: Client, request: Request[T]) -> T:
+async def ask_aloud(client: Client, request: Request[T]) -> T:
     if not sys.stderr.isatty():
         return await client.ask(request)
     line = Line()

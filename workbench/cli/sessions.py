@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from workbench.cli.chains import (
     InsistOption,
@@ -21,6 +22,7 @@ from workbench.cli.chains import (
 from workbench.cli.completion import (
     NameArgument,
     chains,
+    export_formats,
     sessions,
     sessions_and_recordings,
 )
@@ -31,6 +33,19 @@ if TYPE_CHECKING:
     from workbench.domain.samples import Sample
 
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
+
+
+class ListsFormats(TyperCommand):
+    """A command whose help ends with the formats that are registered, plug-ins' too."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        from workbench import plugins
+
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Of a session"):
+            formatter.write_dl(list(plugins.meanings("exports").items()))
+        with formatter.section("Of a recommendation"):
+            formatter.write_dl(list(plugins.meanings("recommendation_exports").items()))
 
 
 class TableFormat(StrEnum):
@@ -47,7 +62,7 @@ def register(app: typer.Typer) -> None:
     app.command("show")(show)
     app.command("samples")(samples)
     app.command("compare")(compare)
-    app.command("export")(export)
+    app.command("export", cls=ListsFormats)(export)
     app.command("import")(import_recording)
     app.command("rescue")(rescue)
     app.command("replay")(replay)
@@ -282,11 +297,7 @@ def export(
     as_: Annotated[
         str,
         typer.Option(
-            "--as",
-            help="csv, parquet (samples), curves (CSV of the fitted curves), "
-            "evidence (CSV of what was counted beside each sample), bundle; of a "
-            "recommendation json, csv, md, html, kustomize or helm (Kubernetes), compose, tosca; "
-            "or a plugin's format.",
+            "--as", help="A format: they are listed below.", autocompletion=export_formats
         ),
     ],
     recommendation: Annotated[

@@ -5,6 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workbench.domain.answer_tables import AnswerTable
 
 
 def table(headings: list[str], rows: list[list[str]]) -> str:
@@ -15,6 +19,11 @@ def table(headings: list[str], rows: list[list[str]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+def lines_of(answer: AnswerTable) -> list[str]:
+    """A table of an answer, line by line."""
+    return table(list(answer.headings), list(map(list, answer.texts))).splitlines()
 
 
 LEAST = 10

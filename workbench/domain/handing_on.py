@@ -1,10 +1,29 @@
-"""What a recommendation can be asked with, and how it is handed on: what its forms choose from."""
+"""Formats of exports; what a recommendation can be asked with, and what its files would hold."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from workbench.domain.requests import Query
+
+
+@dataclass(frozen=True)
+class ExportFormat:
+    """A registered export, a plug-in's too."""
+
+    name: str
+    meaning: str
+    """What it is, as a phrase; of one that does not load, why."""
+
+
+@dataclass(frozen=True)
+class SessionFormats:
+    formats: tuple[ExportFormat, ...]
+
+
+@dataclass(frozen=True)
+class ListFormats(Query[SessionFormats]):
+    """In what a session can be written (`workbench.exports`). Reply: `SessionFormats`."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +41,7 @@ class RecommendOptions:
 
     chains: tuple[str, ...]
     costs: tuple[str, ...]
-    formats: tuple[str, ...]
+    formats: tuple[ExportFormat, ...]
     unmeasurable: str = ""
 
 

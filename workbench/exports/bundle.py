@@ -9,9 +9,10 @@ from workbench.exports.base import ExportSource
 
 
 async def export_bundle(source: ExportSource, destination: Path) -> tuple[Path, ...]:
-    """Write the bundle's folder: `destination`, or `NAME.bundle` in a folder that is no bundle.
+    """Bundle: everything, as files that any tool reads; can be imported again.
 
-    A bundle that lies there already is replaced.
+    Writes the folder `destination`, or `NAME.bundle` in a folder that is no bundle. A bundle
+    that lies there already is replaced.
     """
     folder = await asyncio.to_thread(_folder, source.name, destination)
     return (folder, *await source.write_tables(folder))

@@ -16,7 +16,9 @@ COLUMNS = (CAUTION, "target", "configuration", "kpi", "model", "wl", "mean", "lo
 
 
 async def export_curves(source: ExportSource, destination: Path) -> tuple[Path, ...]:
-    """Write `NAME.curves.csv` into the folder `destination`, or the file of that name.
+    """CSV: the fitted curves, with their bands.
+
+    Writes `NAME.curves.csv` into the folder `destination`, or the file of that name.
 
     Raises
     ------

@@ -25,8 +25,9 @@ PAGE: Final = 100
 
 
 async def export_evidence(source: ExportSource, destination: Path) -> tuple[Path, ...]:
-    """Write `NAME.evidence.csv` into the folder `destination`, or the file of that name.
+    """CSV: what was counted beside each sample.
 
+    Writes `NAME.evidence.csv` into the folder `destination`, or the file of that name.
     It has the headings alone where a session was recorded before evidence was collected.
     """
     path = await asyncio.to_thread(file_in, destination, source.name, ".evidence.csv")

@@ -9,14 +9,20 @@ from workbench.exports.base import ExportSource, file_in
 
 
 async def export_csv(source: ExportSource, destination: Path) -> tuple[Path, ...]:
-    """Write `NAME.csv` into the folder `destination`, or the file of that name."""
+    """CSV: a row for each sample.
+
+    Writes `NAME.csv` into the folder `destination`, or the file of that name.
+    """
     path = await asyncio.to_thread(file_in, destination, source.name, ".csv")
     await source.write_samples(path, "csv")
     return (path,)
 
 
 async def export_parquet(source: ExportSource, destination: Path) -> tuple[Path, ...]:
-    """Write `NAME.parquet` into the folder `destination`, or the file of that name."""
+    """Parquet: a row for each sample, with types.
+
+    Writes `NAME.parquet` into the folder `destination`, or the file of that name.
+    """
     path = await asyncio.to_thread(file_in, destination, source.name, ".parquet")
     await source.write_samples(path, "parquet")
     return (path,)

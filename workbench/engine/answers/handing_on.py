@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from workbench import __version__, plugins
 from workbench.domain import handing_on as asked
@@ -40,8 +41,16 @@ async def options(library: Library, session: str) -> asked.RecommendOptions:
     tables = await asyncio.to_thread(_price_tables, workspace)
     costs = sorted(plugins.names("costs"), key=lambda name: (name != DEFAULT_COST, name))
     costs += [table for table in tables if table not in costs]
-    formats = plugins.names("recommendation_exports")
+    formats = await formats_of("recommendation_exports")
     return asked.RecommendOptions(chains, tuple(costs), formats, unmeasurable)
+
+
+async def formats_of(
+    group: Literal["exports", "recommendation_exports"],
+) -> tuple[asked.ExportFormat, ...]:
+    """What is registered there, with what it says of itself."""
+    found = await asyncio.to_thread(plugins.meanings, group)
+    return tuple(asked.ExportFormat(name, meaning) for name, meaning in found.items())
 
 
 def _price_tables(workspace: Workspace) -> tuple[str, ...]:

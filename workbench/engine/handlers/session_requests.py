@@ -193,6 +193,15 @@ async def export_recommendation(
     return await answers.export_recommendation(s.library, request)
 
 
+@handles(handing_on.ListFormats)
+async def formats(
+    s: Services, request: handing_on.ListFormats, asker: Asker
+) -> handing_on.SessionFormats:
+    from workbench.engine.answers import handing_on as answers
+
+    return handing_on.SessionFormats(await answers.formats_of("exports"))
+
+
 @handles(handing_on.PreviewRecommendation)
 async def preview(
     s: Services, request: handing_on.PreviewRecommendation, asker: Asker

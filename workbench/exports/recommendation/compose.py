@@ -19,8 +19,9 @@ _FEWEST_MILLICORES = 10  # the engine refuses a quota under 1 ms of its period o
 
 
 def export_compose(recommendation: Recommendation, context: Context) -> Mapping[str, str]:
-    """One file to put behind the application's own: `docker compose -f compose.yaml -f THIS up`.
+    """Docker Compose: cpus and deploy.resources.
 
+    One file to put behind the application's own: `docker compose -f compose.yaml -f THIS up`.
     It sets no image: what runs is the application's affair, what was profiled stands in a label.
     """
     functions = to_deploy(recommendation, context)

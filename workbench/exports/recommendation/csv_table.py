@@ -21,8 +21,9 @@ _OF_THE_CHOSEN = ("probability", "cost", "extrapolated", "allocation-profiled")
 
 
 def export_csv(recommendation: Recommendation, context: Context) -> Mapping[str, str]:
-    """Where it comes from in every row, then role, allocation, cost, chances and KPIs.
+    """CSV: the allocations as a table.
 
+    Where it comes from in every row, then role, allocation, cost, chances and KPIs.
     `role` is `chosen`, `closest`, `runner_up`, `verified` (the chosen one, measured) or `greedy`
     (a step of greedy scaling); `none` where not one allocation could be judged. A cell is empty
     where nothing is known.

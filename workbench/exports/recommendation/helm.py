@@ -14,9 +14,10 @@ from workbench.exports.recommendation.yaml_text import to_yaml
 
 
 def export_helm(recommendation: Recommendation, context: Context) -> Mapping[str, str]:
-    """By each function's label what the chart of `helm create` reads.
+    """Kubernetes: requests and limits as Helm values.
 
-    That is `replicaCount`, `resources` and `podAnnotations`.
+    By each function's label what the chart of `helm create` reads: `replicaCount`,
+    `resources` and `podAnnotations`.
     """
     values = {
         function.label: {

@@ -13,7 +13,10 @@ from workbench.exports.recommendation.provenance import provenance, stem
 
 
 def export_json(recommendation: Recommendation, context: Context) -> Mapping[str, str]:
-    """One object: `provenance`, `host` (null where unknown), `recommendation`."""
+    """JSON: everything, for programs.
+
+    One object: `provenance`, `host` (null where unknown), `recommendation`.
+    """
     document = {
         "provenance": provenance(recommendation, context),
         "host": to_plain(context.host),

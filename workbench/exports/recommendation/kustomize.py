@@ -22,7 +22,9 @@ from workbench.exports.recommendation.yaml_text import to_yaml
 
 
 def export_kustomize(recommendation: Recommendation, context: Context) -> Mapping[str, str]:
-    """`kustomization.yaml` and a strategic-merge patch per function.
+    """Kubernetes: requests and limits as a Kustomize patch.
+
+    `kustomization.yaml` and a strategic-merge patch per function.
 
     A component rather than a kustomization, which would have to hold the Deployments: an overlay
     names this folder under `components:`, and its Deployments are patched. Deployments and their

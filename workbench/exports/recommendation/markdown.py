@@ -6,17 +6,19 @@ import re
 from collections.abc import Mapping
 from xml.etree.ElementTree import indent, tostring
 
+from workbench.domain.answer_tables import AnswerTable
 from workbench.domain.recommendations import Recommendation
+from workbench.exports.page_blocks import Block, Heading, Illustration, Paragraph
 from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.provenance import stem
-from workbench.exports.recommendation.report import Block, Figure, Heading, Paragraph, Table, report
+from workbench.exports.recommendation.report import report
 
 _MARKS = re.compile(r"([\\`*_{}\[\]<>()#|~&$!])")
 _LIST_MARK = re.compile(r"^(\d*)([-+=.)])")
 
 
 def export_markdown(recommendation: Recommendation, context: Context) -> Mapping[str, str]:
-    """CommonMark with GitHub's tables."""
+    """Markdown: a report with plots, in CommonMark with GitHub's tables."""
     content = report(recommendation, context)
     parts = [f"# {_escaped(content.title)}", *map(_rendered, content.blocks)]
     return {f"{stem(recommendation)}.md": "\n\n".join(parts) + "\n"}
@@ -28,11 +30,11 @@ def _rendered(block: Block) -> str:
             return f"## {_escaped(text)}"
         case Paragraph(text):
             return _paragraph(text)
-        case Table(headings, rows):
-            lines = [map(_escaped, headings), ["---"] * len(headings)]
-            lines += (map(_escaped, row) for row in rows)
+        case AnswerTable():
+            lines = [map(_escaped, block.headings), ["---"] * len(block.columns)]
+            lines += (map(_escaped, row) for row in block.texts)
             return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-        case Figure(drawing, caption):
+        case Illustration(drawing, caption):
             indent(drawing)  # a tag a line and no empty one: an empty line would end the block
             svg = tostring(drawing, encoding="unicode")
             return f"<figure>\n{svg}\n</figure>\n\n{_paragraph(caption)}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from workbench.domain.kpis import of
+from workbench.domain.kpis import of as kpi_of
 from workbench.domain.parameters import Sla
 from workbench.domain.profiles import Curve
 from workbench.domain.samples import OVERLOAD, Estimate
@@ -21,12 +21,13 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 24, 44, 56
 
 # Okabe and Ito's colours, the lighter of a kind on dark ground; dashes tell them apart without.
 # Plain properties rather than variables: drawing programs that open the SVG know no variables.
-_STYLE = """
+STYLE = """
 .wb-plot{font:13px system-ui,sans-serif;max-width:100%;height:auto}
 .wb-plot .paper{fill:#fff}.wb-plot text{fill:#1b1b1b}
 .wb-plot .grid{stroke:#d9d9d9}.wb-plot .frame{stroke:#1b1b1b;fill:none}
 .wb-plot .limit{stroke:#009E73;stroke-width:2;stroke-dasharray:2 3}
 .wb-plot .asked{stroke:#1b1b1b;stroke-dasharray:6 4}
+.wb-plot .sample{stroke:#1b1b1b;stroke-opacity:.45;fill:none}
 .wb-plot .measured{stroke:#1b1b1b;fill:none;stroke-width:2}
 .wb-plot .line{fill:none;stroke-width:2.5}.wb-plot .bar{stroke-width:2}
 .wb-plot .first{stroke:#0072B2}.wb-plot .first.dot{fill:#0072B2}
@@ -36,7 +37,7 @@ _STYLE = """
 .wb-plot .first.band{fill:#0072B2}.wb-plot .second.band{fill:#D55E00}
 @media (prefers-color-scheme:dark){
 .wb-plot .paper{fill:#161616}.wb-plot text{fill:#ececec}.wb-plot .grid{stroke:#454545}
-.wb-plot .frame,.wb-plot .asked,.wb-plot .measured{stroke:#ececec}
+.wb-plot .frame,.wb-plot .asked,.wb-plot .measured,.wb-plot .sample{stroke:#ececec}
 .wb-plot .limit{stroke:#2FC79B}
 .wb-plot .first{stroke:#56B4E9}.wb-plot .first.dot,.wb-plot .first.band{fill:#56B4E9}
 .wb-plot .second{stroke:#E69F00}.wb-plot .second.dot,.wb-plot .second.band{fill:#E69F00}
@@ -76,30 +77,20 @@ def plot(
     number : of the plot on its page: two titles must not share an id.
     """
     drawn = [(line, kind) for line, kind in zip(lines, ("first", "second"), strict=False)]
-    points = {kind: _finite(line.curve) for line, kind in drawn}
+    points = {kind: finite(line.curve) for line, kind in drawn}
     wls = [p[0] for found in points.values() for p in found]
     wls += [line.curve.overload for line, _ in drawn if line.curve.overload is not None]
     levels = [p[1] for found in points.values() for p in found]
     levels += [sla.limit, *(e.value for line, _ in drawn if (e := line.drawn))]
     asked = [sla.wl] if sla.wl is not None else []
-    across = Axis.over((*wls, *asked) or (0.0, 1.0), _LEFT, WIDTH - _RIGHT)
-    up = Axis.over((*levels, *([measured.value] if measured else [])), HEIGHT - _BOTTOM, _TOP)
-    names = [one_line(line.name) for line, _ in drawn]
-    unit = of(sla.kpi).unit
-    ids = f"wb-title-{number}", f"wb-desc-{number}"
-    return element(
-        "svg",
-        element("title", f"{one_line(sla.kpi)} over {one_line(wl_label)}", id=ids[0]),
-        element("desc", _described(lines, sla, measured), id=ids[1]),
-        element("style", _STYLE),
-        element("rect", width=WIDTH, height=HEIGHT, class_="paper"),
-        *_grid(across, up),
+    across, up = axes((*wls, *asked), (*levels, *([measured.value] if measured else [])))
+    shapes = [
         *_overloads(drawn, across),
         *(
             shape
             for _, kind in drawn
             if points[kind]
-            for shape in _trend(points[kind], kind, across, up)
+            for shape in trend(points[kind], kind, across, up)
         ),
         *_asked(sla, across, up),
         *(
@@ -109,17 +100,46 @@ def plot(
             for shape in _expected(line.drawn, kind, across.at(sla.wl) + 4 * position, up)
         ),
         *(_measured(measured, across.at(sla.wl) - 5, up) if measured and sla.wl else ()),
-        *_legend(names, measured is not None),
+        *legend([one_line(line.name) for line, _ in drawn], measured is not None),
+    ]
+    told = _described(lines, sla, measured)
+    return framed(shapes, (across, up), (wl_label, sla.kpi), told, number)
+
+
+def axes(loads: Iterable[float], levels: Iterable[float]) -> tuple[Axis, Axis]:
+    """Across and up, around all that is to be drawn."""
+    return (
+        Axis.over(tuple(loads) or (0.0, 1.0), _LEFT, WIDTH - _RIGHT),
+        Axis.over(tuple(levels) or (0.0, 1.0), HEIGHT - _BOTTOM, _TOP),
+    )
+
+
+def framed(
+    shapes: Sequence[Element], on: tuple[Axis, Axis], of: tuple[str, str], told: str, number: int
+) -> Element:
+    """A plot with its axes: `of` a KPI over a load, named load first; `told` is read aloud."""
+    across, up = on
+    wl_label, kpi = map(one_line, of)
+    unit = kpi_of(kpi).unit
+    ids = f"wb-title-{number}", f"wb-desc-{number}"
+    return element(
+        "svg",
+        element("title", f"{kpi} over {wl_label}", id=ids[0]),
+        element("desc", told, id=ids[1]),
+        element("style", STYLE),
+        element("rect", width=WIDTH, height=HEIGHT, class_="paper"),
+        *grid(across, up),
+        *shapes,
         element(
             "text",
-            one_line(wl_label) + (", log scale" if across.log else ""),
+            wl_label + (", log scale" if across.log else ""),
             x=(_LEFT + WIDTH - _RIGHT) / 2,
             y=HEIGHT - 12,
             text_anchor="middle",
         ),
         element(
             "text",
-            one_line(f"{sla.kpi}{f' ({unit})' if unit else ''}{', log scale' if up.log else ''}"),
+            f"{kpi}{f' ({unit})' if unit else ''}{', log scale' if up.log else ''}",
             x=16,
             y=(_TOP + HEIGHT - _BOTTOM) / 2,
             text_anchor="middle",
@@ -135,12 +155,12 @@ def plot(
     )
 
 
-def _finite(curve: Curve) -> list[tuple[float, float, float, float]]:
+def finite(curve: Curve) -> list[tuple[float, float, float, float]]:
     rows = zip(curve.wl, curve.mean, curve.low, curve.high, strict=True)
     return [row for row in rows if all(map(math.isfinite, row))]
 
 
-def _grid(across: Axis, up: Axis) -> list[Element]:
+def grid(across: Axis, up: Axis) -> list[Element]:
     shapes = []
     for tick in across.ticks:
         x = across.at(tick)
@@ -161,7 +181,7 @@ def _grid(across: Axis, up: Axis) -> list[Element]:
     return [*shapes, frame]
 
 
-def _trend(
+def trend(
     points: Sequence[tuple[float, float, float, float]], kind: str, across: Axis, up: Axis
 ) -> tuple[Element, Element]:
     mean = [(across.at(wl), up.at(value)) for wl, value, _, _ in points]
@@ -229,7 +249,7 @@ def _measured(estimate: Estimate, x: float, up: Axis) -> tuple[Element, Element]
     )  # fmt: skip
 
 
-def _legend(names: Sequence[str], measured: bool) -> list[Element]:
+def legend(names: Sequence[str], measured: bool) -> list[Element]:
     shapes: list[Element] = []
     x = float(_LEFT)
     for name, kind in zip(names, ("first", "second"), strict=False):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from xml.etree.ElementTree import Element
 
+from workbench.domain.answer_tables import AnswerTable
 from workbench.domain.durations import duration
 from workbench.domain.recommendations import Choice, Deployment, GreedyRun, Recommendation
+from workbench.exports.page_blocks import Block, Heading, Illustration, Paragraph, Report
 from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.functions import functions_of
 from workbench.exports.recommendation.naming import one_line
@@ -20,46 +20,14 @@ from workbench.exports.recommendation.provenance import (
 )
 
 
-@dataclass(frozen=True)
-class Heading:
-    text: str
-
-
-@dataclass(frozen=True)
-class Paragraph:
-    text: str
-
-
-@dataclass(frozen=True)
-class Table:
-    """`headings` and every row are of one length; the first column names the row."""
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class Figure:
-    drawing: Element
-    caption: str
-
-
-Block = Heading | Paragraph | Table | Figure
-
-
-@dataclass(frozen=True)
-class Report:
-    """A title that is a sentence of its own, and what follows; no text holds a line feed."""
-
-    title: str
-    blocks: tuple[Block, ...]
-
-
 def report(recommendation: Recommendation, context: Context) -> Report:
     """Everything that is to be said of a recommendation, in the order of how much it matters."""
     simulated = "Simulated, not measured: " if context.host and context.host.is_simulated else ""
     title = one_line(f"{simulated}{recommendation.chain}: {sla_texts(recommendation)}")
-    return Report(title, tuple(_blocks(recommendation, context)))
+    warned = (Paragraph(f"Caution: {one_line(caution)}.") for caution in cautions(context))
+    return Report(
+        title, (*warned, *body(recommendation, context), *_origin(recommendation, context))
+    )
 
 
 def in_words(deployment: Deployment, context: Context) -> str:
@@ -68,9 +36,8 @@ def in_words(deployment: Deployment, context: Context) -> str:
     return one_line("; ".join(each)) or "no resources"
 
 
-def _blocks(recommendation: Recommendation, context: Context) -> Iterator[Block]:
-    for caution in cautions(context):
-        yield Paragraph(f"Caution: {one_line(caution)}.")
+def body(recommendation: Recommendation, context: Context) -> Iterator[Block]:
+    """The verdict and what it rests on, without title, cautions and origin."""
     yield Paragraph(_verdict(recommendation, context))
     judged = recommendation.chosen or recommendation.closest
     for doubt in _doubts(judged) if judged else ():
@@ -91,9 +58,14 @@ def _blocks(recommendation: Recommendation, context: Context) -> Iterator[Block]
         yield _beside_greedy(recommendation, recommendation.greedy, context)
         if note := one_line(recommendation.greedy.note):
             yield Paragraph(note)
+
+
+def _origin(recommendation: Recommendation, context: Context) -> Iterator[Block]:
     yield Heading("Where it comes from")
     facts = provenance(recommendation, context)
-    yield Table(("", ""), tuple((key.replace("-", " "), text) for key, text in facts.items()))
+    yield AnswerTable.of(
+        ("", ""), tuple((key.replace("-", " "), text) for key, text in facts.items())
+    )
 
 
 def _verdict(recommendation: Recommendation, context: Context) -> str:
@@ -149,7 +121,7 @@ def _verification(recommendation: Recommendation) -> str:
 # --------------------------------------------------------------------------------- tables
 
 
-def _allocations(recommendation: Recommendation, context: Context) -> Table:
+def _allocations(recommendation: Recommendation, context: Context) -> AnswerTable:
     ranked: list[tuple[str, Choice]] = [
         *([("chosen", recommendation.chosen)] if recommendation.chosen else []),
         *(("runner-up", choice) for choice in recommendation.runners_up),
@@ -157,7 +129,7 @@ def _allocations(recommendation: Recommendation, context: Context) -> Table:
     ]
     kpis = tuple(dict.fromkeys(kpi for _, choice in ranked for kpi in choice.kpis))
     headings = ("", "allocation", "cost", "probability", f"margin, {context.wl_label}", *kpis)
-    return Table(
+    return AnswerTable.of(
         tuple(map(one_line, (*headings, "CPU used", "basis"))),
         tuple(
             (
@@ -187,7 +159,9 @@ def _basis(choice: Choice) -> str:
     return "profiled" if choice.profiled else "interpolated"
 
 
-def _beside_greedy(recommendation: Recommendation, greedy: GreedyRun, context: Context) -> Table:
+def _beside_greedy(
+    recommendation: Recommendation, greedy: GreedyRun, context: Context
+) -> AnswerTable:
     """As paper A's Table 1: allocation, cost, what it took on the lab."""
     chosen = recommendation.chosen
     last = greedy.steps[-1] if greedy.steps else None
@@ -197,7 +171,7 @@ def _beside_greedy(recommendation: Recommendation, greedy: GreedyRun, context: C
         "with profiling",
     )
     sure = greedy.probability is None or greedy.probability >= recommendation.confidence
-    return Table(
+    return AnswerTable.of(
         headings,
         (
             (
@@ -238,7 +212,7 @@ def _share(probability: float) -> str:
 # ---------------------------------------------------------------------------------- plots
 
 
-def _figures(recommendation: Recommendation, context: Context) -> Iterator[Figure]:
+def _figures(recommendation: Recommendation, context: Context) -> Iterator[Illustration]:
     first = "chosen" if recommendation.chosen else "closest"
     names = (first, "next cheaper")
     verified = recommendation.verified
@@ -253,7 +227,7 @@ def _figures(recommendation: Recommendation, context: Context) -> Iterator[Figur
         if lines:
             measured = verified.kpis.get(sla.kpi) if verified else None
             drawing = plot(lines, sla, context.wl_label, measured, number)
-            yield Figure(drawing, _caption(limit_text(sla), words))
+            yield Illustration(drawing, _caption(limit_text(sla), words))
 
 
 def _caption(limit: str, words: Sequence[str]) -> str:

@@ -24,7 +24,9 @@ PREFIX = "workbench."
 
 
 def export_tosca(recommendation: Recommendation, context: Context) -> Mapping[str, str]:
-    """Node templates for a VNFD (ETSI GS NFV-SOL 001, 6.8.3: `tosca.nodes.nfv.Vdu.Compute`).
+    """TOSCA: a fragment for ETSI NFV-SOL 001.
+
+    Node templates for a VNFD (ETSI GS NFV-SOL 001, 6.8.3: `tosca.nodes.nfv.Vdu.Compute`).
 
     `num_virtual_cpu` is an integer and `virtual_mem_size` is given in whole MiB: both are rounded
     up, and the allocation that was recommended stands in the metadata.

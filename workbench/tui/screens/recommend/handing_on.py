@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import OptionList, Static
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.handing_on import PreviewedFile, PreviewRecommendation
+from workbench.domain.handing_on import ExportFormat, PreviewedFile, PreviewRecommendation
 from workbench.domain.messages import ExportRecommendation
 from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import plain, plain_lines
@@ -22,28 +22,16 @@ from workbench.tui.work import begin
 if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp
 
-MEANINGS = {
-    "json": "everything, for programs",
-    "csv": "allocations as a table",
-    "md": "a report in Markdown",
-    "html": "a report with plots",
-    "kustomize": "Kubernetes: requests and limits as a Kustomize patch",
-    "helm": "Kubernetes: requests and limits as Helm values",
-    "compose": "cpus and deploy.resources of Docker Compose",
-    "tosca": "an ETSI SOL001 fragment",
-}
 SETTLE_S = 0.15
 """How long the cursor rests on a format before its text is asked for."""
 MOST_LINES = 2000
 """Of a file, drawn."""
 
 
-OF_KUBERNETES = ("helm", "kustomize")
-
-
-def _label(format: str) -> str:
+def _label(format: ExportFormat) -> str:
     """The format as the list has it, under the word that people look for."""
-    return plain(format) + ("\n Kubernetes" if format in OF_KUBERNETES else "")
+    of_kubernetes = format.meaning.startswith("Kubernetes")
+    return plain(format.name) + ("\n Kubernetes" if of_kubernetes else "")
 
 
 class HandOnScreen(Dialog[None]):
@@ -59,7 +47,9 @@ class HandOnScreen(Dialog[None]):
         ("escape,q", "dismiss(None)", "Close"),
     ]
 
-    def __init__(self, session: str, id: str, formats: Sequence[str], *, writes: bool) -> None:
+    def __init__(
+        self, session: str, id: str, formats: Sequence[ExportFormat], *, writes: bool
+    ) -> None:
         super().__init__()
         self.session, self.of, self.formats = session, id, tuple(formats)
         self.writes = writes
@@ -87,7 +77,11 @@ class HandOnScreen(Dialog[None]):
 
     @property
     def format(self) -> str:
-        """The one under the cursor."""
+        """The name of the one under the cursor."""
+        return self._under_cursor.name
+
+    @property
+    def _under_cursor(self) -> ExportFormat:
         return self.formats[self.query_one(OptionList).highlighted or 0]
 
     def on_option_list_option_highlighted(self) -> None:
@@ -107,7 +101,7 @@ class HandOnScreen(Dialog[None]):
         self._show()
 
     def _show(self) -> None:
-        self.query_one("#meaning", Static).update(MEANINGS.get(self.format, "of a plugin"))
+        self.query_one("#meaning", Static).update(plain(self._under_cursor.meaning))
         path, text = "", "…"
         if self.trouble:
             text = f"! {plain_lines(self.trouble)}"

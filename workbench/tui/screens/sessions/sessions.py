@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from workbench.domain.errors import WorkbenchError
+from workbench.domain.handing_on import ListFormats
 from workbench.domain.housekeeping import (
     DeleteSession,
     DuplicateSession,
@@ -51,13 +52,6 @@ R = TypeVar("R")
 REFRESH_S = 2.0
 WIDE, LONGEST_NAME = 120, 48
 """Columns from which names of sessions have more than the usual cells, and how many at most."""
-FORMATS = (
-    ("csv", "CSV: a row for each sample"),
-    ("parquet", "Parquet: the same, with types"),
-    ("curves", "CSV: the fitted curves, with their bands"),
-    ("evidence", "CSV: what was counted beside each sample"),
-    ("bundle", "bundle: everything, as files that any tool reads; can be imported again"),
-)
 
 
 class SessionsScreen(HasList):
@@ -352,16 +346,19 @@ class SessionsScreen(HasList):
         self.workbench.go("grid")
 
     def action_export(self) -> None:
-        here = self.here
-        if here is None:
-            return
+        if here := self.here:
+            self._do(self._offer_formats(here.name))
+
+    async def _offer_formats(self, session: str) -> None:
+        reply = await self._request(ListFormats())
 
         def chosen(format: str | None) -> None:
             if format is not None:
-                self._do(self._export(here.name, format))
+                self._do(self._export(session, format))
 
-        title = f"Export {text.plain(here.name)} as"
-        self.app.push_screen(ChoiceScreen(title, FORMATS), chosen)
+        width = max((len(one.name) for one in reply.formats), default=0)
+        options = [(f.name, f"{f.name.ljust(width)}  {f.meaning}") for f in reply.formats]
+        self.app.push_screen(ChoiceScreen(f"Export {text.plain(session)} as", options), chosen)
 
     async def _export(self, session: str, format: str) -> None:
         reply = await self._request(ExportSession(session, format))
