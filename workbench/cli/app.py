@@ -22,6 +22,7 @@ from workbench.cli import (
     run,
     serve,
     sessions,
+    signed_bundles,
     why,
 )
 from workbench.cli.context import settings
@@ -74,6 +75,7 @@ def root(
 
 run.register(app)
 sessions.register(app)
+signed_bundles.register(app)
 descriptors.register(app)
 discover.register(app)
 host.register(app)
