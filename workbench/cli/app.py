@@ -23,6 +23,7 @@ from workbench.cli import (
     serve,
     session_report,
     sessions,
+    signed_bundles,
     why,
 )
 from workbench.cli.context import settings
@@ -76,6 +77,7 @@ def root(
 run.register(app)
 sessions.register(app)
 session_report.register(app)
+signed_bundles.register(app)
 descriptors.register(app)
 discover.register(app)
 host.register(app)

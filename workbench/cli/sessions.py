@@ -27,6 +27,7 @@ from workbench.cli.completion import (
     sessions_and_recordings,
 )
 from workbench.cli.session_words import comparison, explain, samples_table
+from workbench.cli.signed_bundles import SignersOption, say_who_signed
 from workbench.cli.tables import fitting, table, terminal_columns
 
 if TYPE_CHECKING:
@@ -367,6 +368,7 @@ def import_recording(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Of a CSV: say what it would become, and stop.")
     ] = False,
+    signers: SignersOption = None,
 ) -> None:
     """Make a session of a bundle, or of somebody else's table (docs/importing.md).
 
@@ -381,12 +383,17 @@ def import_recording(
     if bundle.is_file():
         from workbench.cli.importing import import_table
 
+        if signers is not None:
+            raise UsageError("is no bundle; --signers is for bundles", where=str(bundle))
+
         import_table(bundle, session, mapping, spread, dry_run=dry_run)
         return
     if mapping is not None or spread is not None or dry_run:
         raise UsageError(
             "is a bundle; --mapping, --spread and --dry-run are for CSV files", where=str(bundle)
         )
+    if signers is not None:
+        say_who_signed(bundle, signers)
     reply = ask(ImportBundle(str(bundle.expanduser().absolute()), session))
     put(reply.session)
 

@@ -120,7 +120,7 @@ def _target_plan(text: CampaignText, target: TargetText, library: Library) -> Ta
         primary_workload(text.primary_workload_parameter, target),
         target.combine,
         tuple(settings),
-        target.sure_to,
+        sure_to=target.sure_to,
     )
 
 

@@ -101,7 +101,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class HostFactor:
+class FactorBetween:
     """What one figure of another host, or lab, is as a multiple of the same figure here.
 
     Attributes

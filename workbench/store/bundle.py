@@ -189,6 +189,19 @@ def load_bundle(
             raise damaged(folder, "it holds bytes that are no text") from error
 
 
+def check_every_digest(manifest: Mapping[str, Any], folder: Path) -> None:
+    """Raises `SessionError` unless the manifest vouches for every table that lies in the folder."""
+    digests = manifest.get("sha256")
+    there = {file.stem for file in folder.glob("*.parquet")}
+    if not isinstance(digests, dict) or there - digests.keys():
+        raise SessionError(
+            "its manifest does not have the digest of every table",
+            where=str(folder),
+            remedy="Export the bundle again, with this version",
+        )
+    _check_digests(digests, folder)
+
+
 def _check_digests(digests: object, folder: Path) -> None:
     """Older bundles, such as recordings that ship, have none."""
     if not isinstance(digests, dict):
