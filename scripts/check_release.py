@@ -20,7 +20,7 @@ from select_lock import roots, select
 
 ROOT = Path(__file__).parent.parent
 UV = Path(sys.executable).parent / "uv"
-EXTRA_MODULES = "import adaptive, pyarrow, textual_serve"
+EXTRA_MODULES = "import adaptive, distributed, pyarrow, textual_serve"
 
 
 def run(*command: str | Path, expect: int = 0, **variables: str) -> str:
