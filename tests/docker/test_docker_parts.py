@@ -139,13 +139,35 @@ class TestWiring:
         assert wiring.stages(target, KNOWN) == ((Vnf("a", "balancer"),), (one, two))
         assert wiring.segments(wiring.stages(target, KNOWN), KNOWN) == ((0,), (0,), (0,), (0,))
 
+    def test_unlike_branches_and_where_they_merge(self) -> None:
+        first, one, two, three, last = (
+            Vnf(name, template)
+            for name, template in (
+                *(("a", "weighing"), ("b", "proxy"), ("c", "proxy"), ("d", "balancer")),
+                ("e", "proxy"),
+            )
+        )
+        graph = Series((first, Parallel((one, Series((two, three))), (0.7, 0.3)), last))
+        text = "s$upstream_number $upstream_host:$upstream_port $upstream_weight\n"
+        weighing = replace(KNOWN["balancer"], files=(ConfigurationFile("/etc/b", text),))
+        target = Target("t", graph)
+        known = {**KNOWN, "weighing": replace(weighing, name="weighing")}
+        assert wiring.stages(target, known) == ((first,), (two,), (one, three), (last,))
+        assert target.onward["a"] == (("b", 0.7), ("c", 0.3))
+        assert target.onward["b"] == target.onward["d"] == (("e", 1.0),)
+        assert target.splits == ({"b": 0.7, "c": 0.3},)
+        endpoints = [("10.0.0.3", 80), ("10.0.0.4", 81)]
+        assert wiring.render(weighing, endpoints, 1, shares=(0.7, 0.3)) == {
+            "/etc/b": "s1 10.0.0.3:80 70\ns2 10.0.0.4:81 30\n"
+        }
+
     @pytest.mark.parametrize(
         ("graph", "sentence"),
         [
             (split(0.5, "proxy", "proxy"), "begins with 2 instances of proxy"),
             (behind("proxy", split(0.5, "proxy", "proxy")), "behind proxy, which cannot balance"),
-            (behind("balancer", split(0.5, "proxy", "balancer")), "other parallel parts"),
-            (behind("balancer", split(0.7, "proxy", "proxy")), "other parallel parts"),
+            (behind("proxy", split(0.5, "proxy", "balancer")), "branches b-0, b-1 behind proxy"),
+            (behind("balancer", split(0.7, "proxy", "proxy")), "not at unequal shares"),
             (behind("balancer", split(0.5, "router", "router")), "no balancer .* passes packets"),
         ],
     )

@@ -192,9 +192,16 @@ def titles(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 def chain_text(document: Mapping[str, Any], campaign: Campaign, target: int) -> str:
     """The descriptor of a target's chain; `campaign` is the document's. Raises `UsageError`."""
-    if not 0 <= target < len(campaign.targets):
+    if not 0 <= target < len(document["targets"]):
         raise UsageError(f"the draft has no target {target + 1}")
-    given, resolved = document["targets"][target], campaign.targets[target].target
+    given = document["targets"][target]
+    if "policy" in given:
+        raise UsageError(
+            f"target {target + 1} is a policy, which stands for several chains",
+            remedy=f"Print them: workbench chains {given['policy']!r}",
+        )
+    name = next(given[key] for key in ("name", "vnf", "chain") if given.get(key))
+    resolved = campaign.target_plan(name).target
     chain: dict[str, Any] = {"kind": "chain"}
     if given.get("summary"):
         chain["summary"] = given["summary"]

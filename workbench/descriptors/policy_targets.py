@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, Self, TypeVar
 
+from workbench.descriptors.composition import Part
 from workbench.descriptors.library import Library
 from workbench.descriptors.policies import generate_chains
 from workbench.descriptors.reading import Located, did_you_mean
@@ -12,11 +13,32 @@ from workbench.descriptors.units import shown
 from workbench.domain.errors import DescriptorError
 from workbench.domain.topology import Target
 
-if TYPE_CHECKING:
-    from workbench.descriptors.campaign import TargetText
+
+class _Parameter(Protocol):
+    @property
+    def vnf(self) -> str | None: ...
 
 
-def policy_mistakes(text: TargetText, library: Library) -> Iterator[Located]:
+class _TargetText(Protocol):
+    """What a target's text says of policies."""
+
+    @property
+    def policy(self) -> str | None: ...
+    @property
+    def free(self) -> list[str]: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def resource_parameters(self) -> Sequence[_Parameter]: ...
+    @property
+    def function_parameters(self) -> Sequence[_Parameter]: ...
+    def model_copy(self, *, update: dict[str, Any]) -> Self: ...
+
+
+_Text = TypeVar("_Text", bound=_TargetText)
+
+
+def policy_mistakes(text: _TargetText, library: Library) -> Iterator[Located]:
     """Of a policy, and of parameters of functions that none of its chains has."""
     try:
         chains = _chains(text, library)
@@ -35,10 +57,10 @@ def policy_mistakes(text: TargetText, library: Library) -> Iterator[Located]:
                 yield here, f"is {shown(parameter.vnf)}, which no chain of this policy has; {hint}"
 
 
-def with_chains(targets: list[TargetText], library: Library) -> list[TargetText]:
+def with_chains(targets: Sequence[_Text], library: Library) -> list[_Text]:
     """The same targets, each policy replaced by its chains; a chain that is a target already, such
     as a function alone, is not there twice."""
-    found: list[TargetText] = []
+    found: list[_Text] = []
     named = {target.title for target in targets if not target.policy}
     for target in targets:
         if not target.policy:
@@ -53,14 +75,12 @@ def with_chains(targets: list[TargetText], library: Library) -> list[TargetText]
     return found
 
 
-def _chains(text: TargetText, library: Library) -> tuple[Target, ...]:
+def _chains(text: _TargetText, library: Library) -> tuple[Target, ...]:
     return generate_chains(text.policy or "", library, text.free)
 
 
-def _as_text(text: TargetText, chain: Target) -> TargetText:
+def _as_text(text: _Text, chain: Target) -> _Text:
     """One chain of a policy as a target would have been written."""
-    from workbench.descriptors.composition import Part
-
     names = [vnf.name for vnf in chain.vnfs]
     parts = [Part.model_construct(vnf=name) for name in names]
     return text.model_copy(

@@ -69,7 +69,14 @@ SimulatedKey = Literal[
 """Parameters of a stand-in in the simulated lab (docs/simulated-lab.md)."""
 PackageName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$", max_length=100)]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
-PLACEHOLDERS = ("upstream_host", "upstream_port", "upstream_number", "port", "threads")
+PLACEHOLDERS = (
+    "upstream_host",
+    "upstream_port",
+    "upstream_number",
+    "upstream_weight",
+    "port",
+    "threads",
+)
 """What a lab fills into `files` besides the descriptor's own `settings`."""
 
 

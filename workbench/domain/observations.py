@@ -71,6 +71,7 @@ _ALL = (
     Observable("tx_packets", "packets", "hop", "packets out", TCP_COUNTS),
     Observable("rx_bytes", "bytes", "hop", "bytes in", TCP_COUNTS),
     Observable("tx_bytes", "bytes", "hop", "bytes out", TCP_COUNTS),
+    Observable("branch_share", "%", "hop", "of the traffic that was split", "a target that splits"),
     Observable("rx_drops", "packets", "hop", "dropped as they came", TCP_COUNTS),
     Observable("tx_drops", "packets", "hop", "dropped as they left", TCP_COUNTS),
     Observable("softirqs", "times", "kernel", "deferred work, by kind", "/proc/softirqs"),

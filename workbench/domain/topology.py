@@ -22,6 +22,12 @@ Passage = Literal["proxy", "router"]
 packets from one network to the next."""
 
 
+_SINK = "sink"
+"""The name of the component behind the last functions."""
+Onward = tuple[tuple[str, float], ...]
+"""Names of the components that traffic goes on to, each with its share."""
+UPSTREAM_WEIGHT = "upstream_weight"
+"""Placeholder for an upstream's share of the traffic, as a whole number of 100 or less."""
 UPSTREAM_NUMBER = "upstream_number"
 """Placeholder that counts upstreams from 1; the line that it stands in is there for each."""
 
@@ -140,6 +146,11 @@ class VnfTemplate:
         """Whether it can split its traffic: its configuration has a line for each upstream."""
         return any(UPSTREAM_NUMBER in Template(f.text).get_identifiers() for f in self.files)
 
+    @property
+    def weighs(self) -> bool:
+        """Whether it can give its upstreams unequal shares."""
+        return any(UPSTREAM_WEIGHT in Template(f.text).get_identifiers() for f in self.files)
+
 
 class Vnf(Struct, frozen=True, tag_field="kind", tag="vnf", omit_defaults=True):
     """A network function in a chain: an instance name that is unique there, and its template.
@@ -185,6 +196,30 @@ class Target:
         return tuple(_walk(self.graph))
 
     @property
+    def entries(self) -> Onward:
+        """Where traffic enters it from the source."""
+        return _onward(self.graph, ((_SINK, 1.0),), {})
+
+    @property
+    def onward(self) -> Mapping[str, Onward]:
+        """Where traffic goes on from each function that it passes; the sink is behind the last."""
+        found: dict[str, Onward] = {}
+        _onward(self.graph, ((_SINK, 1.0),), found)
+        return found
+
+    @property
+    def splits(self) -> tuple[Mapping[str, float], ...]:
+        """Shares by the first function of each branch, for every place where traffic is split and
+        none of these functions gets any from elsewhere."""
+        came = [name for after in self.onward.values() for name, _ in after]
+        groups = (after for after in self.onward.values() if len(after) > 1)
+        return tuple(
+            dict(after)
+            for after in dict.fromkeys(groups)
+            if all(name != _SINK and came.count(name) == 1 for name, _ in after)
+        )
+
+    @property
     def copies(self) -> tuple[tuple[Vnf, Vnf | None], ...]:
         """Its passive functions, each with the one whose ingress is copied to it: the next in the
         series that traffic passes through, or None where that is the sink."""
@@ -195,6 +230,26 @@ class Target:
                 behind = (vnf for later in parts[place + 1 :] for vnf in _walk(later))
                 found.append((part, next((v for v in behind if v.placement == "inline"), None)))
         return tuple(found)
+
+
+def _onward(node: Node, after: Onward, found: dict[str, Onward]) -> Onward:
+    """Where traffic enters a node, behind which it goes on to `after`; notes it in `found`."""
+    match node:
+        case Vnf(name, _, placement):
+            if placement == "passive":
+                return after
+            found[name] = after
+            return ((name, 1.0),)
+        case Series(parts):
+            for part in reversed(parts):
+                after = _onward(part, after, found)
+            return after
+        case Parallel(branches, shares):
+            return tuple(
+                (name, share * own)
+                for branch, share in zip(branches, shares, strict=True)
+                for name, own in _onward(branch, after, found)
+            )
 
 
 def _walk(node: Node) -> Iterator[Vnf]:

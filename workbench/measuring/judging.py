@@ -14,6 +14,7 @@ from workbench.domain.campaign import WindowPlan
 from workbench.domain.errors import DataError
 from workbench.domain.lab import BypassCurve
 from workbench.domain.load_shapes import cycles_needed, whole
+from workbench.domain.observations import Observation
 from workbench.domain.parameters import LoadModel, OperatingPoint, Sla
 from workbench.domain.samples import Measurement, Sample
 from workbench.measuring import copies, packets
@@ -27,6 +28,7 @@ from workbench.measuring.narrowing import FACTOR, more_helps
 from workbench.measuring.pool import Pool
 from workbench.measuring.records import Drive
 from workbench.measuring.remarks import Look, percentiles, remark
+from workbench.measuring.splits import branch_shares
 from workbench.measuring.stretches import Stretch, cut
 from workbench.measuring.validity import Case, examine
 from workbench.measuring.warmup import MIN_WARMUP_S, completions_needed, warmup_s, window_s
@@ -200,8 +202,7 @@ def judge(
     )
     series = tuple(second for s in stretches for second in s.meter.seconds(origin_s))
     windows = tuple(s.window(origin_s) for s in pool.stretches)
-    seen = observations(pool.stretches) + (seconds_of(pool.stretches) if cycle_s else ())
-    measurement = Measurement(sample, windows, series, seen)
+    measurement = Measurement(sample, windows, series, _observed(pool.stretches, cycle_s))
     next_s = 0.0
     if not reasons & CAUSES:
         next_s = _next_drive_s(pool, terms, stretches[-1], driven_s)
@@ -250,6 +251,12 @@ def _judge_packets(
     measurement = Measurement(sample, windows, series, observations(pool.stretches))
     next_s = 0.0 if reasons & CAUSES else packets.next_drive_s(pool, stretches[-1])
     return Judgement(measurement, settled=not next_s, next_s=next_s)
+
+
+def _observed(windows: Sequence[Stretch], cycle_s: float) -> tuple[Observation, ...]:
+    """All that is told of each window beside its KPIs and usage."""
+    seconds = seconds_of(windows) if cycle_s else ()
+    return (*observations(windows), *branch_shares(windows), *seconds)
 
 
 def _wider_s(

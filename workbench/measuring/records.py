@@ -189,6 +189,8 @@ class Drive:
     """Functions in which the kernel forwards, in whose name it may or may not be charged."""
     copies: Mapping[str, Copies] = field(default_factory=dict)
     """Of the whole drive, by passive function."""
+    splits: tuple[Mapping[str, float], ...] = ()
+    """Where traffic is split, the share that the first function of each branch is to get."""
     standing: Mapping[ObservedKey, float] = field(default_factory=dict)
     """Observations that hold for the whole drive."""
     absent: Mapping[tuple[str, str], str] = field(default_factory=dict)

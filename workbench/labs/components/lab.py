@@ -185,6 +185,8 @@ class ComponentLab(ABC):
             on_usage,
             self._settings.own_cpu_s,
         )
+        if entry is deployed.entry:
+            driven = replace(driven, splits=deployed.target.splits)
         if before is None:
             return driven
         return replace(driven, copies=(await hops.read(deployed)).since(before).copies)

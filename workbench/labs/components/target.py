@@ -23,6 +23,9 @@ DEFAULT_SIZE = 10_000
 SHARED_MEMORY = 64 << 20
 READY_POLL_S = 0.05
 
+Upstreams = Sequence[tuple[tuple[str, int], float]]
+"""Host and port of what traffic goes on to, each with its share."""
+
 
 @dataclass
 class Deployed:
@@ -138,18 +141,16 @@ class Deployed:
             if any(component in started for component in (copied, *passive)):
                 await mirroring.mirror(copied, passive)
 
-    def _with_upstreams(self) -> Iterator[tuple[Component, list[tuple[str, int]]]]:
-        """Every component, sink first, with the endpoints behind it.
+    def _with_upstreams(self) -> Iterator[tuple[Component, Upstreams]]:
+        """Every component, sink first, with the endpoints behind it and their shares.
 
         These are read when it is the component's turn: what lies behind it has started by then.
         """
-        for component in self.passive:
-            yield component, []
-        behind: list[Component] = []
-        for stage in self.stages:
-            for component in stage:
-                yield component, [c.endpoint for c in behind]
-            behind = stage
+        onward = dict(self.target.onward)
+        onward[SOURCE] = ((self.entry.name, 1.0),)
+        for component in self.components:
+            behind = onward.get(component.name, ())  # of the sink and of passive ones: nothing
+            yield component, [(self.component(name).endpoint, share) for name, share in behind]
 
     async def written(self) -> tuple[ComponentLog, ...]:
         """What its components wrote since this was asked last, from the source's side."""
@@ -274,10 +275,12 @@ class Deployed:
 
 def _files(
     component: Component,
-    upstreams: Sequence[tuple[str, int]],
+    upstreams: Upstreams,
     settings: Mapping[str, ParameterValue],
 ) -> dict[str, str]:
-    return wiring.render(component.template, upstreams, component.threads, settings)
+    endpoints = [endpoint for endpoint, _ in upstreams]
+    shares = [share for _, share in upstreams]
+    return wiring.render(component.template, endpoints, component.threads, settings, shares)
 
 
 def _reloads(component: Component, settings: Mapping[str, ParameterValue]) -> bool:

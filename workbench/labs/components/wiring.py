@@ -10,10 +10,9 @@ from workbench.domain.errors import LabError, UsageError
 from workbench.domain.parameters import Configuration, ParameterValue, settings_of
 from workbench.domain.topology import (
     UPSTREAM_NUMBER,
+    UPSTREAM_WEIGHT,
     ConfigurationFile,
-    Node,
-    Parallel,
-    Series,
+    Onward,
     Target,
     Vnf,
     VnfTemplate,
@@ -29,75 +28,95 @@ TRAFFIC_CORES = 2
 
 
 Stage = tuple[Vnf, ...]
-"""A function, or its instances that the stage before it balances the load over."""
+"""A function, or those that lie side by side, such as branches that traffic is split over."""
 
 
 def stages(target: Target, templates: Mapping[str, VnfTemplate]) -> tuple[Stage, ...]:
-    """The functions from the source's side, instances of one function side by side.
+    """The functions from the source's side, those as far from the sink side by side.
 
     Raises
     ------
     UsageError
-        For what is neither a series nor instances of one function with equal shares behind a
-        function that can balance: one whose template repeats a line for each upstream.
+        For what nothing here can split: routers side by side, branches that the source would have
+        to split, or branches behind a function that cannot balance, or not at these shares: one
+        whose template repeats a line for each upstream (and fills in its weight).
     """
-    graph = target.graph
-    found: list[Stage] = []
-    for part in graph.parts if isinstance(graph, Series) else (graph,):
-        if isinstance(part, Vnf) and part.placement == "passive":
-            continue  # traffic passes it by (`Target.copies`)
-        stage = _instances(part)
-        if stage is None:
-            raise UsageError(
-                "the Docker lab connects functions in series, and instances of one function with "
-                "equal shares behind a balancer; this target has other parallel parts",
-                where=f"target {target.name}",
-                remedy="Profile its branches as targets of their own, or use the simulated lab "
-                "(--lab sim)",
-            )
-        if len(stage) > 1:
-            _must_balance(target, found[-1] if found else (), stage, templates)
-        found.append(stage)
-    return tuple(found)
-
-
-def _instances(part: Node) -> Stage | None:
-    if isinstance(part, Vnf):
-        return (part,)
-    if not isinstance(part, Parallel) or max(part.shares) - min(part.shares) > _UNEQUAL:
-        return None
-    instances = tuple(
-        branch
-        for branch in part.branches
-        if isinstance(branch, Vnf) and branch.placement == "inline"
+    onward = target.onward
+    known = {vnf.name: vnf for vnf in target.vnfs}
+    ranks = {SINK: 0}
+    for name in _backwards(onward):
+        ranks[name] = 1 + max(ranks[after] for after, _ in onward[name])
+    found = tuple(
+        tuple(vnf for name, vnf in known.items() if ranks.get(name) == rank)
+        for rank in range(max(ranks.values()), 0, -1)
     )
-    alike = len({vnf.template for vnf in instances}) == 1
-    return instances if alike and len(instances) == len(part.branches) else None
-
-
-def _must_balance(
-    target: Target, before: Stage, stage: Stage, templates: Mapping[str, VnfTemplate]
-) -> None:
-    named = f"{len(stage)} instances of {stage[0].template}"
-    remedy = "Put a function in front of them that can, such as haproxy or nginx"
-    if templates[stage[0].template].passage == "router":
+    entries = target.entries
+    if len(entries) > 1:
         raise UsageError(
-            f"has {named}, a router: no balancer of the Docker lab passes packets",
+            f"begins with {_named([known[name] for name, _ in entries])}, and the source speaks to "
+            "one",
+            where=f"target {target.name}",
+            remedy=_BALANCER,
+        )
+    splits = any(len(after) > 1 for after in onward.values())
+    if splits and (router := _router(found, templates)):
+        raise UsageError(
+            f"has {router.template} among its branches, a router: no balancer of the Docker lab "
+            "passes packets",
             where=f"target {target.name}",
             remedy="Replicate functions that are proxies",
         )
-    if not before:
+    for name, after in onward.items():
+        if len(after) > 1:
+            _must_balance(target, templates[known[name].template], after, known)
+    return found
+
+
+_BALANCER = "Put a function in front of them that can, such as haproxy or nginx"
+
+
+def _backwards(onward: Mapping[str, Onward]) -> list[str]:
+    """Names such that all that lies behind one comes before it."""
+    order: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        for after, _ in onward.get(name, ()):
+            visit(after)
+        order.setdefault(name)
+
+    for name in onward:
+        visit(name)
+    return [name for name in order if name != SINK]
+
+
+def _router(staged: Iterable[Stage], templates: Mapping[str, VnfTemplate]) -> Vnf | None:
+    every = (vnf for stage in staged for vnf in stage)
+    return next((v for v in every if templates[v.template].passage == "router"), None)
+
+
+def _must_balance(
+    target: Target, template: VnfTemplate, after: Onward, known: Mapping[str, Vnf]
+) -> None:
+    branches = [known[name] for name, _ in after if name in known]
+    shares = [share for _, share in after]
+    what = ""
+    if not can_balance(template):
+        what = "cannot balance"
+    elif max(shares) - min(shares) > _UNEQUAL and not template.weighs:
+        what = "can balance, but not at unequal shares"
+    if what:
         raise UsageError(
-            f"begins with {named}, and the source speaks to one",
+            f"has {_named(branches)} behind {template.name}, which {what}",
             where=f"target {target.name}",
-            remedy=remedy,
+            remedy=_BALANCER,
         )
-    if not can_balance(templates[before[0].template]):
-        raise UsageError(
-            f"has {named} behind {before[0].template}, which cannot balance",
-            where=f"target {target.name}",
-            remedy=remedy,
-        )
+
+
+def _named(branches: Sequence[Vnf]) -> str:
+    templates = {vnf.template for vnf in branches}
+    if len(templates) == 1:
+        return f"{len(branches)} instances of {branches[0].template}"
+    return f"branches {', '.join(vnf.name for vnf in branches)}"
 
 
 def can_balance(template: VnfTemplate) -> bool:
@@ -160,20 +179,27 @@ def render(
     upstreams: Sequence[tuple[str, int]],
     threads: int,
     given: Mapping[str, ParameterValue] | None = None,
+    shares: Sequence[float] = (),
 ) -> dict[str, str]:
     """Text by path of a component's configuration files.
 
     `upstreams` are host and port of the next components towards the sink; the sink has none. A
     line with `$upstream_number` is repeated for each of them. `given` are its function parameters
-    (`settings`).
+    (`settings`), `shares` what each upstream gets of the traffic; none: as much as the others.
     """
+    shares = shares or [1.0 / max(1, len(upstreams))] * len(upstreams)
     values = {**template.settings, "port": str(template.port), "threads": str(threads)}
     for parameter in template.function_parameters:
         value = (given or {}).get(parameter.name, parameter.default)
         values[parameter.name] = parameter.rendered(value)
     each = [
-        {"upstream_host": host, "upstream_port": str(port), UPSTREAM_NUMBER: str(number)}
-        for number, (host, port) in enumerate(upstreams, start=1)
+        {
+            "upstream_host": host,
+            "upstream_port": str(port),
+            UPSTREAM_NUMBER: str(number),
+            UPSTREAM_WEIGHT: str(max(1, round(100 * share))),
+        }
+        for number, ((host, port), share) in enumerate(zip(upstreams, shares, strict=True), start=1)
     ]
     return {file.path: _filled(template, file, values, each) for file in template.files}
 

@@ -259,6 +259,7 @@ class SimulatedLab:
             connections=stretch.connections,
             allotted_cores=allotted,
             threads=threads,
+            splits=scene.target.splits if scene.functions else (),
         )
 
     async def _play_packets(
