@@ -12,7 +12,7 @@ from documented import known
 from workbench.cli.chains import COMPARED
 from workbench.cli.why import DIAGNOSIS
 from workbench.conformance import running
-from workbench.domain.diagnoses import Bound, EvidenceRow, Verdict
+from workbench.domain.diagnoses import Bound, EvidenceRow, Suspect, Verdict
 from workbench.domain.errors import Mistake
 from workbench.domain.events import Event, Fact, RunFinished
 from workbench.domain.lab import Check, HostMeasured, HostNoise
@@ -31,7 +31,7 @@ from workbench.domain.sessions import Plan, PlannedConfiguration, SamplerCost, S
         ("`doctor`", (HostMeasured, HostNoise, Check), ()),
         ("`compare`", (Compared, Difference), ()),
         ("`compare --chain`", (), COMPARED),
-        ("`why`", (Verdict, EvidenceRow, Bound), DIAGNOSIS),
+        ("`why`", (Verdict, EvidenceRow, Bound, Suspect), DIAGNOSIS),
         ("`models`", (ModelScore,), ("version", "influence")),
         (
             "`lint`, `reap`, `conformance`, `engine status`",

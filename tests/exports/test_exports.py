@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 from session_making import EPOCH, created, facts, make_session
 
@@ -16,6 +17,7 @@ from workbench.domain.errors import DataError
 from workbench.domain.observations import Observation
 from workbench.domain.tables import flat_columns_and_rows
 from workbench.exports.base import Export, ExportSource
+from workbench.measuring.histograms import build
 from workbench.store.session_file import SessionFile
 
 SIMULATED = "this rests on a simulation: no real function was measured"
@@ -165,3 +167,42 @@ async def test_a_session_without_evidence_gives_the_headings_alone(
 ) -> None:
     (written,) = await export("evidence")(source, tmp_path / "exports")
     assert len(written.read_text().splitlines()) == 1
+
+
+async def test_verdicts_have_a_row_for_each_cause_of_each_sample(
+    tmp_path: Path,
+) -> None:
+    slow = build(np.linspace(0.0425, 0.0455, 33))
+    session = await SessionFile.create(tmp_path / "seen.duckdb", created(), at=EPOCH)
+    taken = []
+    for number, (fact, measured) in enumerate(facts(), 1):
+        if measured is not None:
+            windows = tuple(replace(w, response=slow, service=slow) for w in measured.windows)
+            acks = tuple(
+                Observation(window, name, "delayed_acks", 33.0 if name == "ha" else 0.0)
+                for window in range(len(windows))
+                for name in measured.sample.usage
+            )
+            taken.append(measured.sample)
+            late = len(taken) > 1
+            measured = replace(measured, windows=windows, observations=acks if late else ())
+        await session.append(fact, at=EPOCH + number, measurement=measured)
+    (written,) = await export("verdicts")(session, tmp_path / "exports")
+    await session.close()
+    assert written == tmp_path / "exports" / "seen.verdicts.csv"
+    with written.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(dict.fromkeys(row["sample"] for row in rows)) == [sample.id for sample in taken]
+    first, *_ = rows
+    assert "delayed_acks" in first["not_judged"].split()
+    found = [row for row in rows if row["cause"] == "delayed acknowledgement"]
+    assert {row["sample"] for row in found} <= {sample.id for sample in taken[1:]}
+    assert {(row["target"], row["component"], row["place"]) for row in found} >= {
+        ("tiny-ha", "ha", "1")
+    }
+    assert all(
+        row["answer"].startswith("Delayed acknowledgements") for row in found if row["place"] == "1"
+    )
+    assert all(row["remedy"] and row["rival"] and row["tells_apart"] for row in found)
+    assert {row["failed"] for row in rows} == {""}
+    assert {row["caution"] for row in rows} == {SIMULATED}

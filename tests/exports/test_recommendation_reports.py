@@ -256,3 +256,14 @@ def test_every_axis_has_ticks_and_stays_on_its_pixels(figures: tuple[float, ...]
     assert 2 <= len(axis.ticks) <= 13
     assert all(10.0 <= axis.at(f) <= 400.0 for f in (*figures, *axis.ticks, -1e12, 1e12))
     assert list(axis.ticks) == sorted(axis.ticks)
+
+
+@pytest.mark.parametrize("format", ["md", "html"])
+def test_a_report_says_why_the_chain_is_slower_than_its_functions(format: str) -> None:
+    why = "at 400 it takes 32 times as long as they take alone. Acknowledgements are <late>."
+    about = case_study()
+    told = text_of(format, about, replace(context(about), why=why))
+    assert "Why the chain is slower than its functions" in told
+    assert "32 times as long" in told
+    assert "<late>" in words(format, told)
+    assert "Why the chain" not in text_of(format, about, context(about))

@@ -67,7 +67,7 @@ async def test_no_key_means_two_things_at_once(state: str) -> None:
 async def test_every_screen_is_reached_by_key_and_mouse() -> None:
     async with opened(FakeClient(), (120, 40)) as pilot:  # every tab has its title
         for way in ("key", "mouse"):
-            for entry in reversed(SCREENS):
+            for entry in reversed([e for e in SCREENS if way == "key" or e.tab]):
                 if way == "key":
                     await pilot.press(entry.key)
                 else:

@@ -238,7 +238,7 @@ async def test_skip_names_the_configuration_shown() -> None:
 async def test_keys_that_mean_nothing_do_nothing() -> None:
     client = FakeClient()
     async with opened(client) as pilot:
-        for key in ("a", "w", "0", "f5", "r", "plus", "minus", "enter", "tab", "x", "n", "b"):
+        for key in ("a", "w", "D", "f5", "r", "plus", "minus", "enter", "tab", "x", "n", "b"):
             await pilot.press(key)
         assert client.commands() == []
         assert isinstance(pilot.app.screen, LiveScreen)

@@ -14,8 +14,9 @@ from workbench.domain.profiles import BREAKPOINT_RULES
 from workbench.domain.samples import Estimate
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.figure import draw
+from workbench.tui.plots.sparkline import sparkline
 from workbench.tui.present import Choice, Shown
-from workbench.tui.screens.live.overview import multiples, overview, sparkline
+from workbench.tui.screens.live.overview import multiples, overview
 
 TARGETS = ("haproxy 25 %", "tinyproxy 50 %", "haproxy-tinyproxy 25+50 %", "tinyproxy-haproxy 50+25")
 

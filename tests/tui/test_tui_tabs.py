@@ -16,8 +16,22 @@ async def test_every_tab_has_a_name(width: int, named: str) -> None:
     async with opened(FakeClient(), (width, 24)) as pilot:
         await redrawn(pilot)
         line = screen_text(pilot.app).splitlines()[0]
-        at = [line.index(getattr(entry, named)) for entry in SCREENS]
+        at = [line.index(getattr(entry, named)) for entry in SCREENS if entry.tab]
         assert at == sorted(at)
+
+
+async def test_a_screen_without_a_tab_of_its_own_has_one_while_it_is_shown() -> None:
+    (rare,) = (entry for entry in SCREENS if not entry.tab)
+    for width in (160, 80):
+        async with opened(FakeClient(), (width, 24)) as pilot:
+            await redrawn(pilot)
+            line = screen_text(pilot.app).splitlines()[0]
+            assert rare.title not in line, width
+            await pilot.press(rare.key)
+            await redrawn(pilot)
+            assert f"{rare.key}{rare.short}" in screen_text(pilot.app).splitlines()[0].replace(
+                f"{rare.key} ", rare.key
+            )
 
 
 async def test_a_name_in_the_narrow_line_is_clicked() -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 DIAGNOSIS = (
     "target", "configuration", "wl", "sample", "sentence", "measured_ms", "alone_ms", "verdicts",
-    "rows", "bounds", "agree", "samples", "missing", "failed",
+    "rows", "bounds", "agree", "samples", "missing", "failed", "suspects", "suspects_note",
 )  # fmt: skip
 """The fields of `why --json`."""
 
@@ -62,6 +62,7 @@ def why(
 def explained(found: Diagnosis) -> str:
     """The sentence first, then where, the verdicts with their evidence, and all figures."""
     from workbench.cli.chain_words import allocation, figure, wrapped
+    from workbench.domain.deviations import deviation_lines
 
     where = f"{found.target} at {figure(found.wl)}, {allocation(found.configuration)}"
     lines = wrapped(f"{found.sentence}.")
@@ -72,6 +73,8 @@ def explained(found: Diagnosis) -> str:
         lines += ["", *_verdict(number, verdict, found)]
     lines += ["", *_bounds(found.bounds)]
     lines += ["", *_rows(found.rows)]
+    if said := deviation_lines(found):
+        lines += ["", "Statistics:", *(line for one in said for line in _indented(f"- {one}"))]
     if found.missing:
         reasons: dict[str, list[str]] = {}
         for name, reason in found.missing.items():

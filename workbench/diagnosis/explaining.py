@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.diagnosis.base import Case, Match, Rule
+from workbench.diagnosis.figures import influential, rows
 from workbench.diagnosis.readings import NOTHING, Reading
 from workbench.diagnosis.rule_phrases import wait_share
 from workbench.diagnosis.rules_tcp import has_mode
-from workbench.domain.diagnoses import Bound, BoundBy, Diagnosis, EvidenceRow, Verdict
+from workbench.domain.diagnoses import Bound, BoundBy, Diagnosis, Verdict
 from workbench.domain.observations import NOT_COLLECTED, OBSERVABLES
 from workbench.domain.topology import Target
 from workbench.measuring.remarks import PLATEAU, THROTTLED_LABEL
@@ -28,18 +29,6 @@ EXPLAINS = 0.3
 """Strength from which the first verdict answers the question."""
 WAITS = 0.2
 """Share of a request that waiting for CPU takes where it is what limits."""
-
-PER_REQUEST = (
-    ("connections_opened", "new connections", 1.0, "per request"),
-    ("delayed_acks", "late acknowledgements", 1.0, "per request"),
-    ("retransmitted", "segments sent again", 1.0, "per request"),
-    ("voluntary_switches", "context switches, voluntary", 1.0, "per request"),
-    ("involuntary_switches", "context switches, not", 1.0, "per request"),
-    ("rx_packets", "packets in", 1.0, "per request"),
-    ("tx_packets", "packets out", 1.0, "per request"),
-    ("major_faults", "major faults", 1.0, "per request"),
-)
-"""Observations that a table shows function by function: name, words, factor, unit."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +56,7 @@ def case_of(known: Known, seen: Reading) -> Case:
     alone = {}
     for function in order:
         if found := _at_rate(known, function, seen):
-            alone[function] = [_renamed(one, known.names[function], function) for one in found]
+            alone[function] = [renamed(one, known.names[function], function) for one in found]
     siblings = [
         (one.sample.point.configuration, one)
         for one in known.own
@@ -84,17 +73,7 @@ def _at_rate(known: Known, function: str, seen: Reading) -> list[Reading]:
     was not throttled: with less load a function is no slower. At the same allocation where there
     are any.
     """
-    name = known.names.get(function, "")
-    wanted = seen.sample.point.configuration
-    usable = [
-        one
-        for one in known.alone.get(function, ())
-        if one.sample.valid
-        and one.sample.id != seen.sample.id
-        and one.sample.point.configuration.workload == wanted.workload
-    ]
-    there, here = f"{name}.vcpu", wanted.resources.get(f"{function}.vcpu")
-    same = [one for one in usable if one.sample.point.configuration.resources.get(there) == here]
+    same, usable = usable_alone(known, function, seen)
     for among in (same, usable):
         near = [one for one in among if _near(one.rate, seen.rate, SAME_RATE)]
         higher = [
@@ -110,50 +89,112 @@ def _at_rate(known: Known, function: str, seen: Reading) -> list[Reading]:
     return []
 
 
+def usable_alone(known: Known, function: str, seen: Reading) -> tuple[list[Reading], list[Reading]]:
+    """Valid stand-alone samples of a function and of the same workload: those at the allocation
+    that it has here, and all."""
+    name = known.names.get(function, "")
+    wanted = seen.sample.point.configuration
+    usable = [
+        one
+        for one in known.alone.get(function, ())
+        if one.sample.valid
+        and one.sample.id != seen.sample.id
+        and one.sample.point.configuration.workload == wanted.workload
+    ]
+    there, here = f"{name}.vcpu", wanted.resources.get(f"{function}.vcpu")
+    same = [one for one in usable if one.sample.point.configuration.resources.get(there) == here]
+    return same, usable
+
+
+def over_load(known: Known, seen: Reading) -> tuple[list[Reading], dict[str, list[Reading]]]:
+    """Valid samples of the same configuration at all loads, and by function the stand-alone ones
+    that it is held against, at all loads."""
+    point = seen.sample.point
+    chained = [
+        one
+        for one in known.own
+        if one is seen
+        or (one.sample.valid and one.sample.point.configuration == point.configuration)
+    ]
+    alone = {}
+    for vnf in known.target.vnfs:
+        same, usable = usable_alone(known, vnf.name, seen)
+        found = same or usable
+        alone[vnf.name] = [renamed(one, known.names[vnf.name], vnf.name) for one in found]
+    return chained, alone
+
+
 def _near(first: float, second: float, factor: float) -> bool:
     return first > 0 and second > 0 and abs(math.log(first / second)) <= math.log(factor)
 
 
-def _renamed(reading: Reading, name: str, function: str) -> Reading:
+def renamed(reading: Reading, name: str, function: str) -> Reading:
     if name == function:
         return reading
     sample = reading.sample
     usage = {function if n == name else n: u for n, u in sample.usage.items()}
     components = {function if n == name else n: e for n, e in reading.components.items()}
-    return replace(reading, sample=replace(sample, usage=usage), components=components)
+    seconds = {function if n == name else n: s for n, s in reading.by_second.items()}
+    renamed_sample = replace(sample, usage=usage)
+    return replace(reading, sample=renamed_sample, components=components, by_second=seconds)
+
+
+@dataclass(frozen=True)
+class SampleVerdicts:
+    """What the rules say of one sample, without the figures beside it.
+
+    Attributes
+    ----------
+    alone_s : as `Case.alone_s`; None for a single function.
+    verdicts, missing, failed : as in `Diagnosis`.
+    """
+
+    case: Case
+    sentence: str
+    alone_s: float | None
+    verdicts: tuple[Verdict, ...]
+    missing: Mapping[str, str]
+    failed: Mapping[str, str]
+
+
+def answer_of(known: Known, seen: Reading, rules: Sequence[Rule]) -> SampleVerdicts:
+    """What the rules say of one sample."""
+    case = case_of(known, seen)
+    verdicts, missing, failed = judge(case, rules)
+    causes = {rule.cause for rule in rules if not rule.implied}
+    implied = not any(verdict.cause in causes for verdict in verdicts)
+    alone_s = case.alone_s if len(case.order) > 1 else None
+    said = sentence(case, verdicts, missing, alone_s, implied=implied)
+    return SampleVerdicts(case, said, alone_s, verdicts, missing, failed)
 
 
 def diagnose(known: Known, seen: Reading, rules: Sequence[Rule]) -> Diagnosis:
     """What the rules say of one sample, in how many others the same, and what it rests on."""
-    case = case_of(known, seen)
-    verdicts, missing, failed = judge(case, rules)
-    agree = 0
+    answer = answer_of(known, seen, rules)
+    verdicts, agree = answer.verdicts, 0
     if verdicts:
         first = [rule for rule in rules if rule.cause == verdicts[0].cause]
         agree = sum(
             any(v.cause == verdicts[0].cause for v in judge(case_of(known, one), first)[0])
             for one in known.own
         )
-    causes = {rule.cause for rule in rules if not rule.implied}
-    implied = not any(verdict.cause in causes for verdict in verdicts)
-    sample, alone_s, mean_s = seen.sample, case.alone_s, seen.mean_s
-    if len(case.order) < 2:
-        alone_s = None
+    sample, alone_s, mean_s = seen.sample, answer.alone_s, seen.mean_s
     return Diagnosis(
         known.target.name,
         sample.point.configuration,
         sample.point.wl,
         sample.id,
-        sentence(case, verdicts, missing, alone_s, implied=implied),
+        answer.sentence,
         None if mean_s is None else 1e3 * mean_s,
         None if alone_s is None else 1e3 * alone_s,
         verdicts,
-        tuple(rows(case)),
-        tuple(bounds(seen, case.order)),
+        tuple(rows(answer.case, *over_load(known, seen))),
+        tuple(bounds(seen, answer.case.order)),
         agree,
         len(known.own),
-        missing,
-        failed,
+        answer.missing,
+        answer.failed,
+        *influential(known.own, seen, answer.case.order),
     )
 
 
@@ -289,82 +330,6 @@ def bounds(seen: Reading, order: Sequence[str]) -> Iterator[Bound]:
         else:
             by, share = "peer or network", max(0.0, 1.0 - ran - (waited or 0.0))
         yield Bound(name, by, share, ran, waited, used.throttled_share)
-
-
-def rows(case: Case) -> Iterator[EvidenceRow]:
-    """Function by function: stand-alone beside chained (paper A, section 6)."""
-    for name in case.order:
-        alone = case.alone.get(name, ())
-        for what, unit, value in _FIGURES:
-            known = [v for one in alone if (v := value(one, name)) is not None]
-            mean = sum(known) / len(known) if known else None
-            yield EvidenceRow(name, what, unit, mean, value(case.seen, name))
-        for observed, what, factor, unit in PER_REQUEST:
-            mean = case.alone_mean(name, observed)
-            now = case.seen.per_request(name, observed)
-            note = case.seen.why_absent(name, observed) if now is None else ""
-            yield EvidenceRow(
-                name,
-                what,
-                unit,
-                None if mean is None else factor * mean,
-                None if now is None else factor * now,
-                note,
-            )
-
-
-def _answered(seen: Reading, name: str) -> float | None:
-    del name
-    return seen.rate
-
-
-def _mean_ms(seen: Reading, name: str) -> float | None:
-    del name
-    return None if seen.mean_s is None else 1e3 * seen.mean_s
-
-
-def _cpu_ms(seen: Reading, name: str) -> float | None:
-    used = seen.usage(name)
-    return None if used is None or not seen.rate else 1e3 * used.cpu_cores / seen.rate
-
-
-def _usage(seen: Reading, name: str) -> float | None:
-    used = seen.usage(name)
-    return None if used is None else 100 * used.cpu_share
-
-
-def _throttled(seen: Reading, name: str) -> float | None:
-    used = seen.usage(name)
-    return None if used is None else 100 * used.throttled_share
-
-
-def _wait_ms(seen: Reading, name: str) -> float | None:
-    waited = seen.per_request(name, "cpu_wait_s")
-    return None if waited is None else 1e3 * waited
-
-
-def _size_in(seen: Reading, name: str) -> float | None:
-    return _ratio(seen.amount(name, "rx_bytes"), seen.amount(name, "rx_packets"))
-
-
-def _size_out(seen: Reading, name: str) -> float | None:
-    return _ratio(seen.amount(name, "tx_bytes"), seen.amount(name, "tx_packets"))
-
-
-def _ratio(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else part / whole
-
-
-_FIGURES = (
-    ("answered", "requests/s", _answered),
-    ("mean response time", "ms", _mean_ms),
-    ("CPU usage of its allocation", "%", _usage),
-    ("throttled periods", "%", _throttled),
-    ("CPU", "ms per request", _cpu_ms),
-    ("waiting for CPU", "ms per request", _wait_ms),
-    ("mean packet in", "bytes", _size_in),
-    ("mean packet out", "bytes", _size_out),
-)
 
 
 def most_departing(known: Known) -> Reading | None:

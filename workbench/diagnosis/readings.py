@@ -53,6 +53,8 @@ class Reading:
     counts: Floats
     lateness_s: float
     components: Mapping[str, Evidence]
+    by_second: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """CPU of each component in cores, second by second."""
 
     @property
     def collected(self) -> bool:
@@ -149,6 +151,9 @@ def read(measurement: Measurement) -> Reading:
         )
         for component in {*details, *absent}
     }
+    by_second: dict[str, list[float]] = defaultdict(list)
+    for second in measurement.series:
+        by_second[second.component].append(second.cpu_cores)
     return Reading(
         measurement.sample,
         sum(lengths),
@@ -156,6 +161,7 @@ def read(measurement: Measurement) -> Reading:
         service := _added([window.service for window in windows]),
         max(0.0, _mean_s(_added([window.response for window in windows])) - _mean_s(service)),
         evidence,
+        {component: tuple(cores) for component, cores in by_second.items()},
     )
 
 

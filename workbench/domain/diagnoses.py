@@ -41,6 +41,14 @@ class EvidenceRow:
     """One figure of one component, stand-alone beside chained.
 
     None: not collected, or this host has none (`note` says which).
+
+    Attributes
+    ----------
+    alone_by_load, chained_by_load : carried rate (1/s) and the figure there, by rising rate: of the
+        configuration's other samples and of those that it is held against.
+    sigmas : standard deviations of its stand-alone samples by which it is off their mean; None
+        where there are fewer than three of them (`repetitions`); 999 at most.
+    note : why it is null, or what an interquartile filter left out of it.
     """
 
     component: str
@@ -49,6 +57,10 @@ class EvidenceRow:
     alone: float | None
     chained: float | None
     note: str = ""
+    alone_by_load: tuple[tuple[float, float], ...] = ()
+    chained_by_load: tuple[tuple[float, float], ...] = ()
+    sigmas: float | None = None
+    repetitions: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,21 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class Suspect:
+    """A configuration that alone moves the line through all of a target's at about the same load.
+
+    Attributes
+    ----------
+    mean_distance : Cook's distance, the mean over all features.
+    beyond : features in which it is over 4/n, the largest first.
+    """
+
+    configuration: Configuration
+    mean_distance: float
+    beyond: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     """One operating point of a target, explained.
 
@@ -83,6 +110,8 @@ class Diagnosis:
     agree, samples : in how many samples of the target the first verdict's cause is found.
     missing : observations that rules asked for and that are not there, with the reason.
     failed : rules that raised, with what they raised.
+    suspects : of the target's configurations, the most influential first; `suspects_note` says of
+        how many, or why none is named.
     """
 
     target: str
@@ -99,6 +128,8 @@ class Diagnosis:
     samples: int = 1
     missing: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
+    suspects: tuple[Suspect, ...] = ()
+    suspects_note: str = ""
 
     @property
     def answered(self) -> bool:

@@ -289,6 +289,8 @@ class WorkbenchApp(TakingApp):
             elif isinstance(self.screen, FailedScreen):
                 self.switch_screen(SessionsScreen())
             return
+        if (left := self.full_screen) is not None:
+            left.take_along(name)
         if name not in self._kept:
             self._kept[name] = entry(name).make()
             self.install_screen(self._kept[name], name)
@@ -321,6 +323,7 @@ class WorkbenchApp(TakingApp):
                 screen.short,
                 screen.name == here,
                 self.is_open or not screen.of_session,
+                screen.tab,
             )
             for screen in SCREENS
         )

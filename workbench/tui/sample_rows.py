@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from workbench.domain.configurations import SamplePoint
 from workbench.domain.curation import SampleDetail
+from workbench.tui.evidence_rows import evidence_lines
 from workbench.tui.plots.figure import Figure
 from workbench.tui.text import (
     clock,
@@ -127,6 +128,7 @@ def detail_text(detail: SampleDetail, kpi: str) -> str:
             f"  from {window.start_s:.1f} s for {window.duration_s:.1f} s: {window.completed} of "
             f"{window.planned}, {window.errors} errors, {window.unfinished} unfinished"
         )
+    lines += ["", *evidence_lines(detail.observations, detail.windows)]
     return plain_lines("\n".join(lines))
 
 

@@ -13,8 +13,7 @@ from workbench.domain.errors import PluginError, SessionError, UsageError
 from workbench.domain.parameters import ParameterValue, PrimaryWorkload
 from workbench.domain.questions import Diagnose, Diagnosed
 from workbench.domain.samples import Measurement
-from workbench.domain.topology import Target
-from workbench.engine.answers.parts import chain_of, stand_alone
+from workbench.engine.answers.parts import chain_of
 from workbench.engine.learning.scoring import Say
 from workbench.engine.sessions.finishing import to_the_end
 from workbench.engine.sessions.library import Library
@@ -25,8 +24,6 @@ if TYPE_CHECKING:  # their imports take time, and most questions are about somet
     from workbench.diagnosis.readings import Reading
 
 PAGE = 200
-MOST_SAMPLES = 2000
-"""Of each target, the first of a session; the evidence of more would say nothing else."""
 NEAR = 1.5
 """Factor up to which a sample counts as one at the load that is asked about."""
 
@@ -79,18 +76,14 @@ def load_rules() -> tuple[list[Rule], list[str]]:
 async def _known(
     library: Library, question: Diagnose, say: Say
 ) -> tuple[Known, list[str], PrimaryWorkload | None]:
-    from workbench.diagnosis.explaining import Known
+    from workbench.diagnosis.gathering import MOST_SAMPLES, beside, known_of
 
     async with library.borrow(question.session) as channel:
         campaign = channel.view.campaign
         if campaign is None:
             raise SessionError("does not hold its campaign", where=question.session)
         target = await asyncio.to_thread(chain_of, campaign, question.chain, library.workspace)
-        profiles = {
-            vnf.name: [t for t in stand_alone(campaign) if t.vnfs[0].template == vnf.template]
-            for vnf in target.vnfs
-        }
-        wanted = {target.name, *(t.name for targets in profiles.values() for t in targets)}
+        wanted = {target.name, *(one.name for one in beside(campaign, target).values())}
         say(f"{target.name}: reading the evidence of {question.session}")
         readings: dict[str, list[Reading]] = {name: [] for name in wanted}
         offset = 0
@@ -100,14 +93,8 @@ async def _known(
                 found = readings[reading.sample.point.target]
                 if len(found) < MOST_SAMPLES:
                     found.append(reading)
-    chosen = {function: _profile(target, targets) for function, targets in profiles.items()}
     plan = next((p for p in campaign.targets if p.target == target), None)
-    known = Known(
-        target,
-        readings[target.name],
-        {function: readings[t.name] for function, t in chosen.items() if t is not None},
-        {function: t.vnfs[0].name for function, t in chosen.items() if t is not None},
-    )
+    known = known_of(campaign, target, readings)
     return known, [], plan.primary if plan is not None else None
 
 
@@ -115,14 +102,6 @@ def _readings(page: Sequence[Measurement], wanted: set[str]) -> list[Reading]:
     from workbench.diagnosis.readings import read
 
     return [read(one) for one in page if one.sample.point.target in wanted]
-
-
-def _profile(target: Target, alone: Sequence[Target]) -> Target | None:
-    """The stand-alone target that speaks for a function: the one of its template's name."""
-    for one in alone:
-        if one.name == one.vnfs[0].template:
-            return one
-    return alone[0] if len(alone) == 1 and alone[0] != target else None
 
 
 def _chosen(known: Known, question: Diagnose, primary: PrimaryWorkload | None) -> Reading | None:

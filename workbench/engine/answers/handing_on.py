@@ -16,7 +16,9 @@ from workbench.domain import messages
 from workbench.domain.errors import EngineError, PluginError, SessionError, WorkbenchError
 from workbench.domain.events import RecommendationIssued
 from workbench.domain.projection import SessionView
+from workbench.domain.questions import Diagnose
 from workbench.domain.recommendations import IssuedRecommendation
+from workbench.engine.answers.diagnosing import diagnose
 from workbench.engine.answers.parts import chains_of
 from workbench.engine.answers.recommending import stored_in
 from workbench.engine.sessions.library import Library
@@ -101,7 +103,8 @@ async def _files(
         (event,) = await channel.file.events(issued.seq - 1, 1)
     fact = event.fact
     assert isinstance(fact, RecommendationIssued)
-    texts = await asyncio.to_thread(_rendered, request.format, view, issued, fact)
+    why = await _why(library, request.session, issued.recommendation.chain)
+    texts = await asyncio.to_thread(_rendered, request.format, view, issued, fact, why)
     stem = f"{view.session}-{request.recommendation}"
     folder = Path(destination) if destination else library.workspace.exports
     if not folder.is_absolute():
@@ -124,8 +127,30 @@ async def _files(
     return {folder / name: text for name, text in texts.items()}
 
 
+async def _why(library: Library, session: str, chain: str) -> str:
+    """Why the chain takes longer than its functions alone; empty where it does not, or where
+    nothing was measured that could say."""
+    from workbench.diagnosis.explaining import DEPARTS
+
+    try:
+        found = (await diagnose(library, Diagnose(session, chain))).diagnosis
+    except WorkbenchError:
+        return ""
+    if found.departure is None or found.departure <= DEPARTS:
+        return ""
+    said = (
+        f"at {found.wl:.4g} it takes {found.departure:.3g} times as long as they take alone. "
+        f"{found.sentence}."
+    )
+    return f"{said} What to do: {found.verdicts[0].remedy}." if found.answered else said
+
+
 def _rendered(
-    format: str, view: SessionView, issued: IssuedRecommendation, fact: RecommendationIssued
+    format: str,
+    view: SessionView,
+    issued: IssuedRecommendation,
+    fact: RecommendationIssued,
+    why: str,
 ) -> Mapping[str, str]:
     from workbench.exports.recommendation.base import Context
 
@@ -140,6 +165,7 @@ def _rendered(
         host=view.host,
         trends=fact.trends,
         wl_label=f"{primary.name} ({primary.unit})" if primary.unit else primary.name,
+        why=why,
     )
     try:
         texts: Mapping[str, str] = dict(export(issued.recommendation, context))

@@ -22,6 +22,8 @@ class Context:
     host : where the profiles were measured; a recommendation holds there.
     trends : the chosen (else the closest) allocation first, then the next cheaper one.
     wl_label : the primary workload with its unit, as an axis names it: `rate (requests/s)`.
+    why : why the chain takes longer than its functions alone, in sentences; empty where it does
+        not, or where nothing was measured that would say so.
     """
 
     version: str
@@ -29,6 +31,7 @@ class Context:
     host: HostFacts | None = None
     trends: tuple[Trend, ...] = ()
     wl_label: str = "wl"
+    why: str = ""
 
 
 class RecommendationExport(Protocol):

@@ -15,11 +15,12 @@ from workbench.exports.recommendation.provenance import provenance, stem
 def export_json(recommendation: Recommendation, context: Context) -> Mapping[str, str]:
     """JSON: everything, for programs.
 
-    One object: `provenance`, `host` (null where unknown), `recommendation`.
+    One object: `provenance`, `host` and `why` (null where unknown), `recommendation`.
     """
     document = {
         "provenance": provenance(recommendation, context),
         "host": to_plain(context.host),
+        "why": context.why or None,
         "recommendation": to_plain(recommendation),
     }
     text = msgspec.json.format(dumps(document).decode(), indent=2)

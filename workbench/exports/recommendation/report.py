@@ -46,6 +46,8 @@ def body(recommendation: Recommendation, context: Context) -> Iterator[Block]:
         yield Paragraph(_verification(recommendation))
     if note := one_line(recommendation.note):
         yield Paragraph(note)
+    if why := one_line(context.why):
+        yield Paragraph(f"Why the chain is slower than its functions: {why}")
     if judged:
         yield Heading("Allocations")
         yield _allocations(recommendation, context)

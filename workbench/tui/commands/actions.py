@@ -24,6 +24,7 @@ from workbench.tui.commands.areas import (
     recommend,
     session,
     sessions,
+    why_keys,
 )
 from workbench.tui.commands.catalogue import SCREENS
 
@@ -45,6 +46,7 @@ ACTIONS: tuple[Action, ...] = (
     *canary.ACTIONS,
     *recommend.ACTIONS,
     *events.ACTIONS,
+    *why_keys.ACTIONS,
     *grid.ACTIONS,
     *chain.ACTIONS,
     *draft.ACTIONS,

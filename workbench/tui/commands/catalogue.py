@@ -37,6 +37,8 @@ class Entry:
     """Whether it shows the open draft, and can open one."""
     has_list: bool = False
     """Whether a list with a cursor has the focus, which the keys of `list` move."""
+    tab: bool = True
+    """Whether its tab is always there, or only while it is shown."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -98,6 +100,12 @@ def _events() -> WorkbenchScreen:
     from workbench.tui.screens.events import EventsScreen
 
     return EventsScreen()
+
+
+def _why() -> WorkbenchScreen:
+    from workbench.tui.screens.why.why_screen import WhyScreen
+
+    return WhyScreen()
 
 
 SCREENS: tuple[Entry, ...] = (
@@ -218,6 +226,22 @@ SCREENS: tuple[Entry, ...] = (
         "you move the cursor; enter goes to the sample or configuration that a line is about.",
         _events,
         has_list=True,
+    ),
+    Entry(
+        "why",
+        "0",
+        "Why",
+        "Why",
+        "Why a sample is as slow as it is: cause, evidence, rivals, what to do",
+        "The sentence is the answer; below it what to do, and the chain hop by hop. It is about "
+        "what the cursor was on: an outlier on Compare, a sample or the configuration with its "
+        "breakpoint on Live, a line of Events; else about the sample that takes longest beside its "
+        "functions alone. Strength is the share that a cause accounts for, not a probability: how "
+        "often its verdicts are right is not known yet. The evidence has each function alone "
+        "beside what it does here, what changed most first, with curves over the load.",
+        _why,
+        has_list=True,
+        tab=False,
     ),
 )
 

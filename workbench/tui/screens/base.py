@@ -173,6 +173,10 @@ class WorkbenchScreen(Screen[None]):
 
     # ------------------------------------------------------------------------- what others ask
 
+    def take_along(self, name: str) -> None:
+        """Called before the screen of that name takes this one's place: what the cursor is on may
+        be chosen for it."""
+
     def legend(self) -> tuple[str, ...]:
         """Lines on what the marks of this screen mean, for its help page."""
         return ()

@@ -193,6 +193,13 @@ class EventsScreen(SessionScreen, HasList):
     def on_listing_opened(self) -> None:
         self.action_open()
 
+    def take_along(self, name: str) -> None:
+        here = self.here
+        if name == "why" and here is not None and here.sample:
+            for item in self.shown.view.configurations:
+                if any(sample.id == here.sample for sample in item.samples):
+                    self.opened.choose(replace(self.choice, key=item.key, sample=here.sample))
+
     def action_open(self) -> None:
         here = self.here
         if here is None or not here.sample:

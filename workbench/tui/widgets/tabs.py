@@ -23,6 +23,8 @@ class Tab:
     """It is the one on the screen."""
     open: bool
     """It can be gone to: some need an open session."""
+    always: bool = True
+    """Else it stands there while it is the one on the screen."""
 
 
 class TabLine(Rows):
@@ -61,7 +63,8 @@ class TabLine(Rows):
         spans: list[Span] = []
         self._starts = []
         at = 0
-        for tab, (key, name) in zip(self.tabs, self._labels(), strict=True):
+        shown = tuple(tab for tab in self.tabs if tab.always or tab.here)
+        for tab, (key, name) in zip(shown, self._labels(shown), strict=True):
             self._starts.append((at, tab.name))
             at += len(key + name)
             if tab.here:
@@ -72,14 +75,14 @@ class TabLine(Rows):
                 spans.append((key + name, "dim"))
         self.show([tuple(spans)])
 
-    def _labels(self) -> list[tuple[str, str]]:
+    def _labels(self, shown: tuple[Tab, ...]) -> list[tuple[str, str]]:
         """Key and name of each tab, as wide as there is room for."""
         ways = (
-            [(f" {tab.key}", f" {tab.title} ") for tab in self.tabs],
-            [(tab.key, f"{tab.title} ") for tab in self.tabs],
-            [(tab.key, f"{tab.short} ") for tab in self.tabs],
-            [(f" {tab.key}", f" {tab.title} " if tab.here else " ") for tab in self.tabs],
-            [(tab.key, f" {tab.title} " if tab.here else " ") for tab in self.tabs],
+            [(f" {tab.key}", f" {tab.title} ") for tab in shown],
+            [(tab.key, f"{tab.title} ") for tab in shown],
+            [(tab.key, f"{tab.short} ") for tab in shown],
+            [(f" {tab.key}", f" {tab.title} " if tab.here else " ") for tab in shown],
+            [(tab.key, f" {tab.title} " if tab.here else " ") for tab in shown],
         )
         fitting = (way for way in ways if sum(map(_width, way)) <= self.size.width)
         return next(fitting, ways[-1])

@@ -435,6 +435,20 @@ class CompareScreen(AskingScreen, HasList):
         key = f"{chain}/{line.configuration.key}"
         return key if self.shown.view.configuration(key) is not None else ""
 
+    def take_along(self, name: str) -> None:
+        """Why is asked of the sample that is read out: of an outlier, where it departs most."""
+        key, line = self._key_here(), self.line
+        if name != "why" or not key or line is None or self.answer is None:
+            return
+        subject = self.answer.subject
+        samples = comparing.samples_of(self.shown.view, subject.chain, line.configuration)
+        at = self._load(line, compare_tables.loads_of(samples, subject.kpi))
+        found = next((s for s in samples if s.wl == at and s.valid), None)
+        if found is None and at is not None:
+            found = min(samples, key=lambda s: abs(s.wl - at), default=None)
+        if found is not None:
+            self.opened.choose(replace(self.choice, key=key, sample=found.id, span=None))
+
     def action_show_live(self) -> None:
         if key := self._key_here():
             self.opened.choose(Choice(key, kpi=self.choice.kpi))

@@ -79,7 +79,9 @@ class LiveScreen(SamplingScreen):
             return
         width = self.size.width
         self.query_one("#breakpoints", Rows).show([live_rows.breakpoints(shown, choice, width)])
-        self.query_one("#sample", Rows).show([live_rows.sample_row(shown, choice, width)])
+        self.query_one("#sample", Rows).show(
+            [live_rows.sample_row(shown, choice, width, self.key("go.why"))]
+        )
         self.query_one("#sample").set_class(bool(choice.sample), "-chosen")
         self.fill_in(shown, choice)
         self._draw_list(shown, choice)
@@ -160,6 +162,19 @@ class LiveScreen(SamplingScreen):
         panel = self.query_one(ConfigurationList)
         for row, index in panel.visible_rows():
             yield panel.region.offset + Offset(1, row), partial(self._pick, index)
+
+    def take_along(self, name: str) -> None:
+        """Why is asked of the sample under the cursor; without one, of that which is nearest to
+        the breakpoint of the configuration that was chosen."""
+        selected = self.shown.selected(self.choice)
+        if name != "why" or self.here is not None or self.choice.key is None or selected is None:
+            return
+        found = next(iter(profile_figure.ranked(self.shown.view, selected)), None)
+        at = found.wl if found is not None else None
+        samples = [sample for sample in selected.samples if sample.valid]
+        if at is not None and samples:
+            nearest = min(samples, key=lambda sample: abs(sample.wl - at))
+            self.opened.choose(replace(self.choice, key=selected.key, sample=nearest.id))
 
     def action_skip(self) -> None:
         selected = self.shown.selected(self.choice)

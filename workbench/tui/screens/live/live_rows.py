@@ -45,8 +45,8 @@ def breakpoints(shown: Shown, choice: Choice, width: int) -> Row:
     return tuple(spans)
 
 
-def sample_row(shown: Shown, choice: Choice, width: int) -> Row:
-    """The sample that was gone to, else the last one."""
+def sample_row(shown: Shown, choice: Choice, width: int, why: str = "") -> Row:
+    """The sample that was gone to, else the last one; `why` is the key that asks for the cause."""
     selected = shown.selected(choice)
     if selected is None or not selected.samples:
         return ((" last sample ", "dim"), ("none", "dim"))
@@ -61,7 +61,11 @@ def sample_row(shown: Shown, choice: Choice, width: int) -> Row:
         (place if chosen else " last sample ", "dim"),
         (f"wl {text.number(sample.wl)}  {text.kpi_name(kpi)} {figure}  ", ""),
     ]
-    return (*spans, *flags(sample, width - sum(len(words) for words, _ in spans)))
+    spans += flags(sample, width - sum(len(words) for words, _ in spans))
+    words = f"  {why} why?"
+    if why and chosen and not sample.valid and sum(len(w) for w, _ in spans) + len(words) <= width:
+        spans.append((words, "accent"))
+    return tuple(spans)
 
 
 def table_of(shown: Shown, choice: Choice) -> tuple[str, str]:

@@ -14,11 +14,10 @@ from workbench.domain.counts import counted
 from workbench.domain.projection import SessionView
 from workbench.tui import present, profile_figure, text
 from workbench.tui.plots.figure import Figure, on_one_scale
+from workbench.tui.plots.sparkline import sparkline
 from workbench.tui.present import Choice, Shown
 from workbench.tui.widgets.rows import Row, Span, fit
 
-LEVELS = "▁▂▃▄▅▆▇█"
-ASCII_LEVELS = ".:-=+*%#"
 LEAST_POINTS, MOST_POINTS = 12, 40
 """Columns of a sparkline; the names beside it get theirs first."""
 BESIDE = 10
@@ -125,24 +124,6 @@ def _cell(shown: Shown, item: ConfigurationView, line: str, here: bool, width: i
         (f" {line}", "accent"),
         (f"{item.taken:>5} ", "bad" if item.invalid * 2 > item.taken else "dim"),
     ]
-
-
-def sparkline(
-    values: list[float | None], scale: tuple[float, float] | None, ascii_only: bool
-) -> str:
-    """A character for each value; a blank where there is none."""
-    levels = ASCII_LEVELS if ascii_only else LEVELS
-    if scale is None:
-        return " " * len(values)
-    low, high = map(math.log, scale)
-    drawn = ""
-    for value in values:
-        if value is None:
-            drawn += " "
-            continue
-        share = (math.log(max(value, scale[0])) - low) / (high - low) if high > low else 0.0
-        drawn += levels[min(len(levels) - 1, max(0, int(share * len(levels))))]
-    return drawn
 
 
 def _values(

@@ -1,0 +1,192 @@
+"""Why a sample is as slow as it is: the sentence, the chain hop by hop, causes and evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.widgets import Static
+
+from workbench.domain.counts import counted
+from workbench.domain.diagnoses import Diagnosis
+from workbench.tui.plots.canvas import GLYPHS
+from workbench.tui.plots.plot import terminal_glyphs
+from workbench.tui.present import Choice, Shown
+from workbench.tui.screens.base import HasList, Target
+from workbench.tui.screens.why import why_rows
+from workbench.tui.screens.why.why_asking import AskingWhyScreen
+from workbench.tui.widgets.listing import Listing
+from workbench.tui.widgets.rows import Row, Rows
+from workbench.tui.widgets.waiting import Waiting
+
+PANES = ("causes", "evidence")
+LEAST_PANE = 6
+"""Lines that the list keeps; the answer above it gets what is left."""
+NOTHING = """Nothing was measured yet that could be explained.
+
+{live} shows what is being measured."""
+
+
+class WhyScreen(AskingWhyScreen, HasList):
+    """The answer above; below it causes or evidence, in a wide terminal both."""
+
+    NAME: ClassVar[str] = "why"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pane = PANES[0]
+
+    def middle(self) -> ComposeResult:
+        yield Waiting()
+        yield Rows(id="subject")
+        yield Rows(id="answer")
+        yield Rows(id="hops")
+        yield Rows(id="since")
+        with Container(id="why-panes"):
+            for pane in PANES:
+                yield Listing(id=pane)
+        yield Static("", id="empty", markup=False)
+
+    def listing(self) -> Listing:
+        return self.query_one(f"#{self.pane}", Listing)
+
+    # ------------------------------------------------------------------------- drawing
+
+    def draw_middle(self, shown: Shown, choice: Choice) -> None:
+        del choice
+        self.go_on()
+        found, question, width = self.found, self.question, self.size.width
+        said = self.replies.get(question) if question is not None else None
+        trouble = said if isinstance(said, str) else ""
+        self.query_one(Waiting).tell(self.awaited, trouble, width, self.key("why.drop"))
+        empty = self.query_one("#empty", Static)
+        empty.display = question is None
+        empty.update(NOTHING.format(live=self.key("go.live")))
+        self.query_one("#why-panes").display = found is not None
+        for id in ("#subject", "#answer", "#hops", "#since"):
+            self.query_one(id).display = False
+        if found is None:
+            return
+        subject = why_rows.subject_row(shown.view, found, width)
+        self.query_one("#subject", Rows).show_all([subject])
+        hops = why_rows.hop_rows(found, width)
+        room = self.query_one("#middle").size.height - LEAST_PANE - len(hops) - 2
+        self.query_one("#answer", Rows).show_all(why_rows.answer_rows(found, width, max(2, room)))
+        self.query_one("#hops", Rows).show_all(hops if room >= 1 else [])
+        self.query_one("#since", Rows).show_all(self._since())
+        self._draw_panes(found)
+
+    def _since(self) -> list[Row]:
+        if self.opened.replay is not None:
+            words = " of the whole session, whatever was measured by then"
+        elif self.came_since:
+            came = counted(self.came_since, "sample")
+            words = f" {came} came since: {self.key('why.anew')} asks again"
+        else:
+            return []
+        return [((words, "dim"),)]
+
+    def _draw_panes(self, found: Diagnosis) -> None:
+        wide = self.has_class("-wide")
+        reply = self.reply
+        notes = reply.notes if reply is not None else ()
+        ascii_only = GLYPHS[terminal_glyphs()].dots == (1, 1)
+        columns = self.size.width
+        widths = dict.fromkeys(PANES, columns)
+        if wide:
+            widths = {"causes": columns - columns * 3 // 5 - 1, "evidence": columns * 3 // 5}
+        rows = {
+            "causes": why_rows.cause_rows(found, notes, widths["causes"]),
+            "evidence": why_rows.evidence_rows(found, widths["evidence"], ascii_only),
+        }
+        for pane, lines in rows.items():
+            listing = self.query_one(f"#{pane}", Listing)
+            listing.display = wide or pane == self.pane
+            listing.styles.width = widths[pane]
+            heading = " causes"
+            if pane == "evidence":
+                heading = why_rows.evidence_heading(widths[pane])
+            here = pane == self.pane
+            self._show(listing, heading, lines, here)
+
+    def _show(self, listing: Listing, heading: str, lines: list[Row], here: bool) -> None:
+        def row(index: int, under: bool, width: int) -> Row:
+            del width
+            if not (under and here):
+                return lines[index]
+            (words, look), *rest = lines[index]
+            return ((f"›{words[1:]}", look), *rest)
+
+        head: Row = ((heading, "strong" if here else "dim"),)
+        listing.show_lines(head, len(lines), row, min(listing.cursor, max(0, len(lines) - 1)))
+
+    # ------------------------------------------------------------------------- actions
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        found = self.found
+        item = why_rows.configuration_of(self.shown.view, found) if found is not None else None
+        conditions = {
+            "pane": found is not None,
+            "target": len(self.targets) > 1,
+            "sample_left": item is not None and bool(item.samples),
+            "sample_right": item is not None and bool(item.samples),
+            "show_live": item is not None and bool(item.samples),
+            "anew": self.awaited is None and self.question is not None,
+            "drop": self.awaited is not None,
+            "back": self.awaited is None,
+        }
+        return conditions.get(action, super().check_action(action, parameters))
+
+    def why_not(self, method: str) -> str:
+        if method == "target":
+            return "Samples are of this target alone."
+        if method in ("pane", "show_live", "sample_left", "sample_right"):
+            return "There is no answer yet."
+        return super().why_not(method)
+
+    def legend(self) -> tuple[str, ...]:
+        return (
+            "→ what to do, or a function in the order of the chain",
+            "≠ the rival explanation, and what tells it apart",
+            "? what was not collected, and so not judged",
+            "◀ where the cause of that number acts",
+            "× how many times as much as alone; new: nothing of it alone",
+            "curves are over the load, alone and here on one scale from 0; reversed: this load",
+        )
+
+    def copied(self) -> tuple[str, str]:
+        found, reply = self.found, self.reply
+        if found is None or reply is None:
+            return "", ""
+        width = 100
+        rows = [
+            why_rows.subject_row(self.shown.view, found, width),
+            *why_rows.answer_rows(found, width, 99),
+            *why_rows.hop_rows(found, width),
+            *why_rows.cause_rows(found, reply.notes, width),
+        ]
+        return "the answer", "\n".join("".join(t for t, _ in row).rstrip() for row in rows)
+
+    def jump_targets(self) -> Iterator[Target]:
+        yield from super().jump_targets()
+        listing = self.listing()
+        for place, index in listing.visible_lines():
+            yield place, partial(listing.move, index - listing.cursor)
+
+    def on_listing_moved(self) -> None:
+        self.draw()
+
+    def action_pane(self) -> None:
+        self.pane = PANES[(PANES.index(self.pane) + 1) % len(PANES)]
+        self.draw()
+
+    def action_show_live(self) -> None:
+        found = self.found
+        item = why_rows.configuration_of(self.shown.view, found) if found is not None else None
+        if found is not None and item is not None:
+            self.choose(replace(self.choice, key=item.key, sample=found.sample, span=None))
+            self.workbench.go("live")
