@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,11 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from spreading import ByRoom, put_whole_ways_first
 from tally import MakeTally, Tally
+
+# Linear algebra in one thread, here and in all that the tests start: with as many workers as cores
+# the others spin for longer than they compute.
+for _library in ("OPENBLAS", "OMP"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 # Random examples have a seed too: what fails once fails each time. Constants that Hypothesis finds
 # in the modules that are loaded by then would make them depend on the tests that ran before.
@@ -106,10 +112,8 @@ def workbench(tmp_path: Path) -> Iterator[Workbench]:
 @pytest.fixture
 def served(workbench: Workbench) -> Iterator[Workbench]:
     """The same with an engine that runs: commands that follow each other are spared the imports."""
-    engine = workbench.start("engine", "serve")
-    yield workbench
-    workbench.run("engine", "stop", expect=None)
-    engine.communicate(timeout=60)
+    with workbench.serving():
+        yield workbench
 
 
 SMALL = REPOSITORY / "tests" / "data" / "small.yaml"

@@ -76,6 +76,20 @@ class Workbench:
             text=True,
         )
 
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """An engine that runs meanwhile: commands are spared its start and its worker's imports."""
+        argv = [COMMAND, "engine", "serve"]
+        engine = (
+            forker.start(argv, self.environment, self.root)
+            if forked
+            else self.start("engine", "serve")
+        )
+        with engine:
+            yield
+            self.run("engine", "stop", expect=None)
+            engine.wait(60)
+
     def events(self, *arguments: str, expect: int = 0) -> list[dict[str, Any]]:
         """What a headless `run --json` or `resume --json` printed."""
         return [

@@ -11,8 +11,5 @@ from driving import Workbench, a_workbench
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     """Its engine runs: commands are spared its start, and its worker's imports."""
-    with a_workbench(tmp_path_factory.mktemp("shared")) as made:
-        engine = made.start("engine", "serve")
+    with a_workbench(tmp_path_factory.mktemp("shared")) as made, made.serving():
         yield made
-        made.run("engine", "stop", expect=None)
-        engine.communicate(timeout=60)

@@ -70,6 +70,7 @@ def test_a_run_whose_output_nobody_reads_goes_on_and_answers(
             "finished"
         ]:
             assert time.monotonic() < deadline
+            time.sleep(0.5)  # each asking is a command
         out, errors = run.communicate(timeout=workbench.longest_s)
         assert run.returncode == 0, errors
         assert json.loads(out.splitlines()[-1])["event"] == "RunFinished"

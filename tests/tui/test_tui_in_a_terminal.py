@@ -30,11 +30,8 @@ REPLAY = ("replay", "chain-real", "--speed", "60")
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     """A workspace whose engine runs, for screens that are about nothing but their terminal."""
-    with a_workbench(tmp_path_factory.mktemp("shared")) as made:
-        engine = made.start("engine", "serve")
+    with a_workbench(tmp_path_factory.mktemp("shared")) as made, made.serving():
         yield made
-        made.run("engine", "stop", expect=None)
-        engine.communicate(timeout=60)
 
 
 def without_toasts(text: str) -> bool:
