@@ -19,7 +19,6 @@ from workbench.descriptors.fields import RESOURCE_KEYS, RESOURCES
 from workbench.descriptors.library import Library
 from workbench.descriptors.sla_text import parse_sla
 from workbench.descriptors.units import CORES, kpi_dimension, workload_key
-from workbench.domain.attaching import ATTACH
 from workbench.domain.campaign import (
     Agent,
     Campaign,
@@ -86,7 +85,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
             for command in text.initialization
         ),
         profile_model=text.profile_model,
-        lab=text.lab or (ATTACH if text.attach else ""),
+        lab=text.lab or attach_text.lab_of(text.attach),
         attached=attach_text.resolved(text.attach, primary.name),
     )
 
