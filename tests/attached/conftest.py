@@ -8,17 +8,19 @@ from pathlib import Path
 
 import pytest
 from running_system import Attach, RunningSystem, a_running_system
+from stand_in_cluster import Pods, StandIn, fronting
 
 from workbench.descriptors.loading import load_campaign
 from workbench.labs.attached import AttachedLab
 from workbench.labs.base import LabSettings
+from workbench.labs.cluster import ClusterLab
 from workbench.paths import Workspace
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root limits running systems")
     for item in items:
-        if {"system", "web", "attach"} & set(getattr(item, "fixturenames", ())):
+        if {"system", "web", "attach", "pods"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(root_only)
             item.add_marker(pytest.mark.needs("apt-get", "dpkg-deb", "ip", "nsenter"))
 
@@ -42,6 +44,41 @@ async def attach(tmp_path: Path) -> AsyncIterator[Attach]:
     def made(campaign: Path) -> AttachedLab:
         loaded = load_campaign(str(campaign), workspace=Workspace(tmp_path)).campaign
         labs.append(AttachedLab(loaded, LabSettings(f"attach-test-{os.getpid()}")))
+        return labs[-1]
+
+    yield made
+    for lab in labs:
+        await lab.close()
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """A stand-in for a cluster, with no process behind its pod."""
+    served = StandIn(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(served.kubeconfig()))
+    yield served
+    served.end()
+
+
+@pytest.fixture
+def fronted(
+    system: RunningSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[StandIn]:
+    """A stand-in for a cluster, whose pod is the running system."""
+    served = fronting(system, tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(served.kubeconfig()))
+    yield served
+    served.end()
+
+
+@pytest.fixture
+async def pods(tmp_path: Path) -> AsyncIterator[Pods]:
+    """Makes labs of campaigns over pods; they are closed in the end."""
+    labs: list[ClusterLab] = []
+
+    def made(campaign: Path) -> ClusterLab:
+        loaded = load_campaign(str(campaign), workspace=Workspace(tmp_path)).campaign
+        labs.append(ClusterLab(loaded, LabSettings(f"pods-test-{os.getpid()}")))
         return labs[-1]
 
     yield made

@@ -14,7 +14,7 @@ from workbench.descriptors.fields import NonEmptyText
 from workbench.descriptors.reading import Described, Located, Reading
 from workbench.descriptors.sla_text import parse_sla
 from workbench.descriptors.units import PER_SECOND, PRIMARIES, shown
-from workbench.domain.attaching import Attached, FoundBy
+from workbench.domain.attaching import ATTACH, ATTACHING, KUBERNETES, Attached, FoundBy, Means
 from workbench.domain.errors import UsageError
 from workbench.domain.parameters import Sla
 from workbench.domain.topology import Target, VnfTemplate
@@ -29,6 +29,9 @@ GUARDED = ("response_time", "share")
 FILE_SIZE = "{filesize}"
 PLACES = ("{address}", FILE_SIZE)
 """What a URL may leave open."""
+
+POD = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[A-Za-z0-9][-A-Za-z0-9_./=,!() ]{0,400}$"
+"""A namespace, and a selector as `kubectl get pods -l` takes it."""
 
 _Load = Annotated[
     int | float | str,
@@ -59,7 +62,15 @@ HttpUrl = Annotated[str, AfterValidator(_http)]
 class AttachText(Described):
     """One function that runs already. Nothing is started, removed or configured."""
 
-    container: NonEmptyText | None = Field(None, description="Its name or id")
+    pod: Annotated[str, Field(pattern=POD)] | None = Field(
+        None, description="NAMESPACE/SELECTOR of the one pod that runs, such as shop/app=web"
+    )
+    context: NonEmptyText | None = Field(
+        None, description="Of the kubeconfig, for a pod; without it the current one"
+    )
+    container: NonEmptyText | None = Field(
+        None, description="Its name or id; beside `pod`, which of its containers"
+    )
     label: Annotated[str, Field(pattern=r"^[^=\s]+=.*$")] | None = Field(
         None, description="KEY=VALUE of the one container that runs with it"
     )
@@ -77,13 +88,18 @@ class AttachText(Described):
     guard: str | None = Field(
         None, description="What the system has to hold while it is loaded: p95<=200ms, or none"
     )
-    resources: Literal["cgroup", "fixed"] = "cgroup"
+    resources: Literal["cgroup", "resize", "fixed"] | None = Field(
+        None, description="How they are set; without it resize for a pod, cgroup for others"
+    )
     when_wrong: Literal["end", "wait"] = "end"
 
     def mistakes(self) -> Iterator[Located]:
         given = [name for name in WAYS if getattr(self, name) is not None]
+        if self.pod is not None:
+            given = [name for name in given if name != "container"]
         if not given:
             yield (), f"does not say how it is found; give one of: {', '.join(WAYS)}"
+        yield from self._of_clusters()
         for extra in given[1:]:
             yield (extra,), f"is given beside {given[0]}; one of them must go"
         if self.url is None:
@@ -99,12 +115,30 @@ class AttachText(Described):
                 "is missing: what the system has to hold meanwhile, such as p95<=200ms; or none",
             )
 
+    def _of_clusters(self) -> Iterator[Located]:
+        """What belongs to pods alone, and what they have not."""
+        if self.pod is None:
+            if self.context is not None:
+                yield ("context",), "belongs to a pod, and this is none"
+            if self.resources == "resize":
+                yield ("resources",), "is resize, which pods know; allowed here: cgroup, fixed"
+            return
+        if self.program is not None:
+            yield ("program",), "belongs to a process of this host, and a pod's is not seen"
+        if self.resources == "cgroup":
+            yield ("resources",), "is cgroup, which lies on the pod's node; use resize or fixed"
+
+    @property
+    def means(self) -> Means:
+        """How its resources are set."""
+        return self.resources or ("cgroup" if self.pod is None else "resize")
+
     @property
     def found_by(self) -> FoundBy:
         return next(name for name in WAYS if getattr(self, name) is not None)
 
 
-WAYS: tuple[FoundBy, ...] = ("container", "label", "compose", "pid", "cgroup")
+WAYS: tuple[FoundBy, ...] = ("pod", "container", "label", "compose", "pid", "cgroup")
 
 
 def templates(attach: Mapping[str, AttachText]) -> dict[str, VnfTemplate]:
@@ -123,8 +157,10 @@ def resolved(attach: Mapping[str, AttachText], primary: str) -> tuple[Attached, 
             past=text.past or "",
             max_load=0.0 if text.max_load is None else _load(text.max_load, primary),
             guard=_guard(text.guard, primary),
-            resources=text.resources,
+            resources=text.means,
             program=text.program or "",
+            container=(text.container or "") if text.pod else "",
+            context=text.context or "",
             when_wrong=text.when_wrong,
         )
         for name, text in attach.items()
@@ -160,11 +196,12 @@ def attach_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[L
     attach: Mapping[str, AttachText] = reading.valid.get("attach", {})
     lab = reading.valid.get("lab")
     if not attach:
-        if lab == "attach":
-            yield ("lab",), "is attach, and `attach` names no function that runs already"
+        if lab in ATTACHING:
+            yield ("lab",), f"is {lab}, and `attach` names no function that runs already"
         return
-    if lab not in (None, "attach"):
+    if lab not in (None, lab_of(attach)):
         yield ("lab",), f"is {lab}, but `attach` names functions that run already; leave it out"
+    yield from _cluster_mistakes(attach)
     if primary is not None:
         if primary.name == "packet_rate":
             yield (
@@ -175,6 +212,25 @@ def attach_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[L
         yield from _bound_mistakes(attach, primary)
     for index, target in enumerate(reading.valid.get("targets", ())):
         yield from _target_mistakes(reading, attach, index, target, primary)
+
+
+def lab_of(attach: Mapping[str, AttachText]) -> str:
+    """The lab that such functions need; empty where there are none."""
+    if not attach:
+        return ""
+    return KUBERNETES if any(text.pod for text in attach.values()) else ATTACH
+
+
+def _cluster_mistakes(attach: Mapping[str, AttachText]) -> Iterator[Located]:
+    pods = [name for name, text in attach.items() if text.pod is not None]
+    for name, text in attach.items():
+        if pods and text.pod is None:
+            yield (
+                ("attach", name),
+                f"is on this host and {pods[0]} is a pod; a campaign has one kind",
+            )
+        elif pods and text.context != attach[pods[0]].context:
+            yield ("attach", name), f"is in another cluster than {pods[0]} (context)"
 
 
 def _bound_mistakes(attach: Mapping[str, AttachText], primary: PrimaryText) -> Iterator[Located]:
@@ -213,8 +269,10 @@ def _target_mistakes(
     for place, parameter in enumerate(target.resource_parameters):
         name = parameter.vnf or vnfs[0].name
         at = (*here, "resource_parameters", place)
-        if name in attach and attach[name].resources == "fixed":
+        if name in attach and attach[name].means == "fixed":
             yield at, f"sets {parameter.name} of {name}, whose resources are fixed"
+        elif name in attach and attach[name].means == "resize" and parameter.name != "vcpu":
+            yield (*at, "name"), f"is {parameter.name}; of a pod, vcpu alone is changed in place"
         elif parameter.name in ("bandwidth", "flavor"):
             yield (*at, "name"), f"is {parameter.name}; allowed here: vcpu, memory"
     if reading.valid.get("workload_parameters") and FILE_SIZE not in entry.url:

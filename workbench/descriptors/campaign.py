@@ -315,6 +315,9 @@ class CommandText(Described):
     command: Argv
 
 
+LAB = r"^(attach|kubernetes|(docker|sim)(:[^\s]+)?)$"
+
+
 class CampaignText(Descriptor):
     """What is to be profiled and how. Fields that others are checked against come first."""
 
@@ -345,7 +348,7 @@ class CampaignText(Descriptor):
     )
     windows: WindowsText = WindowsText()
     budget: PositiveDuration | None = Field(None, description="On the clock")
-    lab: Annotated[str, Field(pattern=r"^(attach|(docker|sim)(:[^\s]+)?)$")] | None = Field(
+    lab: Annotated[str, Field(pattern=LAB)] | None = Field(
         None, description="Where it is meant to run, such as sim:host_cores=16; --lab goes over it"
     )
     initialization: list[CommandText] = Field(default_factory=list)

@@ -20,7 +20,6 @@ from workbench.descriptors.load_checks import PRIMARIES_OF_LOAD, load_model, sha
 from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.sla_text import parse_sla
 from workbench.descriptors.units import CORES, kpi_dimension, workload_key
-from workbench.domain.attaching import ATTACH
 from workbench.domain.campaign import (
     Agent,
     Campaign,
@@ -89,7 +88,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
             for command in text.initialization
         ),
         profile_model=text.profile_model,
-        lab=text.lab or (ATTACH if text.attach else ""),
+        lab=text.lab or attach_text.lab_of(text.attach),
         attached=attach_text.resolved(text.attach, primary.name),
         servers=servers,
     )

@@ -8,11 +8,16 @@ from typing import Literal
 from workbench.domain.parameters import Sla
 
 ATTACH = "attach"
-"""The lab that measures functions that run already."""
+"""The lab that measures functions that run already on this host."""
+KUBERNETES = "kubernetes"
+"""The lab that measures those that run already as pods of a cluster."""
+ATTACHING = (ATTACH, KUBERNETES)
+"""Labs that deploy nothing."""
 
-FoundBy = Literal["container", "label", "compose", "pid", "cgroup"]
-Means = Literal["cgroup", "fixed"]
-"""How resources are set: its control group is written to, or they stay as they are."""
+FoundBy = Literal["pod", "container", "label", "compose", "pid", "cgroup"]
+Means = Literal["cgroup", "resize", "fixed"]
+"""How resources are set: its control group is written to, its pod is resized in place, or they
+stay as they are."""
 WhenWrong = Literal["end", "wait"]
 
 
@@ -24,8 +29,9 @@ class Attached:
     """Of the function in this campaign."""
     found_by: FoundBy
     found_at: str
-    """A container's name or id, a label `KEY=VALUE`, a service or `PROJECT/SERVICE` of Compose, a
-    process id, a path below the mount of the control groups."""
+    """`NAMESPACE/SELECTOR` of a pod's labels, a container's name or id, a label `KEY=VALUE`, a
+    service or `PROJECT/SERVICE` of Compose, a process id, a path below the mount of the control
+    groups."""
     url: str = ""
     """Where load enters; `{address}` is its container's, `{filesize}` what a configuration says."""
     past: str = ""
@@ -37,6 +43,10 @@ class Attached:
     resources: Means = "cgroup"
     program: str = ""
     """What its process must be called; empty: anything."""
+    container: str = ""
+    """Of a pod; empty: its only one."""
+    context: str = ""
+    """Of the kubeconfig, for a pod; empty: the current one."""
     when_wrong: WhenWrong = "end"
     """Whether the campaign ends or waits where the function is gone, or another."""
 
@@ -44,6 +54,7 @@ class Attached:
     def found(self) -> str:
         """As a sentence names it: `container web`, `process 4711`."""
         noun = {
+            "pod": "pod",
             "container": "container",
             "label": "the container labelled",
             "compose": "the Compose service",

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from workbench import plugins
 from workbench.descriptors.capacity import check_fits_host
-from workbench.domain.attaching import ATTACH
+from workbench.domain.attaching import ATTACHING
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, UsageError, WorkbenchError
 from workbench.domain.lab import SIMULATION, Check, HostFacts, HostNoise
@@ -90,11 +90,11 @@ async def made_lab(lab: str, campaign: Campaign, settings: LabSettings) -> Lab:
     Raises `UsageError` where the campaign places a function as that lab cannot, or names functions
     that run already to a lab that deploys them, and the other way round.
     """
-    if kind_of(lab) != "recorded" and (kind_of(lab) == ATTACH) != bool(campaign.attached):
+    if kind_of(lab) != "recorded" and (kind_of(lab) in ATTACHING) != bool(campaign.attached):
         raise UsageError(
             f"its functions run already, and the lab {kind_of(lab)} would make others"
             if campaign.attached
-            else "names no function that runs already (`attach`), which the lab attach needs",
+            else "names no function that runs already (`attach`), which that lab needs",
             where=f"campaign {campaign.name}",
             remedy="Leave --lab out"
             if campaign.attached

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,10 +25,78 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass
-class AttachedFunction(Component):
-    """What is done to it goes through the journal."""
+class RunningFunction(Component):
+    """A function that somebody else runs: nothing is started, written, ended or removed in it."""
 
     attached: Attached = field(kw_only=True)
+
+    @property
+    @abstractmethod
+    def own_network(self) -> bool:
+        """Whether its network is its own, so that what it sends and receives can be told."""
+
+    @abstractmethod
+    def claim(self) -> None:
+        """Note its limits as they are. Raises `LabError` where another lab has them."""
+
+    @abstractmethod
+    async def allocate(self, configuration: Configuration) -> None:
+        """Give it what a configuration says; what that does not say stays as it was found.
+
+        Raises `LabError` where it is not any more what was found, or cannot be given that.
+        """
+
+    @abstractmethod
+    def allotted(self, host_cores: int) -> float:
+        """Cores that it may use. Raises `LabError` where it is gone."""
+
+    @abstractmethod
+    def trouble(self) -> LabError | None:
+        """Why it is not any more what is measured, as its campaign wants it taken; None if it
+        is."""
+
+    def as_wanted(self, what: str) -> LabError:
+        """An error as its campaign wants it taken: the run waits, or ends."""
+        if self.attached.when_wrong == "wait":
+            return LabGone(what, where=self.place, remedy=GO_ON)
+        return LabStopped(what, where=self.place, remedy=GO_ON)
+
+    async def death(self) -> LabError | None:
+        return self.trouble()
+
+    async def put(self, files: Mapping[str, str | bytes]) -> None:
+        self.refuse(*files)
+
+    async def get(self, path: str) -> bytes:
+        self.refuse(path)
+
+    async def start(self, *, again: bool = False) -> None:
+        self.refuse("again" if again else "")
+
+    async def begin(self, argv: Sequence[str]) -> Program:
+        self.refuse(*argv)
+
+    async def halt(self) -> None:
+        self.refuse()
+
+    async def remove(self) -> None:
+        self.refuse()
+
+    async def written(self) -> ComponentLog:
+        return ComponentLog.of(self.name, [])
+
+    async def last_line(self) -> WrittenLine | None:
+        return None
+
+    def refuse(self, *what: str) -> NoReturn:
+        log.error("not done to an attached function", place=self.place, what=what)
+        raise LabError("it runs already, and only its limits may be changed", where=self.place)
+
+
+@dataclass
+class AttachedFunction(RunningFunction):
+    """One of this host. What is done to it goes through the journal."""
+
     found: FoundFunction = field(kw_only=True)
     journal: Journal = field(kw_only=True)
     _expected: dict[Path, str] = field(default_factory=dict)
@@ -36,6 +105,10 @@ class AttachedFunction(Component):
     @property
     def place(self) -> str:
         return self.found.place
+
+    @property
+    def own_network(self) -> bool:
+        return self.found.own_network
 
     @property
     def limits(self) -> CgroupLimits:
@@ -71,14 +144,14 @@ class AttachedFunction(Component):
         try:
             return min(self.limits.cores() or host_cores, host_cores)
         except OSError:
-            raise self.trouble() or self._gone("its control group is gone") from None
+            raise self.trouble() or self.as_wanted("its control group is gone") from None
 
     async def limit_cpu(self, cores: float, pinned: tuple[int, ...]) -> None:
         del pinned  # which cores it runs on is not ours to say
         try:
             changes = self.limits.of_cpu(cores)
         except OSError:
-            raise self.trouble() or self._gone("its control group is gone") from None
+            raise self.trouble() or self.as_wanted("its control group is gone") from None
         self._change(changes)
 
     async def limit_memory(self, memory_bytes: int) -> None:
@@ -99,57 +172,19 @@ class AttachedFunction(Component):
         """Why it is not any more what is measured, as its campaign wants it taken; None if it
         is."""
         if gone := self.found.departure():
-            return self._gone(f"{gone}, while it was measured")
+            return self.as_wanted(f"{gone}, while it was measured")
         now = self._now()
         for file, wanted in self._expected.items():
             if now.get(file) != wanted:
-                return self._gone(
+                return self.as_wanted(
                     f"somebody set {file.name} from {wanted} to {now.get(file, 'nothing')} while "
                     "it was measured; that stays"
                 )
         return None
 
-    def _gone(self, what: str) -> LabError:
-        if self.attached.when_wrong == "wait":
-            return LabGone(what, where=self.place, remedy=GO_ON)
-        return LabStopped(what, where=self.place, remedy=GO_ON)
-
-    async def death(self) -> LabError | None:
-        return self.trouble()
-
     async def counters(self) -> ComponentCounters:
         assert self.probe is not None
         return self.probe.read()
-
-    # Nothing else is done to it.
-
-    async def put(self, files: Mapping[str, str | bytes]) -> None:
-        self._refuse(*files)
-
-    async def get(self, path: str) -> bytes:
-        self._refuse(path)
-
-    async def start(self, *, again: bool = False) -> None:
-        self._refuse("again" if again else "")
-
-    async def begin(self, argv: Sequence[str]) -> Program:
-        self._refuse(*argv)
-
-    async def halt(self) -> None:
-        self._refuse()
-
-    async def remove(self) -> None:
-        self._refuse()
-
-    async def written(self) -> ComponentLog:
-        return ComponentLog.of(self.name, [])
-
-    async def last_line(self) -> WrittenLine | None:
-        return None
-
-    def _refuse(self, *what: str) -> NoReturn:
-        log.error("not done to an attached function", place=self.place, what=what)
-        raise LabError("it runs already, and only its limits may be changed", where=self.place)
 
 
 GO_ON = "Look what has become of it; `workbench resume` goes on where this ended"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,18 +78,7 @@ class Journal:
             raise _refused(whose, file, error) from error
 
     def _append(self, entry: dict[str, Any]) -> None:
-        first = not self.path.exists()
-        if first:
-            files.make_folder(self.path.parent)
-        with open(self.path, "a", opener=files.opener, encoding="utf-8") as journal:
-            if first:
-                header = {"session": self.session, "owner": str(self.owner)}
-                journal.write(json.dumps(header) + "\n")
-            journal.write(json.dumps(entry) + "\n")
-            journal.flush()
-            os.fsync(journal.fileno())
-        if first:
-            _sync_folder(self.path.parent)
+        append(self.path, {"session": self.session, "owner": str(self.owner)}, entry)
 
     def restore(self) -> tuple[str, ...]:
         """Put everything back; a sentence about every file that was another.
@@ -142,6 +131,24 @@ class Journal:
         return f"{whose}: {file.name} is {held}{AGAIN}"
 
 
+def append(path: Path, header: Mapping[str, str], entry: Mapping[str, Any]) -> None:
+    """Write a line to a journal, on disk when this returns; the header before the first.
+
+    Raises `OSError`.
+    """
+    first = not path.exists()
+    if first:
+        files.make_folder(path.parent)
+    with open(path, "a", opener=files.opener, encoding="utf-8") as journal:
+        if first:
+            journal.write(json.dumps(header) + "\n")
+        journal.write(json.dumps(entry) + "\n")
+        journal.flush()
+        os.fsync(journal.fileno())
+    if first:
+        _sync_folder(path.parent)
+
+
 def _refused(whose: str, file: Path, error: OSError) -> LabError:
     return LabError(
         f"{file.name} of its control group cannot be changed: {error.strerror}",
@@ -169,14 +176,13 @@ def kept() -> Iterator[Journal]:
 def _read(path: Path) -> Journal | None:
     """None where it does not even say whose it is. A torn last line is of no change: it was not
     on disk before that."""
-    text = path.read_bytes()[:LONGEST].decode(errors="replace")
-    entries = [entry for line in text.splitlines() if (entry := _entry(line)) is not None]
-    owner = Owner.parse(str(entries[0].get("owner", ""))) if entries else None
+    noted = entries(path)
+    owner = Owner.parse(str(noted[0].get("owner", ""))) if noted else None
     if owner is None:
         return None
-    journal = Journal(path, str(entries[0].get("session", "")), owner)
+    journal = Journal(path, str(noted[0].get("session", "")), owner)
     mounts = cgroup.parse_mounts((process.PROC / "self" / "mountinfo").read_text())
-    for entry in entries[1:]:
+    for entry in noted[1:]:
         try:
             file = Path(str(entry["file"]))
             if ".." in file.parts or not any(file.is_relative_to(m.point) for m in mounts.values()):
@@ -187,6 +193,12 @@ def _read(path: Path) -> Journal | None:
         except (KeyError, ValueError, TypeError):
             continue
     return journal
+
+
+def entries(path: Path) -> list[dict[str, Any]]:
+    """The lines of a journal that can be read, its header first. Raises `OSError`."""
+    text = path.read_bytes()[:LONGEST].decode(errors="replace")
+    return [entry for line in text.splitlines() if (entry := _entry(line)) is not None]
 
 
 def _entry(line: str) -> dict[str, Any] | None:

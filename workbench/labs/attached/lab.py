@@ -22,7 +22,7 @@ from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target
 from workbench.labs.attached import journal
-from workbench.labs.attached.attached_functions import AttachedFunction
+from workbench.labs.attached.attached_functions import AttachedFunction, RunningFunction
 from workbench.labs.attached.finding import find
 from workbench.labs.attached.journal import AGAIN, Journal
 from workbench.labs.attached.load_guard import Guard
@@ -51,13 +51,13 @@ class AttachedTarget:
     """What a target is made of while it is measured."""
 
     target: Target
-    functions: list[AttachedFunction]
+    functions: list[RunningFunction]
     source: HostSource
     path: PathFacts
     choice: Choice
 
     @property
-    def entry(self) -> AttachedFunction:
+    def entry(self) -> RunningFunction:
         return self.functions[0]
 
 
@@ -114,12 +114,7 @@ class AttachedLab:
             if found.image:
                 self._images[name] = found.image
         self._check_cores()
-        template = self._campaign.template(targets[0].source)
-        self._packages = await layer(
-            (*BASICS, *template.packages, *preflight.packages(self._campaign)),
-            Listener(self._settings.say, lambda line: log.info("packages", line=line)),
-        )
-        self._open = True
+        await self._unpack()
         return HostFacts(
             lab=self.name,
             cores=self._cores,
@@ -134,6 +129,15 @@ class AttachedLab:
                 "source": "a process beside the functions, on the same cores and network",
             },
         )
+
+    async def _unpack(self) -> None:
+        """The source's programs; the lab is open then."""
+        template = self._campaign.template(self._campaign.targets[0].target.source)
+        self._packages = await layer(
+            (*BASICS, *template.packages, *preflight.packages(self._campaign)),
+            Listener(self._settings.say, lambda line: log.info("packages", line=line)),
+        )
+        self._open = True
 
     def _check_cores(self) -> None:
         for plan in self._campaign.targets:
@@ -195,12 +199,12 @@ class AttachedLab:
             (*self._told(), *choice.passed_over, *self._unknown(functions)),
         )
 
-    async def _function(self, name: str) -> AttachedFunction:
+    async def _function(self, name: str) -> RunningFunction:
         attached = self._of(name)
         try:
             found = await find(attached)
         except LabError as error:
-            raise _as_wanted(attached, error) from error
+            raise as_wanted(attached, error) from error
         if found.image != self._images.get(name, ""):
             raise LabStopped(
                 "it was made again from another image: what was measured before says nothing of it",
@@ -218,16 +222,16 @@ class AttachedLab:
             journal=self._journal,
         )
 
-    async def _look(self, url: str, entry: AttachedFunction, target: Target) -> PathFacts:
+    async def _look(self, url: str, entry: RunningFunction, target: Target) -> PathFacts:
         assert self._source is not None
         try:
             timeout_s = self._campaign.windows.request_timeout_s
             return await preflight.look(self._source, url, timeout_s, target.name)
         except LabError as error:
             error.remedy = f"See that {entry.place} serves {url}: `curl -i {url}` on this host"
-            raise _as_wanted(entry.attached, error) from error
+            raise as_wanted(entry.attached, error) from error
 
-    def _url(self, function: AttachedFunction, url: str, configuration: Configuration) -> str:
+    def _url(self, function: RunningFunction, url: str, configuration: Configuration) -> str:
         size = str(size_of(configuration))
         return url.replace("{address}", function.address).replace("{filesize}", size)
 
@@ -235,7 +239,7 @@ class AttachedLab:
         news, self._news = [*journal.untold(), *self._news], []
         return news
 
-    def _unknown(self, functions: list[AttachedFunction]) -> list[str]:
+    def _unknown(self, functions: list[RunningFunction]) -> list[str]:
         """What this lab cannot know of the target, as sentences."""
         said = [
             f"source and functions share this host's {self._cores} cores, and so does whatever "
@@ -246,7 +250,7 @@ class AttachedLab:
                 "nobody said where the load ends (`past`): what lies behind the functions is not "
                 "counted, and no sample is blamed on it or cleared of it"
             )
-        sharing = [f.name for f in functions if not f.found.own_network]
+        sharing = [f.name for f in functions if not f.own_network]
         if sharing:
             said.append(
                 f"{', '.join(sharing)} and the source use the network of this host: what each of "
@@ -274,7 +278,7 @@ class AttachedLab:
                 url = standing.entry.attached.url
                 return await self._offer(standing, url, point, seconds, on_usage)
             finally:
-                self._put_back()
+                await self._put_back()
 
     async def drive_bypass(
         self, point: OperatingPoint, seconds: float, on_usage: OnUsage
@@ -377,9 +381,9 @@ class AttachedLab:
             if source is not None:
                 await source.remove()
         finally:
-            self._put_back()
+            await self._put_back()
 
-    def _put_back(self) -> None:
+    async def _put_back(self) -> None:
         """Limits as they were; what others changed meanwhile is told with the next deployment."""
         # Not in a thread: who is cancelled must not go before it is done, and it takes 1 ms.
         said = self._journal.restore()
@@ -432,13 +436,13 @@ class AttachedLab:
             return (f"not put back: {error}",)
 
 
-def _as_wanted(attached: Attached, error: LabError) -> LabError:
+def as_wanted(attached: Attached, error: LabError) -> LabError:
     """The error as its descriptor wants it taken: the campaign waits, or ends."""
     kind = LabGone if attached.when_wrong == "wait" else LabStopped
     return kind(error.what, where=error.where, remedy=error.remedy)
 
 
-async def _look_after(functions: list[AttachedFunction]) -> None:
+async def _look_after(functions: list[RunningFunction]) -> None:
     """Look until one of them is not what it was. Raises what `trouble` says."""
     while True:
         await asyncio.sleep(LOOK_S)

@@ -26,6 +26,10 @@ from workbench.probes.containers import ThreadLedger
 from workbench.probes.evidence import ComponentEvidence, HostEvidence, Seen
 
 HOST = "host"
+COLLECTED = tuple(
+    name for name, one in OBSERVABLES.items() if one.layer not in ("workbench", "load")
+)
+"""What is counted of components and hosts by probes on them."""
 THREADED = (SOURCE, SINK)
 """Components whose single threads can be a limit; functions are limited by their quota."""
 
@@ -51,12 +55,24 @@ class Watch:
 
     @property
     def local(self) -> bool:
-        """Whether its components run on this host."""
-        return all(component.probe for component in self.components)
+        """Whether load comes from this host; functions may be elsewhere, and tell their own."""
+        return any(component.probe for component in self.components)
+
+    @property
+    def _here(self) -> list[Component]:
+        return [component for component in self.components if component.probe]
+
+    @property
+    def _elsewhere(self) -> list[Component]:
+        return [component for component in self.components if not component.probe]
 
     async def read(self) -> Counters:
         """Note the counters now. Raises `Ended`."""
-        seen = self._read_here() if self.local else await self._ask()
+        if self.local:
+            told = [(one.name, await one.counters()) for one in self._elsewhere]
+            seen = self._read_here(dict(told))
+        else:
+            seen = await self._ask()
         self.instants.append(seen)
         return seen
 
@@ -97,12 +113,11 @@ class Watch:
     def absent(self) -> dict[tuple[str, str], str]:
         """What could not be collected, by component and name, and why."""
         if not self.local:
-            names = (
-                name for name, one in OBSERVABLES.items() if one.layer not in ("workbench", "load")
-            )
-            return {(HOST, name): "the engine runs on another host" for name in names}
+            return {(HOST, name): "the engine runs on another host" for name in COLLECTED}
         by_component = {name: one.absent for name, one in self._evidence.items()}
         by_component[HOST] = self._host.absent
+        for component in self._elsewhere:
+            by_component[component.name] = dict.fromkeys(COLLECTED, "it runs on another host")
         return {
             (component, name): why
             for component, absent in by_component.items()
@@ -125,10 +140,10 @@ class Watch:
             for i, instant in enumerate(self.instants)
         )
 
-    def _read_here(self) -> Counters:
+    def _read_here(self, told: Mapping[str, ComponentCounters]) -> Counters:
         at_s = time.monotonic()
-        counted: dict[str, ComponentCounters] = {}
-        for component in self.components:
+        counted = dict(told)
+        for component in self._here:
             assert component.probe is not None
             try:
                 counted[component.name] = component.probe.read()
@@ -145,7 +160,7 @@ class Watch:
         """Read the evidence of every component and the host, and note what that cost."""
         began_s = time.thread_time()
         observed: dict[ObservedKey, float] = {}
-        for component in self.components:
+        for component in self._here:
             assert component.probe is not None
             name = component.name
             evidence = self._evidence.setdefault(name, ComponentEvidence(component.probe))

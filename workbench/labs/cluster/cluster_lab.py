@@ -1,0 +1,328 @@
+"""`ClusterLab`: the protocol of a lab over pods that somebody else runs in a Kubernetes cluster.
+
+Load enters by URL from this host, as with other attached functions; limits are resizes in place,
+and counters are the kubelet's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import structlog
+
+from workbench.domain.attaching import KUBERNETES
+from workbench.domain.campaign import Campaign
+from workbench.domain.errors import LabError, LabGone, LabStopped, UsageError
+from workbench.domain.lab import Check, HostFacts
+from workbench.domain.parameters import OperatingPoint
+from workbench.labs.attached.attached_functions import RunningFunction
+from workbench.labs.attached.journal import AGAIN
+from workbench.labs.attached.lab import AttachedLab, AttachedTarget, as_wanted
+from workbench.labs.base import LabCosts, LabSettings, OnUsage
+from workbench.labs.cluster import cluster_api, pod_journal
+from workbench.labs.cluster.cluster_api import (
+    FORBIDDEN,
+    UNAUTHORIZED,
+    ApiRefused,
+    ClusterApi,
+    Json,
+    the_kubeconfig,
+)
+from workbench.labs.cluster.cpu_amounts import cores_of
+from workbench.labs.cluster.found_pod import FoundPod, find_pod
+from workbench.labs.cluster.kubelet import UNCOUNTED, look_at
+from workbench.labs.cluster.pod_function import PodFunction
+from workbench.labs.cluster.pod_journal import PodJournal
+from workbench.labs.cluster.resizing import refusal
+from workbench.labs.netns import groups
+from workbench.labs.netns.lab import lacking
+from workbench.measuring.records import Drive, ObservedKey
+from workbench.probes import host
+
+log = structlog.get_logger(__name__)
+
+COSTS = LabCosts(deploy_s=2.0, allocate_s=2.0, drive_overhead_s=15.0)
+"""A resize takes a second or two each way; the kubelet's look after the load ten or so."""
+DEAD_S = 1.0
+"""How long a server that was away a moment ago is tried again on the way out."""
+
+
+class ClusterLab(AttachedLab):
+    """Pods that run already, and a source of ours on this host.
+
+    Nothing is created, restarted or removed in the cluster. The CPU of containers is changed in
+    place where the campaign says so, and put back whenever a target is done with.
+    """
+
+    name = KUBERNETES
+
+    def __init__(self, campaign: Campaign, settings: LabSettings) -> None:
+        super().__init__(campaign, settings)
+        context = next((one.context for one in campaign.attached if one.context), "")
+        self._pods = PodJournal.new(settings.session, context, the_kubeconfig())
+        self._connection = AsyncExitStack()
+        self._api: ClusterApi | None = None
+        self._nodes: dict[str, Json] = {}
+
+    @property
+    def costs(self) -> LabCosts:
+        return COSTS
+
+    async def open(self) -> HostFacts:
+        if short := lacking():
+            raise LabError(short[0], remedy=short[1])
+        self._news += await pod_journal.reap()
+        pod_journal.untold()
+        self._api = await self._connection.enter_async_context(
+            ClusterApi.connected(self._pods.context, self._pods.kubeconfig)
+        )
+        targets = [plan.target for plan in self._campaign.targets]
+        found = {}
+        for name in dict.fromkeys(vnf.name for target in targets for vnf in target.vnfs):
+            found[name] = pod = await find_pod(self._server, self._of(name))
+            self._images[name] = pod.image
+            self._nodes[pod.node] = await self._server.node(pod.node)
+            await look_at(self._server, pod)  # what cannot be counted is not measured
+        self._check_cpu(found)
+        await self._unpack()
+        return self._facts(found)
+
+    @property
+    def _server(self) -> ClusterApi:
+        if self._api is None:
+            raise LabError("the lab is not open")
+        return self._api
+
+    def _check_cpu(self, found: Mapping[str, FoundPod]) -> None:
+        """What a node has not, and what may not be changed in place, is said before any load."""
+        for plan in self._campaign.targets:
+            for configuration in self._campaign.configurations(plan):
+                for vnf in plan.target.vnfs:
+                    cores = configuration.vcpu(vnf.name)
+                    pod = found[vnf.name]
+                    if cores and (why := refusal(pod)):
+                        raise LabError(
+                            why,
+                            where=pod.place,
+                            remedy="Change its manifest, or write `resources: fixed`",
+                        )
+                    if cores > (has := self._node_cores(pod.node)):
+                        raise UsageError(
+                            f"gives {vnf.name} {cores:g} cores, and its node {pod.node} has "
+                            f"{has:g}",
+                            where=f"campaign {self._campaign.name}",
+                            remedy="Lower the resource parameters",
+                        )
+
+    def _node_cores(self, node: str) -> float:
+        status = self._nodes.get(node, {}).get("status") or {}
+        try:
+            return cores_of(str((status.get("allocatable") or {})["cpu"]))
+        except (KeyError, ValueError):
+            raise LabError("it does not say how many cores it has", where=f"node {node}") from None
+
+    def _facts(self, found: Mapping[str, FoundPod]) -> HostFacts:
+        infos = {name: node["status"].get("nodeInfo") or {} for name, node in self._nodes.items()}
+        nodes = ", ".join(
+            f"{name} ({self._node_cores(name):g} cores, kernel {info.get('kernelVersion', '?')}, "
+            f"{info.get('containerRuntimeVersion', '?')})"
+            for name, info in infos.items()
+        )
+        versions = {str(info.get("kubeletVersion", "unknown")) for info in infos.values()}
+        return HostFacts(
+            lab=self.name,
+            cores=self._cores,
+            memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            kernel=platform.release(),
+            cpu_model=host.read_cpu_model(),
+            cgroup=groups.version(),
+            engine=f"kubelet {', '.join(sorted(versions))}",
+            image_digests=dict(self._images),
+            details={
+                **host.read_details(),
+                "source": "a process on this host; functions are pods of a cluster",
+                "cluster": self._server.place,
+                "nodes": nodes,
+                "pods": ", ".join(f"{name}: {pod.place}" for name, pod in found.items()),
+            },
+        )
+
+    async def _function(self, name: str) -> RunningFunction:
+        attached = self._of(name)
+        try:
+            found = await find_pod(self._server, attached)
+            if found.node not in self._nodes:
+                self._nodes[found.node] = await self._server.node(found.node)
+        except LabError as error:
+            raise as_wanted(attached, error) from error
+        if found.image != self._images.get(name, found.image):
+            raise LabStopped(
+                "it was made again from another image: what was measured before says nothing of it",
+                where=found.place,
+                remedy="Profile it in a new session",
+            )
+        return PodFunction(
+            name,
+            self._campaign.template(name),
+            address=found.address,
+            attached=attached,
+            found=found,
+            api=self._server,
+            journal=self._pods,
+            node_cores=self._node_cores(found.node),
+        )
+
+    def _told(self) -> list[str]:
+        news, self._news = [*pod_journal.untold(), *self._news], []
+        return news
+
+    def _unknown(self, functions: list[RunningFunction]) -> list[str]:
+        """What this lab cannot know of the target, as sentences."""
+        said = [
+            "the source is on this host and the functions are in a cluster: the network between "
+            "them is measured with them, and what else runs on their nodes is not known",
+            "a kubelet looks at its containers every ten seconds or so: CPU of a shorter window is "
+            "the mean between two looks, by a node's clock that is taken for this host's",
+        ]
+        if not functions[0].attached.past:
+            said.append(
+                "nobody said where the load ends (`past`): what lies behind the functions is not "
+                "counted, and no sample is blamed on it or cleared of it"
+            )
+        return said
+
+    # ------------------------------------------------------------------ load
+
+    async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
+        """As of every lab; what the server says ends the run, or has it wait."""
+        try:
+            return await super().drive(point, seconds, on_usage)
+        except ApiRefused as error:
+            kind = LabStopped if error.status in (UNAUTHORIZED, FORBIDDEN) else LabError
+            raise kind(error.what, where=error.where, remedy=error.remedy) from error
+        except LabGone as error:
+            if self._waits:
+                raise
+            raise LabStopped(error.what, where=error.where, remedy=error.remedy) from error
+
+    @property
+    def _waits(self) -> bool:
+        return any(one.when_wrong == "wait" for one in self._campaign.attached)
+
+    async def _offer(
+        self,
+        standing: AttachedTarget,
+        url: str,
+        point: OperatingPoint,
+        seconds: float,
+        on_usage: OnUsage,
+    ) -> Drive:
+        """Drive, with a watch and a follower of the kubelet for every pod."""
+        pods = [one for one in standing.functions if isinstance(one, PodFunction)]
+        for pod in pods:
+            pod.looks.seen.clear()
+            pod.looks.note(await look_at(self._server, pod.found))
+        tasks = [asyncio.create_task(pod.looks.follow(self._server)) for pod in pods]
+        tasks += [asyncio.create_task(pod.watch()) for pod in pods]
+        try:
+            drive = await super()._offer(standing, url, point, seconds, on_usage)
+            for pod in pods:
+                await pod.looks.settle(self._server, drive.counters[-1].at_s)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return _counted(drive, pods)
+
+    # ------------------------------------------------------------------ the way out
+
+    async def _put_back(self) -> None:
+        """CPU as it was. Raises `LabGone` or `LabStopped` with what is left changed where the
+        server cannot be asked; it is tried again whenever this lab is asked for anything."""
+        # Who is cancelled waits until this is done: it is bounded, and a journal is on disk.
+        task = asyncio.ensure_future(self._restored())
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait((task,))
+            raise
+
+    async def _restored(self) -> None:
+        if self._api is None or not self._pods.before:
+            return
+        try:
+            said = await self._pods.restore(self._api)
+        except LabError as error:
+            self._api.patience_s = DEAD_S
+            log.error("CPU was not put back", error=str(error))
+            kind = LabGone if self._waits else LabStopped
+            raise kind(error.what, where=error.where, remedy=error.remedy) from error
+        self._api.patience_s = cluster_api.PATIENCE_S
+        self._news += [one for one in said if not one.endswith(AGAIN)]
+        for function in self._standing.functions if self._standing else ():
+            function.claim()
+
+    async def close(self) -> None:
+        await super().close()
+        self._api = None
+        await self._connection.aclose()
+
+    @staticmethod
+    async def examine() -> tuple[Check, ...]:
+        if not cluster_api.installed():
+            return (Check("kubernetes", "warning", *cluster_api.MISSING),)
+        where = the_kubeconfig()
+        if where and not _is_there(where):
+            return (
+                Check(
+                    "kubernetes",
+                    "warning",
+                    f"no kubeconfig at {where}: no pods can be attached",
+                    "Set KUBECONFIG where there is a cluster (docs/attach.md)",
+                ),
+            )
+        return (Check("kubernetes", "ok", "pods can be attached (docs/attach.md); none is asked"),)
+
+    @staticmethod
+    async def reap(alive: frozenset[str]) -> tuple[str, ...]:
+        """Put back the CPU that dead sessions left; a sentence about each."""
+        return await pod_journal.reap(alive)
+
+
+def _is_there(kubeconfig: str) -> bool:
+    return any(Path(one).is_file() for one in kubeconfig.split(os.pathsep))
+
+
+def _counted(drive: Drive, pods: list[PodFunction]) -> Drive:
+    """A drive with what the kubelets saw, laid beside the instants at which others were counted."""
+    instants = []
+    for instant in drive.counters:
+        counted = {pod.name: pod.looks.at(instant.at_s) for pod in pods}
+        observed: dict[ObservedKey, float] = {}
+        for pod in pods:
+            if (waited := pod.looks.pressure_at(instant.at_s)) is not None:
+                observed[pod.name, "pressure_cpu_s", ""] = waited
+        instants.append(
+            replace(
+                instant,
+                components={**instant.components, **counted},
+                observed={**instant.observed, **observed},
+            )
+        )
+    absent = dict(drive.absent)
+    for pod in pods:
+        absent |= {(pod.name, name): why for name, why in UNCOUNTED.items()}
+        if pod.looks.pressure_at(drive.begin_s) is not None:
+            absent.pop((pod.name, "pressure_cpu_s"), None)
+    notes = tuple(
+        f"the kubelet looked at {pod.name} every {pod.looks.step_s:.0f} s: CPU in shorter windows "
+        "is the mean between two looks"
+        for pod in pods
+    )
+    return replace(drive, counters=tuple(instants), absent=absent, notes=(*drive.notes, *notes))

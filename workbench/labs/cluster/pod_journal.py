@@ -1,0 +1,228 @@
+"""What was changed of pods, written down before it is changed, and the way back.
+
+As the journal of control groups (`labs.attached.journal`): a file for each lab that is open, a line
+for every change, on disk before the API server is asked. Whoever finds the file of a dead process
+puts everything back. No credential is in it: the way to the server is a kubeconfig's path and
+context.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workbench.domain.errors import LabError
+from workbench.labs.attached import journal as host_journal
+from workbench.labs.attached.journal import AGAIN
+from workbench.labs.cluster.cluster_api import CONFLICT, NOT_FOUND, ApiRefused, ClusterApi, Json
+from workbench.labs.cluster.cpu_amounts import CpuGiven
+from workbench.labs.cluster.found_pod import FoundPod, spec_of
+from workbench.labs.cluster.resizing import answer_of, ask_for
+from workbench.labs.docker.strays import Owner
+from workbench.paths import attached_folder
+
+SUFFIX = ".pods"
+REAP_S = 5.0
+"""How long the server of a dead session's pods is tried: an engine that starts does not wait."""
+
+
+@dataclass(frozen=True)
+class PodContainer:
+    """Whose CPU was changed."""
+
+    namespace: str
+    pod: str
+    uid: str
+    container: str
+
+    @property
+    def place(self) -> str:
+        return f"pod {self.namespace}/{self.pod}, container {self.container}"
+
+
+@dataclass
+class PodJournal:
+    """Changes of one lab, through one API server."""
+
+    path: Path
+    session: str
+    owner: Owner
+    context: str
+    kubeconfig: str
+    before: dict[PodContainer, CpuGiven] = field(default_factory=dict)
+    ours: dict[PodContainer, list[CpuGiven]] = field(default_factory=dict)
+    """Everything that was asked for."""
+
+    @classmethod
+    def new(cls, session: str, context: str, kubeconfig: str) -> PodJournal:
+        """A journal of this process; its file is made with the first change."""
+        name = f"{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
+        path = attached_folder() / name
+        return cls(path, session, Owner.this_process(), context, kubeconfig)
+
+    async def change(self, api: ClusterApi, found: FoundPod, cpu: CpuGiven) -> Json:
+        """Ask for another CPU of a container, after noting what it had; the pod as it is then.
+
+        Raises `LabError`.
+        """
+        whose = PodContainer(found.namespace, found.pod, found.uid, found.container)
+        before = self.before.setdefault(whose, found.cpu)
+        entry = {
+            "namespace": whose.namespace,
+            "pod": whose.pod,
+            "uid": whose.uid,
+            "container": whose.container,
+            "before": [before.limit, before.request],
+            "ours": [cpu.limit, cpu.request],
+        }
+        try:
+            host_journal.append(self.path, self._header, entry)
+        except OSError as error:
+            raise LabError(
+                f"nothing is changed of it, since that cannot be written down: {error.strerror}",
+                where=str(self.path),
+                remedy="Make room there, or make the folder writable",
+            ) from error
+        self.ours.setdefault(whose, []).append(cpu)
+        return await ask_for(api, whose.namespace, whose.pod, whose.uid, whose.container, cpu)
+
+    @property
+    def _header(self) -> dict[str, str]:
+        return {
+            "session": self.session,
+            "owner": str(self.owner),
+            "context": self.context,
+            "kubeconfig": self.kubeconfig,
+        }
+
+    async def restore(self, api: ClusterApi) -> tuple[str, ...]:
+        """Ask for what was before; a sentence about every container that had another CPU.
+
+        What somebody else set meanwhile stays as they set it, and is named. Raises `LabError`
+        with what is left changed where the server cannot be asked; the journal stays then.
+        """
+        said: list[str] = []
+        for whose, before in list(self.before.items()):
+            try:
+                said.append(await self._put_back(api, whose, before))
+            except LabError as error:
+                kind = type(error) if not isinstance(error, ApiRefused) else LabError
+                raise kind(
+                    f"the CPU of its container {whose.container} is left changed: {before} before, "
+                    f"{self.ours[whose][-1]} since. {api.place}: {error.what}",
+                    where=f"pod {whose.namespace}/{whose.pod}",
+                    remedy="`workbench reap` puts it back as soon as that answers",
+                ) from error
+            del self.before[whose]
+        self.path.unlink(missing_ok=True)
+        self.ours = {}
+        return tuple(filter(None, said))
+
+    async def _put_back(self, api: ClusterApi, whose: PodContainer, before: CpuGiven) -> str:
+        try:
+            pod = await api.pod(whose.namespace, whose.pod)
+        except ApiRefused as error:
+            if error.status != NOT_FOUND:
+                raise
+            return f"{whose.place} is gone, and the CPU of this session with it"
+        if pod["metadata"].get("uid") != whose.uid:
+            return f"{whose.place} was made again, without the CPU of this session"
+        now = CpuGiven.of(spec_of(pod, whose.container).get("resources"))
+        if now.same(before):
+            return ""
+        if not any(now.same(one) for one in self.ours.get(whose, ())):
+            return f"{whose.place}: somebody set its CPU to {now} meanwhile; that stays"
+        try:
+            after = await ask_for(
+                api, whose.namespace, whose.pod, whose.uid, whose.container, before
+            )
+        except ApiRefused as error:
+            if error.status not in (NOT_FOUND, CONFLICT):
+                raise
+            return f"{whose.place} was made again, without the CPU of this session"
+        return self._told(after, whose, before)
+
+    def _told(self, after: Json, whose: PodContainer, before: CpuGiven) -> str:
+        kept = CpuGiven.of(spec_of(after, whose.container).get("resources"))
+        if not kept.same(before):
+            raise LabError(f"the server keeps {kept} where {before} was asked for")
+        answer = answer_of(after, whose.container, before)
+        if answer.state in ("Deferred", "Infeasible", "Error"):
+            return (
+                f"{whose.place}: {before} is asked for again, and the kubelet says {answer.clause}"
+            )
+        return f"{whose.place}: its CPU is {before}{AGAIN}"
+
+
+def kept() -> Iterator[PodJournal]:
+    """Journals that can be read, of whoever it is."""
+    for path in sorted(attached_folder().glob(f"*{SUFFIX}")):
+        with suppress(OSError):
+            if (journal := _read(path)) is not None:
+                yield journal
+
+
+def _read(path: Path) -> PodJournal | None:
+    """None where it does not even say whose it is. A torn last line is of no change."""
+    header, *entries = host_journal.entries(path) or [{}]
+    owner = Owner.parse(str(header.get("owner", "")))
+    if owner is None:
+        return None
+    texts = (str(header.get(name, "")) for name in ("session", "context", "kubeconfig"))
+    session, context, kubeconfig = texts
+    journal = PodJournal(path, session, owner, context, kubeconfig)
+    for entry in entries:
+        with suppress(KeyError, ValueError, TypeError):
+            whose = PodContainer(
+                *(str(entry[name]) for name in ("namespace", "pod", "uid", "container"))
+            )
+            before, ours = _given(entry["before"]), _given(entry["ours"])
+            journal.before.setdefault(whose, before)
+            journal.ours.setdefault(whose, []).append(ours)
+    return journal
+
+
+def _given(pair: Any) -> CpuGiven:
+    limit, request = pair
+    given = CpuGiven(str(limit), str(request))
+    given.same(given)  # raises for what is no amount
+    return given
+
+
+async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Put back what dead labs changed; a sentence about everything that was another, and about
+    everything that cannot be put back yet."""
+    said: list[str] = []
+    for journal in kept():
+        mine = journal.owner == Owner.this_process()
+        if (mine and journal.session in alive) or (not mine and journal.owner.may_live()):
+            continue
+        try:
+            async with ClusterApi.connected(journal.context, journal.kubeconfig, REAP_S) as api:
+                said += await journal.restore(api)
+        except LabError as error:
+            said.append(f"not put back: {error}")
+    _untold.extend(said)
+    return tuple(said)
+
+
+_untold: list[str] = []
+"""What `reap` said in this process and no run has told yet."""
+
+
+def untold() -> list[str]:
+    """What was put back since this was asked last."""
+    told = _untold.copy()
+    _untold.clear()
+    return told
+
+
+def in_use(whose: FoundPod) -> PodJournal | None:
+    """The journal of another lab that lives and has changed that container."""
+    key = PodContainer(whose.namespace, whose.pod, whose.uid, whose.container)
+    return next((one for one in kept() if key in one.before and one.owner.may_live()), None)
