@@ -10,6 +10,7 @@ import typer
 from workbench.cli import (
     canary,
     chains,
+    counters,
     descriptors,
     discover,
     host,
@@ -85,6 +86,7 @@ models.register(app)
 canary.register(app)
 chains.register(app)
 why.register(app)
+counters.register(app)
 recommending.register(app)
 plugins.register(app)
 notify.register(app)

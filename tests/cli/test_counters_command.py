@@ -1,0 +1,49 @@
+"""`workbench counters`: from published files to models, weights and a figure by one command."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from documented import described, known
+from driving import Workbench
+from published_counters import co_located, experiments
+
+
+def test_rows_beside_competitors(workbench: Workbench, tmp_path: Path) -> None:
+    folder = co_located(tmp_path / "flowmon", 15)
+    shown = workbench.run("counters", str(folder), "--seeds", "1", "--json")
+    assert "read as co-located" in shown.stderr
+    assert "SLOMO's extrapolation needs runs that are not published" in shown.stderr
+    printed = json.loads(shown.stdout)
+    described(printed, "`counters`")
+    ours, yala = (printed["models"][n] for n in (0, 1))
+    assert (ours["model"], yala["model"], ours["rows"]) == ("ours", "Yala", 24)
+    assert 0.8 <= ours["coverage"] <= 1.0
+    assert {"name": "pktsize", "why": "constant"} in printed["dropped"]
+    assert len(printed["points"]) == 24
+
+
+def test_from_tables_to_models_and_figure(workbench: Workbench, tmp_path: Path) -> None:
+    experiments(tmp_path / "bridge", 4, 12)
+    shown = workbench.run("counters", str(tmp_path / "bridge"), "--plot")
+    assert "4 files, read as table" in shown.stderr
+    assert "48 rows of 4 experiments" in shown.stdout
+    for name in ("ours", "MLP (paper C)", "boosting (SLOMO)", "linear in cache ref", "linear"):
+        (line,) = re.findall(rf"^{re.escape(name)}.*  .*%$", shown.stdout, re.M)[:1]
+        assert line.count("%") == 8, "errors, interval and width by experiment, errors by row"
+    assert "bridge_cycles (same as bridge_instructions); bridge_mem-stores" in shown.stdout
+    figure = shown.stdout.partition("predicted (up) over measured (across)")[2]
+    assert len(figure.splitlines()) >= 20
+    assert known("`counters`") >= {"by_row", "experiments"}
+
+
+def test_what_it_cannot_use_is_a_sentence(workbench: Workbench, tmp_path: Path) -> None:
+    gone = workbench.run("counters", str(tmp_path / "gone"), expect=2)
+    assert "there is no such file or folder" in gone.stderr
+    two = experiments(tmp_path / "two", 2, 10)
+    few = workbench.run("counters", *map(str, two), expect=2)
+    assert "2 experiments" in few.stderr
+    other = workbench.run("counters", str(two[0]), "--kpi", "output", expect=2)
+    assert "did you mean output_rate" in other.stderr

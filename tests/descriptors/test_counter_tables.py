@@ -1,0 +1,154 @@
+"""Tables of counters from outside: what is read, what is set aside, what is refused, and where."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from published_counters import co_located, experiment, experiments
+
+from workbench.descriptors import counter_tables
+from workbench.descriptors.co_located_files import is_co_located, read_co_located
+from workbench.descriptors.counter_tables import read_counters
+from workbench.domain.errors import UsageError
+from workbench.models.counter_rows import without_idle_features
+
+
+def test_each_file_is_an_experiment_and_idle_counters_are_named(tmp_path: Path) -> None:
+    read = read_counters(experiments(tmp_path, 4))
+    assert read.experiments == ("exp-0", "exp-1", "exp-2", "exp-3")
+    assert (read.read, read.rows.group_count, read.notes) == (160, 4, ())
+    useful, dropped = without_idle_features(read.rows)
+    assert [(d.name, d.why) for d in dropped] == [
+        ("bridge_cycles", "same as bridge_instructions"),
+        ("bridge_mem-stores", "constant"),
+    ]
+    assert useful.x.shape == (160, 3)
+
+
+def test_a_table_put_together_has_an_experiment_for_each_start_of_its_seconds(
+    tmp_path: Path,
+) -> None:
+    one, two = (path.read_text().splitlines() for path in experiments(tmp_path, 2, 20))
+    both = tmp_path / "global.csv"
+    both.write_text("\n".join([*one, *two[1:]]), encoding="utf-8")
+    read = read_counters([both])
+    assert read.experiments == ("global", "global from line 22")
+    assert np.bincount(read.rows.groups).tolist() == [20, 20]
+
+
+def test_what_cannot_be_used_is_set_aside_with_its_line(tmp_path: Path) -> None:
+    file = experiment(tmp_path / "a.csv", 1, 30)
+    lines = file.read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    cells[3][4] = "<not counted>"
+    cells[5][5] = "12k"
+    cells[7][4] = "-3"
+    cells[9] = cells[9][:-2]
+    cells[11][2] = "0.0"
+    cells[13][1:] = cells[12][1:]
+    del cells[20]
+    file.write_text("\n".join(",".join(line) for line in cells), encoding="utf-8")
+    read = read_counters([file])
+    assert (read.read, len(read.rows.y)) == (29, 23)
+    said = "\n".join(read.notes)
+    assert "1 gap in the seconds" in said
+    assert "not counted (first at a.csv:4: bridge_instructions)" in said
+    assert "2 rows set aside: a cell is no count or figure (first at a.csv:6:" in said
+    assert "'12k'" in said
+    assert "not 9 cells (first at a.csv:10)" in said
+    assert "output_rate is 0" in said
+    assert "repeats a row of its file (first at a.csv:14)" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "0 columns"),
+        ("a b c\n1 2 3\n", "1 columns"),
+        (",output_rat,bridge_cycles\n0,1,2\n", "did you mean output_rat"),
+        (",output_rate,bridge_cycles,bridge_cycles\n", "'bridge_cycles' stands there twice"),
+        (",output_rate\n0,1\n", "no column of counters"),
+        (",output_rate,bridge_cycles\n", "0 of 0 rows can be used"),
+        (",output_rate,bridge_cycles\n0,1 Mbit,2\n1,2 Mbit,3\n", "0 of 2 rows"),
+        (",output_rate,bridge_cycles\n0," + "9" * 400 + ",2\n", "no table of figures"),
+        (b",output_rate,bridge_cycles\n0,\xff\xfe,1\n", "no table of figures"),
+    ],
+)
+def test_what_is_no_table_of_counters_is_refused(
+    tmp_path: Path, text: str | bytes, what: str
+) -> None:
+    file = tmp_path / "theirs.csv"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(UsageError) as caught:
+        read_counters([file])
+    assert what in str(caught.value)
+    assert "theirs.csv" in str(caught.value)
+    assert caught.value.remedy
+
+
+def test_another_unit_and_other_columns_are_said(tmp_path: Path) -> None:
+    files = experiments(tmp_path, 3)
+    lines = [line.split(",") for line in files[2].read_text().splitlines()]
+    lines = [
+        [*line[:3], line[3] + ("" if n == 0 else "e3"), *line[4:-1]] for n, line in enumerate(lines)
+    ]
+    files[2].write_text("\n".join(",".join(line) for line in lines), encoding="utf-8")
+    read = read_counters(files, "latency")
+    assert any("latency of exp-2.csv seems to be in another unit" in note for note in read.notes)
+    assert any("left out: bridge_mem-stores" in note for note in read.notes)
+
+
+def test_rows_in_memory_are_bounded_and_drawn_evenly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counter_tables, "MOST_KEPT", 500)
+    monkeypatch.setattr(counter_tables, "MOST_REMEMBERED", 100)
+    file = tmp_path / "long.csv"
+    with file.open("w") as text:
+        text.write(",output_rate,bridge_cycles\n")
+        text.writelines(f"{n},{n + 1},{n * 3}\n" for n in range(60_000))
+    tracemalloc.start()
+    read = read_counters([file])
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (read.read, len(read.rows.y)) == (60_000, 500)
+    assert 27_000 < read.rows.y.mean() < 33_000
+    assert most < 2**21, "memory does not grow with the file"
+
+
+def test_rows_beside_competitors_are_told_apart_by_their_columns(tmp_path: Path) -> None:
+    folder = co_located(tmp_path / "flowmon")
+    files = sorted(folder.iterdir())
+    assert all(map(is_co_located, files))
+    profile, dropped, notes = read_co_located(files)
+    assert (len(profile.one_traffic.y), len(profile.many_traffics.y)) == (41, 40)
+    assert len(profile.unseen.y) == 24
+    assert "pktsize" in {d.name for d in dropped}
+    assert "1 row repeats another" in notes[0]
+    assert profile.taught.group_count == 80, "the repeated row shares its group"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("sample_test", "1 2 3\n", "3 columns"),
+        ("sample_test", "1 2 x\n", "could not convert"),
+        ("sample_yala_reg_train", "1 2\n3\n", "1 figures, where the lines before have 2"),
+        ("sample_yala_reg_train", "1 2\n3 -1\n", "below 0"),
+        ("sample_yala_reg_train", "1 2\n", "accelerator alone"),
+        (
+            "sample_yala_mem_train",
+            "1 1518 1 1 1 1 1 1 1 5\n",
+            "2 files have training rows under one",
+        ),
+    ],
+)
+def test_a_part_that_is_wrong_is_located(tmp_path: Path, name: str, text: str, what: str) -> None:
+    folder = co_located(tmp_path / "flowmon")
+    (folder / name).write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=what) as caught:
+        read_co_located(sorted(folder.iterdir()))
+    assert name in str(caught.value)

@@ -1,0 +1,296 @@
+"""Counters that somebody published, read in a stream: paper C's tables, one row a second.
+
+A table has a line of headings: `input_rate`, `output_rate`, `latency` and columns `FUNCTION_EVENT`
+(`bridge_LLC-loads`), besides a first column without a name, the second of the run. Perf wrote the
+counts with `-I`, so that they are scaled for the time that an event was multiplexed away already.
+Nothing is guessed: a row that cannot be used is set aside with its line and the reason.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from workbench.descriptors.reading import did_you_mean
+from workbench.domain.counts import counted
+from workbench.domain.errors import UsageError
+from workbench.models.counter_rows import CounterRows
+
+MOST_KEPT = 20_000
+"""Rows in memory, drawn evenly from all that were read."""
+MOST_COLUMNS = 500
+LONGEST_CELL = 200
+"""Characters; a figure has at most 25."""
+MOST_REMEMBERED = 200_000
+"""Rows that a repeated one is looked for among."""
+LEAST_USED = 0.5
+"""Share of rows that must be usable: below it the file is of another kind."""
+UNCOUNTED = ("", "<not counted>", "<not supported>", "nan", "NaN")
+KPIS = ("output_rate", "latency", "input_rate")
+SECOND = ""
+"""The heading of the column that counts seconds."""
+OTHER_UNIT = 300.0
+"""Between medians of two files: more, and they are of two units (ns and µs are 1,000 apart)."""
+
+
+@dataclass
+class SetAside:
+    """Why rows were not used, with the first place and how many."""
+
+    first: dict[str, str] = field(default_factory=dict)
+    count: dict[str, int] = field(default_factory=dict)
+
+    def add(self, why: str, where: str) -> None:
+        self.first.setdefault(why, where)
+        self.count[why] = self.count.get(why, 0) + 1
+
+    @property
+    def total(self) -> int:
+        return sum(self.count.values())
+
+    def sentences(self) -> list[str]:
+        return [
+            f"{count:,} row{'s' * (count != 1)} set aside: {why} (first at {self.first[why]})"
+            for why, count in self.count.items()
+        ]
+
+
+@dataclass(frozen=True)
+class CountersRead:
+    """What was read of a number of tables."""
+
+    rows: CounterRows
+    kpi: str
+    experiments: tuple[str, ...]
+    """Names of the groups of `rows`."""
+    read: int
+    notes: tuple[str, ...]
+
+
+class _Reservoir:
+    """At most `MOST_KEPT` rows, each that came with the same chance (Vitter 1985, algorithm R)."""
+
+    def __init__(self, columns: int) -> None:
+        self.kept = np.empty((MOST_KEPT, columns))
+        self.came = 0
+        self.random = np.random.default_rng(0)
+
+    def add(self, row: Sequence[float]) -> None:
+        at = self.came
+        self.came += 1
+        if at >= MOST_KEPT:
+            at = int(self.random.integers(self.came))
+            if at >= MOST_KEPT:
+                return
+        self.kept[at] = row
+
+    @property
+    def rows(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+        return self.kept[: min(self.came, MOST_KEPT)]
+
+
+def read_counters(files: Sequence[Path], kpi: str = KPIS[0]) -> CountersRead:
+    """Tables of experiments as one table of counters and `kpi`.
+
+    An experiment is a file, or a stretch of one in which the seconds go up: tables that were put
+    together begin again at 0. Columns that not every file has are left out, and said.
+
+    Raises `UsageError` where a file cannot be used, with its line.
+    """
+    headings = {file: _headings(file, kpi) for file in files}
+    every = [name for name in headings[files[0]] if all(name in h for h in headings.values())]
+    events = [name for name in every if name not in (*KPIS, SECOND)]
+    if not events:
+        raise UsageError(
+            "no column of counters is in all of these files",
+            where=", ".join(file.name for file in files),
+            remedy="Give files of the same functions and events",
+        )
+    notes: list[str] = []
+    left = sorted({name for h in headings.values() for name in h} - set(every))
+    if left:
+        notes.append(f"{len(left)} columns are not in every file and left out: {_few(left)}")
+    kept, aside = _Reservoir(len(events) + 2), SetAside()
+    experiments: list[str] = []
+    gaps, spans = 0, []
+    for file in files:
+        reading = _Reading(file, headings[file], [*events, kpi], aside, len(experiments))
+        before = kept.came
+        for row in reading.rows():
+            kept.add(row)
+        experiments += reading.experiments
+        gaps += reading.gaps
+        _must_be_usable(file, kept.came - before, reading, aside)
+        spans.append((file.name, reading.kpi_middle))
+    if gaps:
+        notes.append(
+            f"{counted(gaps, 'gap')} in the seconds: rows beside a gap are used, none is filled in"
+        )
+    notes += aside.sentences() + _units(spans, kpi)
+    if kept.came > MOST_KEPT:
+        notes.append(f"of {kept.came:,} usable rows {MOST_KEPT:,} were drawn evenly")
+    table = kept.rows
+    groups = table[:, -1].astype(np.int64)
+    rows = CounterRows(tuple(events), table[:, :-2], table[:, -2], groups)
+    return CountersRead(rows, kpi, tuple(experiments), kept.came + aside.total, tuple(notes))
+
+
+class _Reading:
+    """One file while it is read: usable rows, the experiments in it, gaps of its seconds."""
+
+    def __init__(
+        self, file: Path, headings: list[str], wanted: list[str], aside: SetAside, first: int
+    ) -> None:
+        self.file, self.aside, self.first = file, aside, first
+        self.width = len(headings)
+        self.wanted = wanted
+        self.columns = [headings.index(name) for name in wanted]
+        self.second = headings.index(SECOND) if SECOND in headings else None
+        self.experiments = [file.stem]
+        self.gaps = self.read = 0
+        self.kpi_sample: list[float] = []
+        self._last = -1.0
+        self._seen: set[int] = set()
+
+    def rows(self) -> Iterator[list[float]]:
+        with _opened(self.file) as text:
+            lines = csv.reader(text)
+            next(lines)
+            for cells in _guarded(lines, self.file):
+                self.read += 1
+                where = f"{self.file.name}:{lines.line_num}"
+                figures = self._figures(cells, where)
+                if figures is not None:
+                    yield [*figures, float(self.first + len(self.experiments) - 1)]
+
+    @property
+    def kpi_middle(self) -> float:
+        return float(np.median(self.kpi_sample)) if self.kpi_sample else 0.0
+
+    def _figures(self, cells: list[str], where: str) -> list[float] | None:
+        """Counters and KPI of a row; None, and why is noted, where it cannot be used."""
+        self._note_second(cells, where)
+        if len(cells) != self.width:
+            self.aside.add(f"not {self.width} cells", where)
+            return None
+        figures: list[float] = []
+        for name, column in zip(self.wanted, self.columns, strict=True):
+            cell = cells[column].strip()
+            if cell in UNCOUNTED:
+                self.aside.add("an event was not counted", f"{where}: {name}")
+                return None
+            try:
+                figure = float(cell)
+            except ValueError:
+                figure = float("nan")
+            if not np.isfinite(figure) or figure < 0.0:
+                self.aside.add("a cell is no count or figure", f"{where}: {name}: {cell[:30]!r}")
+                return None
+            figures.append(figure)
+        if figures[-1] == 0.0:
+            self.aside.add(f"{self.wanted[-1]} is 0, which no share can be taken of", where)
+            return None
+        key = hash(tuple(figures))
+        if key in self._seen:
+            self.aside.add("repeats a row of its file", where)
+            return None
+        if len(self._seen) < MOST_REMEMBERED:
+            self._seen.add(key)
+        if len(self.kpi_sample) < 1_000:
+            self.kpi_sample.append(figures[-1])
+        return figures
+
+    def _note_second(self, cells: list[str], where: str) -> None:
+        if self.second is None or self.second >= len(cells):
+            return
+        try:
+            now = float(cells[self.second])
+        except ValueError:
+            return
+        if now <= self._last:
+            self.experiments.append(f"{self.file.stem} from line {where.rpartition(':')[2]}")
+            self._seen.clear()
+        elif now > self._last + 1.0 and self._last >= 0.0:
+            self.gaps += 1
+        self._last = now
+
+
+def _headings(file: Path, kpi: str) -> list[str]:
+    with _opened(file) as text:
+        first = next(_guarded(csv.reader(text), file), [])
+    names = [name.strip() for name in first]
+    if len(names) < 2 or len(names) > MOST_COLUMNS:
+        raise UsageError(
+            f"{len(names)} columns, where 2 to {MOST_COLUMNS:,} are expected",
+            where=f"{file}:1",
+            remedy="Give a table separated by commas, with a line of headings",
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(
+            f"the column {twice[0]!r} stands there twice",
+            where=f"{file}:1",
+            remedy="Rename or remove one of them",
+        )
+    if kpi not in names:
+        raise UsageError(
+            f"there is no column {kpi!r}; {did_you_mean(kpi, [name for name in names if name])}",
+            where=f"{file}:1",
+            remedy=f"Choose with --kpi, or rename a column: {', '.join(KPIS[:2])}",
+        )
+    return names
+
+
+def _opened(file: Path) -> TextIO:
+    try:
+        return file.open(encoding="utf-8", newline="")
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=str(file)) from None
+
+
+def _guarded(lines: Iterator[list[str]], file: Path) -> Iterator[list[str]]:
+    """The rows of a table; what is no text or no CSV is a sentence."""
+    limit = csv.field_size_limit(LONGEST_CELL)
+    try:
+        yield from lines
+    except (csv.Error, UnicodeDecodeError) as error:
+        at = getattr(lines, "line_num", 0)
+        raise UsageError(
+            f"is no table of figures: {error}",
+            where=f"{file}:{at + 1}",
+            remedy="Give a CSV file in UTF-8",
+        ) from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _must_be_usable(file: Path, used: int, reading: _Reading, aside: SetAside) -> None:
+    if used and used >= LEAST_USED * reading.read:
+        return
+    why = max(aside.count, key=lambda name: aside.count[name], default="it has no rows")
+    raise UsageError(
+        f"{used:,} of {reading.read:,} rows can be used; most often {why}",
+        where=aside.first.get(why, str(file)),
+        remedy="Leave that file or column out, or mend it",
+    )
+
+
+def _units(spans: list[tuple[str, float]], kpi: str) -> list[str]:
+    """A word where one file seems to be in another unit than the rest."""
+    middle = float(np.median([value for _, value in spans]))
+    odd = [
+        name
+        for name, value in spans
+        if max(value, middle) > OTHER_UNIT * max(min(value, middle), 1e-12)
+    ]
+    return [f"{kpi} of {_few(odd)} seems to be in another unit than the rest"] if odd else []
+
+
+def _few(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,252 @@
+"""How well models of counters predict experiments that were not seen, and which counters count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.models.base import Floats
+from workbench.models.conformal import reach_of
+from workbench.models.counter_models import (
+    CacheLine,
+    CounterBoosting,
+    CounterLine,
+    CounterModel,
+    CounterNetwork,
+    OwnCounterModel,
+    cache_columns,
+)
+from workbench.models.counter_rows import CounterRows
+from workbench.models.estimator import seeded_subset
+from workbench.models.folds import Ints, folds_of, splits_of
+
+FOLDS = 5
+FEWEST_GROUPS = 3
+"""Experiments below which nothing is said of an unseen one."""
+TIMES = 200
+"""Bootstrap draws, and draws of one row from each group."""
+PUBLISHED_TEST = 0.3
+"""Share of rows that paper C's notebooks hold out, at random."""
+MOST_SHUFFLED = 1_000
+_ENDS = (2.5, 97.5)
+
+
+@dataclass(frozen=True)
+class CounterScore:
+    """Of one model; shares are of 1.
+
+    Attributes
+    ----------
+    mape, within_5, within_10 : on what was held out: mean of |predicted / true - 1|, and shares of
+        rows within 5 and 10 %.
+    coverage : share of held-out rows within their interval, which is to hold 95 % of an experiment
+        that was not seen; None where there are too few experiments, as the next.
+    width : median of (upper / lower - 1) of these intervals.
+    """
+
+    model: str
+    rows: int
+    mape: float
+    within_5: float
+    within_10: float
+    coverage: float | None = None
+    width: float | None = None
+
+
+@dataclass(frozen=True)
+class SplitScore:
+    """One model by experiment, and by rows drawn at random as the notebooks of paper C do."""
+
+    by_experiment: CounterScore
+    by_row: CounterScore
+    predicted: Floats
+    """Of every row, by a model that had not seen its experiment; of shape (n,)."""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """How a KPI goes with one counter.
+
+    Attributes
+    ----------
+    pearson, low, high : correlation and its 95 % bootstrap interval; whole experiments are drawn.
+    importance : mean absolute share that predictions lose when the counter is shuffled, over what
+        they err by otherwise; None where it was not asked for.
+    """
+
+    name: str
+    pearson: float
+    low: float
+    high: float
+    importance: float | None = None
+
+
+Maker = Callable[[int], CounterModel]
+
+
+def makers_for(features: tuple[str, ...]) -> dict[str, Maker]:
+    """The models that are compared, by name; a cache model where there are counters for it."""
+    columns = cache_columns(features)
+    made: dict[str, Maker] = {
+        "ours": OwnCounterModel,
+        "MLP (paper C)": lambda seed: CounterNetwork(random_state=seed),
+        "boosting (SLOMO)": CounterBoosting,
+    }
+    if columns:
+        made["linear in cache references"] = lambda seed: CacheLine(columns, seed)
+    made["linear"] = CounterLine
+    return made
+
+
+def score_of(
+    model: str, true: Floats, said: Floats, interval: tuple[Floats, Floats] | None = None
+) -> CounterScore:
+    """Scores of predictions `said` of `true`, both of shape (n,) in the KPI's unit."""
+    off = np.abs(said / true - 1.0)
+    coverage = width = None
+    if interval is not None:
+        low, high = interval
+        coverage = float(np.mean((low <= true) & (true <= high)))
+        width = float(np.median(high / low - 1.0))
+    return CounterScore(
+        model,
+        len(true),
+        float(off.mean()),
+        float(np.mean(off <= 0.05)),
+        float(np.mean(off <= 0.10)),
+        coverage,
+        width,
+    )
+
+
+def compared(rows: CounterRows, name: str, make: Maker, seed: int) -> SplitScore:
+    """One model on held-out experiments and on held-out rows. Needs `FEWEST_GROUPS` groups."""
+    said = out_of_group(rows, make, seed)
+    interval = bands_by_group(rows.y, said, rows.groups, seed)
+    order = np.random.default_rng(seed).permutation(len(rows.y))
+    test, train = np.split(order, [max(1, round(PUBLISHED_TEST * len(order)))])
+    # Rows are not grouped here: a model that looks for its settings does so as the notebooks do.
+    model = make(seed).fit(rows.x[train], rows.y[train], np.arange(len(train)))
+    by_row = score_of(name, rows.y[test], model.predict(rows.x[test]))
+    return SplitScore(score_of(name, rows.y, said, interval), by_row, said)
+
+
+def out_of_group(rows: CounterRows, make: Maker, seed: int) -> Floats:
+    """Each row's prediction by a model that had not seen its group, of shape (n,)."""
+    said = np.empty(len(rows.y))
+    for seen, out in splits_of(folds_of(rows.groups, FOLDS, seed)):
+        model = make(seed).fit(rows.x[seen], rows.y[seen], rows.groups[seen])
+        said[out] = model.predict(rows.x[out])
+    return said
+
+
+def bands_by_group(
+    true: Floats, said: Floats, groups: Ints, seed: int
+) -> tuple[Floats, Floats] | None:
+    """Intervals that are to hold 95 % of a group's rows, learned from the other groups only.
+
+    One row of each other group is drawn, so that groups count and not seconds (Dunn, Wasserman,
+    Ramdas 2023), and the reach of these misses is taken (`conformal.reach_of`); the mean over draws
+    is the half width in logs. None where there are fewer than `FEWEST_GROUPS` + 1 groups.
+    """
+    names = np.unique(groups)
+    if len(names) <= FEWEST_GROUPS:
+        return None
+    misses = misses_of(true, said)
+    half = np.empty(len(true))
+    for name in names:
+        others = groups != name
+        half[~others] = group_reach(misses[others], groups[others], seed)
+    # A prediction of nothing or less has no share; its interval ends at the least of the rest.
+    centre = np.maximum(said, true.min() * 1e-3)
+    return np.asarray(centre * np.exp(-half)), np.asarray(centre * np.exp(half))
+
+
+def misses_of(true: Floats, said: Floats) -> Floats:
+    """log(true / said) of shape (n,); a prediction of nothing or less is taken for 0.001 of the
+    least."""
+    return np.asarray(np.log(true / np.maximum(said, true.min() * 1e-3)))
+
+
+def group_reach(misses: Floats, groups: Ints, seed: int, times: int = TIMES // 4) -> float:
+    """What 95 % of the misses at unseen groups stay within, in logs."""
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=groups[order][0] - 1))
+    sizes = np.diff(np.append(starts, len(order)))
+    random = np.random.default_rng(seed)
+    numbers = np.arange(len(starts))
+    reaches = [
+        reach_of(
+            misses[order[starts + (random.random(len(starts)) * sizes).astype(int)]], numbers, None
+        )
+        for _ in range(times)
+    ]
+    return float(np.mean(reaches))
+
+
+def weights_of(rows: CounterRows, make: Maker | None, seed: int) -> list[Weight]:
+    """Correlations with the KPI, the strongest first, and importances of a model's features.
+
+    The importance is that of a model which has seen half of the groups, on the other half.
+    """
+    importances = None if make is None else _importances(rows, make, seed)
+    random = np.random.default_rng(seed)
+    names = np.unique(rows.groups)
+    by_group = [np.flatnonzero(rows.groups == name) for name in names]
+    if len(names) < FEWEST_GROUPS:
+        by_group = [np.array([row]) for row in range(len(rows.y))]
+    kept = seeded_subset(len(by_group), 2_000, seed)
+    pieces = [_moments(rows.x[by_group[g]], rows.y[by_group[g]]) for g in kept]
+    totals = np.array(pieces)
+    drawn = random.multinomial(len(kept), np.full(len(kept), 1.0 / len(kept)), TIMES)
+    spread = _pearson(np.tensordot(drawn, totals, axes=1))
+    ends = np.nanpercentile(spread, _ENDS, axis=0)
+    middle = _pearson(totals.sum(axis=0)[None])[0]
+    found = [
+        Weight(
+            name,
+            float(middle[i]),
+            float(ends[0, i]),
+            float(ends[1, i]),
+            None if importances is None else float(importances[i]),
+        )
+        for i, name in enumerate(rows.features)
+    ]
+    return sorted(found, key=lambda weight: -abs(weight.pearson))
+
+
+def _moments(x: Floats, y: Floats) -> Floats:
+    """Sums that a correlation is made of, of shape (6, d): n, x, y, x², y², xy."""
+    ones = np.ones(x.shape[1])
+    return np.array(
+        [len(y) * ones, x.sum(0), y.sum() * ones, (x**2).sum(0), (y**2).sum() * ones, x.T @ y]
+    )
+
+
+def _pearson(sums: Floats) -> Floats:
+    """Correlations, of shape (k, d), from moments of shape (k, 6, d); 0 where nothing varies."""
+    n, x, y, xx, yy, xy = np.moveaxis(sums, 1, 0)
+    across = np.maximum(n * xx - x * x, 0.0) * np.maximum(n * yy - y * y, 0.0)
+    with np.errstate(all="ignore"):
+        found = (n * xy - x * y) / np.sqrt(across)
+    return np.asarray(np.clip(np.nan_to_num(found), -1.0, 1.0))
+
+
+def _importances(rows: CounterRows, make: Maker, seed: int) -> Floats:
+    half = folds_of(rows.groups, 2, seed) == 0
+    if half.all() or not half.any():
+        half = np.arange(len(rows.y)) % 2 == 0
+    model = make(seed).fit(rows.x[half], rows.y[half], rows.groups[half])
+    out = np.flatnonzero(~half)
+    out = out[seeded_subset(len(out), MOST_SHUFFLED, seed)]
+    x, y = rows.x[out], rows.y[out]
+    base = np.abs(model.predict(x) / y - 1.0).mean()
+    random = np.random.default_rng(seed)
+    found = np.empty(x.shape[1])
+    for column in range(x.shape[1]):
+        shuffled = x.copy()
+        shuffled[:, column] = random.permutation(x[:, column])
+        found[column] = np.abs(model.predict(shuffled) / y - 1.0).mean() - base
+    return np.maximum(found, 0.0)
