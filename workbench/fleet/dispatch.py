@@ -38,6 +38,10 @@ log = logger("fleet")
 Tell = Callable[[str], None]
 
 
+class SchedulerLost(FleetError):
+    """The fleet's own process ended while a campaign was measured."""
+
+
 class HostLost(Exception):
     """The host of a task is gone."""
 
@@ -119,6 +123,14 @@ class Dispatch:
         busy = any(hand.task is not None for hand in self._hands.values())
         return busy or bool(self._waiting) or any(n in self._hands for n in self._own)
 
+    def missing(self, orders: Sequence[ShardOrder]) -> list[str]:
+        """Of these, what was not measured, and why."""
+        return [
+            str(self.set_aside.get(order.shard.key) or OpenShard(order))
+            for order in orders
+            if order.shard.key not in self.gathered
+        ]
+
     async def run(self) -> None:
         """Until nothing is left. Raises `FleetError` where no host is there any more."""
         loop = asyncio.get_running_loop()
@@ -126,7 +138,7 @@ class Dispatch:
         try:
             while self._left or not self._hands:
                 present = await self._present()
-                self._note(present, loop.time())
+                self._note(present)
                 if self._hands:
                     seen_at = loop.time()
                 elif loop.time() - seen_at > ABSENT_S:
@@ -145,18 +157,20 @@ class Dispatch:
 
     async def _present(self) -> dict[str, str]:
         """Addresses of the hosts that are there, by name."""
-        known = await self._client.scheduler.identity(n_workers=-1)
+        try:
+            known = await self._client.scheduler.identity(n_workers=-1)
+        except OSError as error:
+            raise SchedulerLost(f"its scheduler is gone: {error}") from None
         return {str(worker["name"]): address for address, worker in known["workers"].items()}
 
-    def _note(self, present: Mapping[str, str], now: float) -> None:
+    def _note(self, present: Mapping[str, str]) -> None:
         for name, hand in list(self._hands.items()):
             if present.get(name) != hand.address:
                 del self._hands[name]
                 if hand.task is not None:
                     hand.task.cancel()
                 if hand.waiting is not None:
-                    hand.waiting.host, hand.waiting.until = name, now + RETURN_S
-                    self._put_back(hand.waiting)
+                    self._wait_for(hand, hand.waiting)
                 self._tell(f"{name} is gone; its shard waits {RETURN_S:g} s for it")
         for name, address in present.items():
             if name not in self._hands:
@@ -171,12 +185,14 @@ class Dispatch:
                 self._waiting.remove(waiting)
                 self.set_aside[waiting.order.shard.key] = waiting
 
-    def _put_back(self, waiting: OpenShard) -> None:
-        if waiting.order.shard.key in self.gathered:
-            return
-        if waiting in self._own.values():
-            return
-        self._waiting.insert(0, waiting)
+    def _wait_for(self, hand: Hand, waiting: OpenShard) -> None:
+        """Put back what a host has begun, for that host until it has been away for too long."""
+        hand.waiting, hand.asked = None, False
+        waiting.host = hand.name
+        waiting.until = asyncio.get_running_loop().time() + RETURN_S
+        known = (*self._own.values(), *self._waiting)
+        if waiting.order.shard.key not in self.gathered and not any(w is waiting for w in known):
+            self._waiting.insert(0, waiting)
 
     def _employ(self, hand: Hand, now: float) -> None:
         if not hand.asked:
@@ -225,8 +241,8 @@ class Dispatch:
             else:
                 await self._gather(hand, waiting, result)
             hand.waiting = None
-        except HostLost:
-            pass  # noted when its absence is seen
+        except HostLost:  # maybe not: then it is asked what it has finished, and goes on
+            self._wait_for(hand, waiting)
         except WorkbenchError as error:
             self._failed(hand.name, waiting, str(error))
             hand.waiting = None

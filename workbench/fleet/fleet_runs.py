@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from workbench.domain import codec
 from workbench.domain.counts import counted
 from workbench.domain.errors import SessionTaken, UsageError
 from workbench.domain.fleets import Fleet, FleetRun, HostsCompared, Shard, ShardOrder
-from workbench.fleet.dispatch import Dispatch, Gathered, Tell
+from workbench.fleet.dispatch import Dispatch, Gathered, SchedulerLost, Tell
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding, is_keeper
 from workbench.fleet.folding import FoldedAs, ShardSession, fold, read_piece
 from workbench.fleet.keeper import GRACE_S, STARTING_S, KeeperPosting, opened_errors
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
 POLL_S = 0.1
+KEEPERS = 3
+"""How often a fleet is started for one campaign."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ async def come_up(fleet: Fleet, workspace: Workspace, tell: Tell) -> FleetStandi
         if standing is not None and standing.ready:
             break
         await asyncio.sleep(POLL_S)
-    if standing is None or not any(host.state == "up" for host in standing.hosts):
+    if standing is None or not standing.any_up:
         notes = [f"{h.name}: {h.note}" for h in (standing.hosts if standing else ()) if h.note]
         raise FleetError(
             "no host came up" + (f"; {notes[0]}" if notes else ""),
@@ -138,6 +141,7 @@ async def connected(standing: FleetStanding) -> AsyncIterator[Client]:
     from distributed import Client
 
     configure()
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is told by us
     try:
         client = await Client(
             standing.scheduler,
@@ -183,19 +187,22 @@ async def run_over_fleet(
     shards, own = _planned(loaded, asked, fleet, name)
     tell(
         f"{counted(len(shards), 'shard')} for {counted(len(fleet.hosts), 'host')}, "
-        f"session {name}; each host measures the anchor points besides"
+        f"session {name}" + ("; each host measures the anchor points besides" if own else "")
     )
     local = frozenset(host.name for host in fleet.hosts if host.kind == "simulated")
     was_up = folder.read() is not None
     try:
-        standing = await come_up(fleet, workspace, tell)
-        async with connected(standing) as client:
-            dispatch = Dispatch(client, shards, own, folder.run(name), local, tell)
-            await dispatch.run()
+        dispatch = await _dispatched(
+            lambda: come_up(fleet, workspace, tell),
+            lambda client: Dispatch(client, shards, own, folder.run(name), local, tell),
+            tell,
+        )
+    except asyncio.CancelledError:
+        raise
     finally:
         if not was_up:
             await go_down(workspace, fleet.name)
-    note = "; ".join(str(w) for w in dispatch.set_aside.values() if w.order in shards)
+    note = "; ".join(dispatch.missing(shards))
     anchors, pieces = await _pieces(dispatch, shards)
     if not pieces:
         raise FleetError(f"nothing was measured: {note}", where=name, remedy=f"See {folder.log}")
@@ -214,6 +221,26 @@ async def run_over_fleet(
     return FleetOutcome(
         name, tuple(dispatch.gathered.values()), compared, note, time.time() - began, lab_s
     )
+
+
+async def _dispatched(
+    up: Callable[[], Awaitable[FleetStanding]], made: Callable[[Client], Dispatch], tell: Tell
+) -> Dispatch:
+    """All shards measured or set aside; where the keeper dies, the fleet is started again, and the
+    hosts are asked what they have finished."""
+    for again in range(KEEPERS):
+        standing = await up()
+        async with connected(standing) as client:
+            dispatch = made(client)
+            try:
+                await dispatch.run()
+            except SchedulerLost as error:
+                if again + 1 == KEEPERS:
+                    raise
+                tell(f"{error.what}; the fleet is started again")
+            else:
+                return dispatch
+    raise AssertionError  # the last one returns or raises
 
 
 def _planned(

@@ -19,6 +19,8 @@ from workbench.domain.fleets import Fleet
 from workbench.fleet.security import Secrets
 from workbench.paths import Workspace
 
+TRIES = 3
+"""Starts of a host that fail before nobody waits for it."""
 HostState = Literal["starting", "up", "lost", "down"]
 
 
@@ -53,8 +55,14 @@ class FleetStanding:
 
     @property
     def ready(self) -> bool:
-        """Whether no host is still starting."""
-        return all(host.state != "starting" for host in self.hosts)
+        """Whether no host is still starting, and one is there or each was tried again in vain."""
+        if any(host.state == "starting" for host in self.hosts):
+            return False
+        return self.any_up or all(host.starts >= TRIES for host in self.hosts)
+
+    @property
+    def any_up(self) -> bool:
+        return any(host.state == "up" for host in self.hosts)
 
 
 @dataclass(frozen=True)
