@@ -15,10 +15,14 @@ from aiohttp.test_utils import TestServer
 from session_making import campaign, measurement
 
 from workbench.domain.campaign import Campaign, Metric, MetricsServer
+from workbench.domain.errors import UsageError
 from workbench.domain.parameters import Configuration
-from workbench.domain.samples import Measurement
+from workbench.domain.projection import SessionView
+from workbench.domain.samples import Estimate, Measurement, Sample
+from workbench.engine.learning import scoring
 from workbench.engine.runs import asking_site
 from workbench.engine.runs.asking_site import SiteMetrics, TwoClocks
+from workbench.engine.sessions.library import Library
 from workbench.labs.base import Lab
 from workbench.probes import prometheus
 
@@ -170,3 +174,20 @@ async def test_a_lab_whose_clock_is_its_own_is_told_apart(site: Site) -> None:
     found = await asked.beside(TAKEN, 0.0, clocks)
     assert site.queries == []
     assert any("moved by 3600.0 s against" in one.evidence for one in found.sample.remarks)
+
+
+async def test_a_column_of_the_site_is_modelled_by_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kpis = {**TAKEN.sample.kpis, "haproxy:opened": Estimate(1.0, 0.9, 1.1)}
+    sample = replace(TAKEN.sample, kpis=kpis)
+
+    async def everything(library: object, session: str) -> tuple[SessionView, list[Sample]]:
+        return replace(SessionView(session), campaign=campaign()), [sample]
+
+    monkeypatch.setattr(scoring, "_everything", everything)
+    library = cast(Library, None)
+    assert (await scoring.material(library, "s", "haproxy:opened")).kpi == "haproxy:opened"
+    assert (await scoring.material(library, "s", "p95")).kpi == "p95_ms"
+    with pytest.raises(UsageError, match="which is no KPI"):
+        await scoring.material(library, "s", "haproxy:closed")

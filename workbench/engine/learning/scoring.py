@@ -99,8 +99,9 @@ async def material(library: Library, session: str, kpi: str | None) -> Material:
     campaign = view.campaign
     if campaign is None:
         raise SessionError("does not hold its campaign", where=session)
+    of_site = {column for sample in samples for column in sample.kpis} - kpis.known().keys()
     try:
-        name = kpi_name(kpi) if kpi else campaign.kpi
+        name = kpi if kpi in of_site else kpi_name(kpi) if kpi else campaign.kpi
     except ValueError as error:
         raise UsageError(str(error), where="kpi") from None
     return Material(session, view, campaign, name, tuple(samples))
