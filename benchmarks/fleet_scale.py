@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import subprocess
 import sys
 import tempfile
@@ -17,11 +18,16 @@ import time
 from pathlib import Path
 
 from workbench.descriptors.lab_hosts import load_fleet
+from workbench.descriptors.loading import load_campaign
+from workbench.domain.campaign import Campaign
 from workbench.domain.fleets import FleetRun
+from workbench.engine.runs.planning import bypasses_s, make_plan
 from workbench.fleet.fleet_runs import run_over_fleet
 from workbench.fleet.security import configure, made
+from workbench.labs.base import LabCosts
 from workbench.paths import Workspace
 from workbench.probes.process import PROC, parse_stat_cpu_s
+from workbench.sampling.shards import anchor, split
 
 GOAL = 1.15
 """Of 1/N of one host's lab time."""
@@ -81,6 +87,37 @@ def speed_up(hosts: int, configurations: int, samples: int, pace: float) -> None
     print(
         f"{ratio:.3f} of 1/{hosts} (goal: at most {GOAL}): {'holds' if ratio <= GOAL else 'missed'}"
     )
+
+
+def planned(hosts: int, configurations: int, samples: int) -> None:
+    """The same from plans alone, nothing measured: shards go to whoever is free first."""
+    costs = LabCosts(5.0, 0.5, 0.3)  # as of the simulated lab
+    with tempfile.TemporaryDirectory(prefix="fleet-") as name:
+        path = Path(name) / "scale.yaml"
+        path.write_text(campaign(configurations, samples))
+        whole = load_campaign(str(path), workspace=Workspace(Path(name))).campaign
+    one_s = make_plan(whole, "sim", costs).lab_s
+    first = anchor(whole, host="h", run="r", lab="sim", seed=1).campaign
+    spent = [lab_s(first, costs)] * hosts
+    shards = split(whole, hosts, run="r", lab="sim", seed=1)
+    for shard in shards:
+        spent.sort()
+        spent[0] += lab_s(shard.campaign, costs)
+    ratio = max(spent) / (one_s / hosts)
+    verdict = "holds" if ratio <= GOAL else "missed"
+    print(
+        f"planned: {configurations} configurations of {samples} samples, one host {one_s:.0f} s of "
+        f"lab time; {hosts} hosts with {len(shards)} shards and anchor points {max(spent):.0f} s: "
+        f"{ratio:.3f} times 1/{hosts} (goal: at most {GOAL}): {verdict}"
+    )
+
+
+def lab_s(campaign: Campaign, costs: LabCosts) -> float:
+    """Of a shard, whose configurations share one workload and so one bypass curve."""
+    plan = make_plan(campaign, "sim", costs)
+    kinds = max(1, math.prod(len(parameter.values) for parameter in campaign.workload))
+    bypass_s = bypasses_s(campaign, "sim", costs)
+    return plan.lab_s - bypass_s + bypass_s / kinds
 
 
 # ------------------------------------------------------------------------- scheduler alone
@@ -197,12 +234,15 @@ def main() -> None:
     asked.add_argument("--configurations", type=int, default=480)
     asked.add_argument("--samples", type=int, default=10)
     asked.add_argument("--pace", type=float, default=4.0)
+    asked.add_argument("--planned", action="store_true", help="plans only: nothing is measured")
     asked.add_argument("--light", type=int, nargs="*", default=[])
     asked.add_argument("--seconds", type=float, default=20.0)
     given = asked.parse_args()
     for hosts in given.light:
         asyncio.run(light(hosts, given.seconds))
-    if given.hosts:
+    if given.hosts and given.planned:
+        planned(given.hosts, given.configurations, given.samples)
+    elif given.hosts:
         speed_up(given.hosts, given.configurations, given.samples, given.pace)
 
 

@@ -114,6 +114,7 @@ class Dispatch:
         self._own = {name: OpenShard(order) for name, order in own.items()}
         self._hands: dict[str, Hand] = {}
         self._attempts = 0
+        self._stopping = False
         self._total = len(self._waiting) + len(self._own)
         self.gathered: dict[str, Gathered] = {}
         self.set_aside: dict[str, OpenShard] = {}
@@ -250,6 +251,8 @@ class Dispatch:
             hand.task = None
 
     def _failed(self, host: str, waiting: OpenShard, why: str) -> None:
+        if self._stopping:
+            return  # it was asked to end
         waiting.failures[host] = why
         waiting.host = ""
         log.warning("shard failed", host=host, shard=waiting.order.shard.key, why=why)
@@ -322,6 +325,7 @@ class Dispatch:
         busy = {hand.task for hand in self._hands.values() if hand.task is not None}
         if not busy:
             return
+        self._stopping = True
         try:
             async with asyncio.timeout(STOPPING_S):
                 await self._client.run(tasks.stop_shard, on_error="ignore")

@@ -59,8 +59,10 @@ class FleetOutcome:
 # ------------------------------------------------------------------------- up and down
 
 
-async def come_up(fleet: Fleet, workspace: Workspace, tell: Tell) -> FleetStanding:
+async def come_up(fleet: Fleet, workspace: Workspace, tell: Tell, run_by: int = 0) -> FleetStanding:
     """Start a fleet's keeper, and wait until no host is starting any more.
+
+    With `run_by` a fleet that was not up ends with that process.
 
     Raises `FleetError` where none of the hosts is there.
     """
@@ -73,7 +75,7 @@ async def come_up(fleet: Fleet, workspace: Workspace, tell: Tell) -> FleetStandi
         )
     if standing is None:
         folder.clear()
-        await _start_keeper(fleet, workspace, folder)
+        await _start_keeper(fleet, workspace, folder, run_by)
         tell(f"starting {counted(len(fleet.hosts), 'host')}")
     deadline = time.monotonic() + STARTING_S
     while time.monotonic() < deadline:
@@ -91,8 +93,10 @@ async def come_up(fleet: Fleet, workspace: Workspace, tell: Tell) -> FleetStandi
     return standing
 
 
-async def _start_keeper(fleet: Fleet, workspace: Workspace, folder: FleetFolder) -> None:
-    posting = KeeperPosting(fleet, str(workspace.root), made())
+async def _start_keeper(
+    fleet: Fleet, workspace: Workspace, folder: FleetFolder, run_by: int
+) -> None:
+    posting = KeeperPosting(fleet, str(workspace.root), made(), run_by)
     files.make_folder(folder.root)
     with opened_errors(folder.root / "keeper.err") as errors:
         process = await asyncio.create_subprocess_exec(
@@ -193,7 +197,7 @@ async def run_over_fleet(
     was_up = folder.read() is not None
     try:
         dispatch = await _dispatched(
-            lambda: come_up(fleet, workspace, tell),
+            lambda: come_up(fleet, workspace, tell, os.getpid()),
             lambda client: Dispatch(client, shards, own, folder.run(name), local, tell),
             tell,
         )

@@ -26,6 +26,7 @@ from workbench.fleet.security import Secrets, configure
 from workbench.fleet.tasks import DOWN, LONGEST_WORD, UP, Posting
 from workbench.log import logger, open_log
 from workbench.paths import Workspace
+from workbench.probes.process import PROC, parse_start_s
 
 AT_ONCE = 8
 """Hosts that are started at the same time."""
@@ -37,6 +38,8 @@ STARTING_S = 120.0
 GRACE_S = 10.0
 """How long a worker may take to tear down what it measures."""
 CONNECT_S = 15.0
+LOOKING_S = 2.0
+"""Between looks at whether the campaign's process is still there."""
 
 log = logger("fleet")
 
@@ -192,7 +195,7 @@ async def _over_ssh(host: LabHost) -> AsyncIterator[Started]:
         yield Started(process.stdout, write, process.stdin.write_eof, ended)
 
 
-async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets) -> None:
+async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets, run_by: int = 0) -> None:
     """Be the keeper until told to end (SIGTERM)."""
     from distributed import Scheduler
 
@@ -205,13 +208,24 @@ async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets) -> Non
     ) as scheduler:
         keeper = Keeper(fleet, folder, secrets, scheduler.address)
         hosts = [asyncio.create_task(keeper.keep(host)) for host in fleet.hosts]
+        began = _started(run_by)
         try:
-            await ending.wait()
+            while not ending.is_set() and _started(run_by) == began:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ending.wait(), LOOKING_S)
         finally:
             for task in hosts:
                 task.cancel()
             await asyncio.gather(*hosts, return_exceptions=True)
             folder.clear()
+
+
+def _started(pid: int) -> float | None:
+    """When that process started; None where there is none."""
+    try:
+        return parse_start_s((PROC / str(pid) / "stat").read_text())
+    except OSError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -221,6 +235,8 @@ class KeeperPosting:
     fleet: Fleet
     workspace: str
     secrets: Secrets
+    run_by: int = 0
+    """Process of the campaign that the fleet is up for, and ends with; 0: it stays up."""
 
 
 def main() -> None:
@@ -229,7 +245,7 @@ def main() -> None:
     folder = FleetFolder.of(Workspace(Path(posting.workspace)), posting.fleet.name)
     close = open_log(folder.log)
     try:
-        asyncio.run(keep_fleet(posting.fleet, folder, posting.secrets))
+        asyncio.run(keep_fleet(posting.fleet, folder, posting.secrets, posting.run_by))
     except Exception as error:
         log.error("the keeper failed", exc_info=error)
         raise
