@@ -138,11 +138,12 @@ async def _why(library: Library, session: str, chain: str) -> str:
         return ""
     if found.departure is None or found.departure <= DEPARTS:
         return ""
-    said = (
+    if not found.answered:  # the sentence says how much longer
+        return f"at {found.wl:.4g}: {found.sentence}."
+    return (
         f"at {found.wl:.4g} it takes {found.departure:.3g} times as long as they take alone. "
-        f"{found.sentence}."
+        f"{found.sentence}. What to do: {found.verdicts[0].remedy}."
     )
-    return f"{said} What to do: {found.verdicts[0].remedy}." if found.answered else said
 
 
 def _rendered(
