@@ -92,7 +92,7 @@ class PodFunction(RunningFunction):
             return
         remedy = {
             "Infeasible": "Ask for less: its node can never give that",
-            "Deferred": "Make room on its node, or ask for less; `when_wrong: wait` waits for room",
+            "Deferred": "Make room on its node, or ask for less; `when_wrong: wait` asks again",
         }.get(answer.state, f"See `kubectl describe pod {self.found.pod}`")
         raise self.gone(
             f"asked for {cores:g} cores ({cpu}), its kubelet says {answer.clause}; nothing was "
