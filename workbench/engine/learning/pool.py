@@ -222,9 +222,20 @@ def _look_at(future: asyncio.Future[None]) -> None:
         log.warning("worker could not warm up", error=str(error))
 
 
+def _take_one_core() -> None:
+    """Linear algebra in one thread: on a busy host others spin for longer than they compute, and
+    the functions under test need the cores."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    for library in ("OPENBLAS", "OMP"):
+        os.environ[f"{library}_NUM_THREADS"] = "1"  # for what is imported later
+    threadpool_limits(limits=1)  # and for what is here already
+
+
 def _begin() -> None:
-    """First thing in the worker: low priority, no Ctrl-C, and no life after the engine's."""
+    """First thing in the worker: low priority, one core, no Ctrl-C, no life after the engine's."""
     os.nice(NICE)
+    _take_one_core()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -193,7 +193,7 @@ class Law:
         centre = np.clip(cavity, *self._span)
         width = np.minimum(np.sqrt(variance), 0.5 * (self._span[1] - self._span[0]))
         stretch, loose = self.stretch[of], np.sqrt(self.stretch_variance[of])
-        noise = np.sqrt(self._scale() ** 2 + self.base.variance[whole.place])[rows, None, None]
+        noise = (self._scale() ** 2 + self.base.variance[whole.place])[rows, None, None]
         level = self.level()[rows, None, None]
         for turn in range(3):
             nodes = centre[:, None] + width[:, None] * NODES
@@ -205,10 +205,10 @@ class Law:
             u = (x[:, None] - nodes[place])[:, None, :] * np.exp(-widths[place])[:, :, None]
             value = np.minimum(self.kpi(level, u), whole.ceiling)
             # Between two nodes the curve moves by this much: a grid cannot tell them apart.
-            blur = np.abs(np.gradient(value, axis=2)) * 0.5
-            scale = np.sqrt(noise**2 + blur**2)
-            z = (y[:, None, None] - value) / scale
-            dense = -0.5 * (TAIL + 1.0) * np.log1p(z**2 / TAIL) - np.log(scale)
+            blur = _differences(value) * 0.5
+            doubt = noise + np.square(blur, out=blur)
+            off = np.square(y[:, None, None] - value) / doubt
+            dense = -0.5 * ((TAIL + 1.0) * np.log1p(off / TAIL) + np.log(doubt))
             total = np.zeros((n, *dense.shape[1:]))
             if len(rows):
                 total[place[starts]] = np.add.reduceat(dense, starts, axis=0)
@@ -336,14 +336,15 @@ class Law:
         level = self.level()[:, None]
         scale = np.sqrt(self._scale() ** 2 + self.base.variance[s.place])[:, None]
         start, spread = np.array(self.family.start), np.array(self.family.spread)
+        few, below, y, wide = u[chosen], level[chosen], s.y[chosen, None], scale[chosen]
 
         def lost(theta: Floats) -> float:
-            curve = self.family.curve(u[chosen], theta)
-            value = level[chosen] + curve
+            curve = self.family.curve(few, theta)
+            value = below + curve
             if self.family.beside:
                 p = self.family.power(theta)
-                value = np.logaddexp(p * level[chosen], p * (self.base.level + curve)) / p
-            z = (s.y[chosen, None] - np.minimum(value, s.ceiling)) / scale[chosen]
+                value = np.logaddexp(p * below, p * (self.base.level + curve)) / p
+            z = (y - np.minimum(value, s.ceiling)) / wide
             fit = np.sum(0.5 * (TAIL + 1.0) * np.log1p(z**2 / TAIL) @ _WEIGHTS)
             return float(fit + 0.5 * np.sum(((theta - start) / spread) ** 2))
 
@@ -354,9 +355,9 @@ class Law:
         # What data add is weighed by the shape as it was.
         self.theta = found.x
         value = self.kpi(level, u)
-        below = (value < s.ceiling - 1e-9) & (s.y[:, None] < s.ceiling - 1e-9)
+        free = (value < s.ceiling - 1e-9) & (s.y[:, None] < s.ceiling - 1e-9)
         z = (s.y[:, None] - value) / scale
-        weight = below * _WEIGHTS * (TAIL + 1.0) / (TAIL + z**2) / scale**2
+        weight = free * _WEIGHTS * (TAIL + 1.0) / (TAIL + z**2) / scale**2
         rest = s.y[:, None] - level - self.family.curve(u, self.theta)
         if self.family.beside:
             steep = np.maximum(1.0 - self.share(level, value), 1e-3)
@@ -424,6 +425,16 @@ class Law:
         steep = (1.0 - share) if self.family.beside else 1.0
         shape = steep**2 * np.interp(u, KNOTS, self.shape.doubt)
         return mean, spread + (share**2 * doubt + shape) * free, u
+
+
+def _differences(value: Floats) -> Floats:
+    """`numpy.gradient` over the last axis, without what it asks of its arguments each time."""
+    found = np.empty_like(value)
+    np.subtract(value[..., 2:], value[..., :-2], out=found[..., 1:-1])
+    found[..., 1:-1] *= 0.5
+    found[..., 0] = value[..., 1] - value[..., 0]
+    found[..., -1] = value[..., -1] - value[..., -2]
+    return found
 
 
 def _simplex(theta: Floats, size: float) -> Floats:

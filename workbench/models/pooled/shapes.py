@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import lu_factor, lu_solve
 from scipy.special import log_ndtr, ndtr
 
 from workbench.models.base import Floats
@@ -142,10 +143,12 @@ def corrected(family: Family, theta: Floats, u: Floats, rest: Floats, weight: Fl
     best = -np.inf
     for prior in _PRIORS:
         inner = prior @ normal
-        inner[np.diag_indices_from(inner)] += 1.0
-        mean = np.linalg.solve(inner, prior @ right)
-        evidence = 0.5 * float(right @ mean) - 0.5 * float(np.linalg.slogdet(inner)[1])
+        np.einsum("ii->i", inner)[:] += 1.0
+        factor = lu_factor(inner, overwrite_a=True, check_finite=False)
+        mean = lu_solve(factor, prior @ right, check_finite=False)
+        evidence = 0.5 * float(right @ mean)
+        evidence -= 0.5 * float(np.sum(np.log(np.abs(np.diag(factor[0])))))
         if evidence > best:
-            best, extra = evidence, np.asarray(mean, dtype=float)
-            doubt = np.maximum(np.diag(np.linalg.solve(inner, prior)), 0.0)
+            best, extra, chosen = evidence, np.asarray(mean, dtype=float), (factor, prior)
+    doubt = np.maximum(np.diag(lu_solve(*chosen, check_finite=False)), 0.0)
     return Shape.of(family, theta, extra, np.asarray(doubt, dtype=float))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotrs, dtrtrs
 from scipy.optimize import minimize
 
 from workbench.models.base import Floats
@@ -103,6 +104,7 @@ class Surface:
         self.theta = self._guess.copy()
         self.mean = np.full(len(places), level)
         self.precision = np.zeros(len(places))
+        self._prior_of: Floats | None = None
         self._solve()
 
     def _prior(self, theta: Floats) -> Floats:
@@ -110,7 +112,7 @@ class Surface:
         cov = np.full((len(self.places),) * 2, WIDE**2)
         for amount, part in zip(size, self._parts, strict=False):
             cov += amount * part
-        cov[np.diag_indices_from(cov)] += size[-1] + LEAST**2
+        np.einsum("ii->i", cov)[:] += size[-1] + LEAST**2
         return cov
 
     def set_sites(self, mean: Floats, precision: Floats) -> None:
@@ -119,14 +121,18 @@ class Surface:
         self._solve()
 
     def _solve(self) -> None:
-        self.prior = self._prior(self.theta)
+        """Called a hundred times a fit on a few places: nothing that only checks arguments."""
+        if self._prior_of is not self.theta:
+            self.prior, self._prior_of = self._prior(self.theta), self.theta
         self._root = np.sqrt(self.precision)
-        inner = self._root[:, None] * self.prior * self._root
-        inner[np.diag_indices_from(inner)] += 1.0
-        self._factor = cho_factor(inner, lower=True)
-        half = solve_triangular(self._factor[0], self._root[:, None] * self.prior, lower=True)
+        across = self._root[:, None] * self.prior
+        inner = across * self._root
+        np.einsum("ii->i", inner)[:] += 1.0
+        self._factor = np.linalg.cholesky(inner), True
+        half = dtrtrs(self._factor[0], across, lower=1)[0]
         self.covariance = self.prior - half.T @ half
-        self.weights = self._root * cho_solve(self._factor, self._root * (self.mean - self.level))
+        offsets = dpotrs(self._factor[0], self._root * (self.mean - self.level), lower=1)[0]
+        self.weights = self._root * offsets
         self.posterior = self.level + self.prior @ self.weights
         self.variance = np.maximum(np.diag(self.covariance), 1e-10)
 
