@@ -22,9 +22,8 @@ from session_making import EPOCH, campaign, created, measurement
 from workbench.domain.events import Noted, SampleTaken
 from workbench.domain.samples import LatencyHistogram, Measurement, UsageSecond
 from workbench.paths import Workspace
-from workbench.store.bundle import import_bundle
 from workbench.store.catalogue import list_sessions
-from workbench.store.session_file import SessionFile
+from workbench.store.session_file import SessionFile, import_bundle
 
 BUCKETS = tuple(range(600, 800))
 HISTOGRAM = LatencyHistogram(1.01, BUCKETS, tuple(7 * b for b in BUCKETS))

@@ -51,8 +51,7 @@ from workbench.paths import Workspace
 from workbench.plugins import load
 from workbench.serve.keys import KeyRing
 from workbench.serve.server import SshServer
-from workbench.store.bundle import import_bundle
-from workbench.store.session_file import SessionFile
+from workbench.store.session_file import SessionFile, import_bundle
 from workbench.traffic.base import Offer
 from workbench.traffic.packets import PacketOffer
 from workbench.traffic.reading import read_counts, read_records

@@ -19,7 +19,7 @@ KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from workbench.store import bundle, flat
-from workbench.store.session_file import SessionFile
+from workbench.store.session_file import SessionFile, import_bundle
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -35,7 +35,7 @@ async def main():
         await session.write_samples(target, "csv")
     else:
         bundle.refuse_nonsense = die
-        await bundle.import_bundle(source, target)
+        await import_bundle(source, target)
 
 asyncio.run(main())
 """

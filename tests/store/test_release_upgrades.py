@@ -9,8 +9,7 @@ import pytest
 from session_making import EPOCH, created, facts
 
 from workbench.domain.events import RunPaused
-from workbench.store.bundle import import_bundle
-from workbench.store.session_file import SessionFile
+from workbench.store.session_file import SessionFile, import_bundle
 
 RELEASED = Path(__file__).parents[1] / "fixtures" / "release-0.1"
 LAST = 21

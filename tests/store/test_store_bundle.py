@@ -11,9 +11,9 @@ from session_making import EPOCH, make_session
 
 from workbench.domain.errors import SessionError, SessionTaken
 from workbench.domain.events import RunPaused
-from workbench.store.bundle import import_bundle, summary_of
+from workbench.store.bundle import summary_of
 from workbench.store.rows import COLUMNS
-from workbench.store.session_file import SessionFile
+from workbench.store.session_file import SessionFile, import_bundle
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ from session_making import make_session
 
 from workbench.domain.errors import SessionError
 from workbench.store import strangers
-from workbench.store.bundle import import_bundle
-from workbench.store.session_file import SessionFile
+from workbench.store.session_file import SessionFile, import_bundle
 
 LAST = 40
 """Events of the session."""

@@ -59,10 +59,10 @@ def rows(
     """
     for name in case.order:
         for what, unit, value in _FIGURES:
-            yield _row(case, name, what, unit, value, chained, alone)
+            yield _row(case, name, (what, unit, value), chained, alone)
         for observed, what, unit in PER_REQUEST:
             value = _per_request(observed)
-            row = _row(case, name, what, unit, value, chained, alone)
+            row = _row(case, name, (what, unit, value), chained, alone)
             if row.chained is None:
                 row = replace(row, note=case.seen.why_absent(name, observed))
             yield row
@@ -71,12 +71,11 @@ def rows(
 def _row(
     case: Case,
     name: str,
-    what: str,
-    unit: str,
-    value: ValueOf,
+    figure: tuple[str, str, ValueOf],
     chained: Sequence[Reading],
     alone: Mapping[str, Sequence[Reading]],
 ) -> EvidenceRow:
+    what, unit, value = figure
     known = [v for one in case.alone.get(name, ()) if (v := value(one, name)) is not None]
     here = value(case.seen, name)
     note = ""

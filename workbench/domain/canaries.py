@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from workbench.domain.counts import counted
 from workbench.domain.event_log import Line, because, by_whom
@@ -23,14 +23,13 @@ from workbench.domain.retraining import (
     CanaryEnding,
     CanaryPlan,
     CanaryStep,
+    ChainModels,
     Decision,
+    Drift,
     Proposal,
     RetrainingRecord,
     after,
 )
-
-if TYPE_CHECKING:
-    from workbench.domain.projection import SessionView
 
 Retraining = (
     CanaryStarted
@@ -85,6 +84,15 @@ class ProposalView:
     decision: Decision | None = None
 
 
+class _View(Protocol):
+    """What of a session's view is folded here."""
+
+    canaries: list[CanaryView]
+    proposals: list[ProposalView]
+    drifts: list[Drift]
+    chain_models: list[ChainModels]
+
+
 def under_way(canaries: Sequence[CanaryView]) -> CanaryView | None:
     """The canary that is under way; it may wait for the lab."""
     return next((canary for canary in canaries[-1:] if canary.under_way), None)
@@ -96,7 +104,7 @@ def cut_off(canaries: Sequence[CanaryView]) -> None:
         canary.interrupted, canary.ask = True, None
 
 
-def fold(view: SessionView, fact: Retraining, at: float) -> Line:
+def fold(view: _View, fact: Retraining, at: float) -> Line:
     """Bring a view up to date; what the event log says of it."""
     match fact:
         case CanaryStarted(plan=plan):
@@ -173,12 +181,12 @@ def _made_by(
     return place
 
 
-def _retrain(view: SessionView, record: RetrainingRecord) -> None:
+def _retrain(view: _View, record: RetrainingRecord) -> None:
     state = {(models.chain, models.kpi): models for models in view.chain_models}
     view.chain_models = list(after(state, record).values())
 
 
-def _decide(view: SessionView, decision: Decision) -> None:
+def _decide(view: _View, decision: Decision) -> None:
     own = decision.proposal
     view.proposals = [
         replace(p, decision=decision) if p.proposal.id == own else p for p in view.proposals
@@ -189,5 +197,5 @@ def _decide(view: SessionView, decision: Decision) -> None:
                 _forget_drift(view, made.proposal.chain, made.proposal.kpi)
 
 
-def _forget_drift(view: SessionView, chain: str, kpi: str) -> None:
+def _forget_drift(view: _View, chain: str, kpi: str) -> None:
     view.drifts = [d for d in view.drifts if (d.chain, d.kpi) != (chain, kpi)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from workbench.domain.counts import counted
 from workbench.domain.event_log import Line, because, by_whom
@@ -14,11 +14,8 @@ from workbench.domain.events import (
     RecommendationVerified,
     TargetModelled,
 )
-from workbench.domain.profiles import ModelVersion
+from workbench.domain.profiles import ModelVersion, ParameterInfluence
 from workbench.domain.recommendations import IssuedRecommendation, Recommendation
-
-if TYPE_CHECKING:
-    from workbench.domain.projection import SessionView
 
 Conclusion = (
     TargetModelled
@@ -29,7 +26,17 @@ Conclusion = (
 )
 
 
-def fold(view: SessionView, fact: Conclusion, seq: int, at: float) -> Line:
+class _View(Protocol):
+    """What of a session's view is folded here."""
+
+    models: list[ModelVersion]
+    influences: list[ParameterInfluence]
+    recommendations: list[IssuedRecommendation]
+
+    def recommendation(self, id: str) -> IssuedRecommendation | None: ...
+
+
+def fold(view: _View, fact: Conclusion, seq: int, at: float) -> Line:
     """Bring a view up to date; what the event log says of it."""
     match fact:
         case TargetModelled(model=model, note=note):
@@ -59,7 +66,7 @@ def fold(view: SessionView, fact: Conclusion, seq: int, at: float) -> Line:
             return "info", text + (f"; {greedy.note}" if greedy.note else ""), ""
 
 
-def _verify(view: SessionView, fact: RecommendationVerified) -> None:
+def _verify(view: _View, fact: RecommendationVerified) -> None:
     """Its verdict; allocations and seconds come on top of those that led to it."""
     before = view.recommendation(fact.recommendation)
     iterations, lab_s = fact.lab_iterations, fact.verified.lab_s
@@ -73,7 +80,7 @@ def _verify(view: SessionView, fact: RecommendationVerified) -> None:
     )
 
 
-def _amend(view: SessionView, id: str, **figures: Any) -> None:
+def _amend(view: _View, id: str, **figures: Any) -> None:
     """A stored recommendation with what the lab said of it; it keeps its place."""
     view.recommendations = [
         replace(issued, recommendation=replace(issued.recommendation, **figures))

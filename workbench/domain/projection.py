@@ -225,6 +225,13 @@ class SessionView:
             return
         self.seq, self.at = event.seq, event.at
         self._count_time(event)
+        level, text, sample = self._of_campaign(event)
+        if text:
+            self.log.append(LogLine(event.seq, event.at, level, text, sample))
+            del self.log[:-LOG_LINES]
+
+    def _of_campaign(self, event: Event) -> Line:
+        """Fold what is planned and measured; what the event log says of it."""
         level, text, sample = "info", "", ""
         match event.fact:
             case SessionCreated(campaign=campaign, lab=lab, seed=seed, host=host, noise=noise):
@@ -276,6 +283,14 @@ class SessionView:
                 text = f"{view.key} {finished.outcome} after {counted(finished.samples, 'sample')}"
                 text += because(finished.note)
                 level = "warning" if finished.outcome == "unusable" else "info"
+            case _:
+                return self._of_run(event)
+        return level, text, sample
+
+    def _of_run(self, event: Event) -> Line:
+        """The same of how a run goes on, and of what anybody notes."""
+        level, text = "info", ""
+        match event.fact:
             case PauseRequested(by=by):
                 self.state = "pausing" if self.state == "running" else self.state
                 text = f"pause after this sample requested{by_whom(by)}"
@@ -301,6 +316,14 @@ class SessionView:
                 level = "error" if run.outcome == "failed" else "info"
                 text = f"run {run.outcome}: {counted(run.samples, 'sample')}, {run.invalid} invalid"
                 text += because(run.note)
+            case _:
+                return self._of_people(event)
+        return level, text, ""
+
+    def _of_people(self, event: Event) -> Line:
+        """The same of what is asked, decided and concluded after or beside it."""
+        level, text, sample = "info", "", ""
+        match event.fact:
             case TrialsStarted() | TrialsFinished() as fact:
                 level, text, sample = trials.fold(self, fact, event.at)
             case ShardFolded() | HostsCompared() as fact:
@@ -332,9 +355,7 @@ class SessionView:
                 | ModelRolledBack()
             ) as fact:
                 level, text, sample = canaries.fold(self, fact, event.at)
-        if text:
-            self.log.append(LogLine(event.seq, event.at, level, text, sample))
-            del self.log[:-LOG_LINES]
+        return level, text, sample
 
     def _take(self, taken: Sample) -> Line:
         self._spend(taken.lab_s)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from workbench.domain import canaries
-from workbench.domain.campaign import TargetPlan
+from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.configurations import SamplePoint
 from workbench.domain.counts import counted
 from workbench.domain.event_log import Line, because, by_whom
 from workbench.domain.events import TrialsFinished, TrialsStarted
+from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import TrialPurpose
-from workbench.domain.sessions import TrialsOutcome
+from workbench.domain.sessions import Plan, TrialsOutcome
 from workbench.domain.topology import VnfTemplate
-
-if TYPE_CHECKING:
-    from workbench.domain.projection import SessionView
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,18 @@ class TrialsView:
         return sum(not taken.sample.valid for taken in self.samples)
 
 
-def usual_s(view: SessionView) -> float | None:
+class _View(Protocol):
+    """What of a session's view is folded and read here."""
+
+    campaign: Campaign | None
+    plan: Plan | None
+    host: HostFacts | None
+    lab_s: float
+    trials: list[TrialsView]
+    canaries: list[canaries.CanaryView]
+
+
+def usual_s(view: _View) -> float | None:
     """Lab seconds of one more allocation that is tried: what the last one took, else a deployment
     and a sample as planned; None where nothing was planned."""
     last = next((t for t in reversed(view.trials) if t.purpose == "verification" and t.lab_s), None)
@@ -65,7 +74,7 @@ def usual_s(view: SessionView) -> float | None:
     return (plan.lab_s - plan.samples * each_s) / deployments + each_s
 
 
-def planned_sample_s(view: SessionView) -> float | None:
+def planned_sample_s(view: _View) -> float | None:
     """Lab seconds of a sample as planned, without its deployment; None where none was planned."""
     plan = view.plan
     if plan is None or not plan.samples:
@@ -84,7 +93,7 @@ def cut_off(trials: Sequence[TrialsView]) -> None:
         open_trials.outcome = "interrupted"
 
 
-def fold(view: SessionView, fact: TrialsStarted | TrialsFinished, at: float) -> Line:
+def fold(view: _View, fact: TrialsStarted | TrialsFinished, at: float) -> Line:
     """Bring a view up to date; what the event log says of it."""
     match fact:
         case TrialsStarted():

@@ -135,12 +135,9 @@ def judge(
 
     Parameters
     ----------
-    drives : sequence of Drive
-        All drives of the visit so far, in their order; at least one.
-    started_at : float
-        Seconds since the epoch, when the first drive began.
-    lab_s : float
-        Everything that the visit cost so far, on the lab's clock.
+    drives : all drives of the visit so far, in their order; at least one.
+    started_at : seconds since the epoch, when the first drive began.
+    lab_s : everything that the visit cost so far, on the lab's clock.
 
     Raises
     ------
@@ -148,13 +145,7 @@ def judge(
         If the drives cannot be judged at all: none, of different generators or definitions, too
         short, or with counters that went backwards.
     """
-    if not drives:
-        raise DataError("a visit without a drive has nothing to judge")
-    if len({(drive.generator, drive.kpi_definition) for drive in drives}) > 1:
-        raise DataError(
-            "drives of different generators or latency definitions never make one sample",
-            remedy="Measure the point again with one generator",
-        )
+    _refuse_unlike(drives)
     if terms.load.unit == "packets":
         return _judge_packets(drives, point, terms, started_at, lab_s)
     cycle_s = cycle_of(terms.load, point)
@@ -168,7 +159,6 @@ def judge(
     factor = terms.factor if terms.windows.interval else 1.0
     asked = (terms.kpi, *((terms.sla.kpi,) if terms.sla else ()))
     statement = state(pool, terms.windows, terms.variance_floor, factor, asked)
-    origin_s, first = drives[0].begin_s, drives[0]
     reasons = {finding.reason for finding in findings}
     blamed = bool(reasons & NOT_THE_FUNCTION)
     looked_at = {terms.kpi} | ({terms.sla.kpi} if terms.sla else set())
@@ -182,8 +172,8 @@ def judge(
         findings=findings,
         labels=tuple(earned.label for earned in remarks),
         load_model=terms.load.key,
-        kpi_definition=first.kpi_definition,
-        generator=first.generator,
+        kpi_definition=drives[0].kpi_definition,
+        generator=drives[0].generator,
         planned=pool.planned,
         completed=pool.completed,
         errors=pool.errors,
@@ -200,9 +190,7 @@ def judge(
         bypass=bypass,
         block=terms.block,
     )
-    series = tuple(second for s in stretches for second in s.meter.seconds(origin_s))
-    windows = tuple(s.window(origin_s) for s in pool.stretches)
-    measurement = Measurement(sample, windows, series, _observed(pool.stretches, cycle_s))
+    measurement = _measurement(sample, pool, stretches, cycle_s)
     next_s = 0.0
     if not reasons & CAUSES:
         next_s = _next_drive_s(pool, terms, stretches[-1], driven_s)
@@ -210,6 +198,27 @@ def judge(
         correlated = bool(looked_at & statement.correlated.keys())
         next_s = _wider_s(pool, terms, statement, driven_s, correlated)
     return Judgement(measurement, settled=not next_s, next_s=next_s)
+
+
+def _refuse_unlike(drives: Sequence[Drive]) -> None:
+    """Raises `DataError` where there is no drive, or they cannot make one sample."""
+    if not drives:
+        raise DataError("a visit without a drive has nothing to judge")
+    if len({(drive.generator, drive.kpi_definition) for drive in drives}) > 1:
+        raise DataError(
+            "drives of different generators or latency definitions never make one sample",
+            remedy="Measure the point again with one generator",
+        )
+
+
+def _measurement(
+    sample: Sample, pool: Pool, stretches: Sequence[Stretch], cycle_s: float
+) -> Measurement:
+    """The sample with its windows and seconds, counted from when the visit's first drive began."""
+    origin_s = stretches[0].drive.begin_s
+    series = tuple(second for s in stretches for second in s.meter.seconds(origin_s))
+    windows = tuple(s.window(origin_s) for s in pool.stretches)
+    return Measurement(sample, windows, series, _observed(pool.stretches, cycle_s))
 
 
 def _judge_packets(

@@ -11,7 +11,7 @@ of events follows every request, at about 4 µs each. Both agree where both appl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush, heappushpop
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from workbench.queues.network import Network, Offered, Passage, Works
 from workbench.queues.quota import throttled_ends
-from workbench.queues.stations import REFUSED, Consumption, behind, open_server
+from workbench.queues.stations import REFUSED, Consumption, Server, behind, open_server
 
 Floats = NDArray[np.float64]
 
@@ -110,13 +110,10 @@ def _one_round(
     return start, end, tuple(consumption[index] for index in range(len(network.stations)))
 
 
-def by_events(network: Network, works: Works, offered: Offered) -> Passage:
-    """Every arrival at a station is an event in a calendar.
-
-    An event is (when, request, position on its route); the position after the last station is
-    the answer at the source, which frees the connection for the next request.
-    """
-    servers = [open_server(station) for station in network.stations]
+def _routes(
+    network: Network, works: Works, servers: Sequence[Server]
+) -> list[tuple[tuple[Callable[[float, float], float], list[float], float, int], ...]]:
+    """By route, station by station: what serves, seconds by request, hold, and which it is."""
 
     def service(way: tuple[int, ...], position: int) -> Callable[[float, float], float]:
         station, server = network.stations[way[position]], servers[way[position]]
@@ -124,7 +121,7 @@ def by_events(network: Network, works: Works, offered: Offered) -> Passage:
             return behind(server, station, servers[way[position - 1]])
         return server.serve
 
-    routes = [
+    return [
         tuple(
             (service(route.stations, position), works.seconds[index].tolist(), hold, index)
             for position, (index, hold) in enumerate(
@@ -133,6 +130,17 @@ def by_events(network: Network, works: Works, offered: Offered) -> Passage:
         )
         for route in network.routes
     ]
+
+
+def by_events(network: Network, works: Works, offered: Offered) -> Passage:
+    """Every arrival at a station is an event in a calendar.
+
+    An event is (when, request, position on its route); the position after the last station is
+    the answer at the source, which frees the connection for the next request.
+    """
+    servers = [open_server(station) for station in network.stations]
+
+    routes = _routes(network, works, servers)
     rows, held, route_of = works.route.size, works.held.tolist(), works.route.tolist()
     delay, kept = works.delay_s.tolist(), works.kept
     usual, stretch, lengthen = network.usual_s, network.stretch - 1.0, network.lengthen

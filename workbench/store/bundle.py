@@ -7,7 +7,6 @@ an old session file.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import re
@@ -15,7 +14,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 
@@ -33,9 +32,6 @@ from workbench.store.strangers import (
     refuse_irregular,
     refuse_nonsense,
 )
-
-if TYPE_CHECKING:
-    from workbench.store.session_file import SessionFile
 
 MANIFEST = "manifest.json"
 FORMAT = "vnf-workbench bundle"
@@ -228,18 +224,7 @@ def _check_counts(cursor: Cursor, tables: Mapping[str, int], folder: Path) -> No
             raise damaged(folder, f"{table} has {count} rows instead of {tables[table]}")
 
 
-async def import_bundle(folder: Path, path: Path) -> SessionFile:
-    """Make a session file of a bundle: all events, samples, windows and series.
-
-    Raises `SessionTaken` if there is a file at `path`.
-    """
-    from workbench.store.session_file import SessionFile
-
-    await asyncio.to_thread(make_session, folder, path)
-    return await SessionFile.open(path)
-
-
 def make_session(folder: Path, path: Path) -> None:
-    """What `import_bundle` does, for a thread; the file is left closed."""
+    """What `session_file.import_bundle` does, for a thread; the file is left closed."""
     with new_file(path) as database:
         load_bundle(folder, database)

@@ -276,6 +276,15 @@ def _create(path: Path, created: SessionCreated, at: float) -> SessionFile:
     return open_session(path)
 
 
+async def import_bundle(folder: Path, path: Path) -> SessionFile:
+    """Make a session file of a bundle: all events, samples, windows and series.
+
+    Raises `SessionTaken` if there is a file at `path`.
+    """
+    await asyncio.to_thread(bundle.make_session, folder, path)
+    return await SessionFile.open(path)
+
+
 def open_session(
     path: Path, *, read_only: bool = False, steps: Sequence[schema.Migration] | None = None
 ) -> SessionFile:

@@ -143,7 +143,7 @@ async def rescue(s: Services, request: housekeeping.RescueSession, asker: Asker)
 
 @handles(messages.ImportBundle, of_the_host=True)
 async def import_bundle(s: Services, request: messages.ImportBundle, asker: Asker) -> RunAccepted:
-    from workbench.store.bundle import import_bundle as imported
+    from workbench.store.session_file import import_bundle as imported
 
     folder = Path(request.path)
     name = await s.library.new_name(request.session or folder.name.removesuffix(".bundle"), "")

@@ -46,7 +46,7 @@ async def duplicate(library: Library, session: str, name: str | None) -> RunAcce
     name = await library.new_name(name, path.stem)
     new = library.file_of(name)
     if path.is_dir():
-        from workbench.store.bundle import import_bundle
+        from workbench.store.session_file import import_bundle
 
         await (await import_bundle(path, new)).close()
         return RunAccepted(name)
