@@ -58,12 +58,11 @@ def rows(
     other loads, of which the curves are.
     """
     for name in case.order:
-        by_itself = alone.get(name, ())
-        for figure in _FIGURES:
-            yield _row(case, name, figure, chained, by_itself)
+        for what, unit, value in _FIGURES:
+            yield _row(case, name, (what, unit, value), chained, alone)
         for observed, what, unit in PER_REQUEST:
-            figure = (what, unit, _per_request(observed))
-            row = _row(case, name, figure, chained, by_itself)
+            value = _per_request(observed)
+            row = _row(case, name, (what, unit, value), chained, alone)
             if row.chained is None:
                 row = replace(row, note=case.seen.why_absent(name, observed))
             yield row
@@ -74,7 +73,7 @@ def _row(
     name: str,
     figure: tuple[str, str, ValueOf],
     chained: Sequence[Reading],
-    alone: Sequence[Reading],
+    alone: Mapping[str, Sequence[Reading]],
 ) -> EvidenceRow:
     what, unit, value = figure
     known = [v for one in case.alone.get(name, ()) if (v := value(one, name)) is not None]
@@ -91,7 +90,7 @@ def _row(
         mean(known) if known else None,
         here,
         note,
-        by_load(alone, name, value),
+        by_load(alone.get(name, ()), name, value),
         by_load(chained, name, value),
         None if here is None else _bounded(sigmas_from(here, known)),
         len(known),
