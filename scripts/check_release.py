@@ -3,9 +3,9 @@
     python scripts/check_release.py
 
 The sdist is built from the tree, the wheel from that sdist. Each is installed into an empty
-environment, without and with the extras, all from files with the hashes of requirements-dev.lock;
-there the command says its version and commit, lists what ships, plans a campaign, and shows or
-refuses what an extra is needed for.
+environment, without extras first and then with them, all from files with the hashes of
+requirements-dev.lock; there the command says its version and commit, lists what ships, plans a
+campaign, and shows or refuses what an extra is needed for.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from select_lock import roots, select
 ROOT = Path(__file__).parent.parent
 UV = Path(sys.executable).parent / "uv"
 EXTRA_MODULES = "import adaptive, distributed, pyarrow, textual_serve"
+KEEPING = {"PYTHONDONTWRITEBYTECODE": ""}
+"""Each of an environment's commands would compile everything that it imports."""
 
 
 def run(*command: str | Path, expect: int = 0, **variables: str) -> str:
     """The output of a command. Ends everything if it ends otherwise than expected."""
     done = subprocess.run(
         [str(word) for word in command],
-        env=os.environ | variables, capture_output=True, text=True, cwd=tempfile.gettempdir(),
-        check=False,
+        env=os.environ | KEEPING | variables, cwd=tempfile.gettempdir(),
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     said = done.stdout + done.stderr
     if done.returncode != expect:
@@ -41,16 +43,15 @@ def must(text: str, wanted: str) -> None:
         raise SystemExit(f"{wanted!r} is missing in:\n{text}")
 
 
-def installed(folder: Path, distribution: Path, parts: list[str]) -> Path:
-    """The `bin` of an empty environment with a distribution and what it needs."""
-    home = folder / f"{distribution.suffix.strip('.')}-{'-'.join(parts)}"
-    lock = folder / f"{home.name}.lock"
-    lock.write_text(select((ROOT / "requirements-dev.lock").read_text(), roots(parts)))
-    run(UV, "venv", "--quiet", "--python", sys.executable, home)
-    install = (UV, "pip", "install", "--quiet", "--python", home / "bin" / "python")
-    run(*install, "--require-hashes", "-r", lock)
-    run(*install, "--no-deps", "--no-build-isolation", distribution)
-    return home / "bin"
+def needed(home: Path, *parts: str) -> None:
+    """Install what these parts need into an environment."""
+    lock = home / f"{'-'.join(parts)}.lock"
+    lock.write_text(select((ROOT / "requirements-dev.lock").read_text(), roots(list(parts))))
+    install(home, "--require-hashes", "-r", lock)
+
+
+def install(home: Path, *words: str | Path) -> None:
+    run(UV, "pip", "install", "--quiet", "--python", home / "bin" / "python", *words)
 
 
 def check(binaries: Path, commit: str, extras: bool) -> None:
@@ -81,11 +82,15 @@ def main() -> None:
         (sdist,) = folder.glob("*.tar.gz")
         (wheel,) = folder.glob("*.whl")
         for distribution in (sdist, wheel):
-            for extras in (False, True):
-                parts = ["runtime", "build"] + ["extras"] * extras
-                check(installed(folder, distribution, parts), commit, extras)
-                what = "with" if extras else "without"
-                print(f"{distribution.name} {what} extras: installed, and it works")
+            home = folder / distribution.suffix.strip(".")
+            run(UV, "venv", "--quiet", "--python", sys.executable, home)
+            needed(home, "runtime", "build")
+            install(home, "--no-deps", "--no-build-isolation", distribution)
+            check(home / "bin", commit, extras=False)
+            print(f"{distribution.name} without extras: installed, and it works")
+            needed(home, "extras")
+            check(home / "bin", commit, extras=True)
+            print(f"{distribution.name} with extras: installed, and it works")
 
 
 if __name__ == "__main__":
