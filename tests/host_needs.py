@@ -22,6 +22,7 @@ PACKAGES = {
     "apt-get": "apt",
     "dockerd": "docker.io",
     "ip": "iproute2",
+    "luajit": "luajit",
     "nsenter": "util-linux",
     "prometheus": "prometheus",
     "prometheus-node-exporter": "prometheus-node-exporter",

@@ -382,7 +382,7 @@ async def test_questions_choose_from_what_there_is(
     library: Library, workspace: Workspace, tmp_path: Path
 ) -> None:
     found = await options(library, SESSION)
-    assert found.chains == ("tinyproxy", "haproxy", CHAIN, "tinyproxy-haproxy")
+    assert found.chains == ("tinyproxy", "haproxy", CHAIN, "split", "tinyproxy-haproxy")
     assert found.costs[0] == "vcpu-hours"
     assert "example" in found.costs
     assert {"helm", "compose", "tosca"} <= {format.name for format in found.formats}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def test_the_first_is_due_at_once_and_none_at_the_end() -> None:
     ]
 
 
-@pytest.mark.skipif(not shutil.which("luajit"), reason="needs Debian's luajit")
+@pytest.mark.needs("luajit")
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.key)
 def test_the_generator_plans_the_same_instants(shape: LoadShape, tmp_path: Path) -> None:
     """Nobody listens, so that each request fails at once; what is due is written all the same."""

@@ -80,6 +80,10 @@ def load_name(document: Document) -> str:
     return "open, Poisson" if poisson else "open, constant"
 
 
+BURSTS = ("duty", "period")
+"""Workload parameters of a bursty load alone: with any other they are shown among all settings."""
+
+
 def _load(document: Document, palette: Palette, chosen: int) -> tuple[Setting, ...]:
     load = load_name(document)
     primary = shown(place(document, PRIMARY, "name")) or LOADS[load][2]
@@ -104,7 +108,7 @@ def _load(document: Document, palette: Palette, chosen: int) -> tuple[Setting, .
         ),
         _chosen("scale", "scale", f"{PRIMARY}.scale", "log", ("log", "linear")),
         *(
-            _workload(document, name, example, name in offered)
+            _workload(document, name, example, name in offered and name not in BURSTS)
             for name, example in palette.workload.items()
         ),
         at_path(
