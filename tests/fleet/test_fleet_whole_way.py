@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -103,6 +104,7 @@ def measure_and_kill(workbench: Workbench, hosts: str, of: str) -> dict[str, Any
     rows = workbench.samples("s")
     points = Counter((row["tinyproxy.vcpu"], row["wl"]) for row in rows)
     assert len(rows) == len(points) == SAMPLES
+    assert re.search(rf"^s: {SAMPLES} samples( and \d+ at anchor points)? in ", out, re.M), out
     # What was finished is as it was, and no shard was finished twice.
     assert f"{of} is gone" in err
     assert before.items() <= after.items()

@@ -134,8 +134,11 @@ def _tell(outcome: FleetOutcome) -> None:
         put(told(outcome.compared))
     most = max(outcome.lab_s.values())
     whole = sum(outcome.lab_s.values())
+    anchors = outcome.anchor_samples
     put(
-        f"{outcome.session}: {counted(outcome.taken, 'sample')} in {duration(outcome.wall_s)}; "
+        f"{outcome.session}: {counted(outcome.samples, 'sample')}"
+        + (f" and {anchors} at anchor points" if anchors else "")
+        + f" in {duration(outcome.wall_s)}; "
         f"{duration(whole)} of lab time over {counted(len(outcome.lab_s), 'host')}, the longest "
         f"{duration(most)}"
     )

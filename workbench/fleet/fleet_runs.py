@@ -19,7 +19,7 @@ from workbench.domain import codec
 from workbench.domain.counts import counted
 from workbench.domain.errors import SessionTaken, UsageError
 from workbench.domain.fleets import Fleet, FleetRun, HostsCompared, Shard, ShardOrder
-from workbench.fleet.dispatch import Dispatch, Gathered, SchedulerLost, Tell
+from workbench.fleet.dispatch import Dispatch, SchedulerLost, Tell
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding, is_keeper
 from workbench.fleet.folding import FoldedAs, ShardSession, fold, read_piece
 from workbench.fleet.keeper import GRACE_S, STARTING_S, KeeperPosting, opened_errors
@@ -42,18 +42,16 @@ class FleetOutcome:
     """What came of a campaign over a fleet."""
 
     session: str
-    gathered: tuple[Gathered, ...]
     compared: HostsCompared | None
     note: str
     """What is missing, as a sentence; empty where nothing is."""
     wall_s: float
     lab_s: dict[str, float]
     """By host, anchor points included."""
-
-    @property
-    def taken(self) -> int:
-        """Samples that this very run measured."""
-        return sum(each.result.taken for each in self.gathered)
+    samples: int
+    """In the session."""
+    anchor_samples: int
+    """Besides, at the points that every host measures."""
 
 
 # ------------------------------------------------------------------------- up and down
@@ -223,7 +221,13 @@ async def run_over_fleet(
         host = gathered.result.host
         lab_s[host] = lab_s.get(host, 0.0) + gathered.result.lab_s
     return FleetOutcome(
-        name, tuple(dispatch.gathered.values()), compared, note, time.time() - began, lab_s
+        session=name,
+        compared=compared,
+        note=note,
+        wall_s=time.time() - began,
+        lab_s=lab_s,
+        samples=sum(piece.finished.samples for piece in pieces),
+        anchor_samples=sum(piece.finished.samples for piece in anchors),
     )
 
 
