@@ -9,7 +9,7 @@ from workbench.domain.retraining import CanaryRun, Proposal
 def steps(run: CanaryRun) -> AnswerTable:
     """Every load as it was predicted and measured; the last column is a remark."""
     return AnswerTable.of(
-        ("step", AnswerColumn("load", ".4g"), "expected", "measured", "verdict", ""),
+        ("step", AnswerColumn("load", ".6g"), "expected", "measured", "verdict", ""),
         (
             (
                 step.number,
