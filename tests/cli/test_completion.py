@@ -13,8 +13,9 @@ import typer.main
 from driving import COMMAND, REPOSITORY, Workbench
 
 from workbench.cli.app import app
-from workbench.cli.tables import fitting, table
+from workbench.cli.tables import fitted
 from workbench.cli.version import commit_of_tree, version
+from workbench.domain.answer_tables import AnswerTable
 from workbench.domain.naming import nearest
 
 HEAVY = {"numpy", "duckdb", "scipy", "sklearn", "textual", "aiohttp", "asyncssh", "rich"}
@@ -107,7 +108,8 @@ def test_the_nearest_name(given: str, meant: str) -> None:
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120, 200])
 def test_a_list_fits_its_terminal(columns: int) -> None:
-    shown = table(*fitting(HEADINGS, [ROW], columns, ("targets", "campaign", "lab")))
+    answer = AnswerTable.of(HEADINGS, [ROW])
+    shown = fitted(answer, columns, ("targets", "campaign", "lab"))
     lines = shown.splitlines()
     assert max(map(len, lines)) <= columns
     assert lines[-1].startswith("science-cl")
@@ -115,7 +117,8 @@ def test_a_list_fits_its_terminal(columns: int) -> None:
 
 
 def test_a_list_in_a_pipe_is_whole(workbench: Workbench) -> None:
-    assert fitting(HEADINGS, [ROW], None, ("targets",)) == (HEADINGS, [ROW])
+    whole = fitted(AnswerTable.of(HEADINGS, [ROW]), None, ("targets",))
+    assert whole.splitlines()[-1].split() == " ".join(ROW).split()
     assert "haproxy, tinyproxy, haproxy-tinyproxy, tinyproxy-haproxy" in workbench.run("ls").stdout
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from session_making import campaign, measurement
 
-from workbench.cli.session_words import samples_table
+from workbench.domain import session_tables
 from workbench.domain.samples import Estimate, Sample
 
 CONFIGURATION = campaign().configurations(campaign().targets[0])[0]
@@ -15,10 +15,8 @@ REQUESTS = measurement("haproxy", CONFIGURATION, 100.0).sample
 
 def cells(samples: list[Sample]) -> dict[str, str]:
     """The first row by the headings."""
-    headings, line, row, *_ = samples_table(samples).splitlines()
-    starts = [0, *(i + 2 for i, c in enumerate(line) if c == " " and line[i + 1] == " ")]
-    ends = [*starts[1:], len(headings) + len(row)]
-    return {headings[a:b].strip(): row[a:b].strip() for a, b in zip(starts, ends, strict=True)}
+    answer = session_tables.samples(samples)
+    return dict(zip(answer.headings, answer.texts[0], strict=True))
 
 
 def test_requests_show_their_p95_and_rate() -> None:

@@ -203,46 +203,24 @@ def _text(reply: ChainRetrained) -> Iterator[str]:
 
 
 def _steps(run: CanaryRun) -> Iterator[str]:
-    from workbench.cli.tables import table
+    from workbench.cli.tables import lines_of
+    from workbench.domain import canary_tables
 
     yield f"{run.plan.chain} at {run.plan.configuration.key}"
-    rows = [
-        [
-            f"{step.number}",
-            f"{step.wl:.4g}",
-            f"{step.forecast.value:.4g}" if step.forecast else "-",
-            f"{step.value.value:.4g}" if step.value else "-",
-            step.verdict,
-            step.note,
-        ]
-        for step in run.steps
-    ]
-    if rows:
-        yield table(["step", "load", "expected", "measured", "verdict", ""], rows)
+    if run.steps:
+        yield from lines_of(canary_tables.steps(run))
     yield run.ending.note
 
 
 def _proposal(proposal: Proposal) -> Iterator[str]:
-    from workbench.cli.tables import table
+    from workbench.cli.tables import lines_of
+    from workbench.domain import canary_tables
 
     yield (
         f"proposal {proposal.id} for {proposal.kpi}: {proposal.model.method}, trained on "
         f"{counted(len(proposal.model.sample_ids), 'sample')}, based on version {proposal.based_on}"
     )
-    yield table(
-        ["held out", "samples", "RMSE", "MAE", "MAPE", "|log error|"],
-        [
-            [
-                name,
-                f"{scores.samples}",
-                f"{scores.rmse:.4g}",
-                f"{scores.mae:.4g}",
-                f"{scores.mape:.1%}",
-                f"{scores.log_error:.3g}",
-            ]
-            for name, scores in (("before", proposal.before), ("after", proposal.after))
-        ],
-    )
+    yield from lines_of(canary_tables.errors(proposal))
     yield from textwrap.wrap(
         departures.statement_of(proposal), MOST_COLUMNS, break_on_hyphens=False
     )

@@ -157,25 +157,12 @@ def _text(reply: ModelsScored) -> str:
 
 
 def _table(target: str, own: Sequence[ModelScore]) -> list[str]:
-    from workbench.cli.tables import table
+    from workbench.cli.tables import lines_of
+    from workbench.domain import session_tables
 
     lines = [f"{target}: {own[0].kpi} of {counted(own[0].samples, 'sample')}", ""]
-    rows = [
-        [
-            f"{s.method} *" if s.best else s.method,
-            *map(_figure, (s.log_error, s.rmse, s.rmse_trimmed, s.mae, s.mad)),
-            _percent(s.mape),
-            _percent(s.coverage),
-            *map(_figure, (s.width, s.fit_s)),
-        ]
-        for s in own
-        if not s.trouble
-    ]
-    heading = [
-        "method", "|log error|", "RMSE", "trimmed", "MAE", "MAD", "MAPE", "cover", "width", "fit s",
-    ]  # fmt: skip
-    if rows:
-        lines.append(table(heading, rows))
+    if (answer := session_tables.scores(own)).rows:
+        lines += lines_of(answer)
     lines += [f"{s.method}: {s.trouble}" for s in own if s.trouble]
     return lines
 
@@ -220,11 +207,3 @@ def _bars(influence: ParameterInfluence) -> list[str]:
             shown = parameter if len(parameter) <= NAME else f"{parameter[: NAME - 1]}~"
             lines.append(f"    {shown:<{NAME}}  {'#' * round(BAR * weight):<{BAR}}  {weight:4.0%}")
     return lines
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from workbench.cli.chain_words import (
-    amount,
-    columns,
-    figure,
-    interval,
-    model,
-    shown_allocation,
-    wrapped,
-)
-from workbench.cli.tables import table
+from workbench.cli.chain_words import amount, columns, interval, model, wrapped
+from workbench.cli.tables import lines_of
+from workbench.domain import prediction_tables as tables
 from workbench.domain.counts import counted
 
 if TYPE_CHECKING:
@@ -55,54 +48,17 @@ def _source(prediction: ChainPrediction) -> str:
 
 def _prediction_table(predictions: Sequence[ChainPrediction]) -> list[str]:
     """Allocations as columns where that fits, else by number with a legend below."""
-    headings = [f"{predictions[0].kpi} [95 %]", "limits", "takes over", "next step"]
-    rows = [
-        [
-            f"{interval(p.value)}{' *' if p.extrapolates else ''}",
-            p.limiting or "nothing",
-            _takeover(p),
-            _step(p),
-        ]
-        for p in predictions
-    ]
-    allotted = [shown_allocation(p.configuration, _order(p)) for p in predictions]
-    keys = list(dict.fromkeys(key for shown in allotted for key in shown))
-    cells = [[shown.get(key, "-") for key in keys] for shown in allotted]
-    wide = table([*keys, *headings], [[*c, *row] for c, row in zip(cells, rows, strict=True)])
-    if max(map(len, wide.splitlines())) <= columns():
-        return wide.splitlines()
-    numbered = table(["", *headings], [[f"{n}", *row] for n, row in enumerate(rows, 1)])
-    legend = [f"{n}: {_allotted(p)}" for n, p in enumerate(predictions, 1)]
-    return [*numbered.splitlines(), "", *(line for text in legend for line in wrapped(text))]
-
-
-def _order(prediction: ChainPrediction) -> list[str]:
-    """Functions in the order of the chain."""
-    return [function.vnf for function in prediction.functions]
-
-
-def _allotted(prediction: ChainPrediction) -> str:
-    shown = shown_allocation(prediction.configuration, _order(prediction))
-    return ", ".join(f"{name} {value}" for name, value in shown.items())
-
-
-def _takeover(prediction: ChainPrediction) -> str:
-    """The first above this load: `haproxy 867/s`."""
-    above = [t for t in prediction.takeovers if t.wl > prediction.wl]
-    return f"{above[0].vnf} {figure(above[0].wl)}{'?' * above[0].extrapolates}" if above else "-"
-
-
-def _step(prediction: ChainPrediction) -> str:
-    step = prediction.next_step
-    if step is None:
-        return "-"
-    reached = f"{amount(step.key, step.after)}: {figure(step.value.value)}"
-    return reached + (" *" if step.extrapolates else "")
+    wide = lines_of(tables.by_allocation(predictions))
+    if max(map(len, wide)) <= columns():
+        return wide
+    legend = (f"{n}: {tables.allotted(p)}" for n, p in enumerate(predictions, 1))
+    numbered = lines_of(tables.by_number(predictions))
+    return [*numbered, "", *(line for text in legend for line in wrapped(text))]
 
 
 def _sentences(reply: ChainPredicted) -> Iterator[str]:
     predictions = reply.predictions
-    if _any_star(predictions) or any("?" in _takeover(p) for p in predictions):
+    if any(map(tables.guessed, predictions)):
         yield "* and ? extrapolate: what no samples bear out is a guess."
     yield from _of_whom(predictions, [_unknown(p) for p in predictions])
     yield from _of_whom(predictions, [_beyond(p) for p in predictions])
@@ -110,29 +66,11 @@ def _sentences(reply: ChainPredicted) -> Iterator[str]:
     yield f"Models: {'; '.join(map(model, reply.models))}."
 
 
-def _any_star(predictions: Sequence[ChainPrediction]) -> bool:
-    return any(
-        p.extrapolates or (p.next_step is not None and p.next_step.extrapolates)
-        for p in predictions
-    )
-
-
 def _detail(prediction: ChainPrediction) -> list[str]:
     """What each function is alone, how much it counts, and what the next step of vCPU brings."""
-    rows = [
-        [
-            function.vnf,
-            figure(function.wl),
-            interval(function.value),
-            f"{function.effect:.0%}",
-        ]
-        for function in prediction.functions
-    ]
-    unit = f" in {prediction.unit}" if prediction.unit else ""
-    lines = table(["function", "load", f"alone{unit}", "counts"], rows).splitlines()
     return [
-        f"{_allotted(prediction)}:",
-        *(f"  {line}" for line in lines),
+        f"{tables.allotted(prediction)}:",
+        *(f"  {line}" for line in lines_of(tables.functions(prediction))),
         *wrapped(f"  {_next(prediction)}"),
     ]
 
@@ -176,7 +114,7 @@ def _of_whom(
     about: dict[str, list[str]] = {}
     for prediction, texts in zip(predictions, found, strict=True):
         for text in texts:
-            about.setdefault(text, []).append(_allotted(prediction))
+            about.setdefault(text, []).append(tables.allotted(prediction))
     for text, allotted in about.items():
         if len(allotted) == len(predictions):
             yield f"{text}."

@@ -14,15 +14,12 @@ from workbench.cli.completion import NameArgument, chains
 from workbench.cli.context import finite
 from workbench.cli.run import BudgetOption, seconds
 from workbench.domain import kpis
+from workbench.domain import recommendation_tables as tables
 
 if TYPE_CHECKING:
-    from workbench.domain.parameters import ParameterValue
     from workbench.domain.questions import Recommended
     from workbench.domain.recommendations import (
         Choice,
-        ComparisonRow,
-        Deployment,
-        GreedyRun,
         Recommendation,
         Verification,
     )
@@ -111,13 +108,8 @@ def recommend(
     if json and reply.recommendation.note:
         say(reply.recommendation.note)
     unseen = verify and reply.recommendation.verified is None
-    if unseen or not _holds(reply.recommendation):
+    if unseen or not tables.holds(reply.recommendation):
         raise typer.Exit(FINDING)
-
-
-def _holds(found: Recommendation) -> bool:
-    """By the lab where it was asked, else by the models."""
-    return found.met if found.verified is None else found.verified.met
 
 
 # ------------------------------------------------------------------------------- as JSON
@@ -130,7 +122,7 @@ def _plain(found: Recommendation) -> dict[str, Any]:
     judged = found.chosen or found.closest
     plain: dict[str, Any] = {
         "id": found.id or None,
-        "sla": _slas(found),
+        "sla": tables.asked(found),
         "confidence": found.confidence,
         "met": found.met,
         **(_judged(judged) if judged else {}),
@@ -148,7 +140,7 @@ def _plain(found: Recommendation) -> dict[str, Any]:
             "met": run.met,
             "probability": run.probability,
             "cost": run.cost,
-            "iterations": tried(run),
+            "iterations": run.tried,
             "lab_iterations": run.lab_iterations,
             "lab_s": run.lab_s,
             "note": run.note,
@@ -177,11 +169,13 @@ def _judged(choice: Choice) -> dict[str, Any]:
 
 def _text(reply: Recommended) -> str:
     """The answer in a sentence, a table like paper A's Table 1, and what else there was."""
+    from workbench.cli.tables import lines_of
+
     found = reply.recommendation
     judged = found.chosen or found.closest
     lines = list(_wrapped(_verdict(found)))
     if judged is not None:
-        lines += ["", *_table(found, judged, reply.rows)]
+        lines += ["", *lines_of(tables.beside_greedy(found, judged, reply.rows))]
         lines += ["", *(line for text in _sentences(found, judged) for line in _wrapped(text))]
     if found.runners_up:
         lines += ["", "Others that hold:", "", *_runners_up(found)]
@@ -189,60 +183,15 @@ def _text(reply: Recommended) -> str:
 
 
 def _verdict(found: Recommendation) -> str:
-    asked = f"{_slas(found)} with a confidence of {found.confidence:.4g}"
+    asked = f"{tables.asked(found)} with a confidence of {found.confidence:.4g}"
     named = f"Recommendation {found.id} for {found.chain}" if found.id else f"For {found.chain}"
     if found.chosen is None:
         return f"{named}: nothing meets {asked}, of {found.judged} allocations."
     chosen = found.chosen
     return (
-        f"{named}: {_in_words(chosen.deployment)}. It holds {asked}: the probability is "
-        f"{_percent(chosen.probability)}{_of(found)}."
+        f"{named}: {tables.in_words(chosen.deployment)}. It holds {asked}: the probability is "
+        f"{tables.chance(chosen.probability)}{_of(found)}."
     )
-
-
-def _table(found: Recommendation, judged: Choice, rows: Sequence[ComparisonRow]) -> Iterator[str]:
-    """Functions by methods: allocations, then what they cost and took (paper A, Table 1)."""
-    from workbench.cli.tables import table
-    from workbench.domain.recommendations import Deployment
-
-    ours = judged.deployment
-    greedy, theirs = found.greedy, Deployment({})
-    for row in rows:
-        if row.method == "greedy":
-            theirs = Deployment(row.allocation, row.replicas)
-    functions = dict.fromkeys((*ours.functions, *theirs.functions))
-    headings = ["", "profiles" if found.chosen else "comes closest", "CPU used"]
-    body = [[vnf, _allotted(ours, vnf), _used(judged, vnf)] for vnf in functions]
-    body += [
-        [f"cost, {judged.cost_unit}", f"{judged.cost:.4g}", ""],
-        ["holds", "yes" if _holds(found) else "no", ""],
-        ["lab iterations", f"{found.lab_iterations}", ""],
-        ["lab time", _seconds(found.lab_s), ""],
-        ["with profiling", _seconds(found.lab_s + found.profiling_s), ""],
-    ]
-    if greedy is not None:
-        headings.append("greedy" if greedy.lab_iterations else "greedy, on the model")
-        iterations = greedy.lab_iterations or tried(greedy)
-        took = [_seconds(greedy.lab_s) if greedy.lab_iterations else "-"] * 2
-        told = [_allotted(theirs, vnf) for vnf in functions]
-        told += [f"{greedy.cost:.4g}", _holds_greedy(found), f"{iterations}", *took]
-        for line, figure in zip(body, told, strict=True):
-            line.append(figure)
-    yield from table(headings, body).splitlines()
-
-
-def _holds_greedy(found: Recommendation) -> str:
-    """On the model it goes by what is expected alone: how sure that is, decides."""
-    run = found.greedy
-    assert run is not None
-    if run.met and run.probability is not None and run.probability < found.confidence:
-        return "not surely"
-    return "yes" if run.met else "no"
-
-
-def tried(run: GreedyRun) -> int:
-    """Different allocations that greedy scaling tried, on the lab or on a model."""
-    return len({(*sorted(s.allocation.items()), *sorted(s.replicas.items())) for s in run.steps})
 
 
 def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
@@ -251,8 +200,8 @@ def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
     if found.chosen is None:
         stated = "; ".join(_figure(kpi, judged) for kpi in judged.kpis)
         yield (
-            f"What comes closest is {_in_words(judged.deployment)}: {stated}, and a probability of "
-            f"{_percent(judged.probability)}{_of(found)}."
+            f"What comes closest is {tables.in_words(judged.deployment)}: {stated}, and a "
+            f"probability of {tables.chance(judged.probability)}{_of(found)}."
         )
     else:
         yield f"Expected there: {'; '.join(_figure(kpi, judged) for kpi in judged.kpis)}."
@@ -272,12 +221,13 @@ def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
     if greedy is not None:
         where = "on the lab" if greedy.lab_iterations else "on the same model, without the lab"
         yield (
-            f"Greedy scaling tries {tried(greedy)} allocations {where}"
+            f"Greedy scaling tries {greedy.tried} allocations {where}"
             f"{' before the SLA holds' if greedy.met else ' and does not get there'}."
             + (f" {greedy.note}" if greedy.note else "")
         )
         if greedy.probability is not None:
-            yield f"What it comes to holds with a probability of {_percent(greedy.probability)}."
+            sure = tables.chance(greedy.probability)
+            yield f"What it comes to holds with a probability of {sure}."
         if (count := found.slas_to_break_even) is not None:
             yield f"Profiling has paid for itself after {counted(count, 'SLA')} like this."
 
@@ -321,62 +271,13 @@ def _runners_up(found: Recommendation) -> Iterator[str]:
     for one in found.runners_up:
         margin = "no load" if one.margin_wl is None else f"{one.margin_wl:+.4g} load"
         profiled = "" if one.profiled else ", never measured"
-        yield (f"  {one.cost:.4g} {one.cost_unit}, {_percent(one.probability)}, {margin}{profiled}")
-        yield from _wrapped(_in_words(one.deployment), indent="    ")
-
-
-def _in_words(deployment: Deployment) -> str:
-    return ", ".join(f"{vnf} {_allotted(deployment, vnf)}" for vnf in deployment.functions)
-
-
-def _allotted(deployment: Deployment, vnf: str) -> str:
-    """`4 x 100%, 64 MiB`; a dash for a function that is not there."""
-    own = deployment.functions.get(vnf)
-    if own is None:
-        return "-"
-    words = ", ".join(_amount(key.rpartition(".")[2], value) for key, value in own.items())
-    count = deployment.instances(vnf)
-    return f"{count} x {words}" if count > 1 else words
-
-
-def _amount(resource: str, value: ParameterValue) -> str:
-    if isinstance(value, str):
-        return value
-    if resource == "vcpu":
-        return f"{100 * value:.4g}%"
-    if resource == "memory_bytes":
-        return f"{value / 2**20:.4g} MiB"
-    return f"{value:.4g} Mbit/s" if resource == "bandwidth_mbps" else f"{resource} {value:.4g}"
-
-
-def _used(judged: Choice, vnf: str) -> str:
-    return f"{judged.usage[vnf]:.0%}" if vnf in judged.usage else "-"
-
-
-def _slas(found: Recommendation) -> str:
-    return "; ".join(
-        dict.fromkeys(
-            " ".join(sla.text.split()) or f"{sla.kpi}{sla.direction}{sla.limit:g}"
-            for sla in found.slas
-        )
-    )
+        sure = tables.chance(one.probability)
+        yield f"  {one.cost:.4g} {one.cost_unit}, {sure}, {margin}{profiled}"
+        yield from _wrapped(tables.in_words(one.deployment), indent="    ")
 
 
 def _of(found: Recommendation) -> str:
     return " in the long run" if found.probability_of == "long_run" else " in the next window"
-
-
-def _percent(probability: float) -> str:
-    """Never rounded to certainty."""
-    if probability > 0.999:
-        return "over 99.9%"
-    return "under 0.1%" if probability < 0.001 else f"{probability:.1%}"
-
-
-def _seconds(seconds: float) -> str:
-    from workbench.domain.durations import duration
-
-    return duration(seconds)
 
 
 def _wrapped(text: str, indent: str = "") -> Sequence[str]:

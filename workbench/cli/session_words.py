@@ -6,14 +6,12 @@ import time
 from typing import TYPE_CHECKING
 
 from workbench.cli.tables import lines_of, table
-from workbench.domain import kpis
 from workbench.domain import session_tables as tables
 from workbench.domain.event_log import Repeated, said_once
 
 if TYPE_CHECKING:
     from workbench.domain.messages import Compared
     from workbench.domain.projection import SessionView
-    from workbench.domain.samples import Sample
 
 
 def comparison(compared: Compared) -> str:
@@ -49,10 +47,6 @@ def _factors(compared: Compared) -> list[str]:
     return [table(headings, rows)]
 
 
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
-
-
 def explain(view: SessionView) -> str:
     """A session in words and tables."""
     from workbench.domain.gains import nothing_gained
@@ -83,38 +77,3 @@ def _note(said: Repeated) -> str:
 
 def _when(at: float) -> str:
     return time.strftime("%m-%d %H:%M:%S", time.localtime(at))
-
-
-def samples_table(taken: list[Sample]) -> str:
-    """What a sample was taken for, its interval beside it, and what else was carried."""
-    from workbench.domain.tables import COMMON
-
-    of_packets = any(kpis.carried("packets") in sample.kpis for sample in taken)
-    kpi, rates = (
-        (kpis.LOSS, {kpis.carried("packets"): "packets/s", "jitter_ms": "jitter_ms"})
-        if of_packets
-        else (kpis.P95, {kpis.THROUGHPUT: "requests/s"})
-    )
-    rows = []
-    for sample in taken:
-        stated = sample.kpis.get(kpi)
-        rows.append(
-            [
-                sample.point.target,
-                sample.point.configuration.key,
-                f"{sample.point.wl:.4g}",
-                f"{stated.value:.3g} [{stated.low:.3g}, {stated.high:.3g}]" if stated else "-",
-                *(_figure(sample.kpi(name)) for name in rates),
-                " ".join(
-                    f"{vnf}={usage.cpu_share:.0%}"
-                    for vnf, usage in sample.usage.items()
-                    if vnf not in COMMON
-                ),
-                f"{sample.throttled_share:.0%}",
-                "yes" if sample.valid else sample.reason,
-                sample.purpose,
-                " ".join(sample.labels),
-            ]
-        )
-    headings = ["target", "configuration", "wl", kpi, *rates.values(), "usage", "throttled"]
-    return table([*headings, "valid", "purpose", "labels"], rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,9 +25,9 @@ from workbench.cli.completion import (
     sessions,
     sessions_and_recordings,
 )
-from workbench.cli.session_words import comparison, explain, samples_table
+from workbench.cli.session_words import comparison, explain
 from workbench.cli.signed_bundles import SignersOption, say_who_signed
-from workbench.cli.tables import fitting, table, terminal_columns
+from workbench.cli.tables import fitted, lines_of, terminal_columns
 
 if TYPE_CHECKING:
     from workbench.domain.samples import Sample
@@ -77,6 +76,7 @@ def list_sessions(json: JsonOption = False) -> None:
     Example: workbench ls --json
     """
     from workbench.cli.context import ask, current_workspace, put, put_json, say
+    from workbench.domain import session_tables
     from workbench.domain.codec import to_plain
     from workbench.domain.messages import ListSessions
 
@@ -90,20 +90,8 @@ def list_sessions(json: JsonOption = False) -> None:
     if not reply.sessions:
         say(f"no session in {current_workspace().sessions}; start one with `workbench run demo`")
         return
-    rows = [
-        [
-            s.name,
-            s.state if s.kind == "session" else "recording",
-            s.lab,
-            s.campaign,
-            ", ".join(s.targets),
-            f"{s.samples}" + (f" ({s.invalid} invalid)" if s.invalid else ""),
-            datetime.fromtimestamp(s.changed_at).strftime("%Y-%m-%d %H:%M"),
-        ]
-        for s in reply.sessions
-    ]
-    headings = ["session", "state", "lab", "campaign", "targets", "samples", "changed"]
-    put(table(*fitting(headings, rows, terminal_columns(), ("targets", "campaign", "lab"))))
+    answer = session_tables.sessions(reply.sessions)
+    put(fitted(answer, terminal_columns(), ("targets", "campaign", "lab")))
 
 
 def show(
@@ -229,6 +217,7 @@ def samples(
         say,
         session_name,
     )
+    from workbench.domain import session_tables
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import ExportSession
     from workbench.domain.tables import flat_columns_and_rows
@@ -267,7 +256,7 @@ def samples(
         told = text.getvalue()  # as it is for a program; a terminal would obey what it holds
         sys.stdout.write(harmless(told) if sys.stdout.isatty() else told)
     else:
-        put(samples_table(taken))
+        put("\n".join(lines_of(session_tables.samples(taken))))
 
 
 async def _all_samples(name: str) -> list[Sample]:

@@ -35,16 +35,15 @@ def terminal_columns() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def fitting(
-    headings: list[str], rows: list[list[str]], columns: int | None, first: Sequence[str]
-) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows no wider than a terminal: nothing wraps.
+def fitted(answer: AnswerTable, columns: int | None, first: Sequence[str]) -> str:
+    """A table of an answer no wider than a terminal: nothing wraps.
 
     The columns called `first` are cut, in that order, then left out; the one at the very left is
     cut last.
     """
+    headings, rows = list(answer.headings), list(map(list, answer.texts))
     if columns is None:
-        return headings, rows
+        return table(headings, rows)
     shown = [list(column) for column in zip(headings, *rows, strict=True)]
 
     def over() -> int:
@@ -65,5 +64,5 @@ def fitting(
             shown = [column for column in shown if column[0] != heading]
     if over() > 0:
         cut(shown[0])
-    lines = [list(line) for line in zip(*shown, strict=True)]
-    return lines[0], lines[1:]
+    headings, *rows = (list(line) for line in zip(*shown, strict=True))
+    return table(headings, rows)

@@ -10,7 +10,7 @@ import typer
 from workbench.cli.completion import NameArgument, chains
 
 if TYPE_CHECKING:
-    from workbench.domain.diagnoses import Bound, Diagnosis, EvidenceRow, Verdict
+    from workbench.domain.diagnoses import Diagnosis, Verdict
 
 DIAGNOSIS = (
     "target", "configuration", "wl", "sample", "sentence", "measured_ms", "alone_ms", "verdicts",
@@ -62,6 +62,8 @@ def why(
 def explained(found: Diagnosis) -> str:
     """The sentence first, then where, the verdicts with their evidence, and all figures."""
     from workbench.cli.chain_words import allocation, figure, wrapped
+    from workbench.cli.tables import lines_of
+    from workbench.domain import diagnosis_tables as tables
     from workbench.domain.deviations import deviation_lines
 
     where = f"{found.target} at {figure(found.wl)}, {allocation(found.configuration)}"
@@ -71,16 +73,13 @@ def explained(found: Diagnosis) -> str:
     lines += ["", *wrapped(f"{where}: {_times(found)}.")]
     for number, verdict in enumerate(found.verdicts, 1):
         lines += ["", *_verdict(number, verdict, found)]
-    lines += ["", *_bounds(found.bounds)]
-    lines += ["", *_rows(found.rows)]
+    for answer in (tables.bounds(found.bounds), tables.evidence(found.rows)):
+        if answer.rows:
+            lines += ["", *lines_of(answer)]
     if said := deviation_lines(found):
         lines += ["", "Statistics:", *(line for one in said for line in _indented(f"- {one}"))]
-    if found.missing:
-        reasons: dict[str, list[str]] = {}
-        for name, reason in found.missing.items():
-            reasons.setdefault(reason, []).append(name)
-        for reason, names in reasons.items():
-            lines += wrapped(f"Not judged by {', '.join(sorted(names))}: {reason}.")
+    for reason, names in tables.not_judged(found.missing).items():
+        lines += wrapped(f"Not judged by {', '.join(names)}: {reason}.")
     return "\n".join(lines).rstrip()
 
 
@@ -121,46 +120,3 @@ def _indented(text: str) -> list[str]:
 
     wrapped = textwrap.wrap(text, columns() - 3, subsequent_indent="  ", break_on_hyphens=False)
     return [f"   {line}" for line in wrapped]
-
-
-def _bounds(bounds: tuple[Bound, ...]) -> list[str]:
-    from workbench.cli.tables import table
-
-    if not bounds:
-        return []
-    rows = [
-        [
-            bound.component,
-            f"{bound.by} ({bound.share:.0%})",
-            f"{bound.ran:.1%}",
-            "not collected" if bound.waited is None else f"{bound.waited:.1%}",
-            f"{bound.throttled:.0%}",
-        ]
-        for bound in bounds
-    ]
-    headings = ["function", "bound by", "computing", "waits for CPU", "throttled"]
-    return table(headings, rows).splitlines()
-
-
-def _rows(rows: tuple[EvidenceRow, ...]) -> list[str]:
-    from workbench.cli.tables import table
-
-    by_what: dict[tuple[str, str], dict[str, EvidenceRow]] = {}
-    functions = list(dict.fromkeys(row.component for row in rows))
-    for row in rows:
-        by_what.setdefault((row.what, row.unit), {})[row.component] = row
-    lines = []
-    for (what, unit), found in by_what.items():
-        cells = [_cell(found[name]) for name in functions if name in found]
-        if any(row.alone is not None or row.chained is not None for row in found.values()):
-            lines.append([f"{what}, {unit}", *cells])
-    if not lines:
-        return []
-    return table(["alone → here", *functions], lines).splitlines()
-
-
-def _cell(row: EvidenceRow) -> str:
-    def shown(value: float | None) -> str:
-        return "-" if value is None else f"{value:.3g}"
-
-    return f"{shown(row.alone)} → {shown(row.chained)}"

@@ -158,6 +158,11 @@ class GreedyRun:
     """Of what it came to, as `Choice.probability`: greedy scaling itself goes by what is expected.
     None where it was not computed."""
 
+    @property
+    def tried(self) -> int:
+        """Different allocations, on the lab or on a model."""
+        return len({step.deployment.key for step in self.steps})
+
 
 @dataclass(frozen=True)
 class Verification:

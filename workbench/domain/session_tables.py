@@ -1,20 +1,26 @@
-"""A session laid out: where it was measured, what was sampled, where each target saturates."""
+"""Sessions laid out: where each was measured, what was sampled, where each target saturates."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from workbench.domain import kpis
 from workbench.domain.answer_tables import AnswerColumn, AnswerTable
 from workbench.domain.configurations import ConfigurationView
 from workbench.domain.counts import counted
 from workbench.domain.fleets import told
 from workbench.domain.profiles import BREAKPOINT_RULES, Breakpoint
 from workbench.domain.projection import SessionView
+from workbench.domain.tables import COMMON
 
 if TYPE_CHECKING:
     from workbench.domain.messages import Compared
+    from workbench.domain.profiles import ModelScore
+    from workbench.domain.samples import Sample
+    from workbench.domain.sessions import SessionSummary
 
 _VERDICTS = ("lower", "higher", "no_visible_difference", "not_comparable")
 
@@ -62,7 +68,7 @@ def configurations(view: SessionView, target: str) -> AnswerTable:
     for one in view.configurations:
         if one.target == target:
             found = {b.rule: b for b in one.breakpoints}
-            taken = str(one.taken) + (f" ({one.invalid} invalid)" if one.invalid else "")
+            taken = _taken(one.taken, one.invalid)
             stated = (breakpoint_text(found.get(rule)) for rule in rules)
             rows.append((allotted(one), one.state, taken, *stated))
     return AnswerTable.of(("configuration", "state", "samples", *rules), rows)
@@ -93,7 +99,7 @@ def trials(view: SessionView) -> AnswerTable:
         (
             one.purpose,
             ", ".join(dict.fromkeys(taken.target for taken in one.samples)) or None,
-            str(len(one.samples)) + (f" ({one.invalid} invalid)" if one.invalid else ""),
+            _taken(len(one.samples), one.invalid),
             f"{one.lab_s / 60:.1f} min",
             one.by or None,
             one.outcome + (f" ({one.note})" if one.note else ""),
@@ -113,6 +119,21 @@ def models(view: SessionView) -> AnswerTable:
             (m.target, m.kpi, m.version, m.method, m.samples, m.score.rmse, m.score.mape,
              m.score.coverage)
             for m in in_force.values()
+        ),
+    )  # fmt: skip
+
+
+def scores(found: Sequence[ModelScore]) -> AnswerTable:
+    """How well each method predicts what it has not seen (paper A, Table 3); failed ones are left
+    out, the best is marked."""
+    mape, cover = AnswerColumn("MAPE", ".1%"), AnswerColumn("cover", ".1%")
+    return AnswerTable.of(
+        ("method", "|log error|", "RMSE", "trimmed", "MAE", "MAD", mape, cover, "width", "fit s"),
+        (
+            (f"{s.method} *" if s.best else s.method, s.log_error, s.rmse, s.rmse_trimmed, s.mae,
+             s.mad, s.mape, s.coverage, s.width, s.fit_s)
+            for s in found
+            if not s.trouble
         ),
     )  # fmt: skip
 
@@ -165,6 +186,64 @@ def differences(compared: Compared) -> AnswerTable:
     sides = (AnswerColumn(compared.first, ".4g"), AnswerColumn(compared.second, ".4g"))
     headings = ("target", "configuration", "figure", *sides, "ratio", AnswerColumn("floor", ".1%"))
     return AnswerTable.of((*headings, "verdict"), rows)
+
+
+def sessions(found: Sequence[SessionSummary]) -> AnswerTable:
+    """What lies in a workspace."""
+    rows = (
+        (
+            one.name,
+            one.state if one.kind == "session" else "recording",
+            one.lab,
+            one.campaign,
+            ", ".join(one.targets),
+            _taken(one.samples, one.invalid),
+            time.strftime("%Y-%m-%d %H:%M", time.localtime(one.changed_at)),
+        )
+        for one in found
+    )
+    return AnswerTable.of(
+        ("session", "state", "lab", "campaign", "targets", "samples", "changed"), rows
+    )
+
+
+def samples(taken: Sequence[Sample]) -> AnswerTable:
+    """What each was taken for, its interval beside it, and what else was carried."""
+    of_packets = any(kpis.carried("packets") in sample.kpis for sample in taken)
+    kpi, rates = (
+        (kpis.LOSS, {kpis.carried("packets"): "packets/s", "jitter_ms": "jitter_ms"})
+        if of_packets
+        else (kpis.P95, {kpis.THROUGHPUT: "requests/s"})
+    )
+    headings = ("target", "configuration", AnswerColumn("load", ".6g"), kpi)
+    carried = tuple(AnswerColumn(title, ".4g") for title in rates.values())
+    more = ("usage", AnswerColumn("throttled", ".0%"), "valid", "purpose", "labels")
+    return AnswerTable.of(
+        (*headings, *carried, *more),
+        (
+            (
+                sample.point.target,
+                sample.point.configuration.key,
+                sample.point.wl,
+                sample.kpis.get(kpi),
+                *map(sample.kpi, rates),
+                " ".join(
+                    f"{vnf}={usage.cpu_share:.0%}"
+                    for vnf, usage in sample.usage.items()
+                    if vnf not in COMMON
+                ),
+                sample.throttled_share,
+                "yes" if sample.valid else sample.reason,
+                sample.purpose,
+                " ".join(sample.labels),
+            )
+            for sample in taken
+        ),
+    )
+
+
+def _taken(samples: int, invalid: int) -> str:
+    return str(samples) + f" ({invalid} invalid)" * bool(invalid)
 
 
 def allotted(view: ConfigurationView) -> str:

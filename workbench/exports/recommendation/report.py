@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from workbench.domain.answer_tables import AnswerTable
 from workbench.domain.durations import duration
+from workbench.domain.recommendation_tables import chance
 from workbench.domain.recommendations import Choice, Deployment, GreedyRun, Recommendation
 from workbench.exports.page_blocks import Block, Heading, Illustration, Paragraph, Report
 from workbench.exports.recommendation.base import Context
@@ -75,18 +76,18 @@ def _verdict(recommendation: Recommendation, context: Context) -> str:
     chosen, closest = recommendation.chosen, recommendation.closest
     span = "in the long run" if recommendation.probability_of == "long_run" else "in a window"
     if recommendation.met and chosen:
-        what, chance = in_words(chosen.deployment, context), _share(chosen.probability)
+        what, sure = in_words(chosen.deployment, context), chance(chosen.probability)
         return one_line(
             f"Recommended: {what}, at {_cost(chosen)}. It holds the SLA with a probability of "
-            f"{chance} {span}; a confidence of {asked} was asked."
+            f"{sure} {span}; a confidence of {asked} was asked."
         )
     nothing = f"Nothing meets the SLA with a confidence of {asked}."
     if closest is None:
         return f"{nothing} No allocation could be judged, so none can be called the closest."
-    what, chance = in_words(closest.deployment, context), _share(closest.probability)
+    what, sure = in_words(closest.deployment, context), chance(closest.probability)
     return one_line(
         f"{nothing} Closest comes {what}, at {_cost(closest)}, which holds it with a probability "
-        f"of {chance} {span}{_short_of(closest)}."
+        f"of {sure} {span}{_short_of(closest)}."
     )
 
 
@@ -138,7 +139,7 @@ def _allocations(recommendation: Recommendation, context: Context) -> AnswerTabl
                 role,
                 in_words(choice.deployment, context),
                 _cost(choice),
-                _share(choice.probability),
+                chance(choice.probability),
                 _margin(choice),
                 *(figure(choice.kpis[kpi]) if kpi in choice.kpis else "-" for kpi in kpis),
                 one_line(", ".join(f"{f} {u:.0%}" for f, u in choice.usage.items())) or "-",
@@ -180,7 +181,7 @@ def _beside_greedy(
                 "recommended",
                 in_words(chosen.deployment, context) if chosen else "nothing",
                 _cost(chosen) if chosen else "-",
-                _share(chosen.probability) if chosen else "-",
+                chance(chosen.probability) if chosen else "-",
                 "met" if recommendation.met else "not met",
                 str(recommendation.lab_iterations),
                 duration(lab_s),
@@ -190,7 +191,7 @@ def _beside_greedy(
                 "greedy",
                 in_words(last.deployment, context) if last else "nothing",
                 one_line(f"{greedy.cost:.4g} {greedy.cost_unit}"),
-                "-" if greedy.probability is None else _share(greedy.probability),
+                "-" if greedy.probability is None else chance(greedy.probability),
                 ("met" if sure else "not surely met") if greedy.met else "not met",
                 str(greedy.lab_iterations),
                 duration(greedy.lab_s),
@@ -202,13 +203,6 @@ def _beside_greedy(
 
 def _cost(choice: Choice) -> str:
     return one_line(f"{choice.cost:.4g} {choice.cost_unit}")
-
-
-def _share(probability: float) -> str:
-    """Never 0 or 100 %, which would claim a certainty that no model has."""
-    if probability > 0.999:
-        return "over 99.9%"
-    return "under 0.1%" if probability < 0.001 else f"{probability:.1%}"
 
 
 # ---------------------------------------------------------------------------------- plots

@@ -322,7 +322,9 @@ def ways_rows(found: Recommendation, width: int, lab: Lab = NOT_ASKED) -> list[R
         rows.append(((f"   {'profiles':<10}recommend nothing", "bad"),))
     if "greedy" in ways:
         standing = Standing.of(found, run.steps[-1].deployment, lab)
-        tried = f"{words_of.tried(run)} {'on lab' if run.lab_iterations else 'on model'}"
+        tried = (
+            f"{run.lab_iterations or run.tried} {'on lab' if run.lab_iterations else 'on model'}"
+        )
         rows.append(_way_row("greedy", ways["greedy"], standing, tried, columns))
         if run.met and not standing.met:
             said = f"Greedy scaling's answer {_cheaper(found)}{standing.words(found.confidence)}."

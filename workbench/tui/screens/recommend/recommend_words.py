@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from workbench.domain.parameters import ParameterValue, Sla
+from workbench.domain.parameters import Sla
+from workbench.domain.recommendation_tables import allotted, asked, limit
 from workbench.domain.recommendations import (
     Choice,
     Deployment,
-    GreedyRun,
     Recommendation,
     Verification,
 )
 from workbench.tui import text
 
 
-def amount(resource: str, value: ParameterValue) -> str:
-    if isinstance(value, str):
-        return text.plain(value)
-    if resource == "vcpu":
-        return f"{100 * value:.4g} %"
-    if resource == "memory_bytes":
-        return f"{value / 2**20:.4g} MiB"
-    return f"{value:.4g} Mbit/s" if resource == "bandwidth_mbps" else f"{resource} {value:.4g}"
-
-
 def instances(deployment: Deployment, vnf: str) -> str:
     """`4 × 100 %, 64 MiB`; a dash for a function that is not there."""
-    own = deployment.functions.get(vnf)
-    if own is None:
-        return "–"
-    words = ", ".join(amount(key.rpartition(".")[2], value) for key, value in own.items())
-    count = deployment.instances(vnf)
-    return f"{count} × {words}" if count > 1 else words
+    known = vnf in deployment.functions
+    return text.sentence(allotted(deployment, vnf)) if known else "–"
 
 
 def in_words(deployment: Deployment) -> str:
@@ -53,11 +39,11 @@ def shares(deployment: Deployment) -> str:
 
 
 def slas_text(found: Recommendation) -> str:
-    return "; ".join(dict.fromkeys(sla_text(sla) for sla in found.slas))
+    return text.plain(asked(found))
 
 
 def sla_text(sla: Sla) -> str:
-    return text.plain(" ".join(sla.text.split())) or f"{sla.kpi}{sla.direction}{sla.limit:g}"
+    return text.plain(limit(sla))
 
 
 def probability(value: float) -> str:
@@ -104,10 +90,3 @@ def checked(said: Verification | None) -> str:
     if said is None:
         return "not checked"
     return "confirmed" if said.met else "not confirmed"
-
-
-def tried(run: GreedyRun) -> int:
-    """Different allocations that greedy scaling tried, on the lab or on a model."""
-    if run.lab_iterations:
-        return run.lab_iterations
-    return len({(*sorted(s.allocation.items()), *sorted(s.replicas.items())) for s in run.steps})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.counts import counted
 from workbench.domain.deviations import deviation_lines
 from workbench.domain.diagnoses import Diagnosis, EvidenceRow, Verdict
+from workbench.domain.diagnosis_tables import not_judged
 from workbench.domain.projection import SessionView
 from workbench.tui import text
 from workbench.tui.plots.sparkline import bars, column_of, over
@@ -128,8 +129,8 @@ def cause_rows(found: Diagnosis, notes: Sequence[str], width: int) -> list[Row]:
         rows += _verdict_rows(place, verdict, found, width)
     if not found.verdicts:
         rows.append(((" No rule finds a cause.", "dim"),))
-    for reason, names in _by_reason(found.missing).items():
-        many = f"Not judged: {reason}. It would take {', '.join(sorted(names))}."
+    for reason, names in not_judged(found.missing).items():
+        many = f"Not judged: {reason}. It would take {', '.join(names)}."
         rows += _indented(many, width, "dim", "?")
     for note in notes:
         rows += _indented(note, width, "warn", "!")
@@ -153,13 +154,6 @@ def _verdict_rows(place: int, verdict: Verdict, found: Diagnosis, width: int) ->
 def _indented(words: str, width: int, look: Look, sign: str) -> list[Row]:
     lines = wrapped(sentence(words), width - 6)
     return [((f"   {'' if i else sign:1} {line}", look),) for i, line in enumerate(lines)]
-
-
-def _by_reason(missing: Mapping[str, str]) -> dict[str, list[str]]:
-    reasons: dict[str, list[str]] = {}
-    for name, reason in missing.items():
-        reasons.setdefault(reason, []).append(name)
-    return reasons
 
 
 def evidence_heading(width: int) -> str:

@@ -1,0 +1,63 @@
+"""A diagnosis laid out: what limits each function, and its figures alone and in the chain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from workbench.domain.answer_tables import AnswerColumn, AnswerTable
+from workbench.domain.chain_figures import figure
+from workbench.domain.diagnoses import Bound, EvidenceRow
+
+
+def bounds(found: Sequence[Bound]) -> AnswerTable:
+    """What limits each function."""
+    share, fine = ".0%", ".1%"
+    return AnswerTable.of(
+        (
+            "function",
+            "bound by",
+            AnswerColumn("computing", fine),
+            AnswerColumn("waits for CPU", fine),
+            AnswerColumn("throttled", share),
+        ),
+        (
+            (
+                bound.component,
+                f"{bound.by} ({bound.share:{share}})",
+                bound.ran,
+                "not collected" if bound.waited is None else bound.waited,
+                bound.throttled,
+            )
+            for bound in found
+        ),
+    )
+
+
+def evidence(found: Sequence[EvidenceRow]) -> AnswerTable:
+    """A column for each function; a figure that nobody has of any is left out."""
+    functions = list(dict.fromkeys(row.component for row in found))
+    by_what: dict[tuple[str, str], dict[str, EvidenceRow]] = {}
+    for row in found:
+        by_what.setdefault((row.what, row.unit), {})[row.component] = row
+    return AnswerTable.of(
+        ("alone → here", *functions),
+        (
+            (f"{what}, {unit}", *(_both(own.get(name)) for name in functions))
+            for (what, unit), own in by_what.items()
+            if any(row.alone is not None or row.chained is not None for row in own.values())
+        ),
+    )
+
+
+def _both(row: EvidenceRow | None) -> str | None:
+    if row is None:
+        return None
+    return " → ".join("-" if v is None else figure(v) for v in (row.alone, row.chained))
+
+
+def not_judged(missing: Mapping[str, str]) -> dict[str, list[str]]:
+    """By the reason: what it would take."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in sorted(missing.items()):
+        reasons.setdefault(reason, []).append(name)
+    return reasons
