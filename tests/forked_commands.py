@@ -220,7 +220,7 @@ def serve(asking: socket.socket) -> None:
                     output, errors, telling = descriptors
                     os.close(output)
                     os.close(errors)
-                    os.write(telling, STATUS.pack(pid))
+                    report(telling, pid)
                     children[pid] = telling
 
 
@@ -244,8 +244,14 @@ def report_ended(children: dict[int, int]) -> None:
         if pid == 0:
             break
         telling = children.pop(pid)
-        os.write(telling, STATUS.pack(status))
+        report(telling, status)
         os.close(telling)
+
+
+def report(telling: int, number: int) -> None:
+    """To whoever asked; one whose patience ended has left, which is nothing to others."""
+    with suppress(BrokenPipeError):
+        os.write(telling, STATUS.pack(number))
 
 
 def become(
