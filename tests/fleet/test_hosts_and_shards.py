@@ -179,7 +179,7 @@ def test_the_interval_of_a_host_factor_covers_the_truth_as_often_as_it_says() ->
             {"a": anchors(rng, 1.0, 0.04), "b": anchors(rng, 0.7, 0.08)}, "p95_ms"
         )
         assert found is not None
-        by_name = {factor.kpi: factor.factor for factor in found.factors}
+        by_name = {factor.figure: factor for factor in found.factors}
         inside += by_name["throughput_rps"].low <= 0.7 <= by_name["throughput_rps"].high
         inside += by_name["p95_ms"].low <= 1.0 / 0.7 <= by_name["p95_ms"].high
     assert 0.93 <= inside / (2 * runs) <= 0.97

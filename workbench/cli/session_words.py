@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from workbench.cli.tables import lines_of, table
+from workbench.cli.tables import lines_of
 from workbench.domain import session_tables as tables
 from workbench.domain.event_log import Repeated, said_once
 
@@ -18,7 +18,7 @@ def comparison(compared: Compared) -> str:
     """Figures side by side, visible differences first, then what else is to be known."""
     lines = lines_of(tables.differences(compared)) if compared.differences else []
     if compared.factors:
-        lines += ["", *_factors(compared)]
+        lines += ["", *lines_of(tables.factors(compared))]
     claimed = sum(d.verdict in ("lower", "higher") for d in compared.differences)
     judged = sum(d.ratio is not None for d in compared.differences)
     lines += ["", *(f"Note: {warning}" for warning in compared.warnings)]
@@ -29,22 +29,6 @@ def comparison(compared: Compared) -> str:
         "is no difference; of figures that are the same one in twenty is claimed at most."
     )
     return "\n".join(lines)
-
-
-def _factors(compared: Compared) -> list[str]:
-    """What each figure of the second is as a multiple of the first's."""
-    rows = [
-        [
-            factor.figure,
-            f"{factor.value:.3f} [{factor.low:.3f}, {factor.high:.3f}]",
-            str(factor.places),
-            f"{factor.least:.3f} to {factor.most:.3f}",
-            factor.note,
-        ]
-        for factor in compared.factors
-    ]
-    headings = ["figure", f"{compared.second} / {compared.first}", "configurations", "of each", ""]
-    return [table(headings, rows)]
 
 
 def explain(view: SessionView) -> str:

@@ -10,7 +10,7 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.counts import counted
 from workbench.domain.durations import duration
 from workbench.domain.lab import HostFacts
-from workbench.domain.samples import Estimate
+from workbench.domain.profiles import HostFactor
 from workbench.domain.sessions import DescriptorText
 
 HostKind = Literal["simulated", "ssh"]
@@ -163,27 +163,6 @@ class ShardFolded:
 
 
 @dataclass(frozen=True)
-class HostFactor:
-    """How much a host differs from the reference host, at points that both measured.
-
-    Attributes
-    ----------
-    factor : its figure over that of the reference host, geometric mean, with its 95 % interval.
-    points : anchor points that both have.
-    agrees : whether the interval holds 1.
-    """
-
-    host: str
-    kpi: str
-    factor: Estimate
-    points: int
-
-    @property
-    def agrees(self) -> bool:
-        return self.factor.low <= 1.0 <= self.factor.high
-
-
-@dataclass(frozen=True)
 class HostsCompared:
     """Every host measured the same anchor points, and this is how they differ."""
 
@@ -201,8 +180,7 @@ def told(fact: ShardFolded | HostsCompared) -> str:
             f"{fact.host} in {duration(fact.lab_s)} of lab time, {counted(fact.samples, 'sample')}"
         )
     said = [
-        f"{each.host} {each.kpi} x{each.factor.value:.3f} "
-        f"({each.factor.low:.3f} to {each.factor.high:.3f})"
+        f"{each.host} {each.figure} x{each.value:.3f} ({each.low:.3f} to {each.high:.3f})"
         for each in fact.factors
     ]
     said += [f"{host} disagrees with itself: {why}" for host, why in fact.unsteady.items()]

@@ -16,7 +16,7 @@ from workbench.domain import curation, drafts, handing_on, housekeeping, lab, qu
 from workbench.domain.durations import duration
 from workbench.domain.events import Event
 from workbench.domain.parameters import Configuration
-from workbench.domain.profiles import Difference, FactorBetween
+from workbench.domain.profiles import Difference, HostFactor
 from workbench.domain.projection import SessionView
 from workbench.domain.requests import Command as Command
 from workbench.domain.requests import Done as Done
@@ -145,7 +145,7 @@ class Compared:
     second: str
     differences: tuple[Difference, ...]
     warnings: tuple[str, ...]
-    factors: tuple[FactorBetween, ...] = ()
+    factors: tuple[HostFactor, ...] = ()
     """Between sessions of different hosts or labs, whose figures are no differences."""
 
 

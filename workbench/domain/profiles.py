@@ -101,16 +101,18 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class FactorBetween:
+class HostFactor:
     """What one figure of another host, or lab, is as a multiple of the same figure here.
 
     Attributes
     ----------
-    value, low, high : the mean factor, second over first, with its 95 % interval; what each host
+    figure : KPI name, `capacity`, ...
+    value, low, high : the factor, other over reference, with its 95 % interval; what each host
         differs by from itself is in the interval.
-    places : configurations that it rests on.
-    least, most : the smallest and the largest factor of a configuration.
+    places : configurations, or starts at an anchor point, that it rests on.
+    least, most : the smallest and the largest factor of a configuration; None of anchor points.
     note : a sentence where one factor does not stand for all; else empty.
+    host : of a fleet, which one; empty where two sessions are compared.
     """
 
     figure: str
@@ -118,9 +120,15 @@ class FactorBetween:
     low: float
     high: float
     places: int
-    least: float
-    most: float
+    least: float | None = None
+    most: float | None = None
     note: str = ""
+    host: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the interval holds 1."""
+        return self.low <= 1.0 <= self.high
 
 
 @dataclass(frozen=True)

@@ -246,6 +246,22 @@ def _taken(samples: int, invalid: int) -> str:
     return str(samples) + f" ({invalid} invalid)" * bool(invalid)
 
 
+def factors(compared: Compared) -> AnswerTable:
+    """What each figure of the second is as a multiple of the first's."""
+    rows = (
+        (
+            one.figure,
+            f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]",
+            one.places,
+            None if one.least is None else f"{one.least:.3f} to {one.most:.3f}",
+            one.note,
+        )
+        for one in compared.factors
+    )
+    over = f"{compared.second} / {compared.first}"
+    return AnswerTable.of(("figure", over, "configurations", "of each", ""), rows)
+
+
 def allotted(view: ConfigurationView) -> str:
     """The allocation in vCPUs, and other parameters as they are."""
     texts = []

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from workbench.domain import kpis
 from workbench.domain.lab import HostNoise
-from workbench.domain.profiles import FactorBetween, Verdict
+from workbench.domain.profiles import HostFactor, Verdict
 from workbench.domain.samples import Estimate
 from workbench.measuring.intervals import NORMAL, t_quantile
 
@@ -67,7 +67,7 @@ def ratio(first: Estimate, second: Estimate) -> Estimate:
     return Estimate(math.exp(middle), math.exp(middle - below), math.exp(middle + above))
 
 
-def factor(figure: str, places: Sequence[Sequence[Estimate]], floor: float) -> FactorBetween:
+def factor(figure: str, places: Sequence[Sequence[Estimate]], floor: float) -> HostFactor:
     """What a figure changes by from one host, or lab, to another (paper D, Fig. 13).
 
     The mean of the logs over configurations, each the mean over its loads. Its interval is
@@ -93,7 +93,7 @@ def factor(figure: str, places: Sequence[Sequence[Estimate]], floor: float) -> F
         note = "it is not one factor: configurations differ by more than the hosts' noise"
     elif count == 1:
         note = "of one configuration: others may have another"
-    return FactorBetween(
+    return HostFactor(
         figure,
         math.exp(middle),
         math.exp(middle - half),

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from workbench.domain.fleets import HostFactor, HostsCompared
-from workbench.domain.samples import Estimate, Sample
+from workbench.domain.fleets import HostsCompared
+from workbench.domain.profiles import HostFactor
+from workbench.domain.samples import Sample
 from workbench.models.selection import rate_kpi
 
 Floats = NDArray[np.float64]
@@ -44,7 +45,7 @@ def compare_hosts(anchors: Mapping[str, Sequence[Sample]], kpi: str) -> HostsCom
         return None
     reference = next(iter(usable))
     factors = [
-        HostFactor(host, name, _factor(own[name], usable[reference][name]), len(own[name]))
+        HostFactor(name, *_factor(own[name], usable[reference][name]), len(own[name]), host=host)
         for host, own in usable.items()
         if host != reference
         for name in own
@@ -72,18 +73,19 @@ def _figures(samples: Sequence[Sample], kpi: str) -> dict[str, Floats]:
     }
 
 
-def _factor(own: Floats, reference: Floats) -> Estimate:
+def _factor(own: Floats, reference: Floats) -> tuple[float, float, float]:
+    """The factor and the ends of its 95 % interval."""
     difference = float(own.mean() - reference.mean())
     parts = [float(x.var(ddof=1)) / len(x) for x in (own, reference)]
     variance = sum(parts)
     if variance <= 0.0:  # such as a simulation without noise
         value = math.exp(difference)
-        return Estimate(value, value, value)
+        return value, value, value
     freedom = variance**2 / sum(
         part**2 / (len(x) - 1) for part, x in zip(parts, (own, reference), strict=True)
     )
     half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(variance)
-    return Estimate(math.exp(difference), math.exp(difference - half), math.exp(difference + half))
+    return math.exp(difference), math.exp(difference - half), math.exp(difference + half)
 
 
 def _unsteady(figures: Mapping[str, Mapping[str, Floats]]) -> dict[str, str]:

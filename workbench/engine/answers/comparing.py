@@ -12,7 +12,7 @@ from workbench.domain.errors import SessionError
 from workbench.domain.lab import ASSUMED, HostFacts, HostNoise
 from workbench.domain.messages import Compared
 from workbench.domain.parameters import Configuration
-from workbench.domain.profiles import Breakpoint, Difference, FactorBetween
+from workbench.domain.profiles import Breakpoint, Difference, HostFactor
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Estimate, Sample
 from workbench.engine.sessions.library import Library
@@ -162,7 +162,7 @@ class _Comparison:
                         _mapping_apart(configuration.workload, there.workload),
                     )
 
-    def factors(self) -> tuple[FactorBetween, ...]:
+    def factors(self) -> tuple[HostFactor, ...]:
         """Of each figure that sessions of different hosts or labs both have."""
         return tuple(
             contrast.factor(
