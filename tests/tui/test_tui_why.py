@@ -17,8 +17,9 @@ from fake_link import (
 )
 from snapshots import check
 from textual.pilot import Pilot
-from why_link import NO_SAMPLES, SLOW, WhyClient, explained
+from why_link import NO_SAMPLES, ORDER, SLOW, WhyClient, explained
 
+from workbench.domain.curation import RequestPoint
 from workbench.domain.diagnoses import EvidenceRow
 from workbench.domain.observations import Observation
 from workbench.domain.questions import Diagnose
@@ -70,6 +71,26 @@ async def test_the_sentence_comes_first_then_what_to_do_and_no_probability_is_cl
         at = [text.index(words) for words in order]
         assert at == sorted(at)
         assert "found in 30 of 33 samples" in text
+
+
+async def test_what_would_tell_most_is_measured_by_a_key_that_asks_first() -> None:
+    client = WhyClient()
+    async with opened(client, (80, 40), screen="why") as pilot:
+        await pilot.press("tab")
+        text = " ".join((await answered(pilot)).split())
+        assert f"+ to tell, measure {ORDER}, at 440: which of both it is" in text
+        await pilot.press("f5")
+        await until(pilot, lambda: f"Measure {ORDER}" in screen_text(pilot.app), "the question")
+        assert not any(isinstance(request, RequestPoint) for request in client.asked)
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(client.asked[-1], RequestPoint), "the request")
+        (proposed,) = explained(client.whys()[-1]).experiments
+        place = proposed.target, proposed.configuration, proposed.wl
+        assert client.asked[-1] == RequestPoint(SESSION, *place, pace=20.0)
+        await pilot.press("tab")
+        await answered(pilot, "Cannot tell")
+        await pilot.press("f5")
+        assert "No point of this campaign would tell more" in await redrawn(pilot)
 
 
 async def test_an_outlier_on_compare_is_asked_about_where_it_departs_most() -> None:

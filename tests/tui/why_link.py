@@ -10,13 +10,21 @@ from typing import Any
 from comparing_link import ComparingClient, measured_story
 from fake_link import WLS, campaign, configurations
 
-from workbench.domain.diagnoses import Bound, Diagnosis, EvidenceRow, Suspect, Verdict
+from workbench.domain.diagnoses import (
+    Bound,
+    Diagnosis,
+    EvidenceRow,
+    Experiment,
+    Suspect,
+    Verdict,
+)
 from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.domain.messages import EngineStatus, GetStatus, Request
 from workbench.domain.observations import NOT_COLLECTED
 from workbench.domain.questions import Diagnose, Diagnosed
 
 SLOW = "tinyproxy-haproxy"
+ORDER = "haproxy-tinyproxy, the other order"
 RATES = sorted(WLS)[1:]
 
 ACKS = Verdict(
@@ -79,7 +87,8 @@ def explained(question: Diagnose) -> Diagnosis:
         "of 6 configurations by 14 features, over 4/n",
     )  # fmt: skip
     if target == SLOW:
-        return found
+        point = "haproxy-tinyproxy", configuration, wl
+        return replace(found, experiments=(Experiment(*point, ORDER, "which of both it is"),))
     words = f"Cannot tell: {NOT_COLLECTED}; measure the point again"
     return replace(
         found,

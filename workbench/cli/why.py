@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 DIAGNOSIS = (
     "target", "configuration", "wl", "sample", "sentence", "measured_ms", "alone_ms", "verdicts",
     "rows", "bounds", "agree", "samples", "missing", "failed", "suspects", "suspects_note",
+    "experiments",
 )  # fmt: skip
 """The fields of `why --json`."""
 
@@ -65,6 +66,7 @@ def explained(found: Diagnosis) -> str:
     from workbench.cli.tables import lines_of
     from workbench.domain import diagnosis_tables as tables
     from workbench.domain.deviations import deviation_lines
+    from workbench.domain.diagnosis_tables import experiment
 
     where = f"{found.target} at {figure(found.wl)}, {allocation(found.configuration)}"
     lines = wrapped(f"{found.sentence}.")
@@ -73,6 +75,9 @@ def explained(found: Diagnosis) -> str:
     lines += ["", *wrapped(f"{where}: {_times(found)}.")]
     for number, verdict in enumerate(found.verdicts, 1):
         lines += ["", *_verdict(number, verdict, found)]
+    if found.experiments:
+        lines += ["", "To tell, measure (a key on the screen Why does):"]
+        lines += [line for one in found.experiments for line in _indented(f"- {experiment(one)}")]
     for answer in (tables.bounds(found.bounds), tables.evidence(found.rows)):
         if answer.rows:
             lines += ["", *lines_of(answer)]

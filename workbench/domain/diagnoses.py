@@ -97,6 +97,23 @@ class Suspect:
 
 
 @dataclass(frozen=True)
+class Experiment:
+    """One more sample, of a point that the campaign has, that would tell a cause from its rival.
+
+    Attributes
+    ----------
+    what : the point, without its load.
+    tells : what its result decides, as a sentence's end.
+    """
+
+    target: str
+    configuration: Configuration
+    wl: float
+    what: str
+    tells: str
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     """One operating point of a target, explained.
 
@@ -112,6 +129,7 @@ class Diagnosis:
     failed : rules that raised, with what they raised.
     suspects : of the target's configurations, the most influential first; `suspects_note` says of
         how many, or why none is named.
+    experiments : what to measure to tell, the one that tells most first.
     """
 
     target: str
@@ -130,6 +148,7 @@ class Diagnosis:
     failed: Mapping[str, str] = field(default_factory=dict)
     suspects: tuple[Suspect, ...] = ()
     suspects_note: str = ""
+    experiments: tuple[Experiment, ...] = ()
 
     @property
     def answered(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from workbench.domain.answer_tables import AnswerColumn, AnswerTable
 from workbench.domain.chain_figures import figure
-from workbench.domain.diagnoses import Bound, EvidenceRow
+from workbench.domain.diagnoses import Bound, EvidenceRow, Experiment
 
 
 def bounds(found: Sequence[Bound]) -> AnswerTable:
@@ -61,3 +61,8 @@ def not_judged(missing: Mapping[str, str]) -> dict[str, list[str]]:
     for name, reason in sorted(missing.items()):
         reasons.setdefault(reason, []).append(name)
     return reasons
+
+
+def experiment(one: Experiment) -> str:
+    """What to measure, and what that tells."""
+    return f"{one.what}, at {figure(one.wl)}: {one.tells}"

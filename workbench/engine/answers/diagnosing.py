@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench import plugins
@@ -38,6 +39,7 @@ async def diagnose(library: Library, question: Diagnose, *, say: Say = lambda _:
     UsageError
         If there is no such chain or sample, or nothing was measured near the load.
     """
+    from workbench.diagnosis.experiments import experiments
     from workbench.diagnosis.explaining import diagnose as explain
     from workbench.diagnosis.explaining import most_departing
 
@@ -55,6 +57,8 @@ async def diagnose(library: Library, question: Diagnose, *, say: Say = lambda _:
     say(f"{known.target.name}: {len(rules)} rules on the evidence of {seen.sample.id}")
     found = await asyncio.to_thread(explain, known, seen, rules)
     notes += [f"rule {cause!r} failed: {why}" for cause, why in found.failed.items()]
+    async with library.borrow(question.session) as channel:
+        found = replace(found, experiments=experiments(found, channel.view))
     return Diagnosed(found, tuple(notes))
 
 

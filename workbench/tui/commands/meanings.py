@@ -84,7 +84,7 @@ SHARED: Mapping[str, tuple[str, ...]] = {
     "d": ("canary.reject", "chain.remove", "sample.reject", "sample.restore", "session.delete"),
     "e": ("draft.editor", "recommend.ask", "session.rename"),
     "f": ("view.freeze", "view.unfreeze"),
-    "f5": ("draft.run", "recommend.verify"),
+    "f5": ("draft.run", "recommend.verify", "why.measure"),
     "h": ("compare.series", "events.level", "grid.settings"),
     "j": ("grid.down", "list.down", "select.next"),
     "k": ("grid.up", "list.up", "select.previous"),

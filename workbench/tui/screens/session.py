@@ -43,7 +43,7 @@ from workbench.tui.widgets.rows import Rows, spread
 from workbench.tui.widgets.tabs import TabLine
 from workbench.tui.work import begin
 
-DECISIONS = ("reject", "restore", "pin", "unpin", "repeat", "point")
+DECISIONS = ("reject", "restore", "pin", "unpin", "repeat", "point", "measure")
 """What is asked of a single sample."""
 
 WITHOUT: Mapping[Loss, str] = {"engine": "no engine", "session": "no session", "refused": "refused"}

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
+from workbench.domain.curation import RequestPoint
 from workbench.domain.diagnoses import Diagnosis
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.questions import Diagnose, Diagnosed
@@ -13,6 +14,8 @@ from workbench.tui import sample_rows
 from workbench.tui.screens.asking import answered, ask, drop
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.screens.why.why_rows import configuration_of
+from workbench.tui.text import number
+from workbench.tui.watch import WATCHED_PACE
 from workbench.tui.widgets.waiting import Busy
 
 SETTLE_S = 0.2
@@ -115,6 +118,20 @@ class AskingWhyScreen(SessionScreen):
             if self._asking == question:
                 self._asking = self.awaited = None
                 self.draw()
+
+    def action_measure(self) -> None:
+        """The experiment that tells most, after a question; the answer is asked for anew then."""
+        found = self.found
+        if found is None or not found.experiments:
+            return
+        first = found.experiments[0]
+        place = first.target, first.configuration
+        self.confirm(
+            f"Measure {first.what}, at {number(first.wl)}?",
+            f"It tells {first.tells}. A campaign that ended resumes for it.",
+            RequestPoint(self.opened.session, *place, first.wl, pace=WATCHED_PACE),
+            f"it is measured next; {self.key('why.anew')} asks again then",
+        )
 
     def action_drop(self) -> None:
         drop(self)

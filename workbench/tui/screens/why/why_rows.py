@@ -9,7 +9,7 @@ from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.counts import counted
 from workbench.domain.deviations import deviation_lines
 from workbench.domain.diagnoses import Diagnosis, EvidenceRow, Verdict
-from workbench.domain.diagnosis_tables import not_judged
+from workbench.domain.diagnosis_tables import experiment, not_judged
 from workbench.domain.projection import SessionView
 from workbench.tui import text
 from workbench.tui.plots.sparkline import bars, column_of, over
@@ -120,7 +120,8 @@ def _fine(share: float) -> str:
 
 
 def cause_rows(found: Diagnosis, notes: Sequence[str], width: int) -> list[Row]:
-    """Every verdict with evidence, what to do, rival, what tells them apart; then what is missing.
+    """Every verdict with evidence, what to do, rival, what tells them apart; then what to measure
+    to tell, and what is missing.
 
     A rule that failed stands in the notes.
     """
@@ -129,6 +130,8 @@ def cause_rows(found: Diagnosis, notes: Sequence[str], width: int) -> list[Row]:
         rows += _verdict_rows(place, verdict, found, width)
     if not found.verdicts:
         rows.append(((" No rule finds a cause.", "dim"),))
+    for one in found.experiments:
+        rows += _indented(f"to tell, measure {experiment(one)}", width, "accent", "+")
     for reason, names in not_judged(found.missing).items():
         many = f"Not judged: {reason}. It would take {', '.join(names)}."
         rows += _indented(many, width, "dim", "?")

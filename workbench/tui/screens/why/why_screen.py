@@ -135,6 +135,7 @@ class WhyScreen(AskingWhyScreen, HasList):
             "sample_left": item is not None and bool(item.samples),
             "sample_right": item is not None and bool(item.samples),
             "show_live": item is not None and bool(item.samples),
+            "measure": found is not None and bool(found.experiments) and self.opened.commandable,
             "anew": self.awaited is None and self.question is not None,
             "drop": self.awaited is not None,
             "back": self.awaited is None,
@@ -142,16 +143,21 @@ class WhyScreen(AskingWhyScreen, HasList):
         return conditions.get(action, super().check_action(action, parameters))
 
     def why_not(self, method: str) -> str:
+        if said := super().why_not(method):
+            return said
         if method == "target":
             return "Samples are of this target alone."
-        if method in ("pane", "show_live", "sample_left", "sample_right"):
+        if method == "measure" and self.found is not None:
+            return "No point of this campaign would tell more."
+        if method in ("measure", "pane", "show_live", "sample_left", "sample_right"):
             return "There is no answer yet."
-        return super().why_not(method)
+        return ""
 
     def legend(self) -> tuple[str, ...]:
         return (
             "→ what to do, or a function in the order of the chain",
             "≠ the rival explanation, and what tells it apart",
+            f"+ what to measure to tell; {self.key('why.measure')} measures the first of them",
             "? what was not collected, and so not judged",
             "◀ where the cause of that number acts",
             "× how many times as much as alone; new: nothing of it alone",
