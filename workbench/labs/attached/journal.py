@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from workbench import files
 from workbench.domain.errors import LabError
@@ -24,6 +24,7 @@ from workbench.probes import cgroup, process
 
 LONGEST = 1 << 20
 """Bytes of a journal that are read: thousands of changes."""
+SUFFIX = ".journal"
 AGAIN = " again"
 """How a sentence ends that says that all is as it was."""
 PASSES = 3
@@ -46,8 +47,7 @@ class Journal:
     @classmethod
     def new(cls, session: str) -> Journal:
         """A journal of this process; its file is made with the first change."""
-        name = f"{os.getpid()}-{secrets.token_hex(4)}.journal"
-        return cls(attached_folder() / name, session, Owner.this_process())
+        return cls(new_path(SUFFIX), session, Owner.this_process())
 
     def change(self, whose: str, file: Path, wanted: str) -> None:
         """Write `wanted` into a limit's file, after noting what it held.
@@ -63,22 +63,13 @@ class Journal:
             return
         before = self.before.setdefault(file, (held, inode, whose))
         entry = {"whose": whose, "file": str(file), "inode": inode, "before": before[0]}
-        try:
-            self._append({**entry, "ours": wanted})
-        except OSError as error:
-            raise LabError(
-                f"nothing is changed of it, since that cannot be written down: {error.strerror}",
-                where=str(self.path),
-                remedy="Make room there, or make the folder writable",
-            ) from error
+        header = {"session": self.session, "owner": str(self.owner)}
+        note(self.path, header, {**entry, "ours": wanted})
         self.ours.setdefault(file, set()).add(wanted)
         try:
             file.write_text(wanted)
         except OSError as error:
             raise _refused(whose, file, error) from error
-
-    def _append(self, entry: dict[str, Any]) -> None:
-        append(self.path, {"session": self.session, "owner": str(self.owner)}, entry)
 
     def restore(self) -> tuple[str, ...]:
         """Put everything back; a sentence about every file that was another.
@@ -131,11 +122,27 @@ class Journal:
         return f"{whose}: {file.name} is {held}{AGAIN}"
 
 
-def append(path: Path, header: Mapping[str, str], entry: Mapping[str, Any]) -> None:
-    """Write a line to a journal, on disk when this returns; the header before the first.
+def new_path(suffix: str) -> Path:
+    """Of a journal of this process."""
+    return attached_folder() / f"{os.getpid()}-{secrets.token_hex(4)}{suffix}"
 
-    Raises `OSError`.
+
+def note(path: Path, header: Mapping[str, str], entry: Mapping[str, Any]) -> None:
+    """Write a change to a journal, on disk when this returns; the header before the first.
+
+    Raises `LabError` where it cannot be written: the change must not be made then.
     """
+    try:
+        _append(path, header, entry)
+    except OSError as error:
+        raise LabError(
+            f"nothing is changed of it, since that cannot be written down: {error.strerror}",
+            where=str(path),
+            remedy="Make room there, or make the folder writable",
+        ) from error
+
+
+def _append(path: Path, header: Mapping[str, str], entry: Mapping[str, Any]) -> None:
     first = not path.exists()
     if first:
         files.make_folder(path.parent)
@@ -165,24 +172,65 @@ def _sync_folder(folder: Path) -> None:
         os.close(number)
 
 
-def kept() -> Iterator[Journal]:
-    """Journals that can be read, of whoever it is."""
-    for path in sorted(attached_folder().glob("*.journal")):
+class Owned(Protocol):
+    """A journal, of whatever was changed."""
+
+    session: str
+    owner: Owner
+
+
+AnyJournal = TypeVar("AnyJournal", bound=Owned)
+Entry = dict[str, Any]
+
+
+def journals(
+    suffix: str, read: Callable[[Path, Owner, Entry, list[Entry]], AnyJournal]
+) -> Iterator[AnyJournal]:
+    """Journals that can be read, of whoever it is.
+
+    Parameters
+    ----------
+    read : makes one of its path, whose it is, its header and its entries. A torn last line is of
+        no change: it was not on disk before that.
+    """
+    for path in sorted(attached_folder().glob(f"*{suffix}")):
         with suppress(OSError):
-            if (journal := _read(path)) is not None:
-                yield journal
+            header, *entries = _entries(path) or [{}]
+            if (owner := Owner.parse(str(header.get("owner", "")))) is not None:
+                yield read(path, owner, header, entries)
 
 
-def _read(path: Path) -> Journal | None:
-    """None where it does not even say whose it is. A torn last line is of no change: it was not
-    on disk before that."""
-    noted = entries(path)
-    owner = Owner.parse(str(noted[0].get("owner", ""))) if noted else None
-    if owner is None:
-        return None
-    journal = Journal(path, str(noted[0].get("session", "")), owner)
+def is_left(journal: Owned, alive: Container[str]) -> bool:
+    """Whether its lab is dead: its process is, or it is this one and does not run its session."""
+    if journal.owner == Owner.this_process():
+        return journal.session not in alive
+    return not journal.owner.may_live()
+
+
+class Untold:
+    """What reaping said in this process and no run has told yet: an engine reaps as it starts."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+
+    def add(self, said: Iterable[str]) -> None:
+        self._said.extend(said)
+
+    def take(self) -> list[str]:
+        """What was put back since this was asked last."""
+        said, self._said = self._said, []
+        return said
+
+
+def kept() -> Iterator[Journal]:
+    """Journals of control groups, of whoever it is."""
+    return journals(SUFFIX, _read)
+
+
+def _read(path: Path, owner: Owner, header: Entry, entries: list[Entry]) -> Journal:
+    journal = Journal(path, str(header.get("session", "")), owner)
     mounts = cgroup.parse_mounts((process.PROC / "self" / "mountinfo").read_text())
-    for entry in noted[1:]:
+    for entry in entries:
         try:
             file = Path(str(entry["file"]))
             if ".." in file.parts or not any(file.is_relative_to(m.point) for m in mounts.values()):
@@ -195,7 +243,7 @@ def _read(path: Path) -> Journal | None:
     return journal
 
 
-def entries(path: Path) -> list[dict[str, Any]]:
+def _entries(path: Path) -> list[Entry]:
     """The lines of a journal that can be read, its header first. Raises `OSError`."""
     text = path.read_bytes()[:LONGEST].decode(errors="replace")
     return [entry for line in text.splitlines() if (entry := _entry(line)) is not None]
@@ -212,34 +260,24 @@ def _entry(line: str) -> dict[str, Any] | None:
 def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Put back what dead labs changed; a sentence about everything that was another.
 
-    A lab is dead where its process is, or where it is this one and does not run its session any
-    more. Raises `LabError` where something cannot be put back; the rest is.
+    Raises `LabError` where something cannot be put back; the rest is.
     """
     said: list[str] = []
     failed: LabError | None = None
     for journal in kept():
-        mine = journal.owner == Owner.this_process()
-        if (mine and journal.session in alive) or (not mine and journal.owner.may_live()):
+        if not is_left(journal, alive):
             continue
         try:
             said += journal.restore()
         except LabError as error:
             failed = error
-    _untold.extend(said)
+    untold.add(said)
     if failed is not None:
         raise failed
     return tuple(said)
 
 
-_untold: list[str] = []
-"""What `reap` said in this process and no run has told yet: an engine reaps as it starts."""
-
-
-def untold() -> list[str]:
-    """What was put back since this was asked last."""
-    said = _untold.copy()
-    _untold.clear()
-    return said
+untold = Untold()
 
 
 def in_use(file: Path) -> Journal | None:

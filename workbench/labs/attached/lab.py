@@ -6,7 +6,7 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,7 +113,7 @@ class AttachedLab:
             found = await find(self._of(name))
             if found.image:
                 self._images[name] = found.image
-        self._check_cores()
+        self._check_cores(lambda _: ("this host", self._cores))
         await self._unpack()
         return HostFacts(
             lab=self.name,
@@ -139,17 +139,28 @@ class AttachedLab:
         )
         self._open = True
 
-    def _check_cores(self) -> None:
+    def _given(self) -> Iterator[tuple[str, float]]:
+        """Functions, and the cores that configurations give them; 0: those that they have."""
         for plan in self._campaign.targets:
             for configuration in self._campaign.configurations(plan):
                 for vnf in plan.target.vnfs:
-                    if configuration.vcpu(vnf.name) > self._cores:
-                        raise UsageError(
-                            f"gives {vnf.name} {configuration.vcpu(vnf.name):g} cores, and this "
-                            f"host has {self._cores}",
-                            where=f"campaign {self._campaign.name}",
-                            remedy="Lower the resource parameters",
-                        )
+                    yield vnf.name, configuration.vcpu(vnf.name)
+
+    def _check_cores(self, room: Callable[[str], tuple[str, float]]) -> None:
+        """Raise `UsageError`, before any load, for more cores than there are.
+
+        Parameters
+        ----------
+        room : of a function, the host that it runs on and the cores of that.
+        """
+        for name, cores in self._given():
+            host, has = room(name)
+            if cores > has:
+                raise UsageError(
+                    f"gives {name} {cores:g} cores, and {host} has {has:g}",
+                    where=f"campaign {self._campaign.name}",
+                    remedy="Lower the resource parameters",
+                )
 
     def _of(self, name: str) -> Attached:
         if name not in self._attached:
@@ -236,7 +247,7 @@ class AttachedLab:
         return url.replace("{address}", function.address).replace("{filesize}", size)
 
     def _told(self) -> list[str]:
-        news, self._news = [*journal.untold(), *self._news], []
+        news, self._news = [*journal.untold.take(), *self._news], []
         return news
 
     def _unknown(self, functions: list[RunningFunction]) -> list[str]:

@@ -18,7 +18,7 @@ import structlog
 
 from workbench.domain.attaching import KUBERNETES
 from workbench.domain.campaign import Campaign
-from workbench.domain.errors import LabError, LabGone, LabStopped, UsageError
+from workbench.domain.errors import LabError, LabGone, LabStopped
 from workbench.domain.lab import Check, HostFacts
 from workbench.domain.parameters import OperatingPoint
 from workbench.labs.attached.attached_functions import RunningFunction
@@ -78,7 +78,7 @@ class ClusterLab(AttachedLab):
         if short := lacking():
             raise LabError(short[0], remedy=short[1])
         self._news += await pod_journal.reap()
-        pod_journal.untold()
+        pod_journal.untold.take()
         self._api = await self._connection.enter_async_context(
             ClusterApi.connected(self._pods.context, self._pods.kubeconfig)
         )
@@ -89,7 +89,10 @@ class ClusterLab(AttachedLab):
             self._images[name] = pod.image
             self._nodes[pod.node] = await self._server.node(pod.node)
             await look_at(self._server, pod)  # what cannot be counted is not measured
-        self._check_cpu(found)
+        self._check_resizes(found)
+        self._check_cores(
+            lambda name: (f"its node {found[name].node}", self._node_cores(found[name].node))
+        )
         await self._unpack()
         return self._facts(found)
 
@@ -99,26 +102,15 @@ class ClusterLab(AttachedLab):
             raise LabError("the lab is not open")
         return self._api
 
-    def _check_cpu(self, found: Mapping[str, FoundPod]) -> None:
-        """What a node has not, and what may not be changed in place, is said before any load."""
-        for plan in self._campaign.targets:
-            for configuration in self._campaign.configurations(plan):
-                for vnf in plan.target.vnfs:
-                    cores = configuration.vcpu(vnf.name)
-                    pod = found[vnf.name]
-                    if cores and (why := refusal(pod)):
-                        raise LabError(
-                            why,
-                            where=pod.place,
-                            remedy="Change its manifest, or write `resources: fixed`",
-                        )
-                    if cores > (has := self._node_cores(pod.node)):
-                        raise UsageError(
-                            f"gives {vnf.name} {cores:g} cores, and its node {pod.node} has "
-                            f"{has:g}",
-                            where=f"campaign {self._campaign.name}",
-                            remedy="Lower the resource parameters",
-                        )
+    def _check_resizes(self, found: Mapping[str, FoundPod]) -> None:
+        """What may not be changed in place is said before any load."""
+        for name, cores in self._given():
+            if cores and (why := refusal(found[name])):
+                raise LabError(
+                    why,
+                    where=found[name].place,
+                    remedy="Change its manifest, or write `resources: fixed`",
+                )
 
     def _node_cores(self, node: str) -> float:
         status = self._nodes.get(node, {}).get("status") or {}
@@ -179,7 +171,7 @@ class ClusterLab(AttachedLab):
         )
 
     def _told(self) -> list[str]:
-        news, self._news = [*pod_journal.untold(), *self._news], []
+        news, self._news = [*pod_journal.untold.take(), *self._news], []
         return news
 
     def _unknown(self, functions: list[RunningFunction]) -> list[str]:

@@ -8,8 +8,6 @@ context.
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,14 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from workbench.domain.errors import LabError
-from workbench.labs.attached import journal as host_journal
-from workbench.labs.attached.journal import AGAIN
+from workbench.labs.attached.journal import (
+    AGAIN,
+    Entry,
+    Untold,
+    is_left,
+    journals,
+    new_path,
+    note,
+)
 from workbench.labs.cluster.cluster_api import CONFLICT, NOT_FOUND, ApiRefused, ClusterApi, Json
 from workbench.labs.cluster.cpu_amounts import CpuGiven
 from workbench.labs.cluster.found_pod import FoundPod, spec_of
 from workbench.labs.cluster.resizing import answer_of, ask_for
 from workbench.labs.docker.strays import Owner
-from workbench.paths import attached_folder
 
 SUFFIX = ".pods"
 REAP_S = 5.0
@@ -61,9 +65,8 @@ class PodJournal:
     @classmethod
     def new(cls, session: str, context: str, kubeconfig: str) -> PodJournal:
         """A journal of this process; its file is made with the first change."""
-        name = f"{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
-        path = attached_folder() / name
-        return cls(path, session, Owner.this_process(), context, kubeconfig)
+        owner = Owner.this_process()
+        return cls(new_path(SUFFIX), session, owner, context, kubeconfig)
 
     async def change(self, api: ClusterApi, found: FoundPod, cpu: CpuGiven) -> Json:
         """Ask for another CPU of a container, after noting what it had; the pod as it is then.
@@ -80,14 +83,7 @@ class PodJournal:
             "before": [before.limit, before.request],
             "ours": [cpu.limit, cpu.request],
         }
-        try:
-            host_journal.append(self.path, self._header, entry)
-        except OSError as error:
-            raise LabError(
-                f"nothing is changed of it, since that cannot be written down: {error.strerror}",
-                where=str(self.path),
-                remedy="Make room there, or make the folder writable",
-            ) from error
+        note(self.path, self._header, entry)
         self.ours.setdefault(whose, []).append(cpu)
         return await ask_for(api, whose.namespace, whose.pod, whose.uid, whose.container, cpu)
 
@@ -161,20 +157,13 @@ class PodJournal:
 
 def kept() -> Iterator[PodJournal]:
     """Journals that can be read, of whoever it is."""
-    for path in sorted(attached_folder().glob(f"*{SUFFIX}")):
-        with suppress(OSError):
-            if (journal := _read(path)) is not None:
-                yield journal
+    return journals(SUFFIX, _read)
 
 
-def _read(path: Path) -> PodJournal | None:
-    """None where it does not even say whose it is. A torn last line is of no change."""
-    header, *entries = host_journal.entries(path) or [{}]
-    owner = Owner.parse(str(header.get("owner", "")))
-    if owner is None:
-        return None
-    texts = (str(header.get(name, "")) for name in ("session", "context", "kubeconfig"))
-    session, context, kubeconfig = texts
+def _read(path: Path, owner: Owner, header: Entry, entries: list[Entry]) -> PodJournal:
+    session, context, kubeconfig = (
+        str(header.get(name, "")) for name in ("session", "context", "kubeconfig")
+    )
     journal = PodJournal(path, session, owner, context, kubeconfig)
     for entry in entries:
         with suppress(KeyError, ValueError, TypeError):
@@ -199,27 +188,18 @@ async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
     everything that cannot be put back yet."""
     said: list[str] = []
     for journal in kept():
-        mine = journal.owner == Owner.this_process()
-        if (mine and journal.session in alive) or (not mine and journal.owner.may_live()):
+        if not is_left(journal, alive):
             continue
         try:
             async with ClusterApi.connected(journal.context, journal.kubeconfig, REAP_S) as api:
                 said += await journal.restore(api)
         except LabError as error:
             said.append(f"not put back: {error}")
-    _untold.extend(said)
+    untold.add(said)
     return tuple(said)
 
 
-_untold: list[str] = []
-"""What `reap` said in this process and no run has told yet."""
-
-
-def untold() -> list[str]:
-    """What was put back since this was asked last."""
-    told = _untold.copy()
-    _untold.clear()
-    return told
+untold = Untold()
 
 
 def in_use(whose: FoundPod) -> PodJournal | None:
