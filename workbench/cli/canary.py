@@ -23,68 +23,83 @@ UNSEEN_CHANGES = 8
 """Changed terms that are shown; of more configurations `--json` has the rest."""
 
 
+ProfiledArgument = Annotated[
+    str, typer.Argument(help="A session whose functions are profiled.", autocompletion=sessions)
+]
+ChainOption = Annotated[
+    str | None,
+    typer.Option(
+        help="A target of the campaign, or a chain's descriptor; default: the only.",
+        autocompletion=chains,
+    ),
+]
+KpiOption = Annotated[
+    str | None, typer.Option(help="What is retrained; default: the SLA's, or the campaign's.")
+]
+SlaOption = Annotated[
+    str,
+    typer.Option(help='"p95<=200ms @ rate=300/s, filesize=10kB"; default: campaign\'s.'),
+]
+ShareOption = Annotated[
+    float,
+    typer.Option(
+        callback=finite, help="Of the SLA's load, without an SLA of the campaign's range."
+    ),
+]
+StepsOption = Annotated[
+    int, typer.Option(help="Rising loads; 0: none, retrain with what is stored.")
+]
+GuardOption = Annotated[
+    list[str] | None,
+    typer.Option(help='Limit that stops it: "p95<=200ms"; again for more. Default: the SLA.'),
+]
+AllocateOption = Annotated[
+    str, typer.Option(help='"haproxy=25%, tinyproxy=50%"; default: the campaign\'s largest.')
+]
+OnlineOption = Annotated[
+    bool, typer.Option("--online", help="Random loads, as production brings them.")
+]
+MethodOption = Annotated[
+    str,
+    typer.Option(
+        help="A model of the chain's samples alone, or trend: the one that says the predicted "
+        "trend best. Default: what the chain adds to its prediction."
+    ),
+]
+AlignOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What is learned from: low-kpi or sla-band; again for both. "
+        "Default: the method's own rule."
+    ),
+]
+AcceptOption = Annotated[bool, typer.Option("--accept", help="Put the stored proposal in force.")]
+RejectOption = Annotated[bool, typer.Option("--reject", help="Turn it down; needs --why.")]
+WhyOption = Annotated[str, typer.Option(help="Stored with the decision.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
+
+
 def register(app: typer.Typer) -> None:
     app.command("canary")(canary)
 
 
 def canary(
-    session: Annotated[
-        str, typer.Argument(help="A session whose functions are profiled.", autocompletion=sessions)
-    ],
-    chain: Annotated[
-        str | None,
-        typer.Option(
-            help="A target of the campaign, or a chain's descriptor; default: the only.",
-            autocompletion=chains,
-        ),
-    ] = None,
-    kpi: Annotated[
-        str | None, typer.Option(help="What is retrained; default: the SLA's, or the campaign's.")
-    ] = None,
-    sla: Annotated[
-        str,
-        typer.Option(help='"p95<=200ms @ rate=300/s, filesize=10kB"; default: campaign\'s.'),
-    ] = "",
-    share: Annotated[
-        float,
-        typer.Option(
-            callback=finite, help="Of the SLA's load, without an SLA of the campaign's range."
-        ),
-    ] = 0.5,
-    steps: Annotated[
-        int, typer.Option(help="Rising loads; 0: none, retrain with what is stored.")
-    ] = 10,
-    guard: Annotated[
-        list[str] | None,
-        typer.Option(help='Limit that stops it: "p95<=200ms"; again for more. Default: the SLA.'),
-    ] = None,
+    session: ProfiledArgument,
+    chain: ChainOption = None,
+    kpi: KpiOption = None,
+    sla: SlaOption = "",
+    share: ShareOption = 0.5,
+    steps: StepsOption = 10,
+    guard: GuardOption = None,
     budget: BudgetOption = None,
-    allocate: Annotated[
-        str, typer.Option(help='"haproxy=25%, tinyproxy=50%"; default: the campaign\'s largest.')
-    ] = "",
-    online: Annotated[
-        bool, typer.Option("--online", help="Random loads, as production brings them.")
-    ] = False,
-    method: Annotated[
-        str,
-        typer.Option(
-            help="A model of the chain's samples alone, or trend: the one that says the predicted "
-            "trend best. Default: what the chain adds to its prediction."
-        ),
-    ] = "",
-    align: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What is learned from: low-kpi or sla-band; again for both. "
-            "Default: the method's own rule."
-        ),
-    ] = None,
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Put the stored proposal in force.")
-    ] = False,
-    reject: Annotated[bool, typer.Option("--reject", help="Turn it down; needs --why.")] = False,
-    why: Annotated[str, typer.Option(help="Stored with the decision.")] = "",
-    json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
+    allocate: AllocateOption = "",
+    online: OnlineOption = False,
+    method: MethodOption = "",
+    align: AlignOption = None,
+    accept: AcceptOption = False,
+    reject: RejectOption = False,
+    why: WhyOption = "",
+    json: JsonOption = False,
 ) -> None:
     """Load a real chain in small steps, and propose a model of what it adds to its prediction.
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workbench.domain import kpis
 from workbench.domain.lab import HostNoise
@@ -213,59 +214,10 @@ def centre(
     exact = [r for r in readings if r.exact]
     if not exact:
         return {}
-    grid = _deviations(noise, kpi)
     names = list(dict.fromkeys(r.configuration for r in exact))
     member = np.array([[r.configuration == name for name in names] for r in exact], dtype=float)
-    x = np.array([r.log_wl for r in exact])
-    share = np.array([r.share or 1.0 for r in exact])
-    carried = np.array([r.value is None for r in exact])
-    y = np.array([x if r.value is None else r.value for r, x in zip(exact, x, strict=True)])
-    shortfall = np.maximum(-np.expm1(y - x), 0.0)
-    far = FAR_SD * np.maximum(x - y - FAR, 0.0)
-    block = np.array([r.block for r in exact], dtype=float)
-    together = _shared(grid, block)
-    place = np.array(
-        [
-            np.where(carried, s.carried_place(share)[0], s.overload(shortfall)) - s.goal(goal)
-            for s in shapes
-        ]
-    )
-    said = x - place
-    """What each reading says of capacity under each shape, (shapes, readings)."""
-    widths = sorted({s.width for s in shapes})
-    alike = [np.array([s.width == width for s in shapes]) for width in widths]
-    firsts = [int(np.argmax(one)) for one in alike]
-    own = [
-        np.where(
-            carried,
-            np.hypot(USAGE_SD, shapes[k].carried_place(share)[1]),
-            np.hypot(far, shapes[k].blur(shortfall)),
-        )
-        for k in firsts
-    ]
-    prior = grid.log_prior[:, None] + np.log([s.prior for s in shapes])
-
-    y = y - np.log(share)
-    alone = y - member @ np.array([np.median(y[mine > 0.0]) for mine in member.T])
-    typical = max(float(np.median(np.abs(alone))) / 0.6745, WINDOW_SD)
-    weights = [_student(alone / np.hypot(typical, o)) for o in own]
-    size = grid.window.size
-    log_likelihood = np.empty((size, len(shapes)))
-    means = np.empty((size, len(shapes), len(names)))
-    variances = np.empty((size, len(shapes), len(names)))
-    for _ in range(3):
-        for mine, o, weight in zip(alike, own, weights, strict=True):
-            likely, mean, variance = _solve(grid, said[mine], member, o, weight, together)
-            log_likelihood[:, mine], means[:, mine] = likely, mean
-            variances[:, mine] = variance[:, None]
-        log_weight = log_likelihood + prior
-        odds = np.exp(log_weight - log_weight.max())
-        odds /= odds.sum()
-        typical = float(np.sqrt(odds.sum(axis=1) @ grid.total**2))
-        for k, (mine, o) in enumerate(zip(alike, own, strict=True)):
-            chance = odds[:, mine] / max(odds[:, mine].sum(), 1e-300)
-            residual = np.einsum("hd,hdn->n", chance, said[mine] - means[:, mine] @ member.T)
-            weights[k] = _student(residual / np.hypot(typical, o))
+    grid, told = _deviations(noise, kpi), _told(exact, goal, shapes)
+    means, variances, log_weight = _fitted(grid, told, member, shapes)
 
     slack = np.array([s.blur(np.array([goal]))[0] for s in shapes])
     densities: dict[Configuration, tuple[Floats, Floats]] = {}
@@ -284,14 +236,110 @@ def centre(
         evidence = np.maximum(density.sum(axis=2) * (theta[1] - theta[0]), 1e-300)
         densities[name] = theta, density / evidence[:, :, None]
         log_weight = log_weight + np.log(evidence)
-    odds = np.exp(log_weight - log_weight.max())
-    odds /= odds.sum()
-    each = odds.sum(axis=1)
-    sd = float(np.sqrt(each @ grid.total**2))
+    odds = _odds(log_weight)
+    sd = _typical(grid, odds)
     return {
         name: Posterior(theta, np.einsum("hd,hdt->dt", odds, density), sd, shapes)
         for name, (theta, density) in densities.items()
     }
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What exact readings say of log capacity.
+
+    Attributes
+    ----------
+    by_shape : under each shape, (shapes, readings).
+    roughly : under none, (readings,).
+    alike : shapes of one width, a mask each, (shapes,).
+    own : log error of the readings under these, (readings,) each.
+    block : (readings,).
+    """
+
+    by_shape: Floats
+    roughly: Floats
+    alike: Sequence[NDArray[np.bool_]]
+    own: Sequence[Floats]
+    block: Floats
+
+
+def _told(exact: Sequence[Reading], goal: float, shapes: Sequence[Shape]) -> _Told:
+    x = np.array([r.log_wl for r in exact])
+    share = np.array([r.share or 1.0 for r in exact])
+    carried = np.array([r.value is None for r in exact])
+    y = np.array([x if r.value is None else r.value for r, x in zip(exact, x, strict=True)])
+    shortfall = np.maximum(-np.expm1(y - x), 0.0)
+    far = FAR_SD * np.maximum(x - y - FAR, 0.0)
+    place = np.array(
+        [
+            np.where(carried, s.carried_place(share)[0], s.overload(shortfall)) - s.goal(goal)
+            for s in shapes
+        ]
+    )
+    alike = [np.array([s.width == w for s in shapes]) for w in sorted({s.width for s in shapes})]
+    firsts = [shapes[int(np.argmax(one))] for one in alike]
+    own = [
+        np.where(
+            carried,
+            np.hypot(USAGE_SD, first.carried_place(share)[1]),
+            np.hypot(far, first.blur(shortfall)),
+        )
+        for first in firsts
+    ]
+    block = np.array([r.block for r in exact], dtype=float)
+    return _Told(x - place, y - np.log(share), alike, own, block)
+
+
+def _fitted(
+    grid: _Deviations, told: _Told, member: Floats, shapes: Sequence[Shape]
+) -> tuple[Floats, Floats, Floats]:
+    """Least squares, wild readings weighed down in three rounds.
+
+    Parameters
+    ----------
+    member : 1 where a reading is of a configuration, (readings, configurations).
+
+    Returns
+    -------
+    Means and variances of θ (H, shapes, configurations), log weights of the grid (H, shapes).
+    """
+    together = _shared(grid, told.block)
+    prior = grid.log_prior[:, None] + np.log([s.prior for s in shapes])
+    y = told.roughly
+    alone = y - member @ np.array([np.median(y[mine > 0.0]) for mine in member.T])
+    typical = max(float(np.median(np.abs(alone))) / 0.6745, WINDOW_SD)
+    weights = [_student(alone / np.hypot(typical, o)) for o in told.own]
+    log_likelihood = np.empty((grid.window.size, len(shapes)))
+    means = np.empty((*log_likelihood.shape, member.shape[1]))
+    variances = np.empty_like(means)
+    log_weight = prior
+    for _ in range(3):
+        for mine, o, weight in zip(told.alike, told.own, weights, strict=True):
+            likely, mean, variance = _solve(grid, told.by_shape[mine], member, o, weight, together)
+            log_likelihood[:, mine], means[:, mine] = likely, mean
+            variances[:, mine] = variance[:, None]
+        log_weight = log_likelihood + prior
+        odds = _odds(log_weight)
+        typical = _typical(grid, odds)
+        for k, (mine, o) in enumerate(zip(told.alike, told.own, strict=True)):
+            chance = odds[:, mine] / max(odds[:, mine].sum(), 1e-300)
+            apart = told.by_shape[mine] - means[:, mine] @ member.T
+            residual = np.einsum("hd,hdn->n", chance, apart)
+            weights[k] = _student(residual / np.hypot(typical, o))
+    return means, variances, log_weight
+
+
+def _odds(log_weight: Floats) -> Floats:
+    """Probability of each cell of the grid and shape, of shape (H, shapes)."""
+    odds = np.exp(log_weight - log_weight.max())
+    found: Floats = odds / odds.sum()
+    return found
+
+
+def _typical(grid: _Deviations, odds: Floats) -> float:
+    """Log standard deviation of one sample."""
+    return float(np.sqrt(odds.sum(axis=1) @ grid.total**2))
 
 
 def _student(z: Floats) -> Floats:
