@@ -89,6 +89,9 @@ def test_where_evidence_is_missing_the_same_point_comes_first(demo: Campaign) ->
     (again, *others) = experiments(lacking, view(demo))
     assert (again.target, again.configuration, again.wl) == (CHAIN, found.configuration, WL)
     assert tuple(others) == experiments(found, view(demo))
+    simulated = view(demo)
+    simulated.lab = "sim"  # it collects none, however often it is asked
+    assert experiments(lacking, simulated) == tuple(others)
 
 
 def test_a_load_out_of_range_and_a_session_without_campaign_propose_nothing(

@@ -89,7 +89,7 @@ def explained(question: Diagnose) -> Diagnosis:
     if target == SLOW:
         point = "haproxy-tinyproxy", configuration, wl
         return replace(found, experiments=(Experiment(*point, ORDER, "which of both it is"),))
-    words = f"Cannot tell: {NOT_COLLECTED}; measure the point again"
+    words = f"Cannot tell: {NOT_COLLECTED}; measure the point on a real lab"
     return replace(
         found,
         sentence=words,

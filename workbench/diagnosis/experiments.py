@@ -31,7 +31,8 @@ def experiments(found: Diagnosis, view: SessionView) -> tuple[Experiment, ...]:
     plan = _plan(view, found.target)
     if campaign is None or plan is None:
         return ()
-    again = _again(found) if found.missing and not found.answered else ()
+    lacking = found.missing and not found.answered and not view.lab.startswith("sim")
+    again = _again(found) if lacking else ()
     others = (*_other_order(found, view), *_alone(found, view, plan))
     more_vcpu = tuple(_more_vcpu(found, view, plan))
     short = _limiting(found) is not None

@@ -280,7 +280,7 @@ def sentence(
     if verdicts:
         return _begun(verdicts[0].sentence)
     if not seen.collected:
-        return f"Cannot tell: {NOT_COLLECTED}; measure the point again"
+        return f"Cannot tell: {NOT_COLLECTED}; measure the point on a real lab"
     if len(case.order) > 1 and alone_s is None:
         return (
             "No cause stands out, and there is no stand-alone sample at this carried rate to hold "
@@ -296,7 +296,7 @@ def _begun(text: str) -> str:
 def _would_tell(case: Case, missing: Mapping[str, str]) -> str:
     if not case.seen.collected:
         piles = has_mode(case.seen)
-        return "measure the point again" + (
+        return "measure the point on a real lab" + (
             ", and look at acknowledgements first: answers pile up at 40-45 ms" if piles else ""
         )
     if missing:
