@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from forked_commands import forker
+from forked_commands import Started, forker
 
 COMMAND = Path(sys.executable).parent / "workbench"
 REPOSITORY = Path(__file__).parents[1]
@@ -65,7 +65,14 @@ class Workbench:
             )
         return done
 
+    def begin(self, *arguments: str) -> subprocess.Popen[str] | Started:
+        """A command that runs meanwhile, spared its imports as those of `run` are."""
+        if forked:
+            return forker.start([COMMAND, *arguments], self.environment, self.root)
+        return self.start(*arguments)
+
     def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """The same as it is installed: to be killed at any instant, or for what it imports."""
         return subprocess.Popen(
             [COMMAND, *arguments],
             env=self.environment,
@@ -79,13 +86,7 @@ class Workbench:
     @contextmanager
     def serving(self) -> Iterator[None]:
         """An engine that runs meanwhile: commands are spared its start and its worker's imports."""
-        argv = [COMMAND, "engine", "serve"]
-        engine = (
-            forker.start(argv, self.environment, self.root)
-            if forked
-            else self.start("engine", "serve")
-        )
-        with engine:
+        with self.begin("engine", "serve") as engine:
             yield
             self.run("engine", "stop", expect=None)
             engine.wait(60)

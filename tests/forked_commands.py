@@ -2,8 +2,8 @@
 
 Most of a short command's time goes into imports. `python forked_commands.py DESCRIPTOR` makes them
 once and forks whenever a test runs a command; all after the imports is as the console script has
-it: a process, an environment, a folder and an interpreter's end of its own. Commands that are
-started and killed, the screens, and everything in `make accept` are the console script itself.
+it: a process, an environment, a folder and an interpreter's end of its own. Commands whose start
+or sudden end is tested, the screens, and everything in `make accept` are the console script itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
-import io
 import multiprocessing
 import multiprocessing.forkserver
 import os
@@ -23,11 +22,14 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 Command = tuple[list[str], dict[str, str], str]
 """Arguments, environment and folder."""
@@ -60,24 +62,47 @@ def fork_workers() -> None:
 
 @dataclass
 class Started:
-    """A command that runs; its pipes are closed with it."""
+    """A command that runs, used as a `subprocess.Popen` of text; its pipes are closed with it."""
 
     pid: int
-    stdout: io.FileIO
-    stderr: io.FileIO
+    stdout: TextIO
+    stderr: TextIO
     _told: socket.socket
+    returncode: int | None = None
+
+    def send_signal(self, number: int) -> None:
+        """Its number is nobody else's: it was not yet told that it has ended."""
+        if self.returncode is None and not select.select([self._told], [], [], 0)[0]:
+            with suppress(ProcessLookupError):  # it ended just now
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Its number is nobody else's: it was not yet told that it has ended."""
-        if not select.select([self._told], [], [], 0)[0]:
-            with suppress(ProcessLookupError):  # it ended just now
-                os.kill(self.pid, signal.SIGKILL)
+        self.send_signal(signal.SIGKILL)
 
-    def wait(self, timeout_s: float | None = None) -> int:
+    def wait(self, timeout: float | None = None) -> int:
         """Its exit code, once it has ended. Raises `TimeoutError`."""
-        self._told.settimeout(timeout_s)
-        (status,) = STATUS.unpack(self._told.recv(STATUS.size))
-        return os.waitstatus_to_exitcode(status)
+        if self.returncode is None:
+            self._told.settimeout(timeout)
+            (status,) = STATUS.unpack(self._told.recv(STATUS.size))
+            self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """What it still says until it ends; killed after `timeout` seconds with `TimeoutError`."""
+        late = threading.Timer(timeout or threading.TIMEOUT_MAX, self.kill)
+        late.daemon = True
+        late.start()
+        with self, ThreadPoolExecutor(1) as reading:
+            errors = reading.submit(self.stderr.read)
+            said = self.stdout.read(), errors.result()
+            self.wait()
+        if late.finished.is_set():
+            raise TimeoutError(f"it had not ended after {timeout} s; it said {said}")
+        late.cancel()
+        return said
 
     def __enter__(self) -> Started:
         return self
@@ -136,7 +161,7 @@ class Forker:
         reading, written = [], []
         for _ in ("stdout", "stderr"):
             ours, theirs = os.pipe()
-            reading.append(os.fdopen(ours, "rb", 0))
+            reading.append(os.fdopen(ours, encoding="utf-8", errors="replace"))
             written.append(theirs)
         self._fork(argv, environment, folder, (*written, telling.fileno()))
         for descriptor in (*written, telling.detach()):
@@ -184,8 +209,20 @@ def preload() -> None:
     multiprocessing.forkserver.ensure_running()
     for module in modules():
         importlib.import_module(module)
+    build_models()
     gc.collect()
     gc.freeze()  # what is never collected stays shared
+
+
+def build_models() -> None:
+    """Those of descriptors, which pydantic builds when the first of them is read."""
+    from workbench.descriptors.reading import Described
+
+    kinds: list[type[Described]] = [Described]
+    while kinds:
+        kind = kinds.pop()
+        kind.model_rebuild()
+        kinds += kind.__subclasses__()
 
 
 def serve(asking: socket.socket) -> None:

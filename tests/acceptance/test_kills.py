@@ -367,10 +367,10 @@ async def test_resumes(tmp_path: Path, tally: MakeTally, monkeypatch: pytest.Mon
     counts.keep()
 
 
-def first_lines(readline: Callable[[], bytes], count: int) -> str:
+def first_lines(readline: Callable[[], str], count: int) -> str:
     lines = []
     while len(lines) < count and (line := readline()):
-        lines.append(line.decode())
+        lines.append(line)
     return "".join(lines)
 
 

@@ -64,19 +64,11 @@ class Yard:
 
     async def ended(self, started: Started) -> tuple[int, str]:
         """Exit code and output of a command, which ends by itself or was killed."""
-        output, errors = await asyncio.wait_for(
-            asyncio.gather(
-                asyncio.to_thread(started.stdout.readall), asyncio.to_thread(started.stderr.readall)
-            ),
-            LONGEST_S,
-        )
-        code = await asyncio.to_thread(started.wait, LONGEST_S)
-        with started:
-            said = errors.decode(errors="replace")
-            assert "Traceback" not in said, said
-            assert "nexpected" not in said, said
-            self.told.append(said)
-            return code, output.decode(errors="replace")
+        output, said = await asyncio.to_thread(started.communicate, LONGEST_S)
+        assert "Traceback" not in said, said
+        assert "nexpected" not in said, said
+        self.told.append(said)
+        return started.wait(), output
 
     def no_trace(self) -> None:
         """Nothing in the log of the workspace that nobody expected."""

@@ -84,7 +84,7 @@ def test_options_of_measuring_without_measuring_are_wrong_use(workbench: Workben
 
 
 def test_ctrl_c_ends_measuring_with_nothing_kept(workbench: Workbench) -> None:
-    with workbench.start("doctor", "--measure", "--lab", "sim", "--pairs", "1000") as running:
+    with workbench.begin("doctor", "--measure", "--lab", "sim", "--pairs", "1000") as running:
         assert running.stderr is not None
         while "A/A run, deployment" not in (line := running.stderr.readline()):
             assert line, "it ended before it was interrupted"

@@ -19,7 +19,7 @@ def free_port() -> int:
 
 def test_status_and_metrics_in_mid_run(workbench: Workbench, small_campaign: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
-    process = workbench.start(
+    process = workbench.begin(
         *("run", str(small_campaign), "--lab", "sim", "--session", "s", "--json"),
         *("--pace", "10", "--http", address),
     )

@@ -26,7 +26,7 @@ def a_run(campaign: Path, session: str, *options: str) -> list[str]:
 def test_two_runs_started_in_the_same_instant_share_one_engine(
     workbench: Workbench, small_campaign: Path
 ) -> None:
-    runs = [workbench.start(*a_run(small_campaign, name, "--budget", "20s")) for name in ("a", "b")]
+    runs = [workbench.begin(*a_run(small_campaign, name, "--budget", "20s")) for name in ("a", "b")]
     for run in runs:
         _, said = run.communicate(timeout=workbench.longest_s)
         assert run.returncode == 0, said
@@ -37,11 +37,11 @@ def test_two_runs_started_in_the_same_instant_share_one_engine(
 def test_an_engine_goes_on_for_the_campaigns_of_others_until_ctrl_c(
     workbench: Workbench, small_campaign: Path
 ) -> None:
-    with workbench.start(*a_run(small_campaign, "own", "--pace", "20")) as own:
+    with workbench.begin(*a_run(small_campaign, "own", "--pace", "20")) as own:
         assert own.stdout is not None
         while "deployed" not in own.stdout.readline():
             pass
-        other = workbench.start(*a_run(small_campaign, "other", "--pace", "1"))
+        other = workbench.begin(*a_run(small_campaign, "other", "--pace", "1"))
         assert other.stderr is not None
         while "queued: own" not in (line := other.stderr.readline()):
             assert line, "it ended without a word"
@@ -61,7 +61,7 @@ def test_an_engine_goes_on_for_the_campaigns_of_others_until_ctrl_c(
 def test_a_run_whose_output_nobody_reads_goes_on_and_answers(
     workbench: Workbench, small_campaign: Path
 ) -> None:
-    with workbench.start(*a_run(small_campaign, "s", "--json")) as run:
+    with workbench.begin(*a_run(small_campaign, "s", "--json")) as run:
         assert run.stdout is not None
         fcntl.fcntl(run.stdout, fcntl.F_SETPIPE_SZ, 4096)
         assert run.stdout.readline()
@@ -99,7 +99,7 @@ def test_a_session_of_elsewhere_is_read_and_not_resumed(
 def test_http_of_an_engine_that_runs_already_is_not_promised(
     workbench: Workbench, small_campaign: Path
 ) -> None:
-    first = workbench.start(*a_run(small_campaign, "a", "--pace", "5"))
+    first = workbench.begin(*a_run(small_campaign, "a", "--pace", "5"))
     assert first.stdout is not None
     first.stdout.readline()  # it serves
     http = ("--http", "127.0.0.1:0")
@@ -145,7 +145,7 @@ def test_an_engine_of_another_protocol_can_be_stopped(workbench: Workbench) -> N
 def test_a_run_whose_terminal_is_lost_tears_down(
     workbench: Workbench, small_campaign: Path, number: signal.Signals
 ) -> None:
-    run = workbench.start(*a_run(small_campaign, "s", "--pace", "1"))
+    run = workbench.begin(*a_run(small_campaign, "s", "--pace", "1"))
     assert run.stdout is not None
     while "deployed" not in run.stdout.readline():
         pass

@@ -14,6 +14,7 @@ from typing import Any
 
 import asyncssh
 from driving import Workbench
+from forked_commands import Started
 from terminal import Terminal
 
 PATIENCE_S = 180.0
@@ -73,7 +74,7 @@ class Door:
     workbench: Workbench
     keys: Path
     port: int
-    process: subprocess.Popen[str] = field(repr=False)
+    process: subprocess.Popen[str] | Started = field(repr=False)
 
     def ssh(
         self, key: str, *words: str, options: Sequence[str] = ()
@@ -130,9 +131,8 @@ class Door:
 def open_door(workbench: Workbench) -> Iterator[Door]:
     keys = workbench.root / "keys"
     authorized = make_keys(keys)
-    process = workbench.start("serve", "--port", "0", "--authorized-keys", str(authorized))
+    process = workbench.begin("serve", "--port", "0", "--authorized-keys", str(authorized))
     try:
-        assert process.stderr is not None
         line = process.stderr.readline()
         found = re.search(r"listening at 127\.0\.0\.1:(\d+)", line)
         assert found, line + process.stderr.read()

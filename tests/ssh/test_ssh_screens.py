@@ -19,7 +19,7 @@ def test_a_link_that_is_cut_twice_leaves_the_campaign_alone(
 ) -> None:
     options = ("--headless", "--json", "--lab", "sim", "--seed", "7")
     paced = ("--session", "s", "--pace", "40")
-    with workbench.start("run", str(small_campaign), *options, *paced) as run:
+    with workbench.begin("run", str(small_campaign), *options, *paced) as run:
         assert run.stdout is not None
         assert run.stdout.readline()
         for count in (1, 2):

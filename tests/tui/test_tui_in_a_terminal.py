@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -38,8 +39,14 @@ def without_toasts(text: str) -> bool:
     return "▌" not in text
 
 
-def test_keys_drive_the_run_and_the_screen_shows_its_state(workbench: Workbench) -> None:
-    screen = Terminal(workbench, *run_arguments("demo"))
+def nothing_runs(text: str) -> bool:
+    """No configuration of the list is measured or waits: one that is stopped, has its last sample
+    after the title says so."""
+    return re.search("^[ ›][·▶]", text, re.MULTILINE) is None
+
+
+def test_keys_drive_the_run_and_the_screen_shows_its_state(served: Workbench) -> None:
+    screen = Terminal(served, *run_arguments("demo"))
     screen.until("RUNNING", "simulated lab")
     # Samples, fitted curve with its band, what is asked next, a breakpoint, the SLA limit.
     screen.until("●", "░", "next", "◇", "capacity", "SLA p95", "┊")
@@ -65,11 +72,11 @@ def test_keys_drive_the_run_and_the_screen_shows_its_state(workbench: Workbench)
     screen.press("s")
     screen.until("top")
     screen.press("y")
-    last = screen.until("STOPPED", without_toasts)
+    last = screen.until("STOPPED", without_toasts, nothing_runs)
     screen.press("q")
     assert screen.ended() == 0
 
-    shown = workbench.json("show", "s", "--json")
+    shown = served.json("show", "s", "--json")
     assert shown["state"] == "stopped"
     assert "skipped" in {c["state"] for c in shown["configurations"]}
 
@@ -77,7 +84,7 @@ def test_keys_drive_the_run_and_the_screen_shows_its_state(workbench: Workbench)
     marks = (" ✓", " ·", " ■", " »", "›")
     body = [line for line in last.splitlines() if line.startswith(marks)][:4]
     assert len(body) == 4
-    replay = Terminal(workbench, "replay", "s", "--speed", "1000")
+    replay = Terminal(served, "replay", "s", "--speed", "1000")
     replay.until("REPLAY", "STOPPED", without_toasts, *body)
     replay.press("q")
     assert replay.ended() == 0
@@ -107,9 +114,9 @@ def test_a_screen_may_go_and_come_without_the_run_noticing(
 
 
 def test_a_terminal_of_20x5_says_what_it_needs_and_grows_again(
-    workbench: Workbench, small_campaign: Path
+    served: Workbench, small_campaign: Path
 ) -> None:
-    screen = Terminal(workbench, *run_arguments(small_campaign), columns=20, rows=5)
+    screen = Terminal(served, *run_arguments(small_campaign), columns=20, rows=5)
     screen.until("60")  # columns that it needs
     screen.resize(80, 24)
     screen.until("s ", "●")
@@ -119,9 +126,9 @@ def test_a_terminal_of_20x5_says_what_it_needs_and_grows_again(
 
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "linux", "COLORTERM": ""}])
 def test_without_colours_nothing_is_missing(
-    workbench: Workbench, small_campaign: Path, variables: dict[str, str]
+    served: Workbench, small_campaign: Path, variables: dict[str, str]
 ) -> None:
-    screen = Terminal(workbench, *run_arguments(small_campaign), **variables)
+    screen = Terminal(served, *run_arguments(small_campaign), **variables)
     screen.until("RUNNING", "●", "◇", "SLA p95", "capacity")
     screen.press("q")
     assert screen.ended() == 0

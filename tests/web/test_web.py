@@ -19,6 +19,7 @@ import aiohttp
 import pyte
 import pytest
 from driving import Workbench
+from forked_commands import Started
 
 PATIENCE_S = 180
 """What a test waits for comes long before; no test asserts a time."""
@@ -60,7 +61,7 @@ class Page:
 
     workbench: Workbench
     address: str
-    process: subprocess.Popen[str] = field(repr=False)
+    process: subprocess.Popen[str] | Started = field(repr=False)
     token: str = ""
 
     @asynccontextmanager
@@ -106,8 +107,7 @@ async def until_gone(pid: int) -> None:
 
 @contextmanager
 def shown(workbench: Workbench, *options: str) -> Iterator[Page]:
-    process = workbench.start("web", "--port", "0", *options)
-    assert process.stderr is not None
+    process = workbench.begin("web", "--port", "0", *options)
     line = process.stderr.readline()
     found = re.search(r"http://\S+:(\d+)/(?:\?token=([\w-]+))?", line)
     assert found, line + process.stderr.read()

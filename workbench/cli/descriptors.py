@@ -29,6 +29,7 @@ def lint(
     from workbench.cli.context import current_workspace, put, put_json, say
     from workbench.descriptors.checking import lint as check
     from workbench.domain.codec import to_plain
+    from workbench.domain.counts import counted
     from workbench.domain.errors import WRONG_USE
 
     found = [mistake for file in files for mistake in check(file, workspace=current_workspace())]
@@ -38,9 +39,9 @@ def lint(
         for mistake in found:
             put(str(mistake))
     if found:
-        say("1 mistake" if len(found) == 1 else f"{len(found)} mistakes")
+        say(counted(len(found), "mistake"))
         raise typer.Exit(WRONG_USE)
-    say(f"{len(files)} descriptors without a mistake")
+    say(f"{counted(len(files), 'descriptor')} without a mistake")
 
 
 def schema(
@@ -81,6 +82,7 @@ def chains(
     """
     from workbench.cli.context import ask, put, put_json, say
     from workbench.cli.tables import table
+    from workbench.domain.counts import counted
     from workbench.domain.messages import GenerateChains
 
     others = tuple(name.strip() for name in free.split(",") if name.strip())
@@ -91,7 +93,7 @@ def chains(
         return
     drawn = (" → ".join(series) for _, series in found)
     put(table(["", "chain"], [[str(number), chain] for number, chain in enumerate(drawn, 1)]))
-    say(f"{len(found)} chains")
+    say(counted(len(found), "chain"))
 
 
 def plan(

@@ -59,7 +59,13 @@ class Reading:
 class Described(BaseModel):
     """A mapping in a descriptor. Unknown keys are mistakes, and types are not guessed."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        defer_build=True,  # most commands import every kind and read none
+    )
 
     def mistakes(self) -> Iterator[Located]:
         """What is wrong between the fields of this mapping, each of them being right by itself."""

@@ -11,12 +11,14 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-import aiohttp
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # an eighth of what `workbench ls` imports, and few sites are asked
+    import aiohttp
 
 ANSWER_S = 4.0
 """For one answer."""
@@ -71,6 +73,8 @@ class PrometheusServer:
         self._root = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         if parts.username is not None:
+            import aiohttp
+
             user, password = unquote(parts.username), unquote(parts.password or "")
             self._headers["Authorization"] = aiohttp.encode_basic_auth(user, password)
         self._http: aiohttp.ClientSession | None = None
@@ -144,6 +148,8 @@ class PrometheusServer:
 
     async def _ask(self, what: str, asked: Mapping[str, str]) -> Mapping[str, Any]:
         """The data of an answer. Raises `Unanswered`."""
+        import aiohttp
+
         try:
             status, body, date = await self._get(f"{self._root}/api/v1/{what}", asked)
         except TimeoutError:
@@ -171,6 +177,8 @@ class PrometheusServer:
         return data
 
     async def _get(self, url: str, asked: Mapping[str, str]) -> tuple[int, bytes, str]:
+        import aiohttp
+
         if self._http is None:
             self._http = aiohttp.ClientSession(
                 timeout=aiohttp.ClientTimeout(total=ANSWER_S),
