@@ -34,7 +34,7 @@ from workbench.domain.profiles import Breakpoint, Curve, FittedModel
 from workbench.domain.sessions import Plan, PlannedConfiguration
 from workbench.store import reading
 from workbench.store.database import Database
-from workbench.store.rows import Rows, payload_of
+from workbench.store.rows import TransactionRows, payload_of
 from workbench.store.session_file import SessionFile
 from workbench.store.writer import write
 
@@ -111,7 +111,7 @@ async def make(path: Path, samples: int) -> None:
 def _repeat(path: Path, chosen: Campaign, first: int, rounds: int) -> None:
     database = Database(path, read_only=False)
     with database.reading() as cursor:
-        rows = Rows(reading.configurations(cursor), frozenset())
+        rows = TransactionRows(reading.configurations(cursor), frozenset())
         seq, at, number = first, EPOCH, 0
         for fact in one_round(chosen):
             if isinstance(fact, SampleTaken):

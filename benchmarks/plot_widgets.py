@@ -52,7 +52,7 @@ def samples(count: int) -> list[tuple[float, float, float, float, bool]]:
 
 
 def own() -> tuple[Widget, Callable[[int], None]]:
-    from workbench.tui.plots.figure import Asked, Figure, Fit, Limit, Line, Mark
+    from workbench.tui.plots.figure import Asked, BreakpointLine, Figure, Fit, Limit, Mark
     from workbench.tui.plots.plot import ProfilePlot
 
     plot = ProfilePlot(glyphs="braille")
@@ -65,7 +65,10 @@ def own() -> tuple[Widget, Callable[[int], None]]:
                 tuple(Mark(*sample) for sample in samples(count)),
                 Fit(CURVE, MEAN, LOW, HIGH),
                 Asked(850, 780, 920),
-                (Line(CAPACITY, 740, 820, "capacity"), Line(KNEE, 480, 560, "knee")),
+                (
+                    BreakpointLine(CAPACITY, 740, 820, "capacity"),
+                    BreakpointLine(KNEE, 480, 560, "knee"),
+                ),
                 Limit(LIMIT, "SLA p95 <= 200 ms"),
             )
         )

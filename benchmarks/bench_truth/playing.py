@@ -12,7 +12,7 @@ from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
-from workbench.engine.learning.advice import Advice, Question, advise, space_of
+from workbench.engine.learning.advice import Advice, SamplerQuestion, advise, space_of
 from workbench.engine.runs.measurement import Bench
 from workbench.labs.base import LabSettings
 from workbench.labs.simulated import SimulatedLab, SimulationOptions
@@ -78,7 +78,7 @@ def asking(
 
     def ask(samples: list[Sample]) -> Advice:
         nonlocal told
-        question = Question(
+        question = SamplerQuestion(
             key=key,
             campaign=campaign,
             target=plan.target.name,

@@ -35,7 +35,7 @@ from workbench.domain.sessions import Plan, PlannedConfiguration, SamplerCost, S
         ("`models`", (ModelScore,), ("version", "influence")),
         (
             "`lint`, `reap`, `conformance`, `engine status`",
-            (Mistake, running.Verdict, EngineStatus),
+            (Mistake, running.CheckResult, EngineStatus),
             (),
         ),
     ],

@@ -14,7 +14,7 @@ from workbench.domain.messages import Compared
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Difference
 from workbench.domain.samples import Estimate, Sample
-from workbench.engine.answers.comparing import Evidence, contrasted
+from workbench.engine.answers.comparing import ComparedSession, contrasted
 
 CONFIGURATION = campaign().configurations(campaign().targets[0])[0]
 
@@ -33,7 +33,7 @@ def packets(rate: float, jitter: float, labels: tuple[str, ...] = ()) -> Sample:
 
 def compared(first: Sample, second: Sample) -> dict[str, Difference]:
     one, other = (
-        Evidence(name, created().host, None, 0.0, (sample,), ())
+        ComparedSession(name, created().host, None, 0.0, (sample,), ())
         for name, sample in (("one", first), ("other", second))
     )
     return {d.figure: d for d in contrasted(one, other).differences}
@@ -61,7 +61,7 @@ def test_a_rate_that_was_carried_as_planned_says_nothing_of_the_router() -> None
 def test_intervals_that_were_assumed_are_said_of_each_session() -> None:
     host = replace(created().host, details={ASSUMED: "a log-sd of 0.24 was given"})
     one, other = (
-        Evidence(name, facts, None, 0.0, (), ())
+        ComparedSession(name, facts, None, 0.0, (), ())
         for name, facts in (("one", host), ("other", created().host))
     )
     warnings = contrasted(one, other).warnings
@@ -79,7 +79,7 @@ def hosts_compared(*figures: tuple[float, float, float], generator: str = "oha 1
             own.append(replace(sample, kpis=kpis, generator=name))
     hosts = created().host, replace(created().host, lab="netns", cores=8)
     one, other = (
-        Evidence(name, host, None, 0.0, tuple(own), ())
+        ComparedSession(name, host, None, 0.0, tuple(own), ())
         for name, host, own in zip(("one", "other"), hosts, samples, strict=True)
     )
     return contrasted(one, other)
@@ -117,7 +117,7 @@ def test_no_factor_stands_between_two_generators_or_on_one_host() -> None:
     found = hosts_compared((0.25, 4.0, 8.0), generator="hey 2")
     assert found.factors == ()
     assert "generator" in found.differences[0].note
-    same = Evidence(
+    same = ComparedSession(
         "one", created().host, None, 0.0, (measurement("haproxy", CONFIGURATION, 1.0).sample,), ()
     )
     assert contrasted(same, same).factors == ()

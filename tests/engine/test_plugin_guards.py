@@ -19,7 +19,7 @@ from workbench.domain.parameters import ParameterValue
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Vnf
 from workbench.engine.answers.plugin_guards import CheckedCost, CheckedRule
-from workbench.engine.learning.advice import Question, advise, space_of
+from workbench.engine.learning.advice import SamplerQuestion, advise, space_of
 from workbench.engine.learning.advisor import Advisor
 from workbench.engine.learning.guarded import GuardedSampler
 from workbench.engine.learning.pool import Pool, WorkerLost
@@ -172,7 +172,7 @@ def test_a_sampler_that_cannot_be_made_is_set_aside_from_the_start(
 
 async def test_a_sampler_that_ends_its_process_is_set_aside() -> None:
     class Mortal:
-        async def advise(self, question: Question, _: Any) -> str:
+        async def advise(self, question: SamplerQuestion, _: Any) -> str:
             if not question.distrusted:
                 raise WorkerLost("the worker process died twice over 'advise'")
             return "advice of what ships"
@@ -265,7 +265,7 @@ def test_curves_are_drawn_by_the_model_that_ships_once_the_campaigns_own_is_set_
         told = 0
         while True:
             new = tuple(samples[told:])
-            question = Question(method, asked, "haproxy", 1, told, new, (), (where,))
+            question = SamplerQuestion(method, asked, "haproxy", 1, told, new, (), (where,))
             advice = advise(question)
             assert advice is not None
             if advice.ask is None:

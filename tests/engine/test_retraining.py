@@ -44,7 +44,7 @@ from workbench.domain.questions import (
     RollBackModel,
 )
 from workbench.domain.samples import Estimate, Sample
-from workbench.engine.answers.retraining import Lab, retrain
+from workbench.engine.answers.retraining import PointMeasurer, retrain
 from workbench.engine.core import Engine
 from workbench.engine.runs.trials import TrialsRequest
 from workbench.link.socket import SocketClient
@@ -315,7 +315,7 @@ async def test_a_session_with_decisions_replays_to_the_same_state_at_every_event
 
 async def test_a_guard_that_trips_goes_back_to_the_last_load_and_says_so(engine: Engine) -> None:
     @asynccontextmanager
-    async def slow_above_200(request: TrialsRequest) -> AsyncIterator[Lab]:
+    async def slow_above_200(request: TrialsRequest) -> AsyncIterator[PointMeasurer]:
         async with engine.queue.trials(request) as lab:
 
             class Slow:

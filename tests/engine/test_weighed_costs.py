@@ -14,7 +14,7 @@ from session_making import campaign
 from workbench.domain.campaign import Campaign, SamplingPlan, WindowPlan
 from workbench.domain.messages import ResumeSession, RunCampaign
 from workbench.domain.parameters import Parameter
-from workbench.engine.learning.advice import Advice, Question, advise, space_of
+from workbench.engine.learning.advice import Advice, SamplerQuestion, advise, space_of
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.foretelling import stand_in
 from workbench.labs.base import LabCosts
@@ -41,7 +41,7 @@ def asked(costs: LabCosts | None, count: int) -> list[Any]:
     space = space_of(pooled(), "haproxy", 1)
     while len(answers) < count:
         new = tuple(answers[told:])
-        question = Question(key, pooled(), "haproxy", 1, told, new, (), (), costs=costs)
+        question = SamplerQuestion(key, pooled(), "haproxy", 1, told, new, (), (), costs=costs)
         advice = advise(question)
         assert advice is not None
         assert advice.ask is not None
@@ -78,7 +78,9 @@ async def test_a_run_weighs_what_its_lab_says_and_so_does_its_resumption(
     turn = 0
     plain = Pool.advise
 
-    async def spied(pool: Pool, question: Question, everything: Callable[[], Question]) -> Advice:
+    async def spied(
+        pool: Pool, question: SamplerQuestion, everything: Callable[[], SamplerQuestion]
+    ) -> Advice:
         seen[turn] += [question.costs, everything().costs]
         return await plain(pool, question, everything)
 

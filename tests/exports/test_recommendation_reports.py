@@ -16,9 +16,9 @@ from recommended import P95, case_study, context, curve, export, unmet
 from workbench.domain.codec import from_plain
 from workbench.domain.recommendations import Recommendation
 from workbench.domain.samples import Estimate
-from workbench.exports.recommendation.axis import Axis
+from workbench.exports.recommendation.axis import PixelAxis
 from workbench.exports.recommendation.base import Context
-from workbench.exports.recommendation.plot import Line, plot
+from workbench.exports.recommendation.plot import PlottedAllocation, plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -230,7 +230,7 @@ def test_plots_can_be_read_aloud_and_share_no_id() -> None:
 
 
 def test_limit_and_load_stand_where_the_axes_say() -> None:
-    drawing = plot([Line("chosen", curve(), None)], P95, "wl")
+    drawing = plot([PlottedAllocation("chosen", curve(), None)], P95, "wl")
     (limit,), (asked,) = of_class(drawing, "limit"), of_class(drawing, "asked")
     texts = [*drawing.iter("text")]
     across = {e.text: float(e.get("x", 0)) for e in texts if e.get("text-anchor") == "middle"}
@@ -241,7 +241,7 @@ def test_limit_and_load_stand_where_the_axes_say() -> None:
 
 def test_curves_that_are_not_finite_leave_the_rest_of_the_plot() -> None:
     broken = replace(curve(), mean=(float("nan"),) * 55)
-    drawing = plot([Line("chosen", broken, Estimate(4.0, 3.0, 5.0))], P95, "wl")
+    drawing = plot([PlottedAllocation("chosen", broken, Estimate(4.0, 3.0, 5.0))], P95, "wl")
     assert of_class(drawing, "limit")
     assert not of_class(drawing, "band")
     assert "nan" not in ElementTree.tostring(drawing, encoding="unicode")
@@ -252,7 +252,7 @@ def test_curves_that_are_not_finite_leave_the_rest_of_the_plot() -> None:
     [(0.0,), (5.0,), (-3.0, 9.0), (0.0, 1e9), (1e-6, 1e6), (100.0, 3500.0), (1.0, 1.0001)],
 )
 def test_every_axis_has_ticks_and_stays_on_its_pixels(figures: tuple[float, ...]) -> None:
-    axis = Axis.over(figures, 10.0, 400.0)
+    axis = PixelAxis.over(figures, 10.0, 400.0)
     assert 2 <= len(axis.ticks) <= 13
     assert all(10.0 <= axis.at(f) <= 400.0 for f in (*figures, *axis.ticks, -1e12, 1e12))
     assert list(axis.ticks) == sorted(axis.ticks)

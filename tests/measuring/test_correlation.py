@@ -5,7 +5,7 @@ import pytest
 from drives import drive, judged, records, terms
 from scipy.signal import lfilter
 
-from workbench.measuring.correlation import PARTS, Series, independent
+from workbench.measuring.correlation import PARTS, DeviationSeries, independent
 from workbench.measuring.intervals import Tail
 
 RATE, SECONDS = 200.0, 4.5
@@ -26,11 +26,13 @@ def one_drive(normal, begin_s=100.0):
 
 def test_lag_1_knows_windows_apart():
     up = np.arange(6.0)
-    assert Series([up]).lag1() == pytest.approx(0.5 * (5 / 5))
+    assert DeviationSeries([up]).lag1() == pytest.approx(0.5 * (5 / 5))
     # The end of one window and the beginning of the next are no neighbours: else it were 1/4.
-    assert Series([np.array([1.0, 1.0]), np.array([-1.0, -1.0])]).lag1() == pytest.approx(0.5)
-    assert Series([np.full(6, 3.0)]).lag1() == 0.0
-    assert Series([np.array([1.0, np.nan, 1.0, -1.0])]).lag1() < 0
+    assert DeviationSeries([np.array([1.0, 1.0]), np.array([-1.0, -1.0])]).lag1() == pytest.approx(
+        0.5
+    )
+    assert DeviationSeries([np.full(6, 3.0)]).lag1() == 0.0
+    assert DeviationSeries([np.array([1.0, np.nan, 1.0, -1.0])]).lag1() < 0
 
 
 def test_independent_batches_count_as_what_they_are():
@@ -39,7 +41,7 @@ def test_independent_batches_count_as_what_they_are():
     for _ in range(400):
         parts = rng.standard_normal(6 * PARTS)
         batches = parts.reshape(6, PARTS).mean(axis=1)
-        worth.append(independent(Series([batches]), Series([parts])))
+        worth.append(independent(DeviationSeries([batches]), DeviationSeries([parts])))
     assert np.median([w.batches for w in worth]) == 6.0
     assert np.mean([w.enough for w in worth]) > 0.93
 
@@ -50,7 +52,7 @@ def test_alike_batches_count_for_few():
     for _ in range(200):
         parts = sequence(rng, 0.9, 6 * PARTS)
         batches = parts.reshape(6, PARTS).mean(axis=1)
-        worth.append(independent(Series([batches]), Series([parts])))
+        worth.append(independent(DeviationSeries([batches]), DeviationSeries([parts])))
     assert np.median([w.batches for w in worth]) < 2.5
     assert np.mean([w.enough for w in worth]) < 0.15
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.models.interpolation import LogInterpolation
-from workbench.models.pooled.shapes import FAMILIES, Shape
+from workbench.models.pooled.shapes import FAMILIES, FittedShape
 
 Floats = NDArray[np.float64]
 Truth = Callable[[Floats], Floats]
@@ -202,7 +202,7 @@ def quadratics(random: Random) -> Truth:
 
 def loss_law(random: Random) -> Truth:
     """The law of `pooled`: one shape, at a capacity that is a power of the parameter."""
-    shape = Shape.of(FAMILIES[2], np.array([math.log(1000.0), math.log(0.1)]))
+    shape = FittedShape.of(FAMILIES[2], np.array([math.log(1000.0), math.log(0.1)]))
     power, offset = random.uniform(0.6, 1.0), random.normal(0.0, 0.3)
     return lambda X: np.minimum(math.log(0.1) + shape(X[:, 1] - offset - power * X[:, 0]), CEILING)
 

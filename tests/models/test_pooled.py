@@ -8,10 +8,10 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from workbench.domain.errors import DataError
 from workbench.models.pooled import Pooled
-from workbench.models.pooled.field import Field
+from workbench.models.pooled.field import GaussianField
 from workbench.models.pooled.model import law_weight
 from workbench.models.pooled.samples import Samples
-from workbench.models.pooled.shapes import FAMILIES, FINE, Shape
+from workbench.models.pooled.shapes import FAMILIES, FINE, FittedShape
 from workbench.models.pooled.surface import Places, Surface
 
 CANNOT_APPLY = {
@@ -39,7 +39,7 @@ def test_scikit_learn_checks(estimator, check):
 
 def loss(x, capacity, width=0.08):
     """Log of the loss in per cent, between floor and ceiling: what the law is written for."""
-    shape = Shape.of(FAMILIES[2], np.array([math.log(1000.0), math.log(width), 0.0]))
+    shape = FittedShape.of(FAMILIES[2], np.array([math.log(1000.0), math.log(width), 0.0]))
     return np.minimum(np.logaddexp(FLOOR, FLOOR + shape(x - capacity)), CEILING)
 
 
@@ -225,7 +225,7 @@ def test_a_surface_without_noise_passes_through_its_sites():
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_shapes_are_monotone(family):
-    change = np.diff(Shape.of(family, np.array(family.start))(FINE))
+    change = np.diff(FittedShape.of(family, np.array(family.start))(FINE))
     assert (change <= 0.0).all() if family.slope else (change >= 0.0).all()
 
 
@@ -235,11 +235,11 @@ def test_held_out_means_are_those_of_a_fit_without_the_fold():
     places = Places(rng.uniform(size=(n, 2)), np.zeros((n, 0)))
     c, x, variance = np.arange(n) // 2, rng.uniform(0.0, 5.0, n), np.full(n, 0.01)
     y = np.sin(x) + places.numbers[:, 0] + 0.1 * rng.standard_normal(n)
-    field = Field(1.0, 0.5, 2).fit(places, c, x, y, variance, learn=True)
+    field = GaussianField(1.0, 0.5, 2).fit(places, c, x, y, variance, learn=True)
     [(mean, spread)] = field.without(folds)
     out = np.flatnonzero(folds == 1)
     kept = np.flatnonzero(folds != 1)
-    other = Field(1.0, 0.5, 2)
+    other = GaussianField(1.0, 0.5, 2)
     other.theta = field.theta
     other.fit(places.of(kept), c[kept], x[kept], y[kept], variance[kept], learn=False)
     again, its_spread = other.at(places.of(out), c[out], x[out])

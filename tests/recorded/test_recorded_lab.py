@@ -17,7 +17,7 @@ from workbench.domain.parameters import Configuration, LoadModel, OperatingPoint
 from workbench.domain.samples import Estimate, Measurement
 from workbench.labs.base import LabSettings, RecallingLab
 from workbench.labs.recorded import RecordedLab
-from workbench.labs.recorded.recall import Memory
+from workbench.labs.recorded.recall import RecordedMeasurements
 from workbench.labs.recorded_options import RecordedOptions
 
 SMALL = campaign().configurations(campaign().targets[0])[0]
@@ -36,8 +36,8 @@ def lab(path: Path | str, options: str = "") -> RecordedLab:
     return RecordedLab(campaign(), LabSettings(session="t", argument=f"{path}{options}"))
 
 
-def memory(*measurements: Measurement) -> Memory:
-    return Memory.of(measurements, "open-constant", interpolates=True)
+def memory(*measurements: Measurement) -> RecordedMeasurements:
+    return RecordedMeasurements.of(measurements, "open-constant", interpolates=True)
 
 
 def at(wl: float, repetition: int = 0, configuration: Configuration = SMALL) -> OperatingPoint:
@@ -124,7 +124,7 @@ async def test_it_offers_the_loads_that_it_has_within_the_range(recording: Path)
     assert offered[SMALL] == WLS
     assert recorded.repetitions == 1
     trial = replace(STORED[0].sample, point=at(123.0), purpose="canary")
-    again = Memory.of([*STORED, replace(STORED[0], sample=trial)], "open-constant")
+    again = RecordedMeasurements.of([*STORED, replace(STORED[0], sample=trial)], "open-constant")
     assert again.loads("haproxy", SMALL) == WLS, "a trial lies wherever somebody asked for it"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from workbench.domain.errors import LabError, UsageError
 from workbench.domain.topology import VnfTemplate
-from workbench.labs.simulated.noise import Drift, luck, pass_step, stream
+from workbench.labs.simulated.noise import HostDrift, luck, pass_step, stream
 from workbench.labs.simulated.options import HELD_OUT, NoiseLaw, SimulationOptions
 from workbench.labs.simulated.stand_ins import stand_in
 
@@ -92,15 +92,15 @@ def test_streams_are_the_same_everywhere_and_differ_by_name() -> None:
 def test_drift_has_its_deviation_and_correlation(law: NoiseLaw) -> None:
     options = SimulationOptions(noise_law=law, drift_sd=0.08, drift_s=120.0)
     instants = np.arange(0.0, 400_000.0, 40.0)
-    path = Drift(options, 3)
+    path = HostDrift(options, 3)
     levels = np.array([path.at(float(s)) for s in instants])
     assert np.std(levels) == pytest.approx(0.08, rel=0.1)
     correlation = np.corrcoef(levels[:-3], levels[3:])[0, 1]
     assert correlation == pytest.approx(math.exp(-1.0), abs=0.06)
-    late = Drift(options, 3)
+    late = HostDrift(options, 3)
     assert late.at(4000.0) == levels[100]
     assert late.at(40.0) == levels[1]
-    assert Drift(replace(options, noise=False), 3).at(7.0) == 0.0
+    assert HostDrift(replace(options, noise=False), 3).at(7.0) == 0.0
 
 
 @pytest.mark.parametrize("law", get_args(NoiseLaw))

@@ -23,8 +23,8 @@ from workbench.sla.recommendation import Answer, recommend
 from workbench.sla.taught import (
     LEAST_SD,
     START_SD,
-    Outlook,
     TaughtPerformance,
+    TrialOutlook,
     Tried,
     start_sds,
 )
@@ -189,12 +189,12 @@ class Foreseen:
     both: float
     """Of the first two."""
 
-    def outlook(self, deployments: Sequence[Deployment]) -> Outlook:
+    def outlook(self, deployments: Sequence[Deployment]) -> TrialOutlook:
         one = np.array(self.confirmed)
         both = np.minimum.outer(one, one)
         np.fill_diagonal(both, one**2)  # as if luck alone decided
         both[0, 1] = both[1, 0] = self.both
-        return Outlook(one, both)
+        return TrialOutlook(one, both)
 
 
 LADDER = (at(0.5, 0.5), at(1.0, 1.0), at(2.0, 1.0))

@@ -21,7 +21,7 @@ from workbench.cli.serve import _how_to_log_in
 from workbench.paths import Workspace
 from workbench.serve import descriptors
 from workbench.serve.keys import KeyRing
-from workbench.serve.limits import Limits
+from workbench.serve.limits import ServerLimits
 from workbench.serve.server import SshServer
 
 
@@ -97,7 +97,7 @@ async def test_the_limit_of_half_open_connections_holds_in_a_burst(
     capsys: pytest.CaptureFixture[str],
     key: asyncssh.SSHKey,
 ) -> None:
-    limit, most_open = Limits().half_open, 0
+    limit, most_open = ServerLimits().half_open, 0
     coming = asyncio.ensure_future(asyncio.to_thread(come, port_of(server), burst))
     before = descriptors_open()
     while not coming.done():

@@ -20,7 +20,7 @@ from ssh_door import PATIENCE_S, audited, make_keys, ssh_options
 from workbench.domain.messages import PROTOCOL_VERSION
 from workbench.engine.process import serving
 from workbench.paths import Workspace
-from workbench.serve.limits import Limits
+from workbench.serve.limits import ServerLimits
 from workbench.serve.server import SshServer, authorized_keys
 
 SPEW = """
@@ -108,7 +108,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Works
 async def inside(workspace: Workspace) -> AsyncIterator[Opened]:
     servers: list[SshServer] = []
 
-    async def opened(screen: str, limits: Limits) -> Inside:
+    async def opened(screen: str, limits: ServerLimits) -> Inside:
         keys = workspace.root / "keys"
         ring = authorized_keys(make_keys(keys))
         command = [sys.executable, "-c", screen]
@@ -137,7 +137,7 @@ async def neighbour(door: Inside) -> AsyncIterator[None]:
 
 
 async def test_a_client_that_does_not_read_is_dropped_and_others_go_on(inside: Opened) -> None:
-    door = await inside(SPEW, Limits(slow_s=1.0))
+    door = await inside(SPEW, ServerLimits(slow_s=1.0))
     async with neighbour(door), asyncssh.connect(**door.options()) as slow:
         process = await slow.create_process(term_type="fast", window=4096, encoding=None)
         process.channel.pause_reading()
@@ -152,7 +152,7 @@ async def test_a_frozen_client_is_dropped_by_keep_alive_or_for_its_slowness(
     inside: Opened,
 ) -> None:
     """A laptop that is closed: its connection stays, and says nothing any more."""
-    door = await inside(ECHO, Limits(keep_alive_s=1.0, keep_alive_count=2))
+    door = await inside(ECHO, ServerLimits(keep_alive_s=1.0, keep_alive_count=2))
     client = await door.start("-tt")
     await door.until_told("screen_begun", who="ann")
     client.send_signal(signal.SIGSTOP)
@@ -164,7 +164,7 @@ async def test_a_frozen_client_is_dropped_by_keep_alive_or_for_its_slowness(
 
 @pytest.mark.needs("ssh")
 async def test_a_screen_that_does_not_want_to_end_is_killed(inside: Opened) -> None:
-    door = await inside(STUBBORN, Limits())
+    door = await inside(STUBBORN, ServerLimits())
     client = await door.start("-tt")
     assert client.stdout is not None
     assert b"here" in await client.stdout.readline()
@@ -178,7 +178,7 @@ async def test_an_idle_connection_is_dropped(
     inside: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("workbench.serve.server.WATCH_S", 0.1)
-    door = await inside(ECHO, Limits(idle_s=0.5))
+    door = await inside(ECHO, ServerLimits(idle_s=0.5))
     idle = await door.start("-tt")
     await door.until_told("dropped", who="ann", why="idle for too long")
     assert await idle.wait() != 0
@@ -188,7 +188,7 @@ async def test_an_idle_connection_is_dropped(
 async def test_too_many_connections_of_a_key_and_too_many_keys_are_dropped(
     inside: Opened,
 ) -> None:
-    door = await inside(ECHO, Limits(connections_per_key=1, attempts=2))
+    door = await inside(ECHO, ServerLimits(connections_per_key=1, attempts=2))
     first = await door.start("-tt")
     assert first.stdin is not None
     assert first.stdout is not None
@@ -213,7 +213,7 @@ async def test_a_hostile_screen_of_an_observer_gets_nowhere(
 ) -> None:
     """It has the link, says what it likes, and the engine knows who it is all the same."""
     async with serving(workspace) as engine:
-        door = await inside(HOSTILE, Limits())
+        door = await inside(HOSTILE, ServerLimits())
         client = await door.start("-tt", key="olga")
         out, _ = await asyncio.wait_for(client.communicate(), PATIENCE_S)
         text = out.decode()
@@ -227,7 +227,7 @@ async def test_a_hostile_screen_of_an_observer_gets_nowhere(
 
 async def test_the_size_of_a_terminal_is_bounded_and_its_name_is_a_word(inside: Opened) -> None:
     show = "import os; print(*os.get_terminal_size(), os.environ['TERM'], os.environ.get('EDITOR'))"
-    door = await inside(show, Limits())
+    door = await inside(show, ServerLimits())
     terminal = {
         "term_type": "../../x\x1b",
         "term_size": (4_000_000, 0),

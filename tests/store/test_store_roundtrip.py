@@ -30,7 +30,7 @@ from workbench.domain.samples import (
 )
 from workbench.store import reading, schema
 from workbench.store.database import Database
-from workbench.store.rows import COLUMNS, Rows, payload_of
+from workbench.store.rows import COLUMNS, TransactionRows, payload_of
 from workbench.store.writer import write
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -111,7 +111,7 @@ def test_a_measurement_comes_back_equal(database: Database, measurement: Measure
     with database.reading() as cursor:
         for table in COLUMNS:
             cursor.execute(f"DELETE FROM {table}")
-        rows = Rows({}, frozenset())
+        rows = TransactionRows({}, frozenset())
         rows.add(Event(7, 1.5, "s", fact), payload_of(fact), measurement)
         write(cursor, rows.tables)
         assert reading.measurements(cursor, 0, 10) == (measurement,)

@@ -13,7 +13,7 @@ from workbench.domain.errors import SessionError
 from workbench.domain.events import Event, SampleTaken
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
-from workbench.store.rows import Rows, identity, payload_of
+from workbench.store.rows import TransactionRows, identity, payload_of
 
 
 class Asked(Set[str]):
@@ -41,19 +41,19 @@ def sample(cell: Configuration, wl: float = 100.0) -> Sample:
     return measurement("haproxy", cell, wl).sample
 
 
-def add(rows: Rows, seq: int, taken: Sample) -> None:
+def add(rows: TransactionRows, seq: int, taken: Sample) -> None:
     fact = SampleTaken(taken)
     rows.add(Event(seq, 0.0, "s", fact), payload_of(fact), None)
 
 
-def numbers(rows: Rows) -> list[Any]:
+def numbers(rows: TransactionRows) -> list[Any]:
     return [row[3] for row in rows.tables["samples"]]
 
 
 def test_what_the_file_holds_is_asked_and_never_gone_through() -> None:
     first, second = cells()
     stored: Mapping[str, int] = {identity(first): 0}
-    rows = Rows(stored, Asked("old"))
+    rows = TransactionRows(stored, Asked("old"))
     add(rows, 1, replace(sample(first), id="new"))
     add(rows, 2, sample(second))
     assert numbers(rows) == [0, 1]
@@ -64,7 +64,7 @@ def test_what_the_file_holds_is_asked_and_never_gone_through() -> None:
 
 def test_a_sample_is_refused_that_the_file_or_the_transaction_holds() -> None:
     first, _ = cells()
-    rows = Rows({}, Asked("old"))
+    rows = TransactionRows({}, Asked("old"))
     with pytest.raises(SessionError, match="stored already"):
         add(rows, 1, replace(sample(first), id="old"))
     add(rows, 1, replace(sample(first), id="new"))

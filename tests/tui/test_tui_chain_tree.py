@@ -11,8 +11,8 @@ from workbench.domain.topology import Parallel, Series, Vnf
 from workbench.tui.screens.chain import chain_rows
 from workbench.tui.screens.chain.chain_drawing import drawing, window
 from workbench.tui.screens.chain.chain_tree import (
-    Group,
     Leaf,
+    PartGroup,
     Tree,
     added_behind,
     added_beside,
@@ -36,7 +36,7 @@ LEAVES = st.builds(Leaf, NAMES, st.sampled_from(["", "edge"]), passive=st.boolea
 TREES = st.recursive(
     LEAVES,
     lambda below: st.builds(
-        Group,
+        PartGroup,
         st.sampled_from(["series", "parallel"]),
         st.lists(below, min_size=2, max_size=3).map(tuple),
     ),
@@ -55,7 +55,7 @@ def drawn(tree: Tree, width: int = 200, height: int = 40) -> list[str]:
 def test_a_tree_survives_its_descriptor(tree: Tree) -> None:
     back = tree_of(composition(tree))
     alone = isinstance(tree, Leaf) and (tree.name or tree.passive)
-    assert back == (Group("series", (tree,)) if alone else tree)
+    assert back == (PartGroup("series", (tree,)) if alone else tree)
 
 
 @given(TREES, st.data())
@@ -91,7 +91,7 @@ def test_every_function_is_drawn_and_found_again(tree: Tree) -> None:
 
 
 def test_boxes_where_there_is_room_and_lines_where_not() -> None:
-    tree = Group("series", (Leaf("haproxy"), Group("parallel", (Leaf("a"), Leaf("b")))))
+    tree = PartGroup("series", (Leaf("haproxy"), PartGroup("parallel", (Leaf("a"), Leaf("b")))))
     assert drawn(tree) == [
         "                                    ┌───┐",
         "          ┌─────────┐    ┌─ 50 % ─▶ │ a │─┐",
@@ -107,7 +107,7 @@ def test_boxes_where_there_is_room_and_lines_where_not() -> None:
 
 
 def test_what_does_not_fit_is_cut_around_the_part_that_is_chosen() -> None:
-    tree = Group("series", tuple(Leaf(f"function-{i}") for i in range(8)))
+    tree = PartGroup("series", tuple(Leaf(f"function-{i}") for i in range(8)))
     found = drawing(tree, lambda _: "", 40, 5, ("source", "sink"))
     for index in range(8):
         rows, _, _ = window(found, (index,), 40, 5)
@@ -117,7 +117,7 @@ def test_what_does_not_fit_is_cut_around_the_part_that_is_chosen() -> None:
 
 
 def test_shares_that_are_given_leave_the_rest_to_the_others() -> None:
-    tree = Group("parallel", (Leaf("a"), Leaf("b"), Leaf("c")))
+    tree = PartGroup("parallel", (Leaf("a"), Leaf("b"), Leaf("c")))
     assert _shares(shared(tree, (1,), "40%")) == ["30%", "40%", "30%"]
     assert _shares(shared(tree, (1,), "lots")) == [None, "lots", None]
     given = shared(tree, (1,), "40%")
@@ -126,7 +126,7 @@ def test_shares_that_are_given_leave_the_rest_to_the_others() -> None:
 
 
 def _shares(tree: Tree) -> list[Any]:
-    assert isinstance(tree, Group)
+    assert isinstance(tree, PartGroup)
     return [part.share for part in tree.parts]
 
 
@@ -136,13 +136,13 @@ def test_a_target_keeps_what_is_still_true() -> None:
         "resource_parameters": [{"name": "vcpu", "values": ["25%"]}],
         "primary_workload_parameter": {"range": ["1/s", "9/s"]},
     }
-    both = Group("series", (Leaf("haproxy"), Leaf("squid")))
+    both = PartGroup("series", (Leaf("haproxy"), Leaf("squid")))
     changed = with_tree(target, both, None, set())
     assert changed["name"] == "haproxy-squid"
     assert changed["resource_parameters"] == [{"vnf": "haproxy", "name": "vcpu", "values": ["25%"]}]
     assert changed["primary_workload_parameter"] == target["primary_workload_parameter"]
     renamed = with_tree(
-        changed, Group("series", (Leaf("haproxy", "edge"), Leaf("squid"))), None, set()
+        changed, PartGroup("series", (Leaf("haproxy", "edge"), Leaf("squid"))), None, set()
     )
     assert renamed["resource_parameters"][0]["vnf"] == "edge"
     assert renamed["name"] == "edge-squid"
@@ -176,9 +176,9 @@ def test_lines_of_a_target_in_text_that_people_wrote() -> None:
 
 def test_a_split_is_called_a_split() -> None:
     pair = (Leaf("haproxy"), Leaf("tinyproxy"))
-    assert auto_name(Group("series", pair)) == "haproxy-tinyproxy"
-    assert auto_name(Group("parallel", pair)) == "split-haproxy-tinyproxy"
-    behind = Group("series", (Leaf("lb"), Group("parallel", pair)))
+    assert auto_name(PartGroup("series", pair)) == "haproxy-tinyproxy"
+    assert auto_name(PartGroup("parallel", pair)) == "split-haproxy-tinyproxy"
+    behind = PartGroup("series", (Leaf("lb"), PartGroup("parallel", pair)))
     assert auto_name(behind) == "lb-split-haproxy-tinyproxy"
     a, b, lb = Vnf("a", "haproxy"), Vnf("b", "haproxy"), Vnf("lb", "haproxy")
     split = Parallel((a, Series((b, Vnf("c", "nginx")))), (0.5, 0.5))

@@ -12,13 +12,13 @@ from fake_link import SESSION, FakeClient, redrawn, screen_text, until
 from textual.pilot import Pilot
 
 from workbench.tui.app import WorkbenchApp
-from workbench.tui.columns import Arrangement, Column, Sorting
+from workbench.tui.columns import Arrangement, ListColumn, Sorting
 from workbench.tui.memory import Memory
 from workbench.tui.places import Files
 
-COLUMNS: tuple[Column[int], ...] = (
-    Column("name", 4, str, str),
-    Column("size", 4, str, int, falling=True),
+COLUMNS: tuple[ListColumn[int], ...] = (
+    ListColumn("name", 4, str, str),
+    ListColumn("size", 4, str, int, falling=True),
 )
 
 
@@ -146,7 +146,7 @@ def test_a_hidden_sort_key_gives_way_to_the_first_column() -> None:
 
 
 def test_what_has_no_figure_comes_last_either_way() -> None:
-    column: Column[int | None] = Column("size", 4, str, lambda size: size)
+    column: ListColumn[int | None] = ListColumn("size", 4, str, lambda size: size)
     for falling, order in ((False, [1, 2, None]), (True, [2, 1, None])):
         assert Sorting("size", falling).sort([None, 2, 1], [column]) == order
     assert Sorting("").sort([None, 2, 1], [column]) == [None, 2, 1], "as they came"

@@ -38,7 +38,7 @@ from workbench.tui import headless
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.screens.compare import compare_asking, compare_lines, compare_tables
 from workbench.tui.screens.compare.compare import CompareScreen
-from workbench.tui.screens.compare.comparing import Answer, Subject
+from workbench.tui.screens.compare.comparing import ComparedChain, ComparisonSoFar
 from workbench.tui.screens.dialogs import HelpScreen
 from workbench.tui.widgets.listing import Listing
 
@@ -98,7 +98,9 @@ def test_it_is_said_that_a_model_is_held_against_what_it_has_not_learned(
 ) -> None:
     told = compared(CompareChain(ChainQuery(SESSION, WORSE, "p95_ms")))
     found = replace(told.comparison, samples=3, model_version=1, outliers=())
-    answer = Answer(Subject(SESSION, WORSE, "p95_ms"), 33, replace(told, comparison=found))
+    answer = ComparisonSoFar(
+        ComparedChain(SESSION, WORSE, "p95_ms"), 33, replace(told, comparison=found)
+    )
     row = compare_lines.notes_row(answer, 0, ("n", "R"), width, tall=False, replay=False)
     words = "".join(part for part, _ in row)
     assert "3 of 33 samples are compared: those that model 1 has not learned from" in words

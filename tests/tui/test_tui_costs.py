@@ -18,7 +18,7 @@ from workbench.domain.messages import RunCampaign
 from workbench.domain.sessions import Plan, SamplerCost
 from workbench.engine import drafts as engine_drafts
 from workbench.tui.screens.campaign import cost_rows
-from workbench.tui.screens.campaign.cost_rows import Costs
+from workbench.tui.screens.campaign.cost_rows import DraftCosts
 from workbench.tui.screens.dialogs import ConfirmScreen
 
 
@@ -118,7 +118,7 @@ def test_figures_that_come_move_nothing() -> None:
     names = ("uniform", "blocks", "bisection")
     answers = (("blocks", 30.0), ("uniform", 90.0), ("bisection", 10.0))
     plan = Plan("mine", "sim", (), 80, 480.0, 900.0, ("a warning of this host",), ())
-    costs = Costs(plan=plan, order=names, busy=True)
+    costs = DraftCosts(plan=plan, order=names, busy=True)
     seen = []
     for name, lab_s in answers:
         costs = costs.told(SamplerCost(name, 8, lab_s, "played", chosen=name == "blocks"))
@@ -134,7 +134,7 @@ def test_figures_that_come_move_nothing() -> None:
 def test_an_error_stands_below_the_samplers_and_pushes_nothing_away() -> None:
     names = tuple(f"sampler-{number}" for number in range(11))
     said = "the engine cannot be reached: " + "a long sentence of the socket. " * 12
-    costs = Costs(order=names, trouble=said)
+    costs = DraftCosts(order=names, trouble=said)
     found = ["".join(t for t, _ in row) for row in cost_rows.rows(costs, 33, 20)]
     assert found[0].startswith("Cost")
     assert [line.split()[0] for line in found[5:16]] == list(names)

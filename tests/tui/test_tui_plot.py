@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.tui.plots.canvas import GLYPHS, Axis
-from workbench.tui.plots.figure import Asked, Figure, Fit, Limit, Line, Mark, Stretch, draw
+from workbench.tui.plots.figure import (
+    Asked,
+    AxisStretch,
+    BreakpointLine,
+    Figure,
+    Fit,
+    Limit,
+    Mark,
+    draw,
+)
 
 WLS = tuple(10 * 160 ** (i / 99) for i in range(100))
 MEAN = tuple(2 + (wl / 400) ** 3 for wl in WLS)
@@ -24,7 +33,10 @@ FULL = Figure(
     ),
     Fit(WLS, MEAN, tuple(0.5 * m for m in MEAN), tuple(2 * m for m in MEAN)),
     Asked(700, 500, 900),
-    (Line(780, 740, 820, "capacity 780 [740–820]"), Line(512, 420, 560, "knee 512 [420–560]")),
+    (
+        BreakpointLine(780, 740, 820, "capacity 780 [740–820]"),
+        BreakpointLine(512, 420, 560, "knee 512 [420–560]"),
+    ),
     Limit(40.0, "SLA p95 ≤ 40 ms"),
 )
 
@@ -95,13 +107,13 @@ def test_a_limit_far_away_is_named_at_the_edge_with_an_arrow() -> None:
 
 
 def test_labels_do_not_cover_each_other() -> None:
-    lines = tuple(Line(700 + i, 690, 720, f"rule{i} {700 + i}") for i in range(5))
+    lines = tuple(BreakpointLine(700 + i, 690, 720, f"rule{i} {700 + i}") for i in range(5))
     shown = "\n".join(text(Figure((10, 1600), FULL.marks, lines=lines), height=40))
     assert all(f"rule{i} {700 + i}" in shown for i in range(5))
 
 
 def test_a_low_plot_names_the_first_two_breakpoints_only() -> None:
-    lines = tuple(Line(700 + i, 690, 720, f"rule{i}") for i in range(5))
+    lines = tuple(BreakpointLine(700 + i, 690, 720, f"rule{i}") for i in range(5))
     shown = "\n".join(text(Figure((10, 1600), FULL.marks, lines=lines), height=9))
     assert [f"rule{i}" in shown for i in range(5)] == [True, True, False, False, False]
 
@@ -193,7 +205,10 @@ def several() -> Figure:
         (Mark(20.0, 1.0, None, None, True), Mark(90.0, 900.0, None, None, True, other=True)),
         flat,
         more=(third, other),
-        along=(Stretch(10.0, 100.0, "tinyproxy"), Stretch(100.0, 1000.0, "haproxy", sure=False)),
+        along=(
+            AxisStretch(10.0, 100.0, "tinyproxy"),
+            AxisStretch(100.0, 1000.0, "haproxy", sure=False),
+        ),
         series=("chain", "before"),
     )
 
@@ -263,7 +278,7 @@ def test_where_names_stand_along_the_axis_ticks_stay_in_the_rows_of_their_values
     height: int,
 ) -> None:
     """The plot is a row shorter then, and the limit's tick stood a row off its line."""
-    along = (Stretch(10, 1000, "haproxy"),)
+    along = (AxisStretch(10, 1000, "haproxy"),)
     marks = (Mark(10, 2.0, 1.7, 2.4, True), Mark(900, 14000.0, None, None, True))
     rows = text(Figure((10, 1000), marks, limit=Limit(100.0, "SLA"), along=along), height=height)
     assert next(row for row in rows if "╌╌" in row).startswith(("100┤", " 100┤"))

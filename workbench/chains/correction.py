@@ -19,9 +19,9 @@ from workbench.chains.forms import (
     UNKNOWN_KAPPA,
     AtSamples,
     Basis,
-    Form,
+    CurveForm,
+    ProfileTerms,
     SlopeForm,
-    Terms,
     TwoTermForm,
 )
 from workbench.chains.residual import residual_of
@@ -107,7 +107,7 @@ class CorrectedForecaster:
         self,
         prediction: Forecaster,
         seen: Measured,
-        terms: Terms | None = None,
+        terms: ProfileTerms | None = None,
         *,
         shared_sd: float = SHARED_SD,
         scales: Mapping[str, CpuScale | None] | None = None,
@@ -136,7 +136,7 @@ class CorrectedForecaster:
             configuration: max(wl for c, wl in seen.points if c == configuration)
             for configuration in self._number
         }
-        form: Form = (
+        form: CurveForm = (
             SlopeForm(prediction, self._ends)
             if terms is None
             else TwoTermForm(terms, seen, self.kpi, LITTLE_LEFT if all_known else UNKNOWN_KAPPA)
@@ -251,7 +251,9 @@ class CorrectedForecaster:
             said.extrapolates | beyond,
         )
 
-    def carried_to(self, prediction: Forecaster, terms: Terms | None = None) -> CorrectedForecaster:
+    def carried_to(
+        self, prediction: Forecaster, terms: ProfileTerms | None = None
+    ) -> CorrectedForecaster:
         """What the order shares, added to another prediction of the same functions.
 
         Such as one of several instances, which nobody measured: none of its configurations was

@@ -18,7 +18,7 @@ from workbench.domain.parameters import Configuration, carried_over
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Vnf
 from workbench.models.breakpoints.capacity import capacity
-from workbench.models.breakpoints.case import Case
+from workbench.models.breakpoints.case import RuleInputs
 
 LEAST_MEASURED = 2
 """Configurations of chains whose capacity was measured before anything is left out."""
@@ -128,7 +128,7 @@ class _Known:
         if not any(s.point.configuration == configuration for s in own):
             return None
         answer = capacity(
-            Case.of(
+            RuleInputs.of(
                 plan.target.name,
                 configuration,
                 own,

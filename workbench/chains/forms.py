@@ -31,7 +31,7 @@ _STRETCHES = np.linspace(-_WIDEST, _WIDEST, 29)
 """Log factors on the load at which the bottleneck is tabled."""
 
 
-class Terms(Protocol):
+class ProfileTerms(Protocol):
     """What the stand-alone profiles say of a chain, before anything is added."""
 
     think_ms: float
@@ -50,7 +50,7 @@ Basis = tuple[Floats, ...]
 """What the profiles say of m points: arrays of shape (m,) or (m, k)."""
 
 
-class Form(Protocol):
+class CurveForm(Protocol):
     """A curve of log KPI with two coefficients; those of shape (..., 1) meet points of (m,)."""
 
     name: str
@@ -61,11 +61,11 @@ class Form(Protocol):
 
     def lay(self, points: Points) -> Basis: ...
 
-    def within(self, low: float, high: float) -> Form:
+    def within(self, low: float, high: float) -> CurveForm:
         """The same for first coefficients in that range alone, which may be laid sooner."""
         ...
 
-    def carried_to(self, prediction: Forecaster, terms: Terms | None) -> Form: ...
+    def carried_to(self, prediction: Forecaster, terms: ProfileTerms | None) -> CurveForm: ...
 
     def curve(self, first: Floats, second: Floats, shape: float, basis: Basis) -> Floats: ...
 
@@ -82,7 +82,7 @@ class Form(Protocol):
 class AtSamples:
     """A form at the samples that it is fitted to."""
 
-    form: Form
+    form: CurveForm
     basis: Basis
     ceiling: float
 
@@ -117,7 +117,7 @@ class TwoTermForm:
     reach = REACH
 
     def __init__(
-        self, terms: Terms, seen: Measured, kpi: str, kappa: Prior = UNKNOWN_KAPPA
+        self, terms: ProfileTerms, seen: Measured, kpi: str, kappa: Prior = UNKNOWN_KAPPA
     ) -> None:
         self._terms, self._kpi, self._stretches = terms, kpi, _STRETCHES
         bottleneck, unloaded = self.lay(seen.points)
@@ -144,14 +144,14 @@ class TwoTermForm:
         table = self._terms.bottleneck(stretched).reshape(len(self._stretches), len(points))
         return table.T, unloaded
 
-    def within(self, low: float, high: float) -> Form:
+    def within(self, low: float, high: float) -> CurveForm:
         other = copy.copy(self)
         step = _STRETCHES[1] - _STRETCHES[0]
         needed = (low - step < _STRETCHES) & (high + step > _STRETCHES)
         other._stretches = _STRETCHES[needed]
         return other
 
-    def carried_to(self, prediction: Forecaster, terms: Terms | None) -> Form:  # noqa: ARG002
+    def carried_to(self, prediction: Forecaster, terms: ProfileTerms | None) -> CurveForm:  # noqa: ARG002
         assert terms is not None  # a correction keeps its form
         other = copy.copy(self)
         other._terms = terms
@@ -207,10 +207,10 @@ class SlopeForm:
         load = np.log([wl for _, wl in points])
         return self._prediction.forecast(points).mean, load - np.log(self._ends(points))
 
-    def within(self, low: float, high: float) -> Form:  # noqa: ARG002
+    def within(self, low: float, high: float) -> CurveForm:  # noqa: ARG002
         return self
 
-    def carried_to(self, prediction: Forecaster, terms: Terms | None) -> Form:  # noqa: ARG002
+    def carried_to(self, prediction: Forecaster, terms: ProfileTerms | None) -> CurveForm:  # noqa: ARG002
         return SlopeForm(prediction, self._ends)
 
     def curve(self, first: Floats, second: Floats, shape: float, basis: Basis) -> Floats:  # noqa: ARG002

@@ -18,7 +18,7 @@ from workbench.chains.alignment import Measured, measured
 from workbench.chains.capacity import scales_of
 from workbench.chains.composition import ChainForecaster, TwoTerms
 from workbench.chains.correction import CPU_OF, SHARED_SD, CorrectedForecaster
-from workbench.chains.forms import Terms
+from workbench.chains.forms import ProfileTerms
 from workbench.chains.trend import trained
 from workbench.domain import departures
 from workbench.domain.counts import counted
@@ -97,7 +97,7 @@ class Method:
 
 
 def correction(
-    prediction: Forecaster, terms: Terms | None = None, *, shared_sd: float = SHARED_SD
+    prediction: Forecaster, terms: ProfileTerms | None = None, *, shared_sd: float = SHARED_SD
 ) -> Method:
     """What the chain adds to its prediction (`CorrectedForecaster`)."""
 

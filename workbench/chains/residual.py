@@ -26,7 +26,7 @@ _REACHES = (0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True)
-class Residual:
+class ResidualProcess:
     """Gaussian process with Matérn 3/2 over log load; half of its variance is shared.
 
     Far from the samples it is zero: there the law stands alone. Configurations go by number; one
@@ -58,7 +58,9 @@ class Residual:
         return np.concatenate([[self.size, self.reach, self.remainder], self.alpha])
 
 
-def residual_of(x: Floats, groups: Ints, points: Ints, left: Floats, sd: Floats) -> Residual | None:
+def residual_of(
+    x: Floats, groups: Ints, points: Ints, left: Floats, sd: Floats
+) -> ResidualProcess | None:
     """The process, if it predicts points that it has not seen clearly better than nothing does.
 
     Size and reach are those of the largest evidence. Without one point at a time it says the
@@ -99,7 +101,7 @@ def residual_of(x: Floats, groups: Ints, points: Ints, left: Floats, sd: Floats)
     if not clear or better.mean() < SURELY * error:
         return None
     remainder = max(float(np.mean(np.square(missed) - variance)), FLOOR**2)
-    return Residual(x, groups, size, reach, alpha, inverse, remainder)
+    return ResidualProcess(x, groups, size, reach, alpha, inverse, remainder)
 
 
 def kernel(

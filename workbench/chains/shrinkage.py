@@ -57,7 +57,7 @@ class Prior:
         return student(at, self.scale, self.degrees)
 
 
-class Family(Protocol):
+class CurveFamily(Protocol):
     """A curve of log KPI with two coefficients, at the samples that it is fitted to."""
 
     @property
@@ -143,7 +143,7 @@ def log_weights(values: tuple[float, ...], guess: float) -> Floats:
     return np.asarray(weights - log_sum(weights))
 
 
-def shrunk(family: Family, y: Floats, sd: Floats, groups: np.ndarray) -> Shrunk:
+def shrunk(family: CurveFamily, y: Floats, sd: Floats, groups: np.ndarray) -> Shrunk:
     """Fit `family` to log KPIs `y` (n,) of known noise `sd` (n,), of configurations `groups` (n,).
 
     The grid is laid over the priors' range first, then twice over the region that the samples
@@ -215,7 +215,7 @@ def _smoothings(
 
 class _Fit:
     def __init__(
-        self, family: Family, shape: float, y: Floats, sd: Floats, own: list[Bools]
+        self, family: CurveFamily, shape: float, y: Floats, sd: Floats, own: list[Bools]
     ) -> None:
         self._family, self._shape, self._y, self._sd, self._own = family, shape, y, sd, own
 

@@ -338,7 +338,7 @@ async def say_damage(client: Client, session: str) -> None:
 async def ask_aloud(client: Client, request: Request[T]) -> T:
     if not sys.stderr.isatty():
         return await client.ask(request)
-    line = Line()
+    line = TerminalLine()
     try:
         async with telling(client, _waited_for, line.show):
             return await client.ask(request)
@@ -381,7 +381,7 @@ async def telling(
         await asyncio.gather(following, return_exceptions=True)  # the body hears of a lost link
 
 
-class Line:
+class TerminalLine:
     """One line on the terminal that is written over."""
 
     def __init__(self) -> None:

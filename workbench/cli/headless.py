@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from workbench.cli.context import (
-    Line,
+    TerminalLine,
     client_of,
     current_workspace,
     harmless,
@@ -251,7 +251,7 @@ class Opening:
         self._clock = clock
         self._began = self._told_at = clock()
         self._told = ""
-        self._line = Line() if sys.stderr.isatty() else None
+        self._line = TerminalLine() if sys.stderr.isatty() else None
 
     def tell(self, text: str) -> None:
         if not text:

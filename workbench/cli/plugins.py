@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from workbench.conformance.running import Verdict
+    from workbench.conformance.running import CheckResult
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +43,7 @@ def conformance(
     say(f"{package} conforms: {sum(v.passed for v in verdicts)} checks")
 
 
-def _line(verdict: Verdict) -> str:
+def _line(verdict: CheckResult) -> str:
     state = "ok" if verdict.passed else "--" if verdict.optional else "FAILS"
     line = f"{state:<6} {verdict.group} {verdict.part}: {verdict.check.replace('_', ' ')}"
     return line + (f": {verdict.found}" if verdict.found else "")

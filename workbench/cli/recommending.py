@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WIDTH = 79
 
 
-class Baseline(StrEnum):
+class ComparedWith(StrEnum):
     """What a recommendation is put beside."""
 
     GREEDY = "greedy"
@@ -53,7 +53,9 @@ def recommend(
     cost: Annotated[
         str, typer.Option(help="vcpu-hours, a price table or its path, or a plugin's cost.")
     ] = "vcpu-hours",
-    compare: Annotated[Baseline | None, typer.Option(help="Put greedy scaling beside it.")] = None,
+    compare: Annotated[
+        ComparedWith | None, typer.Option(help="Put greedy scaling beside it.")
+    ] = None,
     on_lab: Annotated[
         bool, typer.Option("--on-lab", help="Run greedy scaling on the lab, not on the model.")
     ] = False,
@@ -77,7 +79,7 @@ def recommend(
     from workbench.domain.errors import FINDING, UsageError
     from workbench.domain.questions import Recommend
 
-    if on_lab and compare is not Baseline.GREEDY:
+    if on_lab and compare is not ComparedWith.GREEDY:
         raise UsageError("says where greedy scaling runs", where="--on-lab",
                          remedy="Add --compare greedy")  # fmt: skip
     if (budget or oversubscribe) and not (verify or on_lab):
@@ -92,7 +94,7 @@ def recommend(
         chain,
         confidence,
         str(path.absolute()) if is_path else cost,  # the engine stands in another folder
-        compare is Baseline.GREEDY,
+        compare is ComparedWith.GREEDY,
         on_lab,
         verify,
         seconds(budget),

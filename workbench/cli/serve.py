@@ -42,7 +42,7 @@ def serve(
     """
     from workbench.cli.context import current_workspace, execute
     from workbench.cli.run import seconds
-    from workbench.serve.limits import Limits
+    from workbench.serve.limits import ServerLimits
     from workbench.serve.server import SshServer
     from workbench.serve.server import authorized_keys as read_keys
 
@@ -54,7 +54,7 @@ def serve(
         keys,
         [sys.executable, "-m", "workbench"],
         _engine_up,
-        Limits(connections=connections, idle_s=idle_s),
+        ServerLimits(connections=connections, idle_s=idle_s),
     )
     execute(_serve(server, keys, host, port))
 

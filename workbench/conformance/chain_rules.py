@@ -22,7 +22,7 @@ SPLIT = Parallel((FIRST, SECOND), (0.25, 0.75))
 ROWS, LOADS = 6, 4
 
 
-class Known:
+class KnownFigures:
     """Figures of two functions; the second is the slower one. `order` of the rows, 0 first."""
 
     def __init__(
@@ -76,8 +76,8 @@ def a_chain_of_one_is_its_function(factory: Factory) -> None:
     """There is nothing to compose."""
     rule = factory()
     for kpi in _applied(rule):
-        got = _composed(rule, FIRST, kpi, Known())
-        due = Known().loaded("first", kpi)
+        got = _composed(rule, FIRST, kpi, KnownFigures())
+        due = KnownFigures().loaded("first", kpi)
         assert np.allclose(got, due, rtol=1e-6), f"{kpi} of a chain of one is not its function's"
 
 
@@ -86,7 +86,7 @@ def figures_are_sound(factory: Factory) -> None:
     rule = factory()
     for kpi in _applied(rule):
         for graph in (LINE, SPLIT):
-            got = _composed(rule, graph, kpi, Known())
+            got = _composed(rule, graph, kpi, KnownFigures())
             assert np.all(np.isfinite(got)), f"{kpi} is not finite"
             assert np.all(got >= 0.0), f"{kpi} is below 0"
 
@@ -96,9 +96,9 @@ def a_worse_function_makes_no_better_chain(factory: Factory) -> None:
     rule = factory()
     for kpi in _applied(rule):
         sign = -1.0 if kpis.of(kpi).more_is_better else 1.0
-        before = _composed(rule, LINE, kpi, Known())
+        before = _composed(rule, LINE, kpi, KnownFigures())
         for vnf in ("first", "second"):
-            after = _composed(rule, LINE, kpi, Known(worse={vnf: 1.5}))
+            after = _composed(rule, LINE, kpi, KnownFigures(worse={vnf: 1.5}))
             better = sign * (after - before) < -1e-9 * np.abs(before)
             assert not better.any(), f"{kpi} is better where {vnf} is worse"
 
@@ -107,19 +107,19 @@ def rows_are_treated_alike(factory: Factory) -> None:
     """Rows are ways in which profiles may be wrong: their order is nothing that a rule may use."""
     rule, order = factory(), (0, *reversed(range(1, ROWS)))
     for kpi in _applied(rule):
-        straight = _composed(rule, LINE, kpi, Known())
-        turned = _composed(rule, LINE, kpi, Known(order))
+        straight = _composed(rule, LINE, kpi, KnownFigures())
+        turned = _composed(rule, LINE, kpi, KnownFigures(order))
         assert np.allclose(turned, straight[list(order)]), f"{kpi} depends on the order of rows"
 
 
 def the_same_figures_again(factory: Factory) -> None:
     """A stored prediction can be made again."""
     for kpi in _applied(factory()):
-        one, other = (_composed(factory(), LINE, kpi, Known()) for _ in range(2))
+        one, other = (_composed(factory(), LINE, kpi, KnownFigures()) for _ in range(2))
         assert np.array_equal(one, other), f"{kpi} differs from call to call; take a seed"
 
 
-def _composed(rule: ChainRule, graph: Node, kpi: str, figures: Known) -> Floats:
+def _composed(rule: ChainRule, graph: Node, kpi: str, figures: KnownFigures) -> Floats:
     got = np.asarray(rule.compose(graph, kpi, figures))
     assert got.shape == (ROWS, LOADS), f"{kpi} has shape {got.shape}, {(ROWS, LOADS)} is due"
     return got

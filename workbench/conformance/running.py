@@ -25,7 +25,7 @@ CHECKED: dict[plugins.Group, str] = {
 
 
 @dataclass(frozen=True)
-class Part:
+class CheckedPart:
     """One entry point of a package."""
 
     group: plugins.Group
@@ -33,7 +33,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckResult:
     """One check of one part; `found` says what is wrong with the part, empty if it passed."""
 
     group: plugins.Group
@@ -44,10 +44,10 @@ class Verdict:
     found: str = ""
 
 
-def parts_of(package: str) -> tuple[Part, ...]:
+def parts_of(package: str) -> tuple[CheckedPart, ...]:
     """What a distribution registers. Raises `PluginUnknown` if that is nothing."""
     found = tuple(
-        Part(group, name)
+        CheckedPart(group, name)
         for group in plugins.GROUPS
         for name in plugins.names(group)
         if plugins.distribution(group, name) == plugins.normalized(package)
@@ -61,7 +61,7 @@ def parts_of(package: str) -> tuple[Part, ...]:
     return found
 
 
-def examine(package: str, limit_s: float = LIMIT_S) -> Iterator[Verdict]:
+def examine(package: str, limit_s: float = LIMIT_S) -> Iterator[CheckResult]:
     """Verdicts as they come: that every part loads, and the checks of its group."""
     for part in parts_of(package):
         if part.group not in CHECKED:
@@ -75,7 +75,9 @@ def examine(package: str, limit_s: float = LIMIT_S) -> Iterator[Verdict]:
                 break  # it would cost as long again each time
 
 
-def _judged(part: Part, check: str, limit_s: float, *, optional: bool = False) -> Verdict:
+def _judged(
+    part: CheckedPart, check: str, limit_s: float, *, optional: bool = False
+) -> CheckResult:
     here, there = multiprocessing.Pipe(duplex=False)
     # Spawned: a check must not inherit what this process has imported or opened.
     process = multiprocessing.get_context("spawn").Process(
@@ -94,10 +96,10 @@ def _judged(part: Part, check: str, limit_s: float, *, optional: bool = False) -
         except EOFError:
             found = f"ends the process (exit code {process.exitcode})"
     here.close()
-    return Verdict(part.group, part.name, check, not found, optional, found)
+    return CheckResult(part.group, part.name, check, not found, optional, found)
 
 
-def _run(part: Part, check: str, answer: Connection) -> None:
+def _run(part: CheckedPart, check: str, answer: Connection) -> None:
     """In the process of a check: what is wrong, as a sentence; empty if nothing is."""
     found = ""
     try:

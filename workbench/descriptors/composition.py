@@ -25,10 +25,10 @@ class Composition(Described):
 
     FORMS: ClassVar[tuple[str, ...]] = ("series", "parallel")
 
-    series: list[Part] | None = Field(
+    series: list[ChainPart] | None = Field(
         None, min_length=1, description="From the source's side to the sink's"
     )
-    parallel: list[Part] | None = Field(
+    parallel: list[ChainPart] | None = Field(
         None, min_length=2, description="Branches that traffic is split over"
     )
 
@@ -61,7 +61,7 @@ class Reference(Composition):
     chain: ChainName | None = None
 
 
-class Part(Reference):
+class ChainPart(Reference):
     """A part of a chain; a text alone is the name of a VNF."""
 
     name: InstanceName | None = Field(
@@ -93,11 +93,11 @@ class Part(Reference):
 
 
 # Only now does Part exist, which the fields of its own bases refer to.
-for _model in (Composition, Reference, Part):
+for _model in (Composition, Reference, ChainPart):
     _model.model_rebuild()
 
 
-def _share_mistakes(branches: list[Part]) -> Iterator[Located]:
+def _share_mistakes(branches: list[ChainPart]) -> Iterator[Located]:
     shares = [branch.share for branch in branches if branch.share is not None]
     if not shares:
         return
@@ -129,7 +129,7 @@ def node_of(composition: Composition, library: Library) -> Node | None:
             return Parallel(nodes, shares) if len(nodes) == len(branches) else None
     if isinstance(composition, Reference):
         if composition.vnf:
-            part = composition if isinstance(composition, Part) else None
+            part = composition if isinstance(composition, ChainPart) else None
             template = library.vnf(composition.vnf)
             own = template.placement if template else "inline"
             return Vnf(
@@ -175,7 +175,7 @@ def _leaves(
             yield from _leaves(part, library, (*path, form, index))
     if isinstance(composition, Reference) and (composition.vnf or composition.chain):
         node = node_of(composition, library)
-        placement = composition.placement if isinstance(composition, Part) else None
+        placement = composition.placement if isinstance(composition, ChainPart) else None
         waiting = [node] if node else []
         while waiting:
             match waiting.pop(0):

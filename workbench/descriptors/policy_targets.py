@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
-from workbench.descriptors.composition import Part
+from workbench.descriptors.composition import ChainPart
 from workbench.descriptors.library import Library
 from workbench.descriptors.policies import generate_chains
 from workbench.descriptors.reading import Located, did_you_mean
@@ -82,7 +82,7 @@ def _chains(text: _TargetText, library: Library) -> tuple[Target, ...]:
 def _as_text(text: _Text, chain: Target) -> _Text:
     """One chain of a policy as a target would have been written."""
     names = [vnf.name for vnf in chain.vnfs]
-    parts = [Part.model_construct(vnf=name) for name in names]
+    parts = [ChainPart.model_construct(vnf=name) for name in names]
     return text.model_copy(
         update={
             "name": chain.name,

@@ -17,7 +17,7 @@ from workbench.measuring.usage import HOST, NOT_FUNCTIONS, OWN
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ComponentFigures:
     """Of one component: amounts over all windows, means of levels.
 
     Attributes
@@ -32,7 +32,7 @@ class Evidence:
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
-NOTHING = Evidence()
+NOTHING = ComponentFigures()
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Reading:
     requests: int
     counts: Floats
     lateness_s: float
-    components: Mapping[str, Evidence]
+    components: Mapping[str, ComponentFigures]
     by_second: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """CPU of each component in cores, second by second."""
 
@@ -144,7 +144,7 @@ def read(measurement: Measurement) -> Reading:
         if name not in absent.get(component, {}):
             details[component][name][detail] = value
     evidence = {
-        component: Evidence(
+        component: ComponentFigures(
             {name: sum(found.values()) for name, found in details[component].items()},
             {name: found for name, found in details[component].items() if set(found) != {""}},
             absent.get(component, {}),

@@ -12,7 +12,7 @@ from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.parameters import Sla
 from workbench.domain.profiles import Breakpoint, Curve
 from workbench.domain.samples import Estimate, is_unbounded
-from workbench.exports.recommendation.axis import Axis
+from workbench.exports.recommendation.axis import PixelAxis
 from workbench.exports.recommendation.markup import element
 from workbench.exports.recommendation.naming import one_line
 from workbench.exports.recommendation.plot import axes, framed, legend, trend
@@ -93,14 +93,16 @@ def _finite(curve: Curve | ChainCurve) -> list[Row]:
     return [row for row in rows if all(map(math.isfinite, row)) and not is_unbounded(row[1])]
 
 
-def _sample(x: float, seen: Estimate, up: Axis) -> tuple[Element, Element]:
+def _sample(x: float, seen: Estimate, up: PixelAxis) -> tuple[Element, Element]:
     return (
         element("line", x1=x, x2=x, y1=up.at(seen.low), y2=up.at(seen.high), class_="sample"),
         element("circle", cx=x, cy=up.at(seen.value), r=2.5, class_="sample"),
     )
 
 
-def _uprights(found: Iterable[tuple[str, float]], across: Axis, up: Axis) -> list[Element]:
+def _uprights(
+    found: Iterable[tuple[str, float]], across: PixelAxis, up: PixelAxis
+) -> list[Element]:
     """Breakpoints, each with the rule that found it."""
     shapes = []
     for place, (rule, wl) in enumerate(found):
@@ -112,7 +114,7 @@ def _uprights(found: Iterable[tuple[str, float]], across: Axis, up: Axis) -> lis
     return shapes
 
 
-def _level(limit: Sla, across: Axis, up: Axis) -> list[Element]:
+def _level(limit: Sla, across: PixelAxis, up: PixelAxis) -> list[Element]:
     y = up.at(limit.limit)
     return [
         element("line", x1=across.start, x2=across.end, y1=y, y2=y, class_="limit"),

@@ -38,7 +38,7 @@ driven on. Where it may be chance its interval is as wide as if it were not, and
 
 
 @dataclass(frozen=True)
-class Series:
+class DeviationSeries:
     """A figure's deviation, by batch or by part, of each window.
 
     Attributes
@@ -52,11 +52,11 @@ class Series:
     def size(self) -> int:
         return sum(int(np.isfinite(w).sum()) for w in self.windows)
 
-    def together(self, count: int) -> Series:
+    def together(self, count: int) -> DeviationSeries:
         """Means of so many neighbours each."""
         rows = [w.reshape(-1, count) for w in self.windows]
         known = [np.isfinite(r).sum(axis=1) for r in rows]
-        return Series(
+        return DeviationSeries(
             [
                 np.where(n > 0, np.nansum(r, axis=1) / np.maximum(n, 1), np.nan)
                 for r, n in zip(rows, known, strict=True)
@@ -83,7 +83,7 @@ class Worth:
     enough: bool
 
 
-def independent(batches: Series, parts: Series) -> Worth:
+def independent(batches: DeviationSeries, parts: DeviationSeries) -> Worth:
     """How many independent batches the batches are worth, `LEAST` to their number.
 
     Parameters

@@ -25,12 +25,12 @@ from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor
 from workbench.measuring.flow import PERIOD_S
 from workbench.measuring.kpis import Statement, probability_within, state
 from workbench.measuring.narrowing import FACTOR, more_helps
-from workbench.measuring.pool import Pool
+from workbench.measuring.pool import WindowPool
 from workbench.measuring.records import Drive
 from workbench.measuring.remarks import Look, percentiles, remark
 from workbench.measuring.splits import branch_shares
 from workbench.measuring.stretches import Stretch, cut
-from workbench.measuring.validity import Case, examine
+from workbench.measuring.validity import ValidityInputs, examine
 from workbench.measuring.warmup import MIN_WARMUP_S, completions_needed, warmup_s, window_s
 
 SPARE_S = 0.5
@@ -151,11 +151,12 @@ def judge(
     cycle_s = cycle_of(terms.load, point)
     stretches = [cut(drive, terms.load, terms.windows, cycle_s) for drive in drives]
     steady = [stretch for stretch in stretches if stretch.steady]
-    pool = Pool(point, terms.load, steady or stretches[-1:])
+    pool = WindowPool(point, terms.load, steady or stretches[-1:])
     driven_s = sum(drive.stop_s - drive.begin_s for drive in drives)
     bypass = bypass_at(terms.bypass, terms.load, point.wl)
     most = bypass if tells_the_most(terms.bypass, terms.load, point.wl) else None
-    findings = (*examine(Case(pool, terms.windows, driven_s, most)), *copies.examine(drives))
+    judged = ValidityInputs(pool, terms.windows, driven_s, most)
+    findings = (*examine(judged), *copies.examine(drives))
     factor = terms.factor if terms.windows.interval else 1.0
     asked = (terms.kpi, *((terms.sla.kpi,) if terms.sla else ()))
     statement = state(pool, terms.windows, terms.variance_floor, factor, asked)
@@ -191,9 +192,7 @@ def judge(
         block=terms.block,
     )
     measurement = _measurement(sample, pool, stretches, cycle_s)
-    next_s = 0.0
-    if not reasons & CAUSES:
-        next_s = _next_drive_s(pool, terms, stretches[-1], driven_s)
+    next_s = 0.0 if reasons & CAUSES else _next_drive_s(pool, terms, stretches[-1], driven_s)
     if not reasons & CAUSES and not next_s and sample.valid:
         correlated = bool(looked_at & statement.correlated.keys())
         next_s = _wider_s(pool, terms, statement, driven_s, correlated)
@@ -212,7 +211,7 @@ def _refuse_unlike(drives: Sequence[Drive]) -> None:
 
 
 def _measurement(
-    sample: Sample, pool: Pool, stretches: Sequence[Stretch], cycle_s: float
+    sample: Sample, pool: WindowPool, stretches: Sequence[Stretch], cycle_s: float
 ) -> Measurement:
     """The sample with its windows and seconds, counted from when the visit's first drive began."""
     origin_s = stretches[0].drive.begin_s
@@ -269,7 +268,7 @@ def _observed(windows: Sequence[Stretch], cycle_s: float) -> tuple[Observation, 
 
 
 def _wider_s(
-    pool: Pool, terms: Terms, statement: Statement, driven_s: float, correlated: bool
+    pool: WindowPool, terms: Terms, statement: Statement, driven_s: float, correlated: bool
 ) -> float:
     """Seconds of a further drive for an interval that is narrower, or that can be believed."""
     next_s = _narrowing_s(pool, terms, statement, driven_s)
@@ -289,7 +288,7 @@ def _whole_cycles(
     return whole(window, cycle_s, cycles_needed(cycle_s)), whole(warmup, cycle_s)
 
 
-def _next_drive_s(pool: Pool, terms: Terms, last: Stretch, driven_s: float) -> float:
+def _next_drive_s(pool: WindowPool, terms: Terms, last: Stretch, driven_s: float) -> float:
     """Seconds of the next drive; 0 if the sample has all it needs, or more would not help."""
     plan, wl = terms.windows, pool.point.wl
     left = plan.timeout_s - driven_s
@@ -314,7 +313,7 @@ def _next_drive_s(pool: Pool, terms: Terms, last: Stretch, driven_s: float) -> f
     return min(warmup + wanted + SPARE_S, left)
 
 
-def _narrowing_s(pool: Pool, terms: Terms, statement: Statement, driven_s: float) -> float:
+def _narrowing_s(pool: WindowPool, terms: Terms, statement: Statement, driven_s: float) -> float:
     """Seconds of a further drive towards the interval that the campaign asks for; 0 for none."""
     plan, estimate = terms.windows, statement.kpis.get(terms.kpi)
     if not plan.interval or estimate is None or terms.kpi in statement.bounded:
@@ -325,7 +324,7 @@ def _narrowing_s(pool: Pool, terms: Terms, statement: Statement, driven_s: float
     return drive_s if hopes else 0.0
 
 
-def _another(pool: Pool, terms: Terms, driven_s: float) -> tuple[float, int]:
+def _another(pool: WindowPool, terms: Terms, driven_s: float) -> tuple[float, int]:
     """Seconds of a drive with one more window, and how many of these the time-out allows."""
     plan, response_s = terms.windows, pool.stretches[-1].response_s
     wanted = (window_s(plan, response_s), warmup_s(plan, response_s))

@@ -14,7 +14,7 @@ from workbench.domain.campaign import WindowPlan
 from workbench.domain.parameters import Sla
 from workbench.domain.samples import Estimate
 from workbench.measuring.censoring import Distribution
-from workbench.measuring.correlation import Series, Worth, independent
+from workbench.measuring.correlation import DeviationSeries, Worth, independent
 from workbench.measuring.floor import VarianceFloor
 from workbench.measuring.histograms import centres_s
 from workbench.measuring.intervals import (
@@ -25,7 +25,7 @@ from workbench.measuring.intervals import (
     log_interval,
     share_interval,
 )
-from workbench.measuring.pool import Pool
+from workbench.measuring.pool import WindowPool
 from workbench.measuring.records import Floats
 from workbench.measuring.recovery import recovery
 from workbench.measuring.stretches import MIN_BATCHES, Parts, backlog_margin_rps
@@ -55,7 +55,7 @@ class Statement:
 
 
 def state(
-    pool: Pool,
+    pool: WindowPool,
     plan: WindowPlan,
     floor: VarianceFloor,
     factor: float = 1.0,
@@ -124,7 +124,7 @@ def measured_by_plugins(pool: object, of: registry.Passage) -> dict[str, Estimat
     return stated
 
 
-def probability_within(pool: Pool, sla: Sla | None) -> Estimate | None:
+def probability_within(pool: WindowPool, sla: Sla | None) -> Estimate | None:
     """P(R <= the SLA's limit) of a planned request, errors counting as beyond it.
 
     None if the SLA is not an upper limit on a response time, or nothing was planned.
@@ -143,7 +143,7 @@ def probability_within(pool: Pool, sla: Sla | None) -> Estimate | None:
 
 def _latency(
     name: str,
-    pool: Pool,
+    pool: WindowPool,
     plan: WindowPlan,
     floor: VarianceFloor,
     factor: float,
@@ -169,16 +169,16 @@ def _latency(
     return log_interval(value * 1e3, batches * 1e3, least, factor, worth, beyond, above), False
 
 
-def _independent(batches: Floats, pool: Pool, parts: Sequence[Floats]) -> Worth:
+def _independent(batches: Floats, pool: WindowPool, parts: Sequence[Floats]) -> Worth:
     """How many independent batches a figure of each batch is worth (`correlation`)."""
     if pool.load.shape is not None:
         # Parts of a cycle differ by its load; batches, which are whole ones, do not.
         return Worth(float(np.isfinite(batches).sum()), True)
     positive = np.where(batches > 0, batches, np.nan)
-    return independent(Series(pool.by_window(np.log(positive))), Series(parts))
+    return independent(DeviationSeries(pool.by_window(np.log(positive))), DeviationSeries(parts))
 
 
-def _slowness(pool: Pool) -> list[Floats]:
+def _slowness(pool: WindowPool) -> list[Floats]:
     """Mean log latency of each part of each window; NaN where a part has no requests.
 
     In logs, as what is alike in neighbours would be hidden by a few large values.
@@ -190,7 +190,7 @@ def _slowness(pool: Pool) -> list[Floats]:
     return means
 
 
-def _parts(pool: Pool) -> list[Parts]:
+def _parts(pool: WindowPool) -> list[Parts]:
     return [stretch.parts for stretch in pool.stretches]
 
 
@@ -204,7 +204,7 @@ def _figure_floor(name: str, latencies: Distribution) -> float | None:
     return latencies.mean_floor() if quantile is None else latencies.quantile_floor(quantile)
 
 
-def _tail(pool: Pool) -> Tail | None:
+def _tail(pool: WindowPool) -> Tail | None:
     """Of the pooled requests; None where there are too few to tell."""
     mean_s, means = pool.response.mean(), np.array([d.mean() or np.nan for d in pool.responses])
     stated = means[np.isfinite(means) & (means > 0)]
@@ -238,7 +238,7 @@ def tail_of(latencies: Distribution, alone: float) -> Tail | None:
 
 
 def _rate(
-    pool: Pool, field: str, unit: float, least: float, factor: float, worth: Worth
+    pool: WindowPool, field: str, unit: float, least: float, factor: float, worth: Worth
 ) -> Estimate:
     """Throughput or goodput; the floor applies where the function sets it, not the plan."""
     total, batches = float(pool.batches(field).sum()) / unit, pool.rates(field) / unit
@@ -253,7 +253,7 @@ def _rate(
     return Estimate(rate, few.low * per_event, few.high * per_event)
 
 
-def _loss(pool: Pool) -> Estimate:
+def _loss(pool: WindowPool) -> Estimate:
     """Share of the planned requests that the long run would leave unanswered (METHOD.md 2).
 
     That is the growth of the backlog over the planned rate, plus the share that failed. What is

@@ -18,7 +18,7 @@ from workbench.measuring.usage import NOT_FUNCTIONS, pooled
 
 
 @dataclass(frozen=True)
-class Pool:
+class WindowPool:
     """Windows of one visit to an operating point; all steady, or the last if none is."""
 
     point: OperatingPoint

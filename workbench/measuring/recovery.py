@@ -16,7 +16,7 @@ from workbench.domain.load_shapes import LoadShape
 from workbench.domain.samples import Estimate
 from workbench.measuring.flow import PERIOD_S
 from workbench.measuring.intervals import t_quantile
-from workbench.measuring.pool import Pool
+from workbench.measuring.pool import WindowPool
 from workbench.measuring.records import Floats
 from workbench.measuring.stretches import Stretch
 
@@ -27,7 +27,7 @@ HOLD = 3
 """Bins in a row that must be within the limit: one may be luck."""
 
 
-def recovery(pool: Pool) -> tuple[Estimate, bool] | None:
+def recovery(pool: WindowPool) -> tuple[Estimate, bool] | None:
     """Seconds from the end of a spike, over all cycles of a visit, and whether that is a bound.
 
     None where the load has no spikes, or no request was answered in quiet load. The interval is

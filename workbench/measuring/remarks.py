@@ -15,7 +15,7 @@ from workbench.domain import kpis
 from workbench.domain.samples import Bypass, Remark, Usage
 from workbench.measuring.histograms import position_of
 from workbench.measuring.kpis import Statement
-from workbench.measuring.pool import Pool
+from workbench.measuring.pool import WindowPool
 
 BYPASS_SHARE_LABEL = 0.10
 """Share of the mean response time that source and sink take themselves."""
@@ -48,7 +48,7 @@ class Look:
     looked_at : names of all KPIs that it looks at.
     """
 
-    pool: Pool
+    pool: WindowPool
     statement: Statement
     bypass: Bypass | None
     kpis: tuple[str, ...]
@@ -253,7 +253,7 @@ def percentiles(*names: str) -> tuple[str, ...]:
     return tails or (kpis.P95,)
 
 
-def _most(pool: Pool, field: str) -> tuple[str, Usage | None]:
+def _most(pool: WindowPool, field: str) -> tuple[str, Usage | None]:
     """The function with the largest figure."""
     functions: Iterator[tuple[str, Usage]] = iter(pool.functions.items())
     return max(functions, key=lambda item: getattr(item[1], field), default=("", None))

@@ -26,7 +26,7 @@ from workbench.domain.load_shapes import cycles_needed
 from workbench.domain.samples import Bypass, Finding, Reason
 from workbench.measuring.cycles import cycle_of
 from workbench.measuring.flow import PERIOD_S
-from workbench.measuring.pool import Pool
+from workbench.measuring.pool import WindowPool
 from workbench.measuring.stretches import BATCH_PERIODS, MIN_BATCHES
 from workbench.measuring.usage import HOST, SINK, SOURCE
 from workbench.measuring.warmup import completions_needed
@@ -45,10 +45,10 @@ TIMEOUT_LIMIT = 0.01
 
 
 @dataclass(frozen=True)
-class Case:
+class ValidityInputs:
     """What is judged, and by which limits."""
 
-    pool: Pool
+    pool: WindowPool
     plan: WindowPlan
     driven_s: float
     """Lab time spent on driving load, warm-up included."""
@@ -60,20 +60,20 @@ class Case:
         return any(s.stall is not None for s in self.pool.stretches)
 
 
-Check = Callable[[Case], Finding | None]
+Check = Callable[[ValidityInputs], Finding | None]
 
 
-def examine(case: Case) -> tuple[Finding, ...]:
+def examine(case: ValidityInputs) -> tuple[Finding, ...]:
     """All findings, in the order in which they are reported."""
     return tuple(finding for check in CHECKS if (finding := check(case)) is not None)
 
 
-def little(case: Case) -> Finding | None:
+def little(case: ValidityInputs) -> Finding | None:
     """Throughput, response time and clients do not fit together; or too little was sent."""
     return _little_open(case) if case.pool.load.kind == "open" else _little_closed(case)
 
 
-def _little_closed(case: Case) -> Finding | None:
+def _little_closed(case: ValidityInputs) -> Finding | None:
     pool = case.pool
     clients = int(pool.point.wl)
     enough = pool.ended >= completions_needed(pool.load, pool.point.wl)
@@ -98,7 +98,7 @@ def _little_closed(case: Case) -> Finding | None:
     )
 
 
-def _little_open(case: Case) -> Finding | None:
+def _little_open(case: ValidityInputs) -> Finding | None:
     lag = [s.lag for s in case.pool.stretches]
     unsent, planned = sum(part.unsent_by_source for part in lag), case.pool.planned
     if case.stalled:
@@ -113,7 +113,7 @@ def _little_open(case: Case) -> Finding | None:
     )
 
 
-def source_saturated(case: Case) -> Finding | None:
+def source_saturated(case: ValidityInputs) -> Finding | None:
     """The source's thread, its allocation, or its punctuality is at its limit."""
     busy = _source_busy(case)
     if busy is not None:
@@ -129,11 +129,11 @@ def source_saturated(case: Case) -> Finding | None:
     )
 
 
-def sink_saturated(case: Case) -> Finding | None:
+def sink_saturated(case: ValidityInputs) -> Finding | None:
     return _busy(case, SINK, "sink_saturated")
 
 
-def host_saturated(case: Case) -> Finding | None:
+def host_saturated(case: ValidityInputs) -> Finding | None:
     # A neighbour comes and goes; and time in which the whole host stood still is nobody's CPU.
     awake = [s for s in case.pool.stretches if s.stall is None]
     windows = (s.meter.usage(s.start_s, s.end_s)[HOST] for s in awake)
@@ -148,7 +148,7 @@ def host_saturated(case: Case) -> Finding | None:
     )
 
 
-def bypass_limited(case: Case) -> Finding | None:
+def bypass_limited(case: ValidityInputs) -> Finding | None:
     """Source and sink could not do much more than this without the functions either.
 
     Clients that think ask for no more than n / Z on either path: that says nothing of what source
@@ -169,7 +169,7 @@ def bypass_limited(case: Case) -> Finding | None:
     )
 
 
-def conntrack_full(case: Case) -> Finding | None:
+def conntrack_full(case: ValidityInputs) -> Finding | None:
     """The host's table of connections filled up: what it drops looks like the function's loss."""
     seen = [
         (c.conntrack_used / c.conntrack_limit, c.at_s - drive.begin_s, c)
@@ -189,7 +189,7 @@ def conntrack_full(case: Case) -> Finding | None:
     )
 
 
-def errors(case: Case) -> Finding | None:
+def errors(case: ValidityInputs) -> Finding | None:
     pool = case.pool
     answers = pool.completed + pool.errors
     if not answers or pool.errors <= ERROR_LIMIT * answers:
@@ -202,7 +202,7 @@ def errors(case: Case) -> Finding | None:
     )
 
 
-def timeout(case: Case) -> Finding | None:
+def timeout(case: ValidityInputs) -> Finding | None:
     pool = case.pool
     overdue = sum(s.overdue for s in pool.stretches)
     late = pool.total("timed_out") + overdue
@@ -217,7 +217,7 @@ def timeout(case: Case) -> Finding | None:
     )
 
 
-def too_few(case: Case) -> Finding | None:
+def too_few(case: ValidityInputs) -> Finding | None:
     """Too few answers, or a window too short for six batches of whole quota periods."""
     pool = case.pool
     needed = completions_needed(pool.load, pool.point.wl)
@@ -243,7 +243,7 @@ def too_few(case: Case) -> Finding | None:
     )
 
 
-def unsteady(case: Case) -> Finding | None:
+def unsteady(case: ValidityInputs) -> Finding | None:
     last = case.pool.stretches[-1]
     if last.steady:
         return None
@@ -273,11 +273,11 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def _source_busy(case: Case) -> Finding | None:
+def _source_busy(case: ValidityInputs) -> Finding | None:
     return _busy(case, SOURCE, "source_saturated")
 
 
-def _busy(case: Case, name: str, reason: Reason) -> Finding | None:
+def _busy(case: ValidityInputs, name: str, reason: Reason) -> Finding | None:
     """A thread over 80 % of a core, or its allocation over 90 % or mostly used up to the end."""
     used = case.pool.usage.get(name)
     if used is None:

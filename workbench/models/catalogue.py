@@ -74,7 +74,7 @@ class Catalogue(OneLoad):
         functions = profiling_functions(top_of(points, self.ceiling))
         n = len(points.r)
 
-        def halves(splits: Ints) -> list[Choice]:
+        def halves(splits: Ints) -> list[RegionFunctions]:
             below = points.below(splits)
             return [_best(functions, points, half) for half in (below, ~below)]
 
@@ -169,7 +169,7 @@ class Catalogue(OneLoad):
 
 
 @dataclass(frozen=True)
-class Choice:
+class RegionFunctions:
     """The function of each of k regions: its place in the catalogue, its coefficients, their number
     and the sum of squared residuals, of shape (k,) each."""
 
@@ -179,7 +179,9 @@ class Choice:
     sse: Floats
 
 
-def _best(functions: tuple[ProfilingFunction, ...], points: Points, regions: Mask) -> Choice:
+def _best(
+    functions: tuple[ProfilingFunction, ...], points: Points, regions: Mask
+) -> RegionFunctions:
     """The function with the smallest standard error, or as good as that and simpler, per region."""
     fits = [
         # A constant needs a load, everything else one more than it has coefficients.
@@ -195,7 +197,7 @@ def _best(functions: tuple[ProfilingFunction, ...], points: Points, regions: Mas
     close = error <= smallest * (1.0 + 2.0 / loads * np.maximum(saved, 1)) + 1e-6
     fewest = np.where(close, size, 99).min(axis=0)
     places = np.argmax(close & (size == fewest), axis=0)
-    return Choice(
+    return RegionFunctions(
         places,
         [fits[place][0][region] for region, place in enumerate(places)],
         size[places, 0].astype(float),

@@ -22,7 +22,7 @@ _LARGEST = 1e300
 
 
 @dataclass(frozen=True)
-class Axis:
+class SearchedNumber:
     """Where one number of a shape is searched; lengths are in widths of the region."""
 
     low: float
@@ -78,7 +78,7 @@ class ProfilingFunction:
     domain: Literal["raw", "log"] = "raw"
     level: Literal["free", "positive", "none"] | float = "free"
     sign: int = 0
-    shape: tuple[Axis, ...] = ()
+    shape: tuple[SearchedNumber, ...] = ()
 
     @property
     def size(self) -> int:
@@ -193,7 +193,7 @@ OFFSET_EXPONENTIAL = ProfilingFunction(
         shape[0] / f.width,
         f.first + f.width - np.log(np.maximum(scale, _TINY)) * f.width / shape[0],
     ),
-    level="positive", sign=1, shape=(Axis(0.03, 300.0),),
+    level="positive", sign=1, shape=(SearchedNumber(0.03, 300.0),),
 )  # fmt: skip
 
 POWER = ProfilingFunction(
@@ -226,7 +226,7 @@ QUEUEING = ProfilingFunction(
         scale * f.width,
         f.first + f.width * (1.0 + shape[0]),
     ),
-    level="none", sign=1, shape=(Axis(1e-4, 1e4),),
+    level="none", sign=1, shape=(SearchedNumber(1e-4, 1e4),),
 )  # fmt: skip
 
 LOGISTIC = ProfilingFunction(
@@ -236,7 +236,8 @@ LOGISTIC = ProfilingFunction(
     lambda level, scale, shape, f: (
         scale, shape[0] / f.width, f.first + shape[1] * f.width
     ),
-    level="none", sign=1, shape=(Axis(1.0, 100.0, 7), Axis(-0.5, 1.5, 7, log=False)),
+    level="none", sign=1,
+    shape=(SearchedNumber(1.0, 100.0, 7), SearchedNumber(-0.5, 1.5, 7, log=False)),
 )  # fmt: skip
 
 QUADRATIC = ProfilingFunction(
@@ -245,7 +246,7 @@ QUADRATIC = ProfilingFunction(
     lambda level, scale, shape, f: (
         level, scale / f.width**2, f.first + shape[0] * f.width
     ),
-    monotone=False, shape=(Axis(-1.0, 2.0, 13, log=False),),
+    monotone=False, shape=(SearchedNumber(-1.0, 2.0, 13, log=False),),
 )  # fmt: skip
 
 
@@ -265,7 +266,7 @@ def hyperbolic(top: float) -> ProfilingFunction:
         lambda level, scale, shape, f: (
             -scale * f.width / top, f.first - shape[0] * f.width
         ),
-        level=float(top), sign=-1, shape=(Axis(1e-4, 1e6, 25),),
+        level=float(top), sign=-1, shape=(SearchedNumber(1e-4, 1e6, 25),),
     )  # fmt: skip
 
 

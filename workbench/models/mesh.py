@@ -28,7 +28,7 @@ _ROWS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
-class Places:
+class MeshPlaces:
     """Rows as weighted sums of vertices.
 
     Attributes
@@ -66,14 +66,16 @@ class Mesh:
         self._extends = along_wl and bool(np.linalg.norm(self._basis[:, -1]) > 1.0 - 1e-6)
         self._up = self._sheared(self._basis[:, -1]) if self._extends else np.zeros(0)
 
-    def places(self, rows: Floats) -> Places:
+    def places(self, rows: Floats) -> MeshPlaces:
         """Where rows of shape (m, r) lie; those outside are moved as `LogInterpolation` says."""
         q = len(self._basis)
         flat = self._projected(rows)
         laid = self._sheared(flat)
         off = np.abs(rows - self._origin - flat @ self._basis).max(axis=1, initial=0.0) > 1e-7
         if q == 0:
-            found = Places(np.zeros((len(rows), 1), dtype=np.int64), np.ones((len(rows), 1)), off)
+            found = MeshPlaces(
+                np.zeros((len(rows), 1), dtype=np.int64), np.ones((len(rows), 1)), off
+            )
         elif q == 1:
             found = self._on_line(laid[:, 0], off)
         elif q > _MOST_TRIANGULATED:
@@ -102,19 +104,19 @@ class Mesh:
         q = laid.shape[-1]
         return laid @ (np.eye(q) + np.triu(0.1 / (1.0 + np.arange(q * q).reshape(q, q)), 1))
 
-    def _on_line(self, x: Floats, off: Bools) -> Places:
+    def _on_line(self, x: Floats, off: Bools) -> MeshPlaces:
         knots = self._laid[self._order, 0]
         right = np.clip(np.searchsorted(knots, x), 1, len(knots) - 1)
         gap = knots[right] - knots[right - 1]
         share = np.clip((x - knots[right - 1]) / gap, 0.0, 1.0)
         beyond = np.maximum(knots[0] - x, x - knots[-1]) > 0.0
-        return Places(
+        return MeshPlaces(
             np.column_stack([self._order[right - 1], self._order[right]]),
             np.column_stack([1.0 - share, share]),
             off | beyond,
         )
 
-    def _in_simplices(self, laid: Floats, rows: Floats, off: Bools) -> Places:
+    def _in_simplices(self, laid: Floats, rows: Floats, off: Bools) -> MeshPlaces:
         triangulation, (normals, offsets) = self._flat
         outside = off.copy()
         # Qhull would try every simplex before it says that a row is in none: sorted out first.
@@ -138,9 +140,9 @@ class Mesh:
             corners[lost, 0] = cKDTree(self._laid).query(laid[lost])[1]
             weights[lost] = np.eye(1, q + 1)
         weights = np.maximum(weights, 0.0)
-        return Places(corners, weights / weights.sum(axis=1, keepdims=True), outside)
+        return MeshPlaces(corners, weights / weights.sum(axis=1, keepdims=True), outside)
 
-    def _one_by_one(self, laid: Floats, rows: Floats, off: Bools) -> Places:
+    def _one_by_one(self, laid: Floats, rows: Floats, off: Bools) -> MeshPlaces:
         """The Delaunay simplex of each row by a linear program, moved along `wl` at a high price.
 
         Of all weights that make a row of the points, those of its simplex have the least sum of
@@ -165,7 +167,7 @@ class Mesh:
             if found.x is not None:
                 corners[row] = np.argsort(found.x[:k])[::-1][: q + 1]
                 weights[row] = found.x[corners[row]] / found.x[corners[row]].sum()
-        return Places(corners, weights, outside)
+        return MeshPlaces(corners, weights, outside)
 
     def _moved(self, laid: Floats, rows: Floats) -> tuple[Floats, Bools]:
         """Rows outside, moved onto the hull, and whether that took more than round-off."""

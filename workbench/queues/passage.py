@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from workbench.queues.network import Network, Offered, Passage, Works
 from workbench.queues.quota import throttled_ends
-from workbench.queues.stations import REFUSED, Consumption, Server, behind, open_server
+from workbench.queues.stations import REFUSED, BusyStation, Consumption, behind, open_server
 
 Floats = NDArray[np.float64]
 
@@ -111,7 +111,7 @@ def _one_round(
 
 
 def _routes(
-    network: Network, works: Works, servers: Sequence[Server]
+    network: Network, works: Works, servers: Sequence[BusyStation]
 ) -> list[tuple[tuple[Callable[[float, float], float], list[float], float, int], ...]]:
     """By route, station by station: what serves, seconds by request, hold, and which it is."""
 

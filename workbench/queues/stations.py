@@ -96,7 +96,7 @@ def _no_place(until_s: float) -> None:
 
 
 @dataclass(frozen=True)
-class Server:
+class BusyStation:
     """A station at work.
 
     Attributes
@@ -113,7 +113,9 @@ class Server:
     keep: Callable[[float], None] = _no_place
 
 
-def behind(server: Server, station: Station, before: Server) -> Callable[[float, float], float]:
+def behind(
+    server: BusyStation, station: Station, before: BusyStation
+) -> Callable[[float, float], float]:
     """`server.serve` of a station that blocks: who waits for a place keeps one in `before`."""
     assert station.places is not None
     places, serve, keep = station.places, server.serve, before.keep
@@ -130,7 +132,7 @@ def behind(server: Server, station: Station, before: Server) -> Callable[[float,
     return serve_or_hold
 
 
-def open_server(station: Station) -> Server:
+def open_server(station: Station) -> BusyStation:
     """An idle server for `station`; time 0 lies in its period 0."""
     quota, phase = station.quota_s, station.phase_s
     used, throttled = [0.0], [0.0]
@@ -180,7 +182,7 @@ def open_server(station: Station) -> Server:
         return Consumption(phase, np.array(used), np.array(throttled))
 
     if station.places is None or station.blocks:
-        return Server(serve, free, consumption)
+        return BusyStation(serve, free, consumption)
     places = station.places
     inside: list[float] = []
 
@@ -193,4 +195,4 @@ def open_server(station: Station) -> Server:
         heappush(inside, end)
         return end
 
-    return Server(serve_or_refuse, free, consumption, lambda until: heappush(inside, until))
+    return BusyStation(serve_or_refuse, free, consumption, lambda until: heappush(inside, until))

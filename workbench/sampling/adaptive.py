@@ -21,7 +21,7 @@ from workbench.domain.campaign import SamplingPlan
 from workbench.domain.errors import DataError, PluginError
 from workbench.domain.samples import Sample
 from workbench.sampling.base import Space
-from workbench.sampling.exploring import Choice, Explorer
+from workbench.sampling.exploring import Explorer, NextLoad
 from workbench.sampling.factors import Coordinates
 from workbench.sampling.intervals import ends, middle_of, rounded
 
@@ -115,12 +115,12 @@ class AdaptiveSampler(Explorer):
         else:
             learner.tell(point, level)
 
-    def choose(self, open_: Sequence[int]) -> Choice | None:
+    def choose(self, open_: Sequence[int]) -> NextLoad | None:
         """The point that lowers a loss most; of several learners ties go to the fewest samples."""
         if self._whole is not None:
             return self._of_all(open_) or self._left_over(open_)
         best: tuple[float, int, int] | None = None
-        chosen: Choice | None = None
+        chosen: NextLoad | None = None
         for place in open_:
             found = self._propose(place)
             if found is None:
@@ -129,7 +129,7 @@ class AdaptiveSampler(Explorer):
             rank = (-gain, len(self.visits[place].samples), self._order[place])
             if best is None or rank < best:
                 best = rank
-                chosen = Choice(place, wl, wl, wl, f"largest gain of its learner ({gain:.2g})")
+                chosen = NextLoad(place, wl, wl, wl, f"largest gain of its learner ({gain:.2g})")
         return chosen or self._left_over(open_)
 
     def _propose(self, place: int) -> tuple[float, float] | None:
@@ -140,16 +140,16 @@ class AdaptiveSampler(Explorer):
                 return wl, gain
         return None
 
-    def _of_all(self, open_: Sequence[int]) -> Choice | None:
+    def _of_all(self, open_: Sequence[int]) -> NextLoad | None:
         """The free point nearest to what the learner of the whole space asks for."""
         for point, gain in _asked(self._whole):
             place = self._nearest(point, open_)
             wl = self._load(place, float(point[-1]))
             if wl not in self.visits[place].samples:
-                return Choice(place, wl, wl, wl, f"largest gain of the learner ({gain:.2g})")
+                return NextLoad(place, wl, wl, wl, f"largest gain of the learner ({gain:.2g})")
         return None
 
-    def _left_over(self, open_: Sequence[int]) -> Choice | None:
+    def _left_over(self, open_: Sequence[int]) -> NextLoad | None:
         """The middle of the widest gap of the configuration with the fewest samples."""
         fewest = sorted(open_, key=lambda p: (len(self.visits[p].samples), self._order[p]))
         for place in fewest:
@@ -165,7 +165,7 @@ class AdaptiveSampler(Explorer):
                 }
                 free = [middles[max(middles)]] if middles else visits.left
             if free:
-                return Choice(place, free[0], free[0], free[0], "the widest gap that is left")
+                return NextLoad(place, free[0], free[0], free[0], "the widest gap that is left")
         return None
 
     def _nearest(self, point: Sequence[float], places: Sequence[int]) -> int:

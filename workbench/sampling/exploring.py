@@ -20,7 +20,7 @@ from workbench.sampling.uniform import loads_allowed
 
 
 @dataclass(frozen=True)
-class Choice:
+class NextLoad:
     """A load of a configuration (its place in the space), what it bisects, and why."""
 
     place: int
@@ -30,7 +30,7 @@ class Choice:
     why: str
 
 
-class Visits:
+class ConfigurationVisits:
     """What was measured of one configuration."""
 
     def __init__(self, configuration: Configuration, recorded: Sequence[float]) -> None:
@@ -96,9 +96,11 @@ class Explorer:
         self.ceiling = log_kpi(space.kpi, space.kpi_max)
         self.each = loads_allowed(space, plan)
         ends(space.primary)
-        self.visits = tuple(Visits(c, space.loads.get(c, ())) for c in space.configurations)
+        self.visits = tuple(
+            ConfigurationVisits(c, space.loads.get(c, ())) for c in space.configurations
+        )
         self._place = {c: place for place, c in enumerate(space.configurations)}
-        self._choice: Choice | None = None
+        self._choice: NextLoad | None = None
         self._is_current = False
         """Whether `_choice` knows all that was told."""
 
@@ -141,7 +143,7 @@ class Explorer:
     def observe(self, place: int, sample: Sample) -> None:
         """The first sample of a load, for subclasses that keep what they learn."""
 
-    def choose(self, open_: Sequence[int]) -> Choice | None:
+    def choose(self, open_: Sequence[int]) -> NextLoad | None:
         """A load not visited yet of one of the open configurations; None: there is none left."""
         raise NotImplementedError
 
@@ -164,21 +166,21 @@ class Explorer:
             )
         return capped_log_kpi(sample, self.space.kpi, self.ceiling)
 
-    def _chosen(self) -> Choice | None:
+    def _chosen(self) -> NextLoad | None:
         if not self._is_current:
             open_ = [place for place, visits in enumerate(self.visits) if self._is_open(visits)]
             self._choice = self.choose(open_) if open_ else None
             self._is_current = True
         return self._choice
 
-    def _is_open(self, visits: Visits) -> bool:
+    def _is_open(self, visits: ConfigurationVisits) -> bool:
         exhausted = bool(visits.recorded) and not visits.left
         return not (visits.skipped or exhausted or visits.is_unusable or self._is_full(visits))
 
-    def _is_full(self, visits: Visits) -> bool:
+    def _is_full(self, visits: ConfigurationVisits) -> bool:
         return len(visits.samples) >= self.each or visits.taken >= self.plan.max_samples
 
-    def _repeats(self, visits: Visits, repetition: int) -> list[float]:
+    def _repeats(self, visits: ConfigurationVisits, repetition: int) -> list[float]:
         if visits.skipped or visits.taken >= self.plan.max_samples:
             return []
         return visits.due(repetition)
@@ -199,7 +201,7 @@ class Explorer:
                 return Ask(visits.configuration, wl, number, wl, wl, why, block=repetition)
         return None
 
-    def _ending(self, visits: Visits, explored: bool) -> Ending | None:
+    def _ending(self, visits: ConfigurationVisits, explored: bool) -> Ending | None:
         if any(self._repeats(visits, r) for r in range(1, self.plan.repetitions)):
             return None
         if self._is_open(visits) and not explored:

@@ -16,7 +16,7 @@ from workbench.domain.campaign import SamplingPlan
 from workbench.domain.samples import Sample
 from workbench.models.base import Floats
 from workbench.sampling.base import Space
-from workbench.sampling.exploring import Choice
+from workbench.sampling.exploring import NextLoad
 from workbench.sampling.intervals import SMALLEST_RISE, ends, middle_of, rounded
 from workbench.sampling.variance import Beginning
 
@@ -78,7 +78,7 @@ class GradientSampler(Beginning):
                 self._gaps[j, len(self._nodes)] = float(np.linalg.norm(node.x - x))
         self._nodes.append(new)
 
-    def choose(self, open_: Sequence[int]) -> Choice | None:
+    def choose(self, open_: Sequence[int]) -> NextLoad | None:
         """The middle of the most telling gap that has one; the edges before that."""
         if edge := self.edge(open_):
             return edge
@@ -95,7 +95,7 @@ class GradientSampler(Beginning):
             if found:
                 place, wl = found
                 low, high = sorted((self._nodes[i].wl, self._nodes[j].wl))
-                return Choice(place, wl, low, high, f"bisects the largest dx·dy ({-score:.2g})")
+                return NextLoad(place, wl, low, high, f"bisects the largest dx·dy ({-score:.2g})")
             del self._gaps[i, j]  # what is free or open only ever shrinks
         return None
 

@@ -20,7 +20,7 @@ from workbench.models.selection import stated
 from workbench.models.table import Column, columns_of, rows_of
 from workbench.sampling.base import Ending, Space
 from workbench.sampling.crossings import Crossing, Wanted, crossing_of, limit_of
-from workbench.sampling.exploring import Choice, Explorer, Visits
+from workbench.sampling.exploring import ConfigurationVisits, Explorer, NextLoad
 from workbench.sampling.intervals import ends
 
 METHOD_VERSION = 1
@@ -159,7 +159,7 @@ class PooledSampler(Explorer):
         if len(samples) >= self._filled:
             self._note_known()
 
-    def choose(self, open_: Sequence[int]) -> Choice | None:
+    def choose(self, open_: Sequence[int]) -> NextLoad | None:
         """The sample that teaches most per lab second, or a space-filling one when it is due."""
         count = len(self._y)
         if self._model is None or count < self._filled or count % GUARD == GUARD - 1:
@@ -168,7 +168,7 @@ class PooledSampler(Explorer):
             place = self._last if self._last in unseen else unseen[0]
             wl = self._unseen[place]
             why = f"to see that {self._crosses} here, as the law has it"
-            return Choice(place, wl, wl, wl, why)
+            return NextLoad(place, wl, wl, wl, why)
         found = [f for f in (self._telling(open_), self._weighing(open_)) if f is not None]
         return max(found, key=lambda f: f[0])[1] if found else self._filling(open_)
 
@@ -200,7 +200,7 @@ class PooledSampler(Explorer):
         u = (x - law.capacity.posterior[place]) / np.exp(law.stretch[place])
         self._blur = flat**2 + (jitter * law.slope(level, u)) ** 2
 
-    def _weighing(self, open_: Sequence[int]) -> tuple[float, Choice] | None:
+    def _weighing(self, open_: Sequence[int]) -> tuple[float, NextLoad] | None:
         """Where a sample lowers most, per lab second, the variance that is not the capacities'.
 
         Its mean over the points weighed falls by the mean squared covariance with the sample over
@@ -219,7 +219,7 @@ class PooledSampler(Explorer):
         factor = math.exp(NORMAL_95 * min(math.sqrt(max(self._rest[i, i], 0.0)), 9.0))
         why = f"beside the capacities' doubt the KPI is known to a factor of {factor:.3g} here"
         load = float(wl[i])
-        return float(gain[i]) * self._share, Choice(int(place[i]), load, load, load, why)
+        return float(gain[i]) * self._share, NextLoad(int(place[i]), load, load, load, why)
 
     def _weigh_down(self, place: int, wl: float) -> None:
         """Take out of the covariance what a sample has taught, if it is of a point weighed."""
@@ -240,7 +240,7 @@ class PooledSampler(Explorer):
         loads = self._grids[place]
         return np.asarray(loads[~np.isin(loads, list(self.visits[place].samples))])
 
-    def _filling(self, open_: Sequence[int]) -> Choice | None:
+    def _filling(self, open_: Sequence[int]) -> NextLoad | None:
         """The point farthest from all that were taken; the first one is near the middle."""
         numbers = self._unit()
         low = math.log(min(grid[0] for grid in self._grids))
@@ -276,14 +276,14 @@ class PooledSampler(Explorer):
         if best is None:
             return None
         _, place, wl = best
-        return Choice(place, wl, wl, wl, "fills the space: guards against a wrong law")
+        return NextLoad(place, wl, wl, wl, "fills the space: guards against a wrong law")
 
     def _unit(self) -> Floats:
         rows = self._rows
         span = np.ptp(rows, axis=0)
         return np.asarray((rows - rows.min(axis=0, initial=np.inf)) / np.where(span > 0, span, 1.0))
 
-    def _telling(self, open_: Sequence[int]) -> tuple[float, Choice] | None:
+    def _telling(self, open_: Sequence[int]) -> tuple[float, NextLoad] | None:
         """Where the expected variance of log KPI falls most per lab second."""
         assert self._model is not None
         law = self._model.law_
@@ -335,7 +335,7 @@ class PooledSampler(Explorer):
         below = [t for t in taken if t < wl]
         above = [t for t in taken if t > wl]
         low, high = below[-1] if below else wl, above[0] if above else wl
-        return gain, Choice(place, wl, low, high, why)
+        return gain, NextLoad(place, wl, low, high, why)
 
     def _possible(self) -> tuple[Floats, Floats, Floats]:
         """Capacities of the configurations at their nodes, (k, 15), the base line at the loads
@@ -487,7 +487,7 @@ class PooledSampler(Explorer):
             found.setdefault(int(place), f"breakpoint below the range {self._sure}")
         return found
 
-    def _is_open(self, visits: Visits) -> bool:
+    def _is_open(self, visits: ConfigurationVisits) -> bool:
         return self._place[visits.configuration] not in self._known and super()._is_open(visits)
 
     @property

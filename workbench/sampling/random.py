@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from workbench.domain.campaign import SamplingPlan
 from workbench.sampling.base import Space
-from workbench.sampling.exploring import Choice, Explorer
+from workbench.sampling.exploring import Explorer, NextLoad
 from workbench.sampling.factors import Coordinates
 from workbench.sampling.intervals import ends, rounded
 
@@ -32,12 +32,12 @@ class Design(Explorer):
         """
         raise NotImplementedError
 
-    def choose(self, open_: Sequence[int]) -> Choice | None:
+    def choose(self, open_: Sequence[int]) -> NextLoad | None:
         """The next point of the list that was not visited."""
         among = set(open_)
         for place, wl in self._points:
             if place in among and wl not in self.visits[place].samples:
-                return Choice(place, wl, wl, wl, f"a point of the {self.plan.method} design")
+                return NextLoad(place, wl, wl, wl, f"a point of the {self.plan.method} design")
         return None
 
     def load_at(self, place: int, share: float, used: set[float]) -> float | None:

@@ -14,7 +14,7 @@ from workbench.domain.samples import Sample
 from workbench.models.base import Floats
 from workbench.sampling.base import Space
 from workbench.sampling.edges import edges
-from workbench.sampling.exploring import Choice, Explorer
+from workbench.sampling.exploring import Explorer, NextLoad
 from workbench.sampling.factors import Coordinates
 from workbench.sampling.uniform import even_loads
 
@@ -40,12 +40,12 @@ class Beginning(Explorer):
         # In a random order: the host drifts, and no parameter may take that for its own influence.
         random.Random(f"{space.seed}/{space.target}/edges").shuffle(self._edges)
 
-    def edge(self, open_: Sequence[int]) -> Choice | None:
+    def edge(self, open_: Sequence[int]) -> NextLoad | None:
         """The next edge that was not visited."""
         among = set(open_)
         for place, wl in self._edges:
             if place in among and wl not in self.visits[place].samples:
-                return Choice(place, wl, wl, wl, "an edge of the space")
+                return NextLoad(place, wl, wl, wl, "an edge of the space")
         return None
 
 
@@ -89,7 +89,7 @@ class VarianceSampler(Beginning):
                 self._kernel = None
                 self._learnt = len(self._y)
 
-    def choose(self, open_: Sequence[int]) -> Choice | None:
+    def choose(self, open_: Sequence[int]) -> NextLoad | None:
         """The point of the largest variance; the edges before that."""
         if edge := self.edge(open_):
             return edge
@@ -102,10 +102,10 @@ class VarianceSampler(Beginning):
             free = draw.sample(free, self._most)
         if len(self._y) < 3:
             place, wl = draw.choice(free)
-            return Choice(place, wl, wl, wl, "at random: too little is known of the variance")
+            return NextLoad(place, wl, wl, wl, "at random: too little is known of the variance")
         sd = self._sd([self.where.of(self.visits[i].configuration, wl) for i, wl in free])
         place, wl = free[int(np.argmax(sd))]
-        return Choice(place, wl, wl, wl, f"largest standard deviation, {sd.max():.2g} in log KPI")
+        return NextLoad(place, wl, wl, wl, f"largest standard deviation, {sd.max():.2g} in log KPI")
 
     def _sd(self, points: Sequence[Floats]) -> Floats:
         """Standard deviation of the log KPI at points, by the samples so far."""

@@ -23,7 +23,7 @@ from pathlib import Path
 import asyncssh
 
 from workbench.link.handing import LINK_VARIABLE, give_links
-from workbench.serve.streams import Descriptor
+from workbench.serve.streams import FileDescriptor
 
 END_S = 0.9
 """What a child gets to end by itself, after SIGHUP and after SIGTERM; then it is killed."""
@@ -70,7 +70,7 @@ class Child:
         self._flowing = flowing
         self._touch = touch
         self._child: asyncio.subprocess.Process | None = None
-        self._terminal: Descriptor | None = None
+        self._terminal: FileDescriptor | None = None
         self._master = -1
 
     async def run(
@@ -108,7 +108,7 @@ class Child:
         if self._process.term_type is None:
             return await self._start_with_pipes(argv, variables, link)
         self._master, slave = pty.openpty()
-        self._terminal = Descriptor(self._master)
+        self._terminal = FileDescriptor(self._master)
         self._resize(*self._process.term_size[:2])
         try:
             self._child = await asyncio.create_subprocess_exec(
@@ -148,11 +148,11 @@ class Child:
                 os.close(writing)
         writers = (self._process.stdout, self._process.stderr)
         return [
-            asyncio.create_task(self._pump_out(Descriptor(reading), writer))
+            asyncio.create_task(self._pump_out(FileDescriptor(reading), writer))
             for (reading, _), writer in zip(pipes, writers, strict=True)
         ]
 
-    async def _pump_out(self, source: Descriptor, sink: asyncssh.SSHWriter[bytes]) -> None:
+    async def _pump_out(self, source: FileDescriptor, sink: asyncssh.SSHWriter[bytes]) -> None:
         try:
             while data := await source.read():
                 sink.write(data)
@@ -160,7 +160,7 @@ class Child:
         finally:
             source.close()
 
-    async def _pump_keys(self, sink: Descriptor) -> None:
+    async def _pump_keys(self, sink: FileDescriptor) -> None:
         """What the client types, until it says that there is no more: then nobody can leave."""
         while True:
             try:

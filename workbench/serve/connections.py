@@ -14,7 +14,7 @@ from workbench.audit import AuditLog
 from workbench.domain.errors import UsageError
 from workbench.domain.messages import PROTOCOL_VERSION, Hello
 from workbench.serve.keys import Grant
-from workbench.serve.limits import Limits
+from workbench.serve.limits import ServerLimits
 
 VERIFIED_TWICE = 2
 """A key is first asked about, then used."""
@@ -23,21 +23,21 @@ VERIFIED_TWICE = 2
 class Doorkeeper(Protocol):
     """What a connection needs of the server that it came to (`serve.server.SshServer`)."""
 
-    limits: Limits
+    limits: ServerLimits
     audit: AuditLog
 
     def grant(self, key: asyncssh.SSHKey) -> Grant | None: ...
 
-    def full_for(self, connection: Connection) -> str: ...
+    def full_for(self, connection: SshConnection) -> str: ...
 
-    def knocked(self, connection: Connection) -> None: ...
+    def knocked(self, connection: SshConnection) -> None: ...
 
-    def gone(self, connection: Connection) -> None: ...
+    def gone(self, connection: SshConnection) -> None: ...
 
     def turned_away(self, hung_up_on: bool, attempts: int, **facts: str) -> None: ...
 
 
-class Connection(asyncssh.SSHServer):
+class SshConnection(asyncssh.SSHServer):
     """What asyncssh calls for one client. Public keys are the only way in."""
 
     def __init__(self, server: Doorkeeper) -> None:

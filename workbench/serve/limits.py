@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """Defaults hold for a lab's staff; seconds are of a clock that never steps."""
 
     connections: int = 32

@@ -18,12 +18,12 @@ from workbench.paths import Workspace
 from workbench.serve import descriptors
 from workbench.serve.children import Child, environment
 from workbench.serve.commands import arguments
-from workbench.serve.connections import Connection
+from workbench.serve.connections import SshConnection
 from workbench.serve.descriptors import Knocks
 from workbench.serve.files import ExportFiles
 from workbench.serve.host_key import host_key
 from workbench.serve.keys import Grant, KeyRing
-from workbench.serve.limits import Limits
+from workbench.serve.limits import ServerLimits
 from workbench.serve.links import Links
 
 WATCH_S = 5.0
@@ -50,15 +50,15 @@ class SshServer:
         keys: KeyRing,
         command: Sequence[str],
         engine_up: Callable[[], Awaitable[None]],
-        limits: Limits | None = None,
+        limits: ServerLimits | None = None,
     ) -> None:
         self.workspace = workspace
-        self.limits = limits or Limits()
+        self.limits = limits or ServerLimits()
         self.audit = AuditLog(workspace.audit)
         self._keys = keys
         self._command = tuple(command)
         self._links = Links(workspace.socket, engine_up)
-        self._connections: list[Connection] = []
+        self._connections: list[SshConnection] = []
         self._children: set[asyncio.Task[None]] = set()
         self._keys_tried = Knocks(KEYS_TOLD)
         self._left, self._hung_up_on = Knocks(KNOCKS_TOLD), Knocks(KNOCKS_TOLD)
@@ -81,7 +81,7 @@ class SshServer:
             self._acceptor = await asyncssh.listen(
                 host,
                 port,
-                server_factory=lambda: Connection(self),
+                server_factory=lambda: SshConnection(self),
                 server_host_keys=[key],
                 process_factory=self._serve_channel,
                 sftp_factory=self._serve_files,
@@ -153,7 +153,7 @@ class SshServer:
             return None
         return self._keys.grant(key)
 
-    def knocked(self, connection: Connection) -> None:
+    def knocked(self, connection: SshConnection) -> None:
         """Somebody has connected; of those who only do that, the oldest has to go.
 
         Who was told to go does not count: in a burst more come before they are gone.
@@ -165,7 +165,7 @@ class SshServer:
         elif len(half_open) > 1 and descriptors.are_short():
             half_open[0].drop("no file descriptors are left for it")
 
-    def gone(self, connection: Connection) -> None:
+    def gone(self, connection: SshConnection) -> None:
         """A connection has ended."""
         with suppress(ValueError):
             self._connections.remove(connection)
@@ -186,7 +186,7 @@ class SshServer:
         if untold:
             self.audit.write("not_logged_in", more=untold)
 
-    def full_for(self, connection: Connection) -> str:
+    def full_for(self, connection: SshConnection) -> str:
         """Why there is no room for it; empty if there is."""
         inside = [c.grant for c in self._connections if c.grant is not None]
         same = [grant for grant in inside if grant == connection.grant]
@@ -225,7 +225,9 @@ class SshServer:
         with suppress(OSError, asyncssh.Error):
             process.exit(code if code >= 0 else 1)
 
-    async def _run(self, process: asyncssh.SSHServerProcess[bytes], connection: Connection) -> int:
+    async def _run(
+        self, process: asyncssh.SSHServerProcess[bytes], connection: SshConnection
+    ) -> int:
         """A screen, or a command of the list."""
         words: list[str] = []
         if process.subsystem is not None:
@@ -262,8 +264,8 @@ class SshServer:
         return code
 
 
-def _connection_of(channel: asyncssh.SSHServerChannel[bytes]) -> Connection:
-    return cast(Connection, channel.get_connection().get_owner())
+def _connection_of(channel: asyncssh.SSHServerChannel[bytes]) -> SshConnection:
+    return cast(SshConnection, channel.get_connection().get_owner())
 
 
 def _say(process: asyncssh.SSHServerProcess[bytes], text: str) -> None:

@@ -11,7 +11,7 @@ BLOCK = 1 << 15
 """Bytes read at once."""
 
 
-class Descriptor:
+class FileDescriptor:
     """A pty's near end, or a pipe. It owns the descriptor."""
 
     def __init__(self, number: int) -> None:

@@ -78,7 +78,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class TrialOutlook:
     """What trials of m deployments would show, as probabilities.
 
     A trial *confirms* a deployment if its sample makes it sure that all limits hold: it is so far
@@ -145,7 +145,7 @@ class TaughtPerformance:
             said.extrapolates,
         )
 
-    def outlook(self, deployments: Sequence[Deployment]) -> Outlook:
+    def outlook(self, deployments: Sequence[Deployment]) -> TrialOutlook:
         """What trials of m deployments would show. All must be among the candidates.
 
         Of several limits at least that (Fréchet 1935).
@@ -156,7 +156,7 @@ class TaughtPerformance:
             said = self._of(sla.kpi).outlook(sla, self._question.confidence, place)
             for sum_, own in zip(failing, said, strict=True):
                 sum_ += 1.0 - own
-        return Outlook(*(np.maximum(1.0 - sum_, 0.0) for sum_ in failing))
+        return TrialOutlook(*(np.maximum(1.0 - sum_, 0.0) for sum_ in failing))
 
     def _of(self, kpi: str) -> _Worlds:
         if kpi not in self._worlds:
@@ -228,7 +228,7 @@ class _Worlds:
         return np.stack([low, median, high])
 
     def outlook(self, sla: Sla, confidence: float, place: Ints) -> tuple[Floats, Floats]:
-        """`Outlook` of one limit; luck is each trial's own."""
+        """`TrialOutlook` of one limit; luck is each trial's own."""
         limit = log_kpi(sla.kpi, sla.limit)
         sign = 1.0 if sla.direction == "<=" else -1.0
         luck = math.hypot(self._start_sd, LEAST_SD)  # of the start, and of the sample itself

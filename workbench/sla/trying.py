@@ -12,7 +12,7 @@ from workbench.models.base import Floats
 from workbench.sla.costs import Cost, cost_of
 from workbench.sla.question import Question
 from workbench.sla.recommendation import Answer
-from workbench.sla.taught import Outlook, Tried
+from workbench.sla.taught import TrialOutlook, Tried
 
 LEAST_SAVING = 0.01
 """Expected saving, as a share of the cost, that a lab iteration is worth."""
@@ -26,7 +26,7 @@ NEIGHBOURS = 200
 class Foresight(Protocol):
     """Who says what trials would show: `taught.TaughtPerformance`."""
 
-    def outlook(self, deployments: Sequence[Deployment]) -> Outlook: ...
+    def outlook(self, deployments: Sequence[Deployment]) -> TrialOutlook: ...
 
 
 def around(candidates: Iterable[Deployment], answer: Answer, cost: Cost) -> tuple[Deployment, ...]:
@@ -87,7 +87,7 @@ def next_to_try(
     return None if seen else sure.deployment
 
 
-def _saved_by_two(outlook: Outlook, saved: Floats) -> Floats:
+def _saved_by_two(outlook: TrialOutlook, saved: Floats) -> Floats:
     """What trying one allocation and then another is expected to save, by the first, shape (m,).
 
     Confirmed, it saves what it costs less, and the second iteration goes to an allocation that is

@@ -161,7 +161,7 @@ def identity(configuration: Configuration) -> str:
     )
 
 
-class Rows:
+class TransactionRows:
     """The rows of one transaction, by table.
 
     Parameters

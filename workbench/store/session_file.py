@@ -32,7 +32,7 @@ from workbench.store.database import (
     write_ahead_log,
 )
 from workbench.store.past import Past
-from workbench.store.rows import Rows, payload_of
+from workbench.store.rows import TransactionRows, payload_of
 from workbench.store.writer import Append, Checkpoint, Writer, write
 
 T = TypeVar("T")
@@ -270,7 +270,7 @@ def _create(path: Path, created: SessionCreated, at: float) -> SessionFile:
     with new_file(path) as database, database.reading() as cursor:
         steps = schema.migrations()
         schema.migrate(cursor, 0, schema.newest(steps), steps)
-        rows = Rows({}, frozenset())
+        rows = TransactionRows({}, frozenset())
         rows.add(event, payload, None)
         write(cursor, rows.tables)
     return open_session(path)

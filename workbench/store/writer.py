@@ -22,7 +22,7 @@ from workbench.domain.events import Event, Fact
 from workbench.domain.samples import Measurement
 from workbench.store.acknowledged import Acknowledged, Head, read
 from workbench.store.database import Cursor, Database, sentence, write_ahead_log
-from workbench.store.rows import COLUMNS, Row, Rows
+from workbench.store.rows import COLUMNS, Row, TransactionRows
 
 LONGEST_LOG = 2
 """Times the session file. A log that is longer costs more room than what it protects, and all who
@@ -62,7 +62,8 @@ Job = Append | Checkpoint | None
 class Writer:
     """Owns the writing cursor of one session file.
 
-    `configurations` and `samples` are what the file holds (`Rows`); they are kept up to date.
+    `configurations` and `samples` are what the file holds (`TransactionRows`); they are kept up to
+    date.
     """
 
     def __init__(
@@ -147,7 +148,7 @@ class Writer:
     def _store(self, cursor: Cursor, jobs: list[Append]) -> list[tuple[Append, Event]]:
         if self._failure is not None:
             raise self._failure
-        rows = Rows(self._configurations, self._samples)
+        rows = TransactionRows(self._configurations, self._samples)
         stored: list[tuple[Append, Event]] = []
         for job in jobs:
             event = Event(self.last_seq + len(stored) + 1, job.at, self._name, job.fact)

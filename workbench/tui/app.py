@@ -34,7 +34,7 @@ from workbench.tui.boundary import Log
 from workbench.tui.commands import keymap
 from workbench.tui.commands.actions import in_places
 from workbench.tui.commands.catalogue import SCREENS, entry
-from workbench.tui.connection import Connection
+from workbench.tui.connection import EngineConnection
 from workbench.tui.draft import Draft
 from workbench.tui.garbage import EVERY_S, search_garbage, seldom_search_garbage
 from workbench.tui.keyboard import Keyboard
@@ -117,7 +117,7 @@ class WorkbenchApp(TakingApp):
         self.known_sessions: tuple[SessionSummary, ...] = ()
         """As the list of sessions knew them last."""
         self._connect = connect
-        self._connection = Connection(connect)
+        self._connection = EngineConnection(connect)
         self._kept: dict[str, WorkbenchScreen] = {}
         self._first: Watch | None = None
         self._first_screen = screen or "live"
@@ -168,7 +168,7 @@ class WorkbenchApp(TakingApp):
 
     def reconnect(self) -> None:
         """Forget the connection; the next `client` makes a new one. The open session goes on."""
-        before, self._connection = self._connection, Connection(self._connect)
+        before, self._connection = self._connection, EngineConnection(self._connect)
         begin(self, before.close, exit_on_error=False)
         if self.opened.session or self.opened.command:
             self.opened.forget_loss()

@@ -12,7 +12,7 @@ Line = TypeVar("Line")
 
 
 @dataclass(frozen=True)
-class Column(Generic[Line]):
+class ListColumn(Generic[Line]):
     """One property of what a list has a line for each of."""
 
     name: str
@@ -43,13 +43,13 @@ class Sorting:
 
     @classmethod
     def remembered(
-        cls, stored: Mapping[str, Any], columns: Iterable[Column[Any]], first: Sorting
+        cls, stored: Mapping[str, Any], columns: Iterable[ListColumn[Any]], first: Sorting
     ) -> Sorting:
         """As `stored` says where that makes sense: a file may be of another version, or edited."""
         by = next((column.name for column in columns if column.name == stored.get("by")), None)
         return first if by is None else cls(by, stored.get("falling") is True)
 
-    def by_column(self, column: Column[Any]) -> Sorting:
+    def by_column(self, column: ListColumn[Any]) -> Sorting:
         """By that column; by the same once more: the other way round."""
         return self.reversed if column.name == self.by else Sorting(column.name, column.falling)
 
@@ -64,7 +64,7 @@ class Sorting:
         apart = room is None or len(name) + 2 <= room
         return f"{name} {arrow}" if apart else f"{name}{arrow}"
 
-    def sort(self, lines: Iterable[Line], columns: Iterable[Column[Line]]) -> list[Line]:
+    def sort(self, lines: Iterable[Line], columns: Iterable[ListColumn[Line]]) -> list[Line]:
         """Lines of one key stay in the order in which they came; all do without a column."""
         lines = list(lines)
         column = next((column for column in columns if column.name == self.by), None)
@@ -84,7 +84,7 @@ class Arrangement:
 
     @classmethod
     def remembered(
-        cls, stored: Mapping[str, Any], columns: Sequence[Column[Any]], first: Sorting
+        cls, stored: Mapping[str, Any], columns: Sequence[ListColumn[Any]], first: Sorting
     ) -> Arrangement:
         """As `stored` says where that makes sense: a file may be of another version, or edited.
         Else all `columns`, sorted by `first`.
@@ -99,19 +99,19 @@ class Arrangement:
         """As it is remembered."""
         return {"shown": list(self.shown), **self.sorting.stored}
 
-    def sorted_by(self, name: str, columns: Iterable[Column[Any]]) -> Arrangement:
+    def sorted_by(self, name: str, columns: Iterable[ListColumn[Any]]) -> Arrangement:
         """By that column; by the same once more: the other way round."""
         column = next(column for column in columns if column.name == name)
         return replace(self, sorting=self.sorting.by_column(column))
 
-    def sorted_by_next(self, columns: Iterable[Column[Any]]) -> Arrangement:
+    def sorted_by_next(self, columns: Iterable[ListColumn[Any]]) -> Arrangement:
         """By the column to the right of the sort key."""
         if len(self.shown) == 1:
             return self
         at = self.shown.index(self.sorting.by)
         return self.sorted_by(self.shown[(at + 1) % len(self.shown)], columns)
 
-    def showing(self, names: Sequence[str], columns: Sequence[Column[Any]]) -> Arrangement:
+    def showing(self, names: Sequence[str], columns: Sequence[ListColumn[Any]]) -> Arrangement:
         """These columns in this order; sorted as before where the sort key is among them,
         else by the first.
         """
@@ -120,7 +120,7 @@ class Arrangement:
             return arranged
         return arranged.sorted_by(names[0], columns)
 
-    def columns(self, columns: Iterable[Column[Line]]) -> list[Column[Line]]:
+    def columns(self, columns: Iterable[ListColumn[Line]]) -> list[ListColumn[Line]]:
         """Those that are shown, in order."""
         by_name = {column.name: column for column in columns}
         return [by_name[name] for name in self.shown]

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from workbench.link.client import Client
 
 
-class Connection:
-    """A link that `connect` makes; whoever wants another one takes another `Connection`."""
+class EngineConnection:
+    """A link that `connect` makes; whoever wants another one takes another `EngineConnection`."""
 
     def __init__(self, connect: Callable[[], Awaitable[Client]]) -> None:
         self._connect = connect

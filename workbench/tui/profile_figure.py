@@ -6,7 +6,7 @@ from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import SessionView
 from workbench.tui import text
-from workbench.tui.plots.figure import Asked, Figure, Fit, Limit, Line, Mark
+from workbench.tui.plots.figure import Asked, BreakpointLine, Figure, Fit, Limit, Mark
 from workbench.tui.present import STATES, Choice, Shown, name_of
 from workbench.tui.sample_rows import within
 
@@ -30,7 +30,7 @@ def _whole_figure(shown: Shown, choice: Choice) -> Figure:
         fit=Fit(curve.wl, curve.mean, curve.low, curve.high) if curve else None,
         asked=Asked(asked.wl, asked.low, asked.high) if asked else None,
         lines=tuple(
-            Line(b.wl, b.low or b.wl, b.high or b.wl, text.plain(text.breakpoint_text(b)))
+            BreakpointLine(b.wl, b.low or b.wl, b.high or b.wl, text.plain(text.breakpoint_text(b)))
             for b in ranked(view, selected)
             if b.state == "found" and b.wl is not None
         ),

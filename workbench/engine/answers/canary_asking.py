@@ -71,7 +71,7 @@ async def plan_canary(library: Library, pool: Pool, request: PlanCanary) -> Cana
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CanaryRequest:
     """A request as far as it can be read without looking at samples; `kpi` is None if not named."""
 
     kpi: str | None
@@ -80,7 +80,7 @@ class Wanted:
     notes: tuple[str, ...]
 
 
-def wanted_of(view: SessionView, request: RetrainChain) -> Wanted:
+def wanted_of(view: SessionView, request: RetrainChain) -> CanaryRequest:
     campaign = campaign_of(view)
     primary = campaign.targets[0].primary.name
     if not 0.0 < request.share <= 1.0:
@@ -102,7 +102,7 @@ def wanted_of(view: SessionView, request: RetrainChain) -> Wanted:
     kpi = kpi_of(request.kpi)
     if kpi is None and request.sla and sla is not None:
         kpi = sla.kpi
-    return Wanted(kpi, sla, guards, tuple(notes))
+    return CanaryRequest(kpi, sla, guards, tuple(notes))
 
 
 def _must_be_a_method(name: str) -> None:

@@ -50,7 +50,7 @@ from, one to hold out."""
 
 
 @dataclass(frozen=True)
-class Case:
+class CanaryInputs:
     """All that a canary and a proposal rest on; it crosses to the worker.
 
     Attributes
@@ -128,7 +128,7 @@ _walking: dict[str, tuple[Canary, int]] = {}
 """The latest canary and how many samples it was told; a worker that lost it starts it again."""
 
 
-def walked(case: Case, taken: tuple[Sample, ...]) -> Walk:
+def walked(case: CanaryInputs, taken: tuple[Sample, ...]) -> Walk:
     """What a canary asks for after these samples.
 
     Raises
@@ -180,7 +180,7 @@ def plan_of(
         raise UsageError(error.what, where=error.where, remedy=error.remedy) from None
 
 
-def _canary(case: Case) -> Canary:
+def _canary(case: CanaryInputs) -> Canary:
     from workbench.chains.alignment import measured
     from workbench.chains.canary import Canary
 
@@ -214,7 +214,7 @@ def _canary(case: Case) -> Canary:
     return Canary(plan, learner, case.samples)
 
 
-def proposed(case: Case, samples: tuple[Sample, ...]) -> Proposed:
+def proposed(case: CanaryInputs, samples: tuple[Sample, ...]) -> Proposed:
     """A model of these samples of the chain, against what is in force.
 
     Raises
@@ -256,7 +256,9 @@ def proposed(case: Case, samples: tuple[Sample, ...]) -> Proposed:
     return Proposed(proposal, composed.models, current.drift, tuple(notes), *curves)
 
 
-def _curve(case: Case, model: Forecaster | None, configuration: Configuration) -> Curve | None:
+def _curve(
+    case: CanaryInputs, model: Forecaster | None, configuration: Configuration
+) -> Curve | None:
     """What a model says from the lowest load to the SLA's, or of the range where there is none;
     None where it has nothing to say there."""
     import numpy as np
@@ -280,7 +282,7 @@ def _curve(case: Case, model: Forecaster | None, configuration: Configuration) -
     return Curve(model.kpi, str(method), wl, mean, lowest, highest)
 
 
-def _chosen(case: Case, prediction: ChainForecaster, notes: list[str]) -> str:
+def _chosen(case: CanaryInputs, prediction: ChainForecaster, notes: list[str]) -> str:
     """The name of the method; of several by the predicted trend, before real samples are seen."""
     from workbench.chains.trend import LATE, rank_by_trend
 
@@ -312,7 +314,7 @@ def _chosen(case: Case, prediction: ChainForecaster, notes: list[str]) -> str:
 
 
 def _aligned(
-    case: Case, samples: Sequence[Sample], *, direct: bool = False
+    case: CanaryInputs, samples: Sequence[Sample], *, direct: bool = False
 ) -> tuple[list[Sample], list[str]]:
     """Those that fit what production is like; what is left out, as sentences."""
     from workbench.chains.alignment import DEFAULT_RULES, LAW_RULES, Goal, align

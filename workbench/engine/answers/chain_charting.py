@@ -39,7 +39,7 @@ MOST_CHARTS = 36
 
 
 @dataclass(frozen=True)
-class Order:
+class ChartOrder:
     """What is to be charted; it crosses to the worker.
 
     Attributes
@@ -92,7 +92,7 @@ async def chart_chain(
         )
     accepted = accepted_for(subject) if speaks(question.query) else None
     say(f"{name}: curves of {counted(len(configurations[:MOST_CHARTS]), 'configuration')}")
-    order = Order(
+    order = ChartOrder(
         basis,
         subject.primary,
         configurations[:MOST_CHARTS],
@@ -121,7 +121,7 @@ def _configurations(subject: Subject, samples: Sequence[Sample]) -> tuple[Config
 # ------------------------------------------------------------------- in the worker
 
 
-def charted_by(order: Order) -> ChainCharted:
+def charted_by(order: ChartOrder) -> ChainCharted:
     """By the model in force, or the rule that was asked for.
 
     Raises as `compose` and `in_force` do, and `DataError` if no configuration can be predicted.
@@ -173,7 +173,7 @@ def charted_by(order: Order) -> ChainCharted:
     )
 
 
-def _direct(order: Order) -> tuple[ProfileForecaster | None, str]:
+def _direct(order: ChartOrder) -> tuple[ProfileForecaster | None, str]:
     """A model of the chain's own samples, or why there is none."""
     from workbench.chains.alignment import measured
 

@@ -27,7 +27,7 @@ Place = tuple[str, Configuration]
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ComparedSession:
     """What one session has to say."""
 
     session: str
@@ -44,7 +44,7 @@ async def compare(library: Library, first: str, second: str) -> Compared:
     return await asyncio.to_thread(contrasted, one, other)
 
 
-async def _evidence(library: Library, session: str) -> Evidence:
+async def _evidence(library: Library, session: str) -> ComparedSession:
     async with library.borrow(session) as channel:
         view = channel.snapshot()
         samples: list[Sample] = []
@@ -52,7 +52,7 @@ async def _evidence(library: Library, session: str) -> Evidence:
             samples.extend(page)
     if view.host is None:
         raise SessionError("does not say where it was measured", where=session)
-    return Evidence(
+    return ComparedSession(
         session, view.host, view.noise, view.started_at, tuple(samples), _breakpoints(view)
     )
 
@@ -61,7 +61,7 @@ def _breakpoints(view: SessionView) -> tuple[Breakpoint, ...]:
     return tuple(b for configuration in view.configurations for b in configuration.breakpoints)
 
 
-def contrasted(first: Evidence, second: Evidence) -> Compared:
+def contrasted(first: ComparedSession, second: ComparedSession) -> Compared:
     """The comparison, from what is stored."""
     apart = _hosts_apart(first.host, second.host)
     comparison = _Comparison(first, second, apart)
@@ -79,7 +79,7 @@ def contrasted(first: Evidence, second: Evidence) -> Compared:
     )
 
 
-def _assumed(*evidence: Evidence) -> Iterator[str]:
+def _assumed(*evidence: ComparedSession) -> Iterator[str]:
     """Of each session, what its figures rest on that nobody measured."""
     for one in evidence:
         if assumed := one.host.details.get(ASSUMED):
@@ -87,7 +87,7 @@ def _assumed(*evidence: Evidence) -> Iterator[str]:
 
 
 class _Comparison:
-    def __init__(self, first: Evidence, second: Evidence, apart: str) -> None:
+    def __init__(self, first: ComparedSession, second: ComparedSession, apart: str) -> None:
         self._first, self._second = first, second
         self._apart = apart
         """Why nothing of the two can be compared; empty if it can."""

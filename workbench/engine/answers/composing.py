@@ -291,7 +291,7 @@ def _other_images(subject: Subject) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Terms:
+class RuleTerms:
     """What a rule asks for.
 
     Attributes
@@ -340,7 +340,7 @@ def terms_of(
     load_model: str,
     hosts: Mapping[str, HostFacts],
     insisted: bool,
-) -> Terms:
+) -> RuleTerms:
     """What a rule asks for, before any model is made. Raises `UsageError`, `PluginError`."""
     from workbench.chains.base import family_of, visits_of
     from workbench.chains.parts import must_be_of_one_host
@@ -348,7 +348,7 @@ def terms_of(
     warnings = must_be_of_one_host(hosts, insisted)
     family, visits = family_of(load_model), visits_of(graph)
     chosen, besides = learned_for(kpi, load_model, len(visits), rule_of(rule, kpi, family))
-    return Terms(chosen, besides, visits, warnings)
+    return RuleTerms(chosen, besides, visits, warnings)
 
 
 def rule_of(name: str, kpi: str, family: LoadFamily) -> ChainRule:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these
 
 
 @dataclass(frozen=True)
-class Examined:
+class AnswerableQuestion:
     """A question that can be answered, and the KPIs whose models are chosen by themselves."""
 
     question: Question
@@ -54,7 +54,7 @@ class Judged:
     notes: tuple[str, ...]
 
 
-def examine(order: Order) -> Examined:
+def examine(order: Order) -> AnswerableQuestion:
     """The question that SLAs ask; what cannot be judged is refused before any model is made.
 
     Raises
@@ -70,9 +70,9 @@ def examine(order: Order) -> Examined:
     options_of(resources_of(order, functions_of(order)), cost_in(order))
     limited = dict.fromkeys(sla.kpi for sla in question.limits)
     if not order.spoken_for:
-        return Examined(question, tuple(limited))
+        return AnswerableQuestion(question, tuple(limited))
     chosen = dict.fromkeys(name for kpi in limited for name in kpis_of_models(order, kpi)[0])
-    return Examined(question, tuple(chosen))
+    return AnswerableQuestion(question, tuple(chosen))
 
 
 def judge(

@@ -213,7 +213,7 @@ async def profiles_of(
 
 
 @dataclass(frozen=True)
-class Parts:
+class AskableProfiles:
     """Profiles that can be asked.
 
     Attributes
@@ -228,7 +228,7 @@ class Parts:
     warnings: tuple[str, ...]
 
 
-def parts_from(profiles: Profiles) -> Parts:
+def parts_from(profiles: Profiles) -> AskableProfiles:
     """Fit the models again and make parts of them. Raises `WorkbenchError` if that fails."""
     from workbench.chains.demand import cpu_demand
     from workbench.chains.parts import part_of
@@ -250,7 +250,7 @@ def parts_from(profiles: Profiles) -> Parts:
             )
         except DataError:
             continue  # CPU is told where it is known
-    return Parts(tuple(parts), demands, tuple(dict.fromkeys(warnings)))
+    return AskableProfiles(tuple(parts), demands, tuple(dict.fromkeys(warnings)))
 
 
 def _besides(profiles: Profiles, target: Target, method: str) -> Iterator[ProfileForecaster]:

@@ -22,7 +22,7 @@ from workbench.engine.answers.chain_models import (
     of_several,
 )
 from workbench.engine.answers.order import Order, cost_in, kpis_of_models
-from workbench.engine.answers.parts import Parts, Profiles, parts_from
+from workbench.engine.answers.parts import AskableProfiles, Profiles, parts_from
 from workbench.engine.learning.refitting import load
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
@@ -231,7 +231,9 @@ def _learned(order: Order, profiles: Profiles, kpi: str) -> Profiles:
     return replace(profiles, models=models, besides=besides)
 
 
-def _usage(found: Parts, told: Iterable[InForce]) -> Callable[[Node], ExpectedUsage] | None:
+def _usage(
+    found: AskableProfiles, told: Iterable[InForce]
+) -> Callable[[Node], ExpectedUsage] | None:
     """What says the CPU of a chain's functions; None where it is not known of all of them.
 
     Models of two KPIs that learned from the same samples say the same of it: the first does."""

@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # its imports take time, and the engine only hands these valu
     from workbench.sla.taught import Tried
 
 
-class Lab(retraining.Lab, Protocol):
+class CostedLab(retraining.PointMeasurer, Protocol):
     """One that says what it has cost, too."""
 
     @property
@@ -67,7 +67,7 @@ class Lab(retraining.Lab, Protocol):
         ...
 
 
-Trials = Callable[[TrialsRequest], AbstractAsyncContextManager[Lab]]
+Trials = Callable[[TrialsRequest], AbstractAsyncContextManager[CostedLab]]
 """Opens the lab of a session: `Queue.trials`."""
 
 
@@ -178,7 +178,7 @@ class Proof:
     async def _scaled(self) -> GreedyRun:
         """Greedy scaling to its end, or as far as it came; other instances are deployed anew."""
         told: list[Sample] = []
-        labs: list[Lab] = []
+        labs: list[CostedLab] = []
         note = ""
         climb = await patiently(self.pool, climbed, self.order, self.question, ())
         try:
@@ -199,7 +199,9 @@ class Proof:
         return replace(climb.run, lab_s=lab_s, note=note or climb.run.note)
 
     @asynccontextmanager
-    async def _opened(self, purpose: TrialPurpose, stand: Stand, points: int) -> AsyncIterator[Lab]:
+    async def _opened(
+        self, purpose: TrialPurpose, stand: Stand, points: int
+    ) -> AsyncIterator[CostedLab]:
         """The lab, with what is left of the request's budget."""
         budget_s = self.request.budget_s
         request = TrialsRequest(
@@ -221,7 +223,7 @@ class Proof:
         await recorded(self.library, self.request.session, lambda _: fact)
 
 
-async def _repeated(lab: Lab, stand: Stand, limits: Sequence[Sla]) -> list[Sample]:
+async def _repeated(lab: CostedLab, stand: Stand, limits: Sequence[Sla]) -> list[Sample]:
     """Samples of one deployment that are valid, or one that is not; raises as `measure` does."""
     samples = await _attempts(lab, stand)
     deploying_s = lab.lab_s - sum(sample.lab_s for sample in samples)
@@ -238,12 +240,12 @@ async def _repeated(lab: Lab, stand: Stand, limits: Sequence[Sla]) -> list[Sampl
     return valid or samples
 
 
-async def _measured(lab: Lab, stand: Stand) -> Sample:
+async def _measured(lab: CostedLab, stand: Stand) -> Sample:
     """A sample that says something, or the last of several; raises as `measure` does."""
     return (await _attempts(lab, stand))[-1]
 
 
-async def _attempts(lab: Lab, stand: Stand) -> list[Sample]:
+async def _attempts(lab: CostedLab, stand: Stand) -> list[Sample]:
     """All that were taken until one says something."""
     taken: list[Sample] = []
     target = stand.plan.target

@@ -23,7 +23,7 @@ from workbench.domain.topology import Node, Parallel, Series, Target, Vnf
 from workbench.engine.answers.chain_models import Accepted, accepted_for
 from workbench.engine.answers.composing import subject_of
 from workbench.engine.answers.hosts import elsewhere
-from workbench.engine.answers.judging import Examined, Judged, examine, judge
+from workbench.engine.answers.judging import AnswerableQuestion, Judged, examine, judge
 from workbench.engine.answers.order import Order
 from workbench.engine.answers.parts import (
     Profiles,
@@ -221,7 +221,7 @@ async def _profiles(
     pool: Pool,
     given: Material,
     order: Order,
-    examined: Examined,
+    examined: AnswerableQuestion,
     *,
     store: bool,
     say: Say,

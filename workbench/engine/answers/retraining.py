@@ -51,7 +51,7 @@ from workbench.domain.retraining import (
 )
 from workbench.domain.samples import Sample
 from workbench.engine.answers.canary_asking import (
-    Wanted,
+    CanaryRequest,
     campaign_of,
     deployed,
     kpi_of,
@@ -60,7 +60,7 @@ from workbench.engine.answers.canary_asking import (
     sample_s,
     wanted_of,
 )
-from workbench.engine.answers.canary_steps import Case, Proposed, Walk, proposed, walked
+from workbench.engine.answers.canary_steps import CanaryInputs, Proposed, Walk, proposed, walked
 from workbench.engine.answers.chain_models import accepted_for
 from workbench.engine.answers.composing import Basis, Subject, gather, subject_of
 from workbench.engine.answers.parts import chain_of
@@ -72,13 +72,13 @@ from workbench.engine.sessions.library import Library
 from workbench.engine.sessions.recording import recorded
 
 
-class Lab(Protocol):
+class PointMeasurer(Protocol):
     """Measures what it is asked for, one point after the other (`engine.runs.trials.Trials`)."""
 
     async def measure(self, target: str, configuration: Configuration, wl: float) -> Sample: ...
 
 
-Trials = Callable[[TrialsRequest], AbstractAsyncContextManager[Lab]]
+Trials = Callable[[TrialsRequest], AbstractAsyncContextManager[PointMeasurer]]
 """Opens the lab of a session: `Queue.trials`."""
 
 
@@ -237,12 +237,12 @@ def _case(
     subject: Subject,
     basis: Basis,
     request: RetrainChain,
-    wanted: Wanted,
+    wanted: CanaryRequest,
     configuration: Configuration,
-) -> Case:
+) -> CanaryInputs:
     own = subject.own
     noise = own.view.noise
-    return Case(
+    return CanaryInputs(
         uuid.uuid4().hex,
         basis,
         accepted_for(subject),
@@ -272,7 +272,7 @@ async def _walk(
     pool: Pool,
     trials: Trials,
     request: RetrainChain,
-    case: Case,
+    case: CanaryInputs,
     plans: tuple[TargetPlan, ...],
     by: str,
     say: Say,

@@ -43,7 +43,7 @@ SATURATED = 0.95
 
 
 @dataclass(frozen=True)
-class Question:
+class SamplerQuestion:
     """Tell the sampler of `target` what is new, and ask what comes next.
 
     `key` names the sampler's state in the worker; `known` is the number of samples that it should
@@ -72,7 +72,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Fit:
+class ConfigurationFit:
     """What the samples of one configuration say."""
 
     configuration: Configuration
@@ -94,7 +94,7 @@ class Advice:
     ask: Ask | None
     first_s: float
     endings: Mapping[Configuration, Ending]
-    fits: tuple[Fit, ...]
+    fits: tuple[ConfigurationFit, ...]
     floor: VarianceFloor
     cpu_s: float
     set_aside: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ def warm() -> None:
         importlib.import_module(module)
 
 
-def advise(question: Question) -> Advice | None:
+def advise(question: SamplerQuestion) -> Advice | None:
     """Answer a question; None if the worker does not know what it should: ask again in full."""
     begin = time.process_time()
     state = _states.get(question.key)
@@ -164,7 +164,7 @@ def advise(question: Question) -> Advice | None:
     )
 
 
-def _leave_out(question: Question) -> dict[Configuration, Ending]:
+def _leave_out(question: SamplerQuestion) -> dict[Configuration, Ending]:
     """Configurations of a policy's chain whose forecast is sure enough, and why."""
     plan = question.campaign.target_plan(question.target)
     if not plan.sure_to or question.samples:
@@ -259,8 +259,8 @@ def visit_s(campaign: Campaign, point: OperatingPoint, costs: LabCosts) -> float
 
 
 def _fit(
-    question: Question, samples: Sequence[Sample], configuration: Configuration, method: str
-) -> Fit:
+    question: SamplerQuestion, samples: Sequence[Sample], configuration: Configuration, method: str
+) -> ConfigurationFit:
     from workbench.models.breakpoints import find_breakpoints
 
     campaign, target = question.campaign, question.target
@@ -293,7 +293,7 @@ def _fit(
     except Exception as error:  # noqa: BLE001 - samples are kept whatever a model makes of them
         trouble = f"{type(error).__name__}: {error}"
     cpu_s = time.process_time() - begin
-    return Fit(configuration, curve, model, breakpoints, cpu_s, trouble, set_aside)
+    return ConfigurationFit(configuration, curve, model, breakpoints, cpu_s, trouble, set_aside)
 
 
 def refit(
@@ -303,14 +303,16 @@ def refit(
     samples: tuple[Sample, ...],
     configuration: Configuration,
     noise: HostNoise | None,
-) -> Fit:
+) -> ConfigurationFit:
     """What the samples of a configuration say, whoever changed them; `samples` are the target's."""
-    question = Question("", campaign, target, seed, 0, samples, (), (configuration,), noise=noise)
+    question = SamplerQuestion(
+        "", campaign, target, seed, 0, samples, (), (configuration,), noise=noise
+    )
     return _fit(question, samples, configuration, campaign.sampling.model)
 
 
 def _curve(
-    question: Question,
+    question: SamplerQuestion,
     samples: Sequence[Sample],
     configuration: Configuration,
     method: str,
@@ -335,7 +337,7 @@ def _curve(
     return curve, model
 
 
-def _first_s(question: Question, samples: Sequence[Sample], ask: Ask) -> float:
+def _first_s(question: SamplerQuestion, samples: Sequence[Sample], ask: Ask) -> float:
     point = OperatingPoint(question.target, ask.configuration, ask.wl, ask.repetition)
     return first_s(question.campaign, samples, point)
 

@@ -13,7 +13,7 @@ from workbench.domain.errors import EngineError
 from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
-from workbench.engine.learning.advice import Advice, Question
+from workbench.engine.learning.advice import Advice, SamplerQuestion
 from workbench.engine.learning.guarded import SAMPLER
 from workbench.engine.learning.guarded_model import MODEL
 from workbench.engine.learning.pool import Pool, WorkerLost
@@ -115,8 +115,8 @@ class Advisor:
         self._told = 0
         return await self._in_time(fit)
 
-    def _question(self, known: int, fit: tuple[Configuration, ...]) -> Question:
-        return Question(
+    def _question(self, known: int, fit: tuple[Configuration, ...]) -> SamplerQuestion:
+        return SamplerQuestion(
             key=self._key,
             campaign=self._campaign,
             target=self.target,

@@ -24,7 +24,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.questions import ModelsScored, ScoreModels
 from workbench.domain.samples import Sample
 from workbench.engine.learning.pool import Pool, WorkerLost
-from workbench.engine.learning.refitting import Fit, StoredModel, fit_to_all, formulas_in
+from workbench.engine.learning.refitting import StoredFit, StoredModel, fit_to_all, formulas_in
 from workbench.engine.learning.scoring import (
     FEW_SAMPLES,
     SHORT,
@@ -230,7 +230,7 @@ async def _settle(
 
 async def _chosen(
     pool: Pool, table: Table, samples: Sequence[Sample], rows: Sequence[Row], troubles: list[str]
-) -> tuple[str, Fit] | None:
+) -> tuple[str, StoredFit] | None:
     """The best method that can be fitted to everything, and its fit; `troubles` of the others."""
     from workbench.models.crossvalidation import best_of
 
@@ -249,7 +249,7 @@ async def _kept(
     given: Material,
     target: str,
     rows: Sequence[Row],
-    chosen: tuple[str, Fit],
+    chosen: tuple[str, StoredFit],
     note: str,
     store: bool,
 ) -> StoredModel:

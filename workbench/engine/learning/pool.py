@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
 from workbench.domain.errors import EngineError, PluginError
-from workbench.engine.learning.advice import Advice, Question, advise, warm
+from workbench.engine.learning.advice import Advice, SamplerQuestion, advise, warm
 from workbench.log import logger
 from workbench.probes.process import PROC, parse_stat_cpu_s
 
@@ -134,7 +134,9 @@ class Pool:
             "try again, or resume the session",
         )
 
-    async def advise(self, question: Question, everything: Callable[[], Question]) -> Advice:
+    async def advise(
+        self, question: SamplerQuestion, everything: Callable[[], SamplerQuestion]
+    ) -> Advice:
         """Ask the worker; where it has lost its state, ask again with `everything`."""
         advice = await self.run(advise, question)
         if advice is None:

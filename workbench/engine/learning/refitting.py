@@ -47,7 +47,7 @@ chain asks for four to ten, of some tenths of a second each."""
 
 
 @dataclass(frozen=True)
-class Fit:
+class StoredFit:
     """What is stored of a fit; see `TargetModel`."""
 
     parameters: Mapping[str, Setting]
@@ -87,7 +87,7 @@ class Loaded:
     warning: str = ""
 
 
-def fit_to_all(table: Table, method: str, samples: Sequence[Sample]) -> Fit:
+def fit_to_all(table: Table, method: str, samples: Sequence[Sample]) -> StoredFit:
     """Fit a method to a whole table; `samples` are those that it was made of, or more.
 
     Raises `WorkbenchError` if it cannot be fitted, or says nonsense.
@@ -283,7 +283,9 @@ def _set(model: Any, settings: Mapping[str, Setting]) -> list[str]:
     return sorted(settings.keys() - offered.keys())
 
 
-def _fit_of(model: Any, table: Table, method: str, cpu_s: float, samples: Sequence[Sample]) -> Fit:
+def _fit_of(
+    model: Any, table: Table, method: str, cpu_s: float, samples: Sequence[Sample]
+) -> StoredFit:
     import numpy as np
 
     from workbench.models.estimator import fingerprint_rows
@@ -294,7 +296,7 @@ def _fit_of(model: Any, table: Table, method: str, cpu_s: float, samples: Sequen
         learned = np.ravel(model.predict(fingerprint_rows(table.X)))
     learned = np.nan_to_num(learned)  # JSON has no infinity
     kept = learned[_kept(learned.size)]
-    return Fit(
+    return StoredFit(
         settings_of(model),
         tuple(float(value) for value in kept),
         int(learned.size),
@@ -316,7 +318,7 @@ def _libraries(method: str) -> dict[str, str]:
     return {name: version(name) for name in names if name}
 
 
-def _difference(model: TargetModel, table: Table, fit: Fit, gone: list[str]) -> str:
+def _difference(model: TargetModel, table: Table, fit: StoredFit, gone: list[str]) -> str:
     """How a fit is not the stored one, and what may be to blame; empty if it is the same."""
     missing = len(model.sample_ids) - len(table)
     if missing or table.sample_ids != model.sample_ids:
@@ -342,7 +344,7 @@ def _difference(model: TargetModel, table: Table, fit: Fit, gone: list[str]) -> 
     )
 
 
-def _first_difference(model: TargetModel, fit: Fit) -> str:
+def _first_difference(model: TargetModel, fit: StoredFit) -> str:
     import numpy as np
 
     now, then = np.array(fit.coefficients), np.array(model.coefficients)

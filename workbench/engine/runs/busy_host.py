@@ -37,7 +37,7 @@ class Instant:
 
 
 @dataclass(frozen=True)
-class Look:
+class HostActivity:
     """What the host did for a while in which nothing was measured."""
 
     share: float
@@ -132,10 +132,10 @@ class BusyHost:
         """Whether somebody wants the run to end or to pause."""
         return self._control.ending or self._control.on_hold()
 
-    async def _look(self) -> Look:
+    async def _look(self) -> HostActivity:
         before = await self._read()
         await self._control.rung(LOOK_S)
         after = await self._read()
         seconds = max(after.at - before.at, 1e-3)
         share = (after.busy_s - before.busy_s) / seconds / self._cores
-        return Look(share, burners.busiest(before.burned, after.burned, seconds))
+        return HostActivity(share, burners.busiest(before.burned, after.burned, seconds))

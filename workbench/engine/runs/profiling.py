@@ -37,7 +37,7 @@ MOST_FITS = 16
 
 
 @dataclass(frozen=True)
-class Order:
+class RunOrder:
     """What is to be run: fixed when the run is accepted."""
 
     campaign: Campaign
@@ -62,7 +62,7 @@ class Profiler:
 
     def __init__(
         self,
-        order: Order,
+        order: RunOrder,
         out: Publisher,
         pool: Pool,
         bench: Bench,

@@ -23,7 +23,7 @@ from workbench.engine.learning.pool import Pool
 from workbench.engine.runs import curating
 from workbench.engine.runs.costing import Costing
 from workbench.engine.runs.host_measuring import HostMeasuring
-from workbench.engine.runs.profiling import Order
+from workbench.engine.runs.profiling import RunOrder
 from workbench.engine.runs.run import Run
 from workbench.engine.runs.starting import Ready, Starting
 from workbench.engine.runs.trials import Trials, TrialsRequest
@@ -198,7 +198,7 @@ class Queue:
             turn.interrupt()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    def _launch(self, ready: Ready[Order]) -> RunAccepted:
+    def _launch(self, ready: Ready[RunOrder]) -> RunAccepted:
         session, behind = ready.channel.view.session, self._behind(ready.uses_host)
         run = Run(
             ready.order,

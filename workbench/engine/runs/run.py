@@ -8,7 +8,7 @@ from dataclasses import replace
 from workbench.domain.events import Noted, RunStarted
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.control import Place
-from workbench.engine.runs.profiling import Order, Profiler
+from workbench.engine.runs.profiling import Profiler, RunOrder
 from workbench.engine.runs.progress import ProgressReport
 from workbench.engine.runs.turn import Turn
 from workbench.engine.runs.verdict import finished, unfinished
@@ -23,7 +23,7 @@ class Run(Turn):
 
     def __init__(
         self,
-        order: Order,
+        order: RunOrder,
         lab: Lab,
         publisher: Publisher,
         pool: Pool,

@@ -36,7 +36,7 @@ from workbench.engine.runs.opening import (
     why_simulated,
 )
 from workbench.engine.runs.planning import make_plan
-from workbench.engine.runs.profiling import Order
+from workbench.engine.runs.profiling import RunOrder
 from workbench.engine.runs.trials import TrialsOrder, TrialsRequest
 from workbench.engine.sessions.channel import Channel
 from workbench.engine.sessions.clock import now
@@ -81,7 +81,7 @@ class Starting:
         """What a run that is being started waits for, as `SESSION: WHAT`; empty if none is."""
         return next(iter(self._under_way.values()), "")
 
-    async def new(self, request: RunCampaign) -> Ready[Order]:
+    async def new(self, request: RunCampaign) -> Ready[RunOrder]:
         """A new session. Raises what stands against it, before anything is left behind.
 
         Where nobody named a lab and the real one cannot be made ready, the simulated one stands in.
@@ -90,7 +90,7 @@ class Starting:
         with self._telling(request.session or request.campaign) as tell:
             return await self._new(request, tell)
 
-    async def _new(self, request: RunCampaign, tell: Tell) -> Ready[Order]:
+    async def _new(self, request: RunCampaign, tell: Tell) -> Ready[RunOrder]:
         from workbench.descriptors.loading import load_campaign
 
         tell("reading the campaign")
@@ -149,16 +149,16 @@ class Starting:
         budget_s = request.budget_s if request.budget_s is not None else campaign.budget_s
         said = (why, *left_out, foreign, fewer, host.details.get(ASSUMED))
         notes = tuple(Noted("warning", text) for text in said if text)
-        order = Order(campaign, request.seed, (), False, budget_s, 0.0, 0.0, notes)
+        order = RunOrder(campaign, request.seed, (), False, budget_s, 0.0, 0.0, notes)
         return Ready(order, lab, channel, loads_host(lab_name))
 
-    async def resume(self, request: ResumeSession) -> Ready[Order]:
+    async def resume(self, request: ResumeSession) -> Ready[RunOrder]:
         """A stored session, as it was created; its samples are told to the sampler again."""
         self._pool.warm()
         with self._telling(request.session) as tell:
             return await self._resume(request, tell)
 
-    async def _resume(self, request: ResumeSession, tell: Tell) -> Ready[Order]:
+    async def _resume(self, request: ResumeSession, tell: Tell) -> Ready[RunOrder]:
         await self._library.resumable(request.session)
         async with self._library.borrow(request.session) as stored:
             view = stored.snapshot()
@@ -188,7 +188,7 @@ class Starting:
         notes = tuple(Noted("warning", text) for text in channel.file.warnings)
         own = tuple(sample for sample in samples if sample.purpose == "profile")
         lab_s = view.lab_s - view.trials_s
-        order = Order(
+        order = RunOrder(
             campaign, view.seed, own, True, budget_s, spent_s, lab_s, notes, view.trials_s
         )
         return Ready(order, lab, channel, loads_host(view.lab))

@@ -11,7 +11,7 @@ _LOG_FROM = 30.0
 
 
 @dataclass(frozen=True)
-class Axis:
+class PixelAxis:
     """Figures from `low` to `high` on pixels from `start` to `end`."""
 
     low: float
@@ -21,7 +21,7 @@ class Axis:
     log: bool
 
     @classmethod
-    def over(cls, figures: Iterable[float], start: float, end: float) -> Axis:
+    def over(cls, figures: Iterable[float], start: float, end: float) -> PixelAxis:
         """Around all figures, with a little room at either end."""
         known = tuple(figures)
         low, high = min(known), max(known)

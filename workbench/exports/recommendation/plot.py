@@ -11,7 +11,7 @@ from workbench.domain.kpis import of as kpi_of
 from workbench.domain.parameters import Sla
 from workbench.domain.profiles import Curve
 from workbench.domain.samples import OVERLOAD, Estimate
-from workbench.exports.recommendation.axis import Axis
+from workbench.exports.recommendation.axis import PixelAxis
 from workbench.exports.recommendation.markup import element
 from workbench.exports.recommendation.naming import one_line
 from workbench.exports.recommendation.provenance import limit_text
@@ -47,7 +47,7 @@ STYLE = """
 
 
 @dataclass(frozen=True)
-class Line:
+class PlottedAllocation:
     """One allocation in a plot: its name, its curve, and its KPI at the asked `wl`."""
 
     name: str
@@ -61,7 +61,7 @@ class Line:
 
 
 def plot(
-    lines: Sequence[Line],
+    lines: Sequence[PlottedAllocation],
     sla: Sla,
     wl_label: str,
     measured: Estimate | None = None,
@@ -106,16 +106,20 @@ def plot(
     return framed(shapes, (across, up), (wl_label, sla.kpi), told, number)
 
 
-def axes(loads: Iterable[float], levels: Iterable[float]) -> tuple[Axis, Axis]:
+def axes(loads: Iterable[float], levels: Iterable[float]) -> tuple[PixelAxis, PixelAxis]:
     """Across and up, around all that is to be drawn."""
     return (
-        Axis.over(tuple(loads) or (0.0, 1.0), _LEFT, WIDTH - _RIGHT),
-        Axis.over(tuple(levels) or (0.0, 1.0), HEIGHT - _BOTTOM, _TOP),
+        PixelAxis.over(tuple(loads) or (0.0, 1.0), _LEFT, WIDTH - _RIGHT),
+        PixelAxis.over(tuple(levels) or (0.0, 1.0), HEIGHT - _BOTTOM, _TOP),
     )
 
 
 def framed(
-    shapes: Sequence[Element], on: tuple[Axis, Axis], of: tuple[str, str], told: str, number: int
+    shapes: Sequence[Element],
+    on: tuple[PixelAxis, PixelAxis],
+    of: tuple[str, str],
+    told: str,
+    number: int,
 ) -> Element:
     """A plot with its axes: `of` a KPI over a load, named load first; `told` is read aloud."""
     across, up = on
@@ -160,7 +164,7 @@ def finite(curve: Curve) -> list[tuple[float, float, float, float]]:
     return [row for row in rows if all(map(math.isfinite, row))]
 
 
-def grid(across: Axis, up: Axis) -> list[Element]:
+def grid(across: PixelAxis, up: PixelAxis) -> list[Element]:
     shapes = []
     for tick in across.ticks:
         x = across.at(tick)
@@ -182,7 +186,7 @@ def grid(across: Axis, up: Axis) -> list[Element]:
 
 
 def trend(
-    points: Sequence[tuple[float, float, float, float]], kind: str, across: Axis, up: Axis
+    points: Sequence[tuple[float, float, float, float]], kind: str, across: PixelAxis, up: PixelAxis
 ) -> tuple[Element, Element]:
     mean = [(across.at(wl), up.at(value)) for wl, value, _, _ in points]
     lower = [(across.at(wl), up.at(low)) for wl, _, low, _ in points]
@@ -197,7 +201,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 
-def _asked(sla: Sla, across: Axis, up: Axis) -> list[Element]:
+def _asked(sla: Sla, across: PixelAxis, up: PixelAxis) -> list[Element]:
     y = up.at(sla.limit)
     shapes = [
         element("line", x1=across.start, x2=across.end, y1=y, y2=y, class_="limit"),
@@ -219,7 +223,7 @@ def _asked(sla: Sla, across: Axis, up: Axis) -> list[Element]:
     return shapes
 
 
-def _overloads(drawn: Sequence[tuple[Line, str]], across: Axis) -> list[Element]:
+def _overloads(drawn: Sequence[tuple[PlottedAllocation, str]], across: PixelAxis) -> list[Element]:
     """Where a curve ends because it grows without bound: an upright, and the word."""
     shapes = []
     for position, (line, kind) in enumerate(drawn):
@@ -232,7 +236,7 @@ def _overloads(drawn: Sequence[tuple[Line, str]], across: Axis) -> list[Element]
     return shapes
 
 
-def _expected(estimate: Estimate, kind: str, x: float, up: Axis) -> tuple[Element, Element]:
+def _expected(estimate: Estimate, kind: str, x: float, up: PixelAxis) -> tuple[Element, Element]:
     low, high = up.at(estimate.low), up.at(estimate.high)
     return (
         element("line", x1=x, x2=x, y1=low, y2=high, class_=f"{kind} bar"),
@@ -240,7 +244,7 @@ def _expected(estimate: Estimate, kind: str, x: float, up: Axis) -> tuple[Elemen
     )
 
 
-def _measured(estimate: Estimate, x: float, up: Axis) -> tuple[Element, Element]:
+def _measured(estimate: Estimate, x: float, up: PixelAxis) -> tuple[Element, Element]:
     y = up.at(estimate.value)
     return (
         element("line", x1=x, x2=x, y1=up.at(estimate.low), y2=up.at(estimate.high),
@@ -262,7 +266,7 @@ def legend(names: Sequence[str], measured: bool) -> list[Element]:
     return shapes
 
 
-def _described(lines: Sequence[Line], sla: Sla, measured: Estimate | None) -> str:
+def _described(lines: Sequence[PlottedAllocation], sla: Sla, measured: Estimate | None) -> str:
     at = "" if sla.wl is None else f" at the asked load of {sla.wl:g}"
     said = [f"The limit is {limit_text(sla)}."]
     said += [

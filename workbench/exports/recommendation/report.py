@@ -12,7 +12,7 @@ from workbench.exports.page_blocks import Block, Heading, Illustration, Paragrap
 from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.functions import functions_of
 from workbench.exports.recommendation.naming import one_line
-from workbench.exports.recommendation.plot import Line, figure, plot
+from workbench.exports.recommendation.plot import PlottedAllocation, figure, plot
 from workbench.exports.recommendation.provenance import (
     cautions,
     limit_text,
@@ -217,7 +217,7 @@ def _figures(recommendation: Recommendation, context: Context) -> Iterator[Illus
         for name, trend in zip(names, context.trends, strict=False):
             curve = next((c for c in trend.curves if c.kpi == sla.kpi and c.wl), None)
             if curve:
-                lines.append(Line(name, curve, trend.choice.kpis.get(sla.kpi)))
+                lines.append(PlottedAllocation(name, curve, trend.choice.kpis.get(sla.kpi)))
                 what = in_words(trend.choice.deployment, context)
                 words.append(f"{name.capitalize()}: {what} ({curve.model})")
         if lines:

@@ -21,8 +21,8 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Measurement
 from workbench.domain.topology import Placement, Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings
-from workbench.labs.recorded.recall import SAME_WL, Memory
-from workbench.labs.recorded.recording import Recording, read_recording
+from workbench.labs.recorded.recall import SAME_WL, RecordedMeasurements
+from workbench.labs.recorded.recording import RecordedData, read_recording
 from workbench.labs.recorded_options import RecordedOptions
 from workbench.measuring.judging import Terms, first_drive_s
 
@@ -49,12 +49,12 @@ class RecordedLab:
         self._written: tuple[ComponentLog, ...] = ()
 
     @cached_property
-    def _recording(self) -> Recording:
+    def _recording(self) -> RecordedData:
         return read_recording(self._path, self._campaign, self._options.spread)
 
     @cached_property
-    def _memory(self) -> Memory:
-        return Memory.of(
+    def _memory(self) -> RecordedMeasurements:
+        return RecordedMeasurements.of(
             self._recording.measurements,
             self._campaign.load.key,
             interpolates=self._options.interpolate,
@@ -166,7 +166,7 @@ class RecordedLab:
         return ()
 
 
-def _contents(recording: Recording) -> str:
+def _contents(recording: RecordedData) -> str:
     points = [m.sample.point for m in recording.measurements]
     places = dict.fromkeys(f"{p.target} at {p.configuration.key}" for p in points)
     models = sorted({m.sample.load_model for m in recording.measurements})

@@ -22,7 +22,7 @@ Blend = Callable[[float, float], float]
 
 
 @dataclass(frozen=True)
-class Memory:
+class RecordedMeasurements:
     """Measurements of one load model, by configuration, by `wl`, by repetition."""
 
     load_model: str
@@ -32,7 +32,7 @@ class Memory:
     @classmethod
     def of(
         cls, measurements: Iterable[Measurement], load_model: str, *, interpolates: bool = False
-    ) -> Memory:
+    ) -> RecordedMeasurements:
         """Keep what was measured under `load_model`: open and closed loops never mix."""
         kept: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
         for measurement in measurements:

@@ -26,7 +26,7 @@ from workbench.domain.samples import Measurement
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedData:
     """What a recorded lab knows.
 
     Attributes
@@ -45,7 +45,7 @@ class Recording:
     assumed: str = ""
 
 
-def read_recording(path: Path, campaign: Campaign, spread: float | None = None) -> Recording:
+def read_recording(path: Path, campaign: Campaign, spread: float | None = None) -> RecordedData:
     """Read a recording; `spread` as in `read_table`. Blocks.
 
     Raises `SessionError`, or `DescriptorError` for a wrong CSV.
@@ -55,7 +55,7 @@ def read_recording(path: Path, campaign: Campaign, spread: float | None = None) 
     return _session(path)
 
 
-def _session(path: Path) -> Recording:
+def _session(path: Path) -> RecordedData:
     from workbench.store.recordings import read_whole
 
     events, measurements = read_whole(path)
@@ -68,7 +68,7 @@ def _session(path: Path) -> Recording:
     runs = [fact for fact in facts if isinstance(fact, RunFinished)]
     visits_s = sum(m.sample.lab_s for m in measurements if m.sample.purpose == "profile")
     beyond_s = runs[-1].measured_s - visits_s if runs else 0.0
-    return Recording(
+    return RecordedData(
         measurements,
         created.host,
         {fact.target: fact for fact in deployed},
@@ -105,10 +105,10 @@ def _of_the_campaign(facts: Sequence[Fact]) -> Iterator[Fact]:
             yield fact
 
 
-def _table(path: Path, campaign: Campaign, spread: float | None) -> Recording:
+def _table(path: Path, campaign: Campaign, spread: float | None) -> RecordedData:
     from workbench.labs.recorded.table import read_table
 
     host = HostFacts("recorded", 0, 0, "unknown", "unknown", "none", "none", {}, {})
     table = read_table(path, campaign, spread)
     measurements = tuple(Measurement(sample, (), ()) for sample in table.samples)
-    return Recording(measurements, host, {}, 0.0, assumed=table.says)
+    return RecordedData(measurements, host, {}, 0.0, assumed=table.says)

@@ -11,7 +11,7 @@ from workbench.labs.simulated.options import CapacityLaw, SimulationOptions
 from workbench.labs.simulated.stand_ins import StandIn
 
 
-class Growth(Protocol):
+class CapacityGrowth(Protocol):
     """Capacity at v vCPUs over v times the capacity at one; 1 at one vCPU and below for v > 1
     where nothing is lost."""
 
@@ -30,7 +30,7 @@ def scalability(part: StandIn, vcpu: float) -> float:
     return 1.0 / (1.0 + part.serial * more + part.coherence * vcpu * more)
 
 
-GROWTH: Mapping[CapacityLaw, Growth] = {"power": power, "scalability": scalability}
+GROWTH: Mapping[CapacityLaw, CapacityGrowth] = {"power": power, "scalability": scalability}
 
 
 def usable_cores(part: StandIn, vcpu: float) -> float:

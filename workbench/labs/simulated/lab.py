@@ -19,7 +19,7 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
 from workbench.labs.simulated import packet_flow
-from workbench.labs.simulated.noise import Drift, pass_step, restart, stream
+from workbench.labs.simulated.noise import HostDrift, pass_step, restart, stream
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.packet_flow import PacketFlow
 from workbench.labs.simulated.records import (
@@ -31,7 +31,7 @@ from workbench.labs.simulated.records import (
 )
 from workbench.labs.simulated.scene import Scene, set_scene
 from workbench.labs.simulated.stand_ins import describe, stand_in
-from workbench.labs.simulated.stretch import Chance, Stretch, run
+from workbench.labs.simulated.stretch import Chance, LoadStretch, run
 from workbench.measuring.records import Counters, Drive, RequestRecords
 
 GENERATOR = "simulated 2"
@@ -112,7 +112,7 @@ class SimulatedLab:
         self._degraded = False
         self._written: dict[str, list[WrittenLine]] = {}
         self._bypasses: dict[OperatingPoint, int] = {}
-        self._drift = Drift(self.options, settings.seed)
+        self._drift = HostDrift(self.options, settings.seed)
         self._schedule = Schedule(campaign, self.options)
 
     @property
@@ -243,7 +243,7 @@ class SimulatedLab:
         return await self._play(scene, stretch, seconds, on_usage)
 
     async def _play(
-        self, scene: Scene, stretch: Stretch, seconds: float, on_usage: OnUsage
+        self, scene: Scene, stretch: LoadStretch, seconds: float, on_usage: OnUsage
     ) -> Drive:
         """Let a simulated stretch pass on the lab's clock, its usage second by second."""
         begin_s = self._clock_s

@@ -32,7 +32,7 @@ def stream(seed: int, *words: str | int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
 
 
-class Drift:
+class HostDrift:
     """A slow log factor over nominal campaign time; a path of its own per seed.
 
     The path is drawn from its beginning on, so its value at an instant does not depend on which

@@ -12,7 +12,7 @@ from workbench.domain.samples import Usage
 from workbench.labs.simulated.scene import HEADER_BYTES, Scene
 from workbench.labs.simulated.stretch import (
     CONNTRACK_LIMIT,
-    Stretch,
+    LoadStretch,
     connections_per_request,
 )
 from workbench.measuring.records import (
@@ -47,7 +47,7 @@ def to_ticks(times_s: Floats | np.float64) -> Floats:
 
 
 def request_records(
-    scene: Scene, stretch: Stretch, begin_s: float, stop_s: float
+    scene: Scene, stretch: LoadStretch, begin_s: float, stop_s: float
 ) -> RequestRecords:
     """A row per request that was due (open loop) or begun (closed loop)."""
     passage = stretch.passage
@@ -74,7 +74,7 @@ def request_records(
 
 
 def counters(
-    scene: Scene, stretch: Stretch, begin_s: float, seconds: float
+    scene: Scene, stretch: LoadStretch, begin_s: float, seconds: float
 ) -> tuple[Counters, ...]:
     """All counters at the begin, each second after it and the stop; they count from the begin.
 
@@ -115,7 +115,7 @@ def counters(
 
 
 def _component_counters(
-    scene: Scene, stretch: Stretch, index: int, at: Floats
+    scene: Scene, stretch: LoadStretch, index: int, at: Floats
 ) -> list[ComponentCounters]:
     component, consumption = scene.components[index], stretch.passage.consumption[index]
     through = np.isin(

@@ -36,7 +36,7 @@ CLIENT_CORES = 2.0
 
 
 @dataclass(frozen=True)
-class Component:
+class SimulatedComponent:
     """The source, a function or the sink at one configuration.
 
     Attributes
@@ -83,15 +83,15 @@ class Scene:
 
     target: Target
     configuration: Configuration
-    components: tuple[Component, ...]
+    components: tuple[SimulatedComponent, ...]
     routes: tuple[Route, ...]
     answer_bytes: float
     options: SimulationOptions
-    ends: tuple[Component, Component]
+    ends: tuple[SimulatedComponent, SimulatedComponent]
     path_s: float = 0.0
 
     @property
-    def functions(self) -> tuple[Component, ...]:
+    def functions(self) -> tuple[SimulatedComponent, ...]:
         return self.components[1:-1]
 
     @property
@@ -198,13 +198,13 @@ def set_scene(
     }
     carried = saturated_throughput([f.demand_s for f in functions])
 
-    def at_the_end(name: str, part: StandIn, cores: float, cap: float) -> Component:
+    def at_the_end(name: str, part: StandIn, cores: float, cap: float) -> SimulatedComponent:
         service = part.service(answer_bytes, opened[name])
         service = replace(service, mean_s=service.mean_s / options.host_speed)
         if cap:
             cores = cap * carried * service.mean_s
         threads = part.threads_at(cores)
-        return Component(name, part, cores, threads, service, cores, threads)
+        return SimulatedComponent(name, part, cores, threads, service, cores, threads)
 
     ends = (
         at_the_end("source", source, options.source_cores, 0.0),
@@ -214,7 +214,7 @@ def set_scene(
     if options.client_cap:
         busy = ServiceTime(1.0 / (options.client_cap * carried), source.cv)
         cores = max(options.source_cores, CLIENT_CORES)
-        first = Component("source", source, cores, 1, busy, 1.0, 1)
+        first = SimulatedComponent("source", source, cores, 1, busy, 1.0, 1)
     components = (
         first,
         *functions,
@@ -240,7 +240,7 @@ def _function(
     options: SimulationOptions,
     answer_bytes: float,
     ways: Ways,
-) -> Component:
+) -> SimulatedComponent:
     template = campaign.template(vnf.template)
     part = stand_in(template, options.functions)
     share = _share_of(vnf, ways)
@@ -273,7 +273,7 @@ def _function(
     wire_s = (answer_bytes + HEADER_BYTES) * 8e-6 / mbps if mbps else 0.0
     if wire_s > service.mean_s * held / min(usable, servers):
         held, usable, servers = wire_s / service.mean_s, 1.0, 1
-    return Component(vnf.name, part, cores, threads, service, usable, servers, held, share)
+    return SimulatedComponent(vnf.name, part, cores, threads, service, usable, servers, held, share)
 
 
 def _of_settings(template: VnfTemplate, vnf: Vnf, configuration: Configuration) -> float:
@@ -311,7 +311,7 @@ def _share_of(vnf: Vnf, ways: Ways) -> float:
 def _route(
     functions: Sequence[int],
     share: float,
-    components: Sequence[Component],
+    components: Sequence[SimulatedComponent],
     options: SimulationOptions,
 ) -> Route:
     """Through the functions; a pair of which one splits its writes and the next delays its

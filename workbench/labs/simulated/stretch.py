@@ -46,7 +46,7 @@ class Hang:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class LoadStretch:
     """A stretch of load from time 0 on, as it went.
 
     Attributes
@@ -98,7 +98,7 @@ def run(
     seconds: float,
     timeout_s: float,
     chance: Chance,
-) -> Stretch:
+) -> LoadStretch:
     """Drive load through a scene, from an idle target on.
 
     Parameters
@@ -161,7 +161,7 @@ def run(
     passage = replace(passage, start_s=hang.wall(passage.start_s), end_s=hang.wall(passage.end_s))
     burnt = tuple(1.0 / (crowding * component.held) for component in scene.components)
     route = np.resize(route, passage.start_s.size)
-    return Stretch(due, clients, passage, route, burnt, neighbour, hang)
+    return LoadStretch(due, clients, passage, route, burnt, neighbour, hang)
 
 
 def connections_per_request(scene: Scene) -> float:

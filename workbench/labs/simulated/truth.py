@@ -29,7 +29,7 @@ from workbench.domain.profiles import BreakpointRule, BreakpointState
 from workbench.domain.topology import Target
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.scene import Scene, set_scene
-from workbench.labs.simulated.stretch import Chance, Stretch, run
+from workbench.labs.simulated.stretch import Chance, LoadStretch, run
 from workbench.paths import APPLICATION
 from workbench.queues.laws import saturated_throughput
 
@@ -399,7 +399,9 @@ def _between(wl: float, one: TruePoint, other: TruePoint) -> TruePoint:
     return TruePoint(**{**{name: middle(a, b) for name, (a, b) in pairs.items()}, "wl": wl})
 
 
-def _figures(scene: Scene, wl: float, stretches: Sequence[Stretch], seconds: float) -> TruePoint:
+def _figures(
+    scene: Scene, wl: float, stretches: Sequence[LoadStretch], seconds: float
+) -> TruePoint:
     times, offered, answered, usage = [], 0, 0, np.zeros(len(scene.functions))
     stop_s = WARMUP_S + seconds
     for stretch in stretches:

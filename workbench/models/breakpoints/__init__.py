@@ -24,7 +24,7 @@ from workbench.domain.parameters import Configuration, LoadModel, PrimaryWorkloa
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
 from workbench.models.breakpoints.capacity import capacity
-from workbench.models.breakpoints.case import Case
+from workbench.models.breakpoints.case import RuleInputs
 from workbench.models.breakpoints.collapse import collapse
 from workbench.models.breakpoints.covariance import covariance
 from workbench.models.breakpoints.cpu import cpu
@@ -77,7 +77,7 @@ def find_breakpoints(
     """
     own = of_configuration(target, configuration, samples)
     must_be_alike([s for s in own if s.valid and s.load_model == load.key])
-    case = Case.of(
+    case = RuleInputs.of(
         target, configuration, samples, primary, load, kpi, kpi_max, loss_goal, sla, noise
     )
     answers = [*collapse(case), capacity(case), knee(case), cpu(case)]

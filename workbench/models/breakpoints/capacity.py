@@ -8,9 +8,9 @@ import numpy as np
 
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
-from workbench.models.breakpoints.case import Case
+from workbench.models.breakpoints.case import RuleInputs
 from workbench.models.breakpoints.overload import PLAIN
-from workbench.models.breakpoints.scatter import Reading, centre, saturated
+from workbench.models.breakpoints.scatter import CapacityReading, centre, saturated
 from workbench.models.scales import NORMAL_95, figure
 from workbench.models.selection import rate_kpi
 
@@ -21,12 +21,12 @@ _PLATEAU = 2.0
 _QUANTILES = (0.025, 0.5, 0.975)
 
 
-def capacity(case: Case) -> Breakpoint:
+def capacity(case: RuleInputs) -> Breakpoint:
     """Capacity of an open loop as a rate, of a closed loop as N* = (Z + R(1))·X_max."""
     return _closed(case) if case.load.kind == "closed" else _open(case)
 
 
-def _open(case: Case) -> Breakpoint:
+def _open(case: RuleInputs) -> Breakpoint:
     """The largest rate whose long-run loss stays within the goal.
 
     An oversaturated function carries C whatever is offered, so its throughput measures C. At C
@@ -63,7 +63,7 @@ def _spread(samples: list[Sample], rate: str) -> str:
     return "-".join(ends)
 
 
-def _closed(case: Case) -> Breakpoint:
+def _closed(case: RuleInputs) -> Breakpoint:
     """N* = (Z + R(1))·X_max, where the two asymptotes of throughput meet (Denning & Buzen 1978).
 
     Z + R(1) is n / X at the smallest n (Little's law), which the note names where it is not 1;
@@ -86,7 +86,7 @@ def _closed(case: Case) -> Breakpoint:
         plateau = n >= min(_PLATEAU * math.exp(log_cycle + log_max), loads[-1])
         log_max = float(np.mean(log_rate[plateau]))
     readings = [
-        Reading(case.configuration, s.block, float(value), float(value))
+        CapacityReading(case.configuration, s.block, float(value), float(value))
         for s, value, on in zip(samples, log_rate, plateau, strict=True)
         if on
     ]

@@ -17,8 +17,8 @@ from workbench.models.breakpoints.overload import EDGE, FULL, PLAIN, SHAPES, Sha
 from workbench.models.breakpoints.scatter import (
     BELIEVED,
     COMPONENTS,
+    CapacityReading,
     Posterior,
-    Reading,
     busiest,
     centre,
     evenly,
@@ -46,7 +46,7 @@ _CLOSE = math.log(3.0)
 
 
 @dataclass(frozen=True)
-class Case:
+class RuleInputs:
     """The samples of one configuration and the rule's parameters.
 
     `valid` and `every` are sorted by `wl`; `top` and `bottom` are the highest and lowest valid
@@ -80,7 +80,7 @@ class Case:
         loss_goal: float,
         sla: Sla | None,
         noise: HostNoise | None = None,
-    ) -> Case:
+    ) -> RuleInputs:
         every = tuple(
             s
             for s in of_configuration(target, configuration, samples)
@@ -263,7 +263,7 @@ class Case:
 
 
 def _centred(
-    readings: list[Reading], noise: HostNoise | None, goal: float
+    readings: list[CapacityReading], noise: HostNoise | None, goal: float
 ) -> Mapping[Configuration, Posterior]:
     """`centre`, once for configurations of a target that are asked one after the other."""
     key = (tuple(readings), repr(noise), goal)
@@ -276,10 +276,12 @@ def _centred(
 _LAST: dict[object, Mapping[Configuration, Posterior]] = {}
 
 
-def _pool(readings: Sequence[Reading], configuration: Configuration) -> list[Reading]:
+def _pool(
+    readings: Sequence[CapacityReading], configuration: Configuration
+) -> list[CapacityReading]:
     """The readings of a configuration, and of others until there are `_MOST_READINGS`."""
     names = sorted({r.configuration for r in readings}, key=lambda c: (c != configuration, c.key))
-    chosen: list[Reading] = []
+    chosen: list[CapacityReading] = []
     for name in names:
         if len(chosen) < _MOST_READINGS:
             chosen += [r for r in readings if r.configuration == name]

@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from workbench.domain.profiles import Breakpoint
-from workbench.models.breakpoints.case import Case
+from workbench.models.breakpoints.case import RuleInputs
 from workbench.models.falls import fall_of
 from workbench.models.scales import UNKNOWN_LOG_SD, figure, log_sd
 
 
-def collapse(case: Case) -> tuple[Breakpoint, ...]:
+def collapse(case: RuleInputs) -> tuple[Breakpoint, ...]:
     """Between the last load that was carried and the first at which much less is; nothing where
     no sample falls.
 

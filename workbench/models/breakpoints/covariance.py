@@ -8,14 +8,14 @@ import numpy as np
 
 from workbench.domain.profiles import Breakpoint
 from workbench.models.base import Floats
-from workbench.models.breakpoints.case import Case
+from workbench.models.breakpoints.case import RuleInputs
 from workbench.models.breakpoints.scatter import COMPONENTS
 
 WINDOW = 3
 """Neighbouring samples over which covariances are taken."""
 
 
-def covariance(case: Case) -> Breakpoint:
+def covariance(case: RuleInputs) -> Breakpoint:
     """The first window in which the load covaries more with the KPI than with usage.
 
     KPI (at most its ceiling) and usage (the highest share of any function) are each divided by

@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.domain.profiles import Breakpoint
 from workbench.models.base import Floats
-from workbench.models.breakpoints.case import Case
+from workbench.models.breakpoints.case import RuleInputs
 from workbench.models.breakpoints.overload import Shape
 from workbench.models.breakpoints.scatter import FAR, evenly
 from workbench.models.scales import NORMAL_95
@@ -21,7 +21,7 @@ _NEAREST, _FARTHEST = math.log(1.1), math.log(2.0)
 _NOT_CPU_LIMITED = 0.9
 
 
-def cpu(case: Case) -> Breakpoint:
+def cpu(case: RuleInputs) -> Breakpoint:
     """The first load with usage at its plateau whose throughput gains under a tenth of the load's.
 
     The function with the highest share of its allocation answers for a chain. In an open loop
@@ -51,7 +51,7 @@ def cpu(case: Case) -> Breakpoint:
     return case.found("cpu", middle, low, high, note, "usage")
 
 
-def _late(case: Case, name: str, plateau: float, shape: Shape) -> tuple[float, float]:
+def _late(case: RuleInputs, name: str, plateau: float, shape: Shape) -> tuple[float, float]:
     """Between which places the rule comes to hold, were overload of that shape."""
     gain_ends = shape.gain_ends() - shape.goal(case.loss_goal)
     beyond = sorted(
@@ -70,7 +70,7 @@ def _late(case: Case, name: str, plateau: float, shape: Shape) -> tuple[float, f
     return max(last, gain_ends), max(first, gain_ends)
 
 
-def _stepwise(case: Case, name: str, plateau: float, note: str) -> Breakpoint:
+def _stepwise(case: RuleInputs, name: str, plateau: float, note: str) -> Breakpoint:
     """The middle, in logs, between the last load at which the rule does not hold and the first at
     which it does. Gain is a slope in logs (`_gains`) and may exceed the tenth by its own standard
     deviation: a few windows show no more."""

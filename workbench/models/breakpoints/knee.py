@@ -10,7 +10,7 @@ import numpy as np
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
 from workbench.models.base import Floats
-from workbench.models.breakpoints.case import Case
+from workbench.models.breakpoints.case import RuleInputs
 from workbench.models.breakpoints.overload import Shape
 from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, figure, log_kpi, log_sd
 from workbench.models.selection import stated
@@ -30,7 +30,7 @@ _MOSTLY = 0.5
 """Share of the draws that must have a knee."""
 
 
-def knee(case: Case) -> Breakpoint:
+def knee(case: RuleInputs) -> Breakpoint:
     """Where the KPI's trend breaks upwards.
 
     The rule is defined on the dense curve, so that curve is drawn: through the samples at the
@@ -80,14 +80,14 @@ def knee(case: Case) -> Breakpoint:
     return case.found("knee", middle, middle - below, middle + above, note)
 
 
-def _capacities(case: Case) -> Sequence[tuple[Shape | None, float]]:
+def _capacities(case: RuleInputs) -> Sequence[tuple[Shape | None, float]]:
     """Shapes of overload and log capacities, as far as they are uncertain."""
     if case.log_capacity is None:
         return [(None, 0.0)] * _DRAWS
     return case.log_capacity.draws(_DRAWS)
 
 
-def _places(case: Case, x: Floats, shape: Shape | None) -> Floats:
+def _places(case: RuleInputs, x: Floats, shape: Shape | None) -> Floats:
     """Log load of every valid sample, over capacity where that was read; where nobody can say how
     far over a sample was, by the median capacity."""
     if case.log_capacity is None or shape is None:
@@ -101,7 +101,7 @@ def _places(case: Case, x: Floats, shape: Shape | None) -> Floats:
     )
 
 
-def _level(case: Case, sample: Sample) -> float:
+def _level(case: RuleInputs, sample: Sample) -> float:
     """Log KPI of a sample, at least the ceiling where overload left only a bound."""
     estimate = stated(sample, case.kpi)
     if estimate is not None:
@@ -109,7 +109,7 @@ def _level(case: Case, sample: Sample) -> float:
     return max(case.log_ceiling(), log_kpi(case.kpi, sample.kpi(case.kpi) or 0.0))
 
 
-def _noise(case: Case, sample: Sample) -> float:
+def _noise(case: RuleInputs, sample: Sample) -> float:
     """Log standard deviation of a sample's KPI; none where it is a bound."""
     estimate = stated(sample, case.kpi)
     return max(log_sd(case.kpi, estimate), UNKNOWN_LOG_SD) if estimate else 0.0

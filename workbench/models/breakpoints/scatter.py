@@ -81,7 +81,7 @@ def saturated(sample: Sample, goal: float, kpi: str = kpis.THROUGHPUT) -> bool:
 
 
 @dataclass(frozen=True)
-class Reading:
+class CapacityReading:
     """One sample's word on a configuration's log capacity: exact, or only that it lies above."""
 
     configuration: Configuration
@@ -203,7 +203,7 @@ def _deviations(noise: HostNoise | None, kpi: str) -> _Deviations:
 
 
 def centre(
-    readings: Sequence[Reading],
+    readings: Sequence[CapacityReading],
     noise: HostNoise | None = None,
     kpi: str = kpis.THROUGHPUT,
     *,
@@ -264,7 +264,7 @@ class _Told:
     block: Floats
 
 
-def _told(exact: Sequence[Reading], goal: float, shapes: Sequence[Shape]) -> _Told:
+def _told(exact: Sequence[CapacityReading], goal: float, shapes: Sequence[Shape]) -> _Told:
     x = np.array([r.log_wl for r in exact])
     share = np.array([r.share or 1.0 for r in exact])
     carried = np.array([r.value is None for r in exact])
@@ -440,7 +440,7 @@ def normal_distribution(z: Floats) -> Floats:
     return bounded
 
 
-def read(samples: Sequence[Sample], goal: float) -> list[Reading]:
+def read(samples: Sequence[Sample], goal: float) -> list[CapacityReading]:
     """Readings of open-loop samples of a target: valid ones that state a rate."""
     found = []
     for configuration in dict.fromkeys(s.point.configuration for s in samples):
@@ -449,7 +449,7 @@ def read(samples: Sequence[Sample], goal: float) -> list[Reading]:
     return found
 
 
-def _read(samples: Sequence[Sample], goal: float) -> list[Reading]:
+def _read(samples: Sequence[Sample], goal: float) -> list[CapacityReading]:
     """Of one configuration."""
     tolerated = -math.log1p(-goal)
     broken = [saturated(s, goal, rate_kpi(s) or "") for s in samples]
@@ -462,17 +462,17 @@ def _read(samples: Sequence[Sample], goal: float) -> list[Reading]:
         used = s.usage.get(name) if name else None
         share = used.cpu_share / top if used and top > 0.0 else 0.0
         if over:
-            found.append(Reading(s.point.configuration, s.block, x, carried))
+            found.append(CapacityReading(s.point.configuration, s.block, x, carried))
         elif share >= LEAST_SHARE:
-            found.append(Reading(s.point.configuration, s.block, carried, None, share))
+            found.append(CapacityReading(s.point.configuration, s.block, carried, None, share))
         else:
             # What fell short within the edges of a window was carried only as far as it was.
             bound = min(x, carried + tolerated)
-            found.append(Reading(s.point.configuration, s.block, bound, None))
+            found.append(CapacityReading(s.point.configuration, s.block, bound, None))
     return found
 
 
-def _believed(readings: list[Reading]) -> list[Reading]:
+def _believed(readings: list[CapacityReading]) -> list[CapacityReading]:
     """Usage is believed where some knee makes it point to the capacity that was read."""
     saturated = [r.value for r in readings if r.value is not None]
     used = [r for r in readings if r.share is not None]

@@ -12,7 +12,7 @@ from workbench.domain import kpis
 from workbench.domain.parameters import Sla
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
-from workbench.models.breakpoints.case import Case
+from workbench.models.breakpoints.case import RuleInputs
 from workbench.models.breakpoints.overload import Shape
 from workbench.models.breakpoints.scatter import evenly
 from workbench.models.breakpoints.threshold import Evidence, Located, locate
@@ -39,7 +39,7 @@ class _Verdict:
     logit: bool
 
 
-def sla(case: Case, limit: Sla) -> Breakpoint:
+def sla(case: RuleInputs, limit: Sla) -> Breakpoint:
     """The load at which the KPI crosses the limit upwards.
 
     P(R <= limit) is compared on the logit where samples carry it, because p95 itself is bimodal
@@ -81,7 +81,7 @@ def sla(case: Case, limit: Sla) -> Breakpoint:
     return case.found("sla", located.centre, located.low, located.high, note, limit.kpi)
 
 
-def _relative(case: Case, verdicts: Sequence[_Verdict]) -> Located | None:
+def _relative(case: RuleInputs, verdicts: Sequence[_Verdict]) -> Located | None:
     """Capacity and the crossing's place beside it; None where samples have no such places."""
     if case.log_capacity is None:
         return None
@@ -94,7 +94,9 @@ def _relative(case: Case, verdicts: Sequence[_Verdict]) -> Located | None:
     return Located(middle, low, high)
 
 
-def _gap_of(case: Case, verdicts: Sequence[_Verdict], shape: Shape) -> tuple[float, float] | None:
+def _gap_of(
+    case: RuleInputs, verdicts: Sequence[_Verdict], shape: Shape
+) -> tuple[float, float] | None:
     placed = [
         replace(v, x=place)
         for v, place in zip(verdicts, case.overloads(shape), strict=True)

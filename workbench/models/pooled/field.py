@@ -25,7 +25,7 @@ _ACROSS = 0.7
 """Prior guess of the distance in the unit cube over which a parameter matters."""
 
 
-class Field:
+class GaussianField:
     """GP over log load and parameters with the kernel
 
     a1 M(load/l1) + a2 M(|(load/l2, parameters/l)|) + [same configuration] (a3 M(load/l3) + a4).
@@ -48,7 +48,7 @@ class Field:
 
     def fit(
         self, places: Places, c: np.ndarray, x: Floats, y: Floats, variance: Floats, learn: bool
-    ) -> Field:
+    ) -> GaussianField:
         """Condition on y (n,) of given variance (n,) at places, configurations and loads."""
         self.chosen = drawn(len(y), MOST)
         self.places = places.of(self.chosen)

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from workbench.models.base import Floats
-from workbench.models.pooled.field import Field, drawn
+from workbench.models.pooled.field import GaussianField, drawn
 from workbench.models.pooled.samples import Samples
-from workbench.models.pooled.shapes import FAMILIES, KNOTS, Family, Shape, corrected
+from workbench.models.pooled.shapes import FAMILIES, KNOTS, Family, FittedShape, corrected
 from workbench.models.pooled.surface import Places, Surface
 
 NODES = np.linspace(-4.5, 4.5, 37)
@@ -66,12 +66,12 @@ class Law:
         self.family = family
         self.samples = samples
         self.theta = np.array(family.start)
-        self.shape = Shape.of(family, self.theta)
+        self.shape = FittedShape.of(family, self.theta)
         self.misfit = 0.1
         self.tau = 0.0
         self.stretch = np.zeros(len(places))
         self.stretch_variance = np.zeros(len(places))
-        self.field: Field | None = None
+        self.field: GaussianField | None = None
         self.drift, self.drift_variance = np.zeros(len(samples)), np.zeros(len(samples))
         low, high = float(samples.x.min()), float(samples.x.max())
         rest = samples.y - family.slope * samples.x
@@ -319,7 +319,7 @@ class Law:
         if len(free) < 4:
             return
         places = self.capacity.places.of(s.place)
-        field = Field(0.3, 1.0, places.columns)
+        field = GaussianField(0.3, 1.0, places.columns)
         if self.field is not None:
             field.theta = self.field.theta
         self.field = field.fit(

@@ -12,7 +12,7 @@ from workbench.models.base import Floats
 from workbench.models.estimator import ProfileEstimator, one_thread
 from workbench.models.folds import folds_of, point_numbers
 from workbench.models.pooled.falls import Falls
-from workbench.models.pooled.field import Field
+from workbench.models.pooled.field import GaussianField
 from workbench.models.pooled.law import Law, fitted
 from workbench.models.pooled.samples import Samples
 from workbench.models.pooled.surface import Places
@@ -218,12 +218,12 @@ class Pooled(ProfileEstimator):
         mean, variance, u = law.moments(s.place, s.x, law.drift, law.drift_variance)
         columns = places.columns
         # Where the ceiling cuts both there is no residual to learn from.
-        self.residual_ = Field(0.15, 0.5, columns).fit(
+        self.residual_ = GaussianField(0.15, 0.5, columns).fit(
             places, s.place, np.clip(u, -4, 4), s.y - mean,
             s.noise**2 + variance + 0.02**2, learn=True,
         )  # fmt: skip
         self.level_ = float(np.mean(s.y))
-        self.plain_ = Field(max(float(np.std(s.y)), 1e-3), 0.5, columns).fit(
+        self.plain_ = GaussianField(max(float(np.std(s.y)), 1e-3), 0.5, columns).fit(
             places, s.place, s.x, s.y - self.level_, s.noise**2 + 0.02**2, learn=True
         )
 

@@ -80,7 +80,7 @@ _PRIORS = tuple(
 
 
 @dataclass(frozen=True)
-class Shape:
+class FittedShape:
     """A family's curve with fitted parameters, tabulated together with what data added."""
 
     family: Family
@@ -98,7 +98,7 @@ class Shape:
         theta: Floats,
         extra: Floats | None = None,
         doubt: Floats | None = None,
-    ) -> Shape:
+    ) -> FittedShape:
         table = family.curve(KNOTS, theta) + (0.0 if extra is None else extra)
         sign = -1.0 if family.slope else 1.0
         table = sign * np.maximum.accumulate(sign * table)
@@ -126,7 +126,9 @@ FINE = np.concatenate(
 """Where a shape is tabulated; it is interpolated and ends flat beyond."""
 
 
-def corrected(family: Family, theta: Floats, u: Floats, rest: Floats, weight: Floats) -> Shape:
+def corrected(
+    family: Family, theta: Floats, u: Floats, rest: Floats, weight: Floats
+) -> FittedShape:
     """The family's curve plus what weighted data (all of shape (n,)) leave of it.
 
     The addition is a Gaussian process over asinh(u / 0.1), of the standard deviation and reach
@@ -151,4 +153,4 @@ def corrected(family: Family, theta: Floats, u: Floats, rest: Floats, weight: Fl
         if evidence > best:
             best, extra, chosen = evidence, np.asarray(mean, dtype=float), (factor, prior)
     doubt = np.maximum(np.diag(lu_solve(*chosen, check_finite=False)), 0.0)
-    return Shape.of(family, theta, extra, np.asarray(doubt, dtype=float))
+    return FittedShape.of(family, theta, extra, np.asarray(doubt, dtype=float))

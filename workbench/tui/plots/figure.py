@@ -60,7 +60,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Line:
+class BreakpointLine:
     """A breakpoint: a vertical line with its interval and a label."""
 
     x: float
@@ -78,7 +78,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class AxisStretch:
     """A part of the axis of `wl` with a name, such as the function that limits there."""
 
     low: float
@@ -95,7 +95,7 @@ class Figure:
     marks: tuple[Mark, ...] = ()
     fit: Fit | None = None
     asked: Asked | None = None
-    lines: tuple[Line, ...] = ()
+    lines: tuple[BreakpointLine, ...] = ()
     """The most important first: a low plot has room for two only."""
     limit: Limit | None = None
     log_x: bool = True
@@ -106,7 +106,7 @@ class Figure:
     """The axis of x counts things: only whole numbers stand there."""
     more: tuple[Fit, ...] = ()
     """Other curves, the least important first: they lie under `fit`."""
-    along: tuple[Stretch, ...] = ()
+    along: tuple[AxisStretch, ...] = ()
     """Names along the axis, in a row of their own."""
     series: tuple[str, ...] = ()
     """What marks are of, for the key: the first series, then the other."""
@@ -282,7 +282,7 @@ def _draw_axes(
         canvas.text(next(fits, gutter), rows, text, "asked")
 
 
-def _draw_along(canvas: Canvas, x: Axis, gutter: int, along: Sequence[Stretch]) -> None:
+def _draw_along(canvas: Canvas, x: Axis, gutter: int, along: Sequence[AxisStretch]) -> None:
     """Between plot and axis: each stretch from its end to the next, its name as far as it fits."""
     glyphs, row, columns = canvas.glyphs, canvas.height - 3, canvas.width - gutter
     for stretch in along:
@@ -397,7 +397,7 @@ class _Painter:
         whole = {"dashed": self.glyphs.dashed, "dotted": self.glyphs.dotted}.get(fit.line, "")
         self.canvas.flush(fit.look, whole)
 
-    def _vertical(self, line: Line) -> None:
+    def _vertical(self, line: BreakpointLine) -> None:
         if self.x.low <= line.x <= self.x.high:
             for row in range(self.canvas.height):
                 self.canvas.put(self.column(line.x), row, self.glyphs.vertical, "vertical")
@@ -448,7 +448,7 @@ class _Painter:
             self.canvas.put(self.column(mark.x) - 1, row, self.glyphs.ask_left, style)
             self.canvas.put(self.column(mark.x) + 1, row, self.glyphs.ask_right, style)
 
-    def _label(self, line: Line) -> None:
+    def _label(self, line: BreakpointLine) -> None:
         """The interval and the label in the first row from the top where both are free."""
         if not self.x.low <= line.x <= self.x.high:
             return

@@ -28,7 +28,7 @@ CHOSEN, OTHER = "▸ ", "  "
 
 
 @dataclass(frozen=True)
-class Costs:
+class DraftCosts:
     """What is known by now of the cost of one state of a draft.
 
     Attributes
@@ -51,12 +51,12 @@ class Costs:
     old: bool = False
     trouble: str = ""
 
-    def told(self, cost: SamplerCost) -> Costs:
+    def told(self, cost: SamplerCost) -> DraftCosts:
         return replace(self, samplers={**self.samplers, cost.sampler: cost})
 
 
 def rows(
-    costs: Costs,
+    costs: DraftCosts,
     width: int,
     height: int,
     mistakes: Sequence[Mistake] = (),
@@ -92,7 +92,7 @@ def rows(
     return [*found, *(_grid(costs.plan, costs.campaign, width, room) if room >= 4 else ())]
 
 
-def _computing(costs: Costs) -> str:
+def _computing(costs: DraftCosts) -> str:
     """Of how many samplers the costs are there; empty where all are."""
     if not costs.busy:
         return ""
@@ -101,7 +101,7 @@ def _computing(costs: Costs) -> str:
 
 
 def _said(
-    costs: Costs,
+    costs: DraftCosts,
     mistakes: Sequence[Mistake],
     others: Sequence[Mistake],
     width: int,
@@ -130,7 +130,7 @@ def _marked(text: str, width: int, look: Look = "warn") -> list[Row]:
     return [((("! " if i == 0 else "  ") + line, look),) for i, line in enumerate(lines)]
 
 
-def _summary(costs: Costs, mistakes: Sequence[Mistake], width: int) -> list[Row]:
+def _summary(costs: DraftCosts, mistakes: Sequence[Mistake], width: int) -> list[Row]:
     """Two lines; dim while they are still those of what stood there before."""
     plan = costs.plan
     look: Look = "dim" if costs.old else "strong"
@@ -163,12 +163,12 @@ def _warnings(plan: Plan, campaign: Campaign | None) -> Iterable[str]:
 # --------------------------------------------------------------------------- samplers
 
 
-def _known(costs: Costs) -> list[SamplerCost]:
+def _known(costs: DraftCosts) -> list[SamplerCost]:
     """In the order in which they stand there."""
     return [costs.samplers[name] for name in costs.order if name in costs.samplers]
 
 
-def _table(costs: Costs, method: str, width: int, *, known: bool) -> list[Row]:
+def _table(costs: DraftCosts, method: str, width: int, *, known: bool) -> list[Row]:
     """A heading and a line for each sampler, always at its place; the cheapest is marked.
 
     `method` is the sampler that the draft names; `known` : whether there is a cost at all, once
@@ -204,13 +204,13 @@ def _figures(cost: SamplerCost) -> tuple[bool, str, str]:
     return False, f"{sign}{cost.samples}", duration(cost.lab_s)
 
 
-def _notes(costs: Costs, width: int) -> list[Row]:
+def _notes(costs: DraftCosts, width: int) -> list[Row]:
     """Why a sampler has no figures."""
     texts = [f"{c.sampler} {c.note}" for c in _known(costs) if c.figure == "unknown" and c.note]
     return [((line, "dim"),) for text in texts for line in wrapped(sentence(text), width)]
 
 
-def _beside(costs: Costs, width: int) -> list[Row]:
+def _beside(costs: DraftCosts, width: int) -> list[Row]:
     """Samplers one after the other in few lines, the chosen one first."""
     found = sorted(_known(costs), key=lambda c: not c.chosen)
     texts = [" ".join((plain(c.sampler), *_figures(c)[1:])) for c in found]

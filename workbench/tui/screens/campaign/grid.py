@@ -28,7 +28,7 @@ from workbench.tui.screens.campaign.allocation_settings import (
     most_lines,
 )
 from workbench.tui.screens.campaign.campaign_settings import campaign_settings
-from workbench.tui.screens.campaign.cost_rows import Costs
+from workbench.tui.screens.campaign.cost_rows import DraftCosts
 from workbench.tui.screens.campaign.settings import Document, Setting, placed
 from workbench.tui.screens.campaign.settings_form import FLEXIBLE, SettingsForm, name_of
 from workbench.tui.screens.dialogs import ConfirmScreen
@@ -65,7 +65,7 @@ class GridScreen(DraftScreen):
         self.every = False
         """Whether the lines of allocations are about all targets at once."""
         self.all_settings = False
-        self.costs = Costs()
+        self.costs = DraftCosts()
         self.form: SettingsForm | None = None
         self._priced: object = None
         """The state whose cost is known, or is being asked for."""
@@ -210,8 +210,8 @@ class GridScreen(DraftScreen):
         self._priced = None
         known = draft.palette.samplers if draft.palette else ()
         busy = not draft.mistakes and not self.terms.mistakes
-        before = self.costs if self.costs.draft == draft.name else Costs()
-        self.costs = Costs(
+        before = self.costs if self.costs.draft == draft.name else DraftCosts()
+        self.costs = DraftCosts(
             draft.name, before.campaign, before.plan, order=known, busy=busy, old=True
         )
         if not draft.settled or draft.campaign is None or self.terms.mistakes:
@@ -241,13 +241,15 @@ class GridScreen(DraftScreen):
         try:
             plan = await self._plan(request)
             order = self.costs.order
-            self._tell_costs(Costs(draft, campaign, plan, order=order, busy=True))
+            self._tell_costs(DraftCosts(draft, campaign, plan, order=order, busy=True))
             for name in names:
                 plan = await self._plan(replace(request, samplers=True, only=(name,)))
                 for cost in plan.samplers:
                     self._tell_costs(self.costs.told(cost))
         except (WorkbenchError, OSError) as error:
-            self._tell_costs(Costs(draft, campaign, order=self.costs.order, trouble=str(error)))
+            self._tell_costs(
+                DraftCosts(draft, campaign, order=self.costs.order, trouble=str(error))
+            )
             self.workbench.say(str(error), "error")  # whole, where the panel is narrow
         else:
             self._tell_costs(replace(self.costs, busy=False))
@@ -256,7 +258,7 @@ class GridScreen(DraftScreen):
         reply = await self.request(request)
         return reply.plan
 
-    def _tell_costs(self, costs: Costs) -> None:
+    def _tell_costs(self, costs: DraftCosts) -> None:
         self.costs = costs
         if self.ready and self.in_sight and self.draft.is_open:
             self._draw_costs(self.draft)

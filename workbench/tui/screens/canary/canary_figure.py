@@ -6,7 +6,7 @@ from workbench.domain.counts import counted
 from workbench.domain.profiles import Curve
 from workbench.domain.projection import SessionView
 from workbench.tui import text
-from workbench.tui.plots.figure import Asked, Figure, Fit, Limit, Line, Mark
+from workbench.tui.plots.figure import Asked, BreakpointLine, Figure, Fit, Limit, Mark
 from workbench.tui.screens.canary.canary_rows import Record, Step, steps_of
 from workbench.tui.screens.proposals.chain_names import limit_text, plan_of, primary
 
@@ -28,10 +28,10 @@ def figure(view: SessionView, record: Record, chosen: str, log_y: bool) -> Figur
     reach = [r.wl for r in known if r.configuration == here]
     if not reach and canary is not None:
         reach = [step.wl for step in canary.steps if step.verdict == "kept"]
-    lines: tuple[Line, ...] = ()
+    lines: tuple[BreakpointLine, ...] = ()
     if reach and curve is not None and curve.wl[-1] > max(reach):
         edge = max(reach)
-        lines = (Line(edge, edge, edge, f"seen up to {text.number(edge)}"),)
+        lines = (BreakpointLine(edge, edge, edge, f"seen up to {text.number(edge)}"),)
     guards = canary.plan.guards if canary is not None else ()
     limit = next((guard for guard in guards if guard.kpi == record.kpi), None)
     asked = canary.ask if canary is not None and canary.under_way else None

@@ -19,7 +19,7 @@ from workbench.tui.screens.base import Target as JumpTarget
 from workbench.tui.screens.chain import chain_rows, chain_tree
 from workbench.tui.screens.chain.building import BuildingScreen
 from workbench.tui.screens.chain.chain_drawing import Drawing, drawing, window
-from workbench.tui.screens.chain.chain_tree import Group, Leaf, Path, Tree
+from workbench.tui.screens.chain.chain_tree import Leaf, PartGroup, Path, Tree
 from workbench.tui.screens.draft import titles_of
 from workbench.tui.text import plain
 from workbench.tui.widgets.listing import Listing
@@ -119,7 +119,7 @@ class ChainScreen(BuildingScreen):
         path: Path = ()
         for index in self.path:
             here = chain_tree.at(tree, path)
-            if not isinstance(here, Group) or index >= len(here.parts):
+            if not isinstance(here, PartGroup) or index >= len(here.parts):
                 break
             path = (*path, index)
         if path == self.path:
@@ -205,7 +205,7 @@ class ChainScreen(BuildingScreen):
         builds = writes and draft.palette is not None
         on = writes and tree is not None
         leaf = self.part if on and isinstance(self.part, Leaf) else None
-        many = tree is not None and isinstance(tree, Group)
+        many = tree is not None and isinstance(tree, PartGroup)
         conditions = {
             "add": (builds and not self.unreadable) or self._may_start,
             "add_beside": builds and on,
@@ -266,7 +266,7 @@ class ChainScreen(BuildingScreen):
             return
         paths = [path for path, _ in chain_tree.leaves(tree)]
         here = next((i for i, p in enumerate(paths) if p[: len(self.path)] == self.path), 0)
-        inside = isinstance(chain_tree.at(tree, self.path), Group)
+        inside = isinstance(chain_tree.at(tree, self.path), PartGroup)
         self.look_at(paths[here if inside else (here + by) % len(paths)])
 
     def action_widen(self) -> None:

@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from rich.cells import cell_len
 
-from workbench.tui.screens.chain.chain_tree import Group, Leaf, Path, Tree, share_text
+from workbench.tui.screens.chain.chain_tree import Leaf, PartGroup, Path, Tree, share_text
 from workbench.tui.text import plain
 from workbench.tui.widgets.rows import Look, Row, fit
 
@@ -109,9 +109,9 @@ def _whole(tree: Tree | None, look_of: LookOf, ends: tuple[str, str], *, boxes: 
     if tree is None:
         gap = _line(((" ──▶ ", "dim", None), ("nothing yet", "dim", None), (" ──▶ ", "dim", None)))
         return _beside([source, gap, sink])
-    splits = isinstance(tree, Group) and tree.form == "parallel"
-    last = tree.parts[-1] if isinstance(tree, Group) and not splits else tree
-    first = tree.parts[0] if isinstance(tree, Group) and not splits else tree
+    splits = isinstance(tree, PartGroup) and tree.form == "parallel"
+    last = tree.parts[-1] if isinstance(tree, PartGroup) and not splits else tree
+    first = tree.parts[0] if isinstance(tree, PartGroup) and not splits else tree
     block = _block(tree, (), look_of, boxes)
     return _beside([source, _arrow(None, first), block, _arrow(last, None), sink])
 
@@ -140,7 +140,7 @@ def _arrow(before: Tree | None, behind: Tree | None) -> Drawing:
 
 
 def _is_parallel(tree: Tree | None) -> bool:
-    return isinstance(tree, Group) and tree.form == "parallel"
+    return isinstance(tree, PartGroup) and tree.form == "parallel"
 
 
 COPY = " (copy)"
@@ -188,7 +188,7 @@ def _beside(blocks: Sequence[Drawing]) -> Drawing:
     return Drawing(tuple(rows), above)
 
 
-def _branches(group: Group, blocks: Sequence[Drawing]) -> Drawing:
+def _branches(group: PartGroup, blocks: Sequence[Drawing]) -> Drawing:
     """One below the other, between the lines that split and join the traffic."""
     labels = [_share(part.share, len(blocks)) for part in group.parts]
     label = max(map(cell_len, labels))

@@ -10,8 +10,8 @@ from workbench.domain.drafts import Palette, PaletteChain, PaletteVnf
 from workbench.domain.errors import Mistake
 from workbench.tui.draft import Draft
 from workbench.tui.screens.chain.chain_tree import (
-    Group,
     Leaf,
+    PartGroup,
     Path,
     Tree,
     at,
@@ -46,7 +46,7 @@ def part_rows(
         return []
     part = at(tree, path)
     rows: list[Row] = []
-    if isinstance(part, Group):
+    if isinstance(part, PartGroup):
         names = ", ".join(leaf.title for _, leaf in leaves(part))
         what = "in series" if part.form == "series" else "in parallel"
         head = f" {counted(len(part.parts), 'part')} {what} "

@@ -44,7 +44,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Group:
+class PartGroup:
     """Parts in series or in parallel."""
 
     form: Form
@@ -52,7 +52,7 @@ class Group:
     share: Any = None
 
 
-Tree = Leaf | Group
+Tree = Leaf | PartGroup
 
 # --------------------------------------------------------------------------- from and to YAML
 
@@ -79,7 +79,7 @@ def tree_of(target: Any) -> Tree | None:
     if any(part is None for part in parts):
         return None
     known = tuple(part for part in parts if part is not None)
-    return Group("series" if form == "series" else "parallel", known, share)
+    return PartGroup("series" if form == "series" else "parallel", known, share)
 
 
 def composition(tree: Tree) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def field_of(tree: Tree, path: Path, target: int) -> tuple[str | int, ...]:
     field: list[str | int] = ["targets", target]
     here = tree
     for index in path:
-        assert isinstance(here, Group)
+        assert isinstance(here, PartGroup)
         field += [here.form, index]
         here = here.parts[index]
     return tuple(field)
@@ -126,7 +126,7 @@ def field_of(tree: Tree, path: Path, target: int) -> tuple[str | int, ...]:
 def at(tree: Tree, path: Path) -> Tree:
     """The part at a path, or the nearest one above it."""
     for index in path:
-        if not isinstance(tree, Group) or not 0 <= index < len(tree.parts):
+        if not isinstance(tree, PartGroup) or not 0 <= index < len(tree.parts):
             break
         tree = tree.parts[index]
     return tree
@@ -180,10 +180,10 @@ def tree_from(graph: Graph) -> Tree:
         case Vnf(name=name, template=template):
             return Leaf(template, name if name != template else "")
         case Series(parts=parts):
-            return _plain(Group("series", tuple(map(tree_from, parts))))
+            return _plain(PartGroup("series", tuple(map(tree_from, parts))))
         case Parallel(branches=branches, shares=shares):
             alike = len(set(shares)) <= 1
-            return Group(
+            return PartGroup(
                 "parallel",
                 tuple(
                     replace(tree_from(branch), share=None if alike else share)
@@ -223,7 +223,7 @@ def added_behind(tree: Tree | None, path: Path, new: Leaf) -> tuple[Tree, Path]:
     if tree is None:
         return new, ()
     part = at(tree, path)
-    pair = Group("series", (replace(part, share=None), new), part.share)
+    pair = PartGroup("series", (replace(part, share=None), new), part.share)
     return _settled(_put(tree, path, pair), new)
 
 
@@ -232,14 +232,14 @@ def added_beside(tree: Tree | None, path: Path, new: Leaf) -> tuple[Tree, Path]:
     if tree is None:
         return new, ()
     above = at(tree, path[:-1]) if path else None
-    if isinstance(above, Group) and above.form == "parallel":
+    if isinstance(above, PartGroup) and above.form == "parallel":
         index = path[-1]
         parts = (*above.parts[: index + 1], new, *above.parts[index + 1 :])
         return _settled(_put(tree, path[:-1], _alike(replace(above, parts=parts))), new)
     part = at(tree, path)
-    if isinstance(part, Group) and part.form == "parallel":
+    if isinstance(part, PartGroup) and part.form == "parallel":
         return _settled(_put(tree, path, _alike(replace(part, parts=(*part.parts, new)))), new)
-    pair = Group("parallel", (replace(part, share=None), new), part.share)
+    pair = PartGroup("parallel", (replace(part, share=None), new), part.share)
     return _settled(_put(tree, path, pair), new)
 
 
@@ -248,7 +248,7 @@ def removed(tree: Tree, path: Path) -> tuple[Tree | None, Path]:
     if not path:
         return None, ()
     above = at(tree, path[:-1])
-    assert isinstance(above, Group)
+    assert isinstance(above, PartGroup)
     index = path[-1]
     rest = replace(above, parts=(*above.parts[:index], *above.parts[index + 1 :]))
     found = _plain(_put(tree, path[:-1], _alike(rest)))
@@ -260,7 +260,7 @@ def removed(tree: Tree, path: Path) -> tuple[Tree | None, Path]:
 def moved(tree: Tree, path: Path, by: int) -> tuple[Tree, Path]:
     """The part one place towards the source (-1) or the sink (1) among its neighbours."""
     above = at(tree, path[:-1]) if path else None
-    if not isinstance(above, Group):
+    if not isinstance(above, PartGroup):
         return tree, path
     index, other = path[-1], path[-1] + by
     if not 0 <= other < len(above.parts):
@@ -288,7 +288,7 @@ def shared(tree: Tree, path: Path, share: str) -> Tree:
     An empty share makes all branches alike.
     """
     above = at(tree, path[:-1])
-    assert isinstance(above, Group)
+    assert isinstance(above, PartGroup)
     mine, others = path[-1], [i for i in range(len(above.parts)) if i != path[-1]]
     shares: dict[int, Any] = {mine: share} if share else dict.fromkeys((mine, *others))
     found = _PERCENT.fullmatch(share)
@@ -307,19 +307,19 @@ def shared(tree: Tree, path: Path, share: str) -> Tree:
 def branch(tree: Tree, path: Path) -> bool:
     """Whether the part is a branch of parallel ones."""
     above = at(tree, path[:-1]) if path else None
-    return isinstance(above, Group) and above.form == "parallel"
+    return isinstance(above, PartGroup) and above.form == "parallel"
 
 
 def _put(tree: Tree, path: Path, part: Tree) -> Tree:
     if not path:
         return part
-    assert isinstance(tree, Group)
+    assert isinstance(tree, PartGroup)
     index, *rest = path
     below = _put(tree.parts[index], tuple(rest), part)
     return replace(tree, parts=(*tree.parts[:index], below, *tree.parts[index + 1 :]))
 
 
-def _alike(group: Group) -> Group:
+def _alike(group: PartGroup) -> PartGroup:
     """Shares are for the branches that there were: the new ones share alike."""
     if group.form == "series":
         return group
@@ -333,8 +333,8 @@ def _plain(tree: Tree) -> Tree:
         return tree
     parts: list[Tree] = []
     for part in map(_plain, tree.parts):
-        alike = isinstance(part, Group) and part.form == tree.form == "series"
-        parts += part.parts if isinstance(part, Group) and alike else [part]
+        alike = isinstance(part, PartGroup) and part.form == tree.form == "series"
+        parts += part.parts if isinstance(part, PartGroup) and alike else [part]
     if len(parts) == 1:
         return replace(parts[0], share=tree.share)
     return replace(tree, parts=tuple(parts))

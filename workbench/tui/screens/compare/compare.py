@@ -27,9 +27,9 @@ from workbench.tui.screens.compare import (
     comparing,
     contrast_rows,
 )
-from workbench.tui.screens.compare.compare_asking import AskingScreen
-from workbench.tui.screens.compare.compare_lines import VIEWS, Line
-from workbench.tui.screens.compare.comparing import Answer
+from workbench.tui.screens.compare.compare_asking import CompareAskingScreen
+from workbench.tui.screens.compare.compare_lines import VIEWS, CompareLine
+from workbench.tui.screens.compare.comparing import ComparisonSoFar
 from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.text import kpi_name, plain, sentence
 from workbench.tui.widgets.listing import Listing, RowOf
@@ -55,7 +55,7 @@ ASKED_ANEW = "comparing anew …"
 """In place of why nothing could be compared before: that may hold no longer."""
 
 
-class CompareScreen(AskingScreen, HasList):
+class CompareScreen(CompareAskingScreen, HasList):
     """A list of configurations, outliers first; the plot follows its cursor."""
 
     NAME: ClassVar[str] = "compare"
@@ -63,7 +63,7 @@ class CompareScreen(AskingScreen, HasList):
     def __init__(self) -> None:
         super().__init__()
         self.zoomed = 0
-        self._lines: tuple[Line, ...] = ()
+        self._lines: tuple[CompareLine, ...] = ()
         self._loads: dict[Configuration, float] = {}
         """By configuration, the load that was chosen to be read out."""
         self.off: frozenset[str] = frozenset()
@@ -89,12 +89,12 @@ class CompareScreen(AskingScreen, HasList):
     # ------------------------------------------------------------------------- what is shown
 
     @property
-    def line(self) -> Line | None:
+    def line(self) -> CompareLine | None:
         """The configuration under the cursor: the first, until somebody moves it."""
         first = self._lines[0] if self._lines else None
         return next((line for line in self._lines if line.configuration == self.here), first)
 
-    def _load(self, line: Line | None, loads: list[float]) -> float | None:
+    def _load(self, line: CompareLine | None, loads: list[float]) -> float | None:
         """What is read out of a configuration."""
         chosen = self._loads.get(line.configuration) if line is not None else None
         return chosen if chosen in loads else compare_tables.default_load(line, loads)
@@ -124,7 +124,7 @@ class CompareScreen(AskingScreen, HasList):
         elif target is not None:
             self._draw_chain(target, shown, choice)
 
-    def _replaces(self, answer: Answer) -> bool:
+    def _replaces(self, answer: ComparisonSoFar) -> bool:
         """Whether it is drawn from now on. Where it is refused once more, and there are curves all
         the same, those before stay until the new ones are there."""
         if not answer.here:

@@ -16,7 +16,12 @@ from workbench.domain.sessions import UNDER_WAY
 from workbench.domain.topology import Target
 from workbench.tui.screens.asking import ask, drop
 from workbench.tui.screens.compare import compare_lines, comparing, contrast_rows
-from workbench.tui.screens.compare.comparing import AT_ONCE, Answer, Contrast, Subject
+from workbench.tui.screens.compare.comparing import (
+    AT_ONCE,
+    ComparedChain,
+    ComparisonSoFar,
+    Contrast,
+)
 from workbench.tui.screens.compare.contrast_rows import Change
 from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.screens.session import SessionScreen
@@ -34,13 +39,13 @@ AGAIN_COSTS = 5.0
 """And no sooner than this many times what its answers took: the rest of the time is the host's."""
 
 
-class AskingScreen(SessionScreen):
+class CompareAskingScreen(SessionScreen):
     """Chooses what is compared, and sees that answers come.
 
     Attributes
     ----------
     view : of `compare_lines.VIEWS`.
-    chain, rule, profiles, insist : as in `Subject`; empty is the default.
+    chain, rule, profiles, insist : as in `ComparedChain`; empty is the default.
     here : the configuration under the cursor.
     contrast, changes, change : the other session, what differs from it, the line of the cursor.
     answer : what is drawn; it stays until that of what is looked at now is there.
@@ -57,8 +62,8 @@ class AskingScreen(SessionScreen):
         self.contrast: Contrast | None = None
         self.changes: tuple[Change, ...] = ()
         self.change = 0
-        self.answer: Answer | None = None
-        self.answers: dict[Subject, Answer] = {}
+        self.answer: ComparisonSoFar | None = None
+        self.answers: dict[ComparedChain, ComparisonSoFar] = {}
         self.awaited: Busy | None = None
 
     @property
@@ -78,14 +83,14 @@ class AskingScreen(SessionScreen):
         found = (a.rules for s, a in self.answers.items() if (s.chain, s.kpi) == here)
         return next(filter(None, found), ())
 
-    def subject(self) -> Subject | None:
+    def subject(self) -> ComparedChain | None:
         """What is looked at; None where the session has no chain."""
         target = self.target()
         if target is None:
             return None
         kpi = self.shown.kpi(self.choice)
         session = self.opened.session
-        return Subject(session, target.name, kpi, self.rule, self.profiles, self.insist)
+        return ComparedChain(session, target.name, kpi, self.rule, self.profiles, self.insist)
 
     def target(self, name: str = "") -> Target | None:
         """A chain by its name, by default the one that was chosen, else the first."""
@@ -103,7 +108,7 @@ class AskingScreen(SessionScreen):
             ask(self, self._work)
             begin(self, self._look)
 
-    def _next(self) -> Answer | None:
+    def _next(self) -> ComparisonSoFar | None:
         """What lacks something that is looked at now; what was looked at in between is skipped."""
         subject = self.subject() if self.view != "sessions" else None
         if subject is None:
@@ -112,11 +117,11 @@ class AskingScreen(SessionScreen):
         if answer is None or self._outdated(answer):
             samples = comparing.valid_samples(self.shown.view, subject.chain)
             measured = comparing.all_valid_samples(self.shown.view)
-            answer = Answer(subject, samples, measured=measured, asked_at=time.monotonic())
+            answer = ComparisonSoFar(subject, samples, measured=measured, asked_at=time.monotonic())
             self.answers[subject] = answer
         return answer if not answer.here or self._wanted(answer) else None
 
-    def came_since(self, answer: Answer) -> int:
+    def came_since(self, answer: ComparisonSoFar) -> int:
         """Valid samples since a question was refused, of any target: they may answer it.
 
         None in a replay: there the engine answers of the whole session.
@@ -125,7 +130,7 @@ class AskingScreen(SessionScreen):
             return 0
         return max(0, comparing.all_valid_samples(self.shown.view) - answer.measured)
 
-    def _outdated(self, answer: Answer) -> bool:
+    def _outdated(self, answer: ComparisonSoFar) -> bool:
         """Whether a refusal may hold no longer, and it is time to ask again.
 
         While the run goes on that waits for `AGAIN_S` and `AGAIN_COSTS`; afterwards it does not.
@@ -136,7 +141,7 @@ class AskingScreen(SessionScreen):
         over = self.shown.view.state not in UNDER_WAY
         return over or waited >= max(AGAIN_S, AGAIN_COSTS * answer.cost_s)
 
-    def _wanted(self, answer: Answer) -> list[Configuration]:
+    def _wanted(self, answer: ComparisonSoFar) -> list[Configuration]:
         """Configurations from the cursor on whose curves nobody asked for yet."""
         if answer.uncharted is not None:
             return []
@@ -172,14 +177,14 @@ class AskingScreen(SessionScreen):
             self.awaited = None
             self.draw()
 
-    def _fail(self, lacking: Answer, error: WorkbenchError) -> None:
+    def _fail(self, lacking: ComparisonSoFar, error: WorkbenchError) -> None:
         """It is asked again as any refusal is."""
         if lacking.here:
             lacking.uncharted = error
         else:
             lacking.refused = error
 
-    async def _ask(self, lacking: Answer) -> None:
+    async def _ask(self, lacking: ComparisonSoFar) -> None:
         client, began = await self.workbench.client(), time.monotonic()
         if lacking.here:
             await lacking.chart(client, self._wanted(lacking))

@@ -14,8 +14,8 @@ from workbench.domain.samples import OVERLOAD
 from workbench.domain.topology import Target
 from workbench.tui import profile_figure, text
 from workbench.tui.plots.canvas import LineStyle
-from workbench.tui.plots.figure import Figure, Fit, Limit, Mark, Stretch
-from workbench.tui.screens.compare.compare_lines import Line
+from workbench.tui.plots.figure import AxisStretch, Figure, Fit, Limit, Mark
+from workbench.tui.screens.compare.compare_lines import CompareLine
 
 NOTHING_LIMITS = "nothing limits"
 STYLES: tuple[LineStyle, ...] = ("dashed", "dotted")
@@ -92,7 +92,7 @@ def functions(
     )
 
 
-def strip(lines: Sequence[Line], here: Line | None, noise: float) -> Figure:
+def strip(lines: Sequence[CompareLine], here: CompareLine | None, noise: float) -> Figure:
     """The error of every configuration in per cent, sorted (paper A, Fig. 8).
 
     `noise` is the error that the host's own noise may make.
@@ -123,7 +123,7 @@ def _error(place: int, error: float, chosen: bool = False, other: bool = False) 
     return Mark(float(place), max(error, 0.01), None, None, True, chosen, other)
 
 
-def stretches(chart: ChainChart) -> Iterator[Stretch]:
+def stretches(chart: ChainChart) -> Iterator[AxisStretch]:
     """Who limits along the axis, each from where it takes over to the next."""
     curve = chart.predicted
 
@@ -142,16 +142,16 @@ def stretches(chart: ChainChart) -> Iterator[Stretch]:
         label = text.plain(vnf) if vnf else NOTHING_LIMITS
         if overload:
             label, guess = f"{text.plain(vnf) or 'the chain'}: {OVERLOAD}", False
-        yield Stretch(curve.wl[places[0]], curve.wl[last], label, not guess)
+        yield AxisStretch(curve.wl[places[0]], curve.wl[last], label, not guess)
 
 
 def limits_text(chart: ChainChart) -> str:
     """The same as a sentence: `tinyproxy limits to 420, haproxy from there on`."""
-    merged: list[Stretch] = []
+    merged: list[AxisStretch] = []
     for stretch in stretches(chart):
         if merged and merged[-1].label == stretch.label:
             before = merged.pop()
-            stretch = Stretch(before.low, stretch.high, before.label, before.sure)
+            stretch = AxisStretch(before.low, stretch.high, before.label, before.sure)
         merged.append(stretch)
     if len(merged) == 1:
         only = merged[0].label

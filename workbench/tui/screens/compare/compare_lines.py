@@ -16,7 +16,7 @@ from workbench.domain.retraining import ConfigurationScore, Outlier
 from workbench.domain.topology import Target
 from workbench.tui import text
 from workbench.tui.screens.compare import comparing
-from workbench.tui.screens.compare.comparing import Answer
+from workbench.tui.screens.compare.comparing import ComparisonSoFar
 from workbench.tui.widgets.rows import Look, Row, Span, fit, spread
 
 NARROW = 80
@@ -27,7 +27,7 @@ SIGNS: dict[str, tuple[str, Look]] = {"worse": ("▼", "bad"), "better": ("▲",
 
 
 @dataclass(frozen=True)
-class Line:
+class CompareLine:
     """A configuration of the chain. `score` is None where nothing of it was compared."""
 
     configuration: Configuration
@@ -61,7 +61,9 @@ def _value(key: str, value: ParameterValue) -> str:
     return f"{text.number(value)}B" if key.endswith("_bytes") else f"{key}={text.number(value)}"
 
 
-def lines_of(view: SessionView, chain: Target, compared: ChainCompared | None) -> tuple[Line, ...]:
+def lines_of(
+    view: SessionView, chain: Target, compared: ChainCompared | None
+) -> tuple[CompareLine, ...]:
     """Outliers first, the largest departure first; then by error; last what was not compared."""
     found = compared.comparison if compared is not None else None
     outliers: dict[Configuration, list[Outlier]] = {}
@@ -70,7 +72,7 @@ def lines_of(view: SessionView, chain: Target, compared: ChainCompared | None) -
     scores = {score.configuration: score for score in (found.configurations if found else ())}
     rest = comparing.configurations_of(view, chain.name)
     return tuple(
-        Line(
+        CompareLine(
             configuration,
             name_of(view.campaign, chain, configuration),
             scores.get(configuration),
@@ -93,7 +95,9 @@ def over(view: SessionView, chain: Target) -> str:
 # ----------------------------------------------------------------------------- above the list
 
 
-def views_row(current: str, chain: str, place: str, answer: Answer | None, width: int) -> Row:
+def views_row(
+    current: str, chain: str, place: str, answer: ComparisonSoFar | None, width: int
+) -> Row:
     """The views with the one that is shown; then what is compared."""
     spans: list[Span] = [(" ", "")]
     for view in VIEWS if width >= NARROW else (current,):
@@ -104,7 +108,7 @@ def views_row(current: str, chain: str, place: str, answer: Answer | None, width
     return spread(tuple(spans), about, width)
 
 
-def rule_of(answer: Answer | None) -> str:
+def rule_of(answer: ComparisonSoFar | None) -> str:
     """What predicts: ` by convolved`; empty where that is not known yet."""
     if answer is not None and answer.compared is not None:
         return f" by {text.plain(answer.compared.comparison.rule)}"
@@ -112,7 +116,7 @@ def rule_of(answer: Answer | None) -> str:
     return f" by {text.plain(known.rule)}" if known is not None else ""
 
 
-def verdict_row(answer: Answer | None, width: int) -> Row:
+def verdict_row(answer: ComparisonSoFar | None, width: int) -> Row:
     """How right the prediction is, in one line: in plain words first, then the statistics behind.
 
     An accepted model is held against samples that it has not learned from: they may be few.
@@ -159,7 +163,7 @@ def verdict_row(answer: Answer | None, width: int) -> Row:
 
 
 def notes_row(
-    answer: Answer | None,
+    answer: ComparisonSoFar | None,
     newer: int,
     keys: tuple[str, str],
     width: int,
@@ -193,7 +197,7 @@ def notes_row(
     return ((fit(f" ! {notes[0]}", width - len(more)), "warn"), (more, "dim"))
 
 
-def _unseen(answer: Answer | None, key: str, width: int) -> str:
+def _unseen(answer: ComparisonSoFar | None, key: str, width: int) -> str:
     """That an accepted model is compared with what it has not learned from alone."""
     found = answer.compared.comparison if answer is not None and answer.compared else None
     if answer is None or found is None or not found.model_version:
@@ -231,7 +235,7 @@ def heading(width: int) -> Row:
 
 
 def line_row(
-    line: Line, kpi: str, here: bool, most: float, width: int, *, awaited: bool = False
+    line: CompareLine, kpi: str, here: bool, most: float, width: int, *, awaited: bool = False
 ) -> Row:
     """`most` is the largest error of all, which fills the bar; `awaited`: no answer has come."""
     bar, error, direct, verdict = _columns(width)
@@ -268,7 +272,7 @@ def _columns(width: int) -> tuple[int, int, int, int]:
     return bar, 8 if width >= 76 else 0, 10 if width >= 100 else 0, 20 if width >= 68 else 13
 
 
-def _verdict(line: Line, wide: bool = True) -> str:
+def _verdict(line: CompareLine, wide: bool = True) -> str:
     """`worse at 16 of 16`, or at how many loads of both."""
     if len(line.outliers) > 1:
         return " ".join(f"{o.verdict} {len(o.loads)}" for o in line.outliers)
@@ -276,12 +280,12 @@ def _verdict(line: Line, wide: bool = True) -> str:
     return "".join(words.format(o.verdict, len(o.loads), o.points) for o in line.outliers)
 
 
-def table(lines: Sequence[Line]) -> str:
+def table(lines: Sequence[CompareLine]) -> str:
     """The list as tab-separated text."""
     return "\n".join(_cells(lines)) + "\n" if lines else ""
 
 
-def _cells(lines: Sequence[Line]) -> Iterator[str]:
+def _cells(lines: Sequence[CompareLine]) -> Iterator[str]:
     columns = "configuration samples mape log_error ratio baseline_mape verdict".split()
     yield "\t".join(columns)
     for line in lines:

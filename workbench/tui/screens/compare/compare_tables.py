@@ -13,7 +13,7 @@ from workbench.domain.retraining import BucketScore, ChainComparison
 from workbench.domain.samples import Estimate
 from workbench.tui import text
 from workbench.tui.screens.compare.compare_figures import limits_text, place_of
-from workbench.tui.screens.compare.compare_lines import NARROW, Line
+from workbench.tui.screens.compare.compare_lines import NARROW, CompareLine
 from workbench.tui.widgets.rows import Row, Span, fit
 
 BOUNDS = frozenset({"overloaded", "censored"})
@@ -27,7 +27,7 @@ def loads_of(samples: Sequence[SamplePoint], kpi: str) -> list[float]:
     return sorted({s.wl for s in samples if s.valid and kpi in s.kpis})
 
 
-def default_load(line: Line | None, loads: Sequence[float]) -> float | None:
+def default_load(line: CompareLine | None, loads: Sequence[float]) -> float | None:
     """Where the departure is largest, else the highest load."""
     if line is not None and line.worst is not None:
         return line.worst.wl

@@ -1,6 +1,6 @@
 """What the screen Compare is about, what came of its questions, and who asks them.
 
-Answers take seconds. Each belongs to the `Subject` that was asked about; one that comes when
+Answers take seconds. Each belongs to the `ComparedChain` that was asked about; one that comes when
 something else is looked at is kept for later, and never drawn in its place.
 """
 
@@ -30,7 +30,7 @@ AT_ONCE = 12
 
 
 @dataclass(frozen=True)
-class Subject:
+class ComparedChain:
     """A chain's KPI, by a rule, from profiles."""
 
     session: str
@@ -44,7 +44,7 @@ class Subject:
 
 
 @dataclass
-class Answer:
+class ComparisonSoFar:
     """What came so far.
 
     Attributes
@@ -58,7 +58,7 @@ class Answer:
     asked_at : when it was asked last, by `time.monotonic`; `cost_s` all that the answers took.
     """
 
-    subject: Subject
+    subject: ComparedChain
     samples: int
     compared: ChainCompared | None = None
     charts: dict[Configuration, ChainChart] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluen
 from workbench.domain.projection import SessionView
 from workbench.domain.retraining import ChainModels
 from workbench.tui import text
-from workbench.tui.columns import Column, Sorting
+from workbench.tui.columns import ListColumn, Sorting
 from workbench.tui.plots.canvas import Glyphs
 from workbench.tui.widgets.rows import Row, fit
 
@@ -117,7 +117,7 @@ WIDE = 9
 """Cells of a column of scores."""
 
 
-def score_columns(width: int) -> tuple[Column[ModelScore], ...]:
+def score_columns(width: int) -> tuple[ListColumn[ModelScore], ...]:
     """Those that there is room for."""
     return COLUMNS[: max(3, (width - _name_width(width) - 3) // WIDE)]
 
@@ -187,15 +187,15 @@ def _share(value: float | None) -> str:
     return text.percent(value) if value is not None else "–"
 
 
-COLUMNS: tuple[Column[ModelScore], ...] = (
-    Column("rmse", WIDE, lambda s: _figure(s.rmse), lambda s: s.rmse),
-    Column("trimmed", WIDE, lambda s: _figure(s.rmse_trimmed), lambda s: s.rmse_trimmed),
-    Column("mae", WIDE, lambda s: _figure(s.mae), lambda s: s.mae),
-    Column("mape", WIDE, lambda s: _share(s.mape), lambda s: s.mape),
-    Column("log err", WIDE, lambda s: _figure(s.log_error), lambda s: s.log_error),
-    Column("covers", WIDE, lambda s: _share(s.coverage), lambda s: s.coverage, falling=True),
-    Column("width", WIDE, lambda s: _figure(s.width), lambda s: s.width),
-    Column("fit", WIDE, lambda s: _seconds(s.fit_s), lambda s: s.fit_s),
+COLUMNS: tuple[ListColumn[ModelScore], ...] = (
+    ListColumn("rmse", WIDE, lambda s: _figure(s.rmse), lambda s: s.rmse),
+    ListColumn("trimmed", WIDE, lambda s: _figure(s.rmse_trimmed), lambda s: s.rmse_trimmed),
+    ListColumn("mae", WIDE, lambda s: _figure(s.mae), lambda s: s.mae),
+    ListColumn("mape", WIDE, lambda s: _share(s.mape), lambda s: s.mape),
+    ListColumn("log err", WIDE, lambda s: _figure(s.log_error), lambda s: s.log_error),
+    ListColumn("covers", WIDE, lambda s: _share(s.coverage), lambda s: s.coverage, falling=True),
+    ListColumn("width", WIDE, lambda s: _figure(s.width), lambda s: s.width),
+    ListColumn("fit", WIDE, lambda s: _seconds(s.fit_s), lambda s: s.fit_s),
 )
 BEST_FIRST = Sorting("")
 """As the engine gives them."""

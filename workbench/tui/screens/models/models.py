@@ -13,7 +13,7 @@ from workbench.domain.events import TargetModelled
 from workbench.domain.messages import ListEvents
 from workbench.domain.profiles import ModelScore, ModelVersion
 from workbench.domain.questions import ExplainModel, ModelExplained, RollBackModel
-from workbench.tui.columns import Column, Sorting
+from workbench.tui.columns import ListColumn, Sorting
 from workbench.tui.plots.legends import legend, plot_marks
 from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.present import Choice, Shown
@@ -211,7 +211,7 @@ class ModelsScreen(ScoringScreen, HasList):
         return Sorting.remembered(stored, columns, model_rows.BEST_FIRST)
 
     @property
-    def _columns(self) -> tuple[Column[ModelScore], ...]:
+    def _columns(self) -> tuple[ListColumn[ModelScore], ...]:
         return model_rows.score_columns(self.size.width)
 
     def _draw_residuals(self, shown: Shown, line: VersionLine, target: str, kpi: str) -> None:

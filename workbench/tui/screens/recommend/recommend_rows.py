@@ -18,7 +18,7 @@ from workbench.domain.recommendations import (
 )
 from workbench.domain.samples import OVERLOAD, Estimate
 from workbench.tui import text
-from workbench.tui.plots.figure import Figure, Fit, Limit, Line, Stretch
+from workbench.tui.plots.figure import AxisStretch, BreakpointLine, Figure, Fit, Limit
 from workbench.tui.screens.proposals.chain_names import limit_text, per
 from workbench.tui.screens.recommend import recommend_words as words_of
 from workbench.tui.widgets.rows import Look, Row, Span, fit
@@ -458,11 +458,13 @@ def figure(
         return Figure(empty="No curve of this allocation is stored.")
     asked = words_of.load(found)
     first, last = curve.wl[:1] or (curve.overload or 1.0,), curve.wl[-1:]
-    along: tuple[Stretch, ...] = ()
+    along: tuple[AxisStretch, ...] = ()
     if curve.overload is not None:
-        along = (Stretch(curve.overload, BEYOND * curve.overload, OVERLOAD),)
+        along = (AxisStretch(curve.overload, BEYOND * curve.overload, OVERLOAD),)
         last = (BEYOND * curve.overload,)
-    lines = () if asked is None else (Line(asked, asked, asked, f"asked {load}".rstrip()),)
+    lines = (
+        () if asked is None else (BreakpointLine(asked, asked, asked, f"asked {load}".rstrip()),)
+    )
     return Figure(
         x_range=(first[0], last[0]),
         along=along,

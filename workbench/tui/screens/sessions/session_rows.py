@@ -9,7 +9,7 @@ from workbench.domain.messages import EngineStatus
 from workbench.domain.recordings import FIRST, shipped
 from workbench.domain.sessions import UNDER_WAY, SessionSummary
 from workbench.tui import text
-from workbench.tui.columns import Column, Sorting
+from workbench.tui.columns import ListColumn, Sorting
 from workbench.tui.widgets.rows import Row
 
 
@@ -20,20 +20,22 @@ def _state(session: SessionSummary) -> str:
     return known.word if known is not None else "recording"
 
 
-COLUMNS: tuple[Column[SessionSummary], ...] = (  # on 60 columns, the first five
-    Column("session", 20, lambda s: s.name, lambda s: s.name.casefold()),
-    Column("state", 11, _state, _state),
-    Column("samples", 7, lambda s: f"{s.samples:>7}", lambda s: s.samples, falling=True),
-    Column("changed", 11, lambda s: text.day(s.changed_at), lambda s: s.changed_at, falling=True),
-    Column("lab", 6, lambda s: s.lab, lambda s: s.lab),
-    Column(
+COLUMNS: tuple[ListColumn[SessionSummary], ...] = (  # on 60 columns, the first five
+    ListColumn("session", 20, lambda s: s.name, lambda s: s.name.casefold()),
+    ListColumn("state", 11, _state, _state),
+    ListColumn("samples", 7, lambda s: f"{s.samples:>7}", lambda s: s.samples, falling=True),
+    ListColumn(
+        "changed", 11, lambda s: text.day(s.changed_at), lambda s: s.changed_at, falling=True
+    ),
+    ListColumn("lab", 6, lambda s: s.lab, lambda s: s.lab),
+    ListColumn(
         "invalid",
         7,
         lambda s: f"{s.invalid:>7}" if s.invalid else "      –",
         lambda s: s.invalid,
         falling=True,
     ),
-    Column("targets", 10, lambda s: ", ".join(s.targets), lambda s: s.targets),
+    ListColumn("targets", 10, lambda s: ", ".join(s.targets), lambda s: s.targets),
 )
 LATEST = Sorting("changed", falling=True)
 """What is worked on stands first, until somebody chooses otherwise."""

@@ -30,7 +30,7 @@ from workbench.domain.messages import (
 )
 from workbench.domain.sessions import UNDER_WAY, SessionSummary
 from workbench.tui import text
-from workbench.tui.columns import Arrangement, Column
+from workbench.tui.columns import Arrangement, ListColumn
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.plot import terminal_glyphs
 from workbench.tui.replaying.replay import Replay
@@ -175,7 +175,7 @@ class SessionsScreen(HasList):
         self._draw_about()
         self.offer_keys()
 
-    def _cells(self, column: Column[SessionSummary]) -> int:
+    def _cells(self, column: ListColumn[SessionSummary]) -> int:
         """Of a column: where the terminal is wide, names of sessions are not cut off."""
         if column.name != "session" or self.size.width < WIDE:
             return column.width
