@@ -155,10 +155,8 @@ def judge(
     driven_s = sum(drive.stop_s - drive.begin_s for drive in drives)
     bypass = bypass_at(terms.bypass, terms.load, point.wl)
     most = bypass if tells_the_most(terms.bypass, terms.load, point.wl) else None
-    findings = (
-        *examine(ValidityInputs(pool, terms.windows, driven_s, most)),
-        *copies.examine(drives),
-    )
+    judged = ValidityInputs(pool, terms.windows, driven_s, most)
+    findings = (*examine(judged), *copies.examine(drives))
     factor = terms.factor if terms.windows.interval else 1.0
     asked = (terms.kpi, *((terms.sla.kpi,) if terms.sla else ()))
     statement = state(pool, terms.windows, terms.variance_floor, factor, asked)
@@ -194,9 +192,7 @@ def judge(
         block=terms.block,
     )
     measurement = _measurement(sample, pool, stretches, cycle_s)
-    next_s = 0.0
-    if not reasons & CAUSES:
-        next_s = _next_drive_s(pool, terms, stretches[-1], driven_s)
+    next_s = 0.0 if reasons & CAUSES else _next_drive_s(pool, terms, stretches[-1], driven_s)
     if not reasons & CAUSES and not next_s and sample.valid:
         correlated = bool(looked_at & statement.correlated.keys())
         next_s = _wider_s(pool, terms, statement, driven_s, correlated)
