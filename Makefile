@@ -9,7 +9,7 @@ SOURCES = $(shell find workbench templates sessions/recorded -type f -not -name 
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	$(if $(PYTHONDONTWRITEBYTECODE),,--no-compile)
 
-.PHONY: demo replay test lint unit docker-test accept bench bench-truth bench-why bench-science bench-chains release-check lock lock-check screenshot clean help
+.PHONY: demo replay test lint unit docker-test accept bench bench-truth bench-why bench-science bench-chains bench-counters release-check lock lock-check screenshot clean help
 
 # Exit code 1 is a finding, such as a configuration without a usable sample: told, and no error of make.
 demo: $(VENV)/.runtime  ## profile haproxy, tinyproxy and their chains; a new session each time
@@ -61,6 +61,9 @@ bench-science: $(VENV)/.dev  ## the tables behind docs/science.md; QUICK=1 print
 
 bench-chains: $(VENV)/.dev  ## the tables of docs/chain-science.md; QUICK=1 plays one seed and writes nothing
 	cd benchmarks && ../$(BIN)/python -m chain_science $(if $(QUICK),--quick,--publish)
+
+bench-counters: $(VENV)/.dev  ## models of a KPI from counters, by experiment: FUNCTION=haproxy SESSIONS=sessions/counters-1.duckdb
+	$(BIN)/python -W ignore benchmarks/counted_sessions.py $(or $(FUNCTION),haproxy) $(SESSIONS)
 
 release-check: $(VENV)/.dev-tools  ## build sdist and wheel, install each into empty environments
 	$(BIN)/python scripts/check_release.py

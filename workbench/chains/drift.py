@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -102,11 +103,33 @@ def _direction(above: bool) -> Literal["above", "below"]:
 
 def _alarm(z: Floats, limit: float) -> tuple[int, int] | None:
     """Where the sum was last zero, and how many samples it took to pass the limit; or None."""
-    total, since = 0.0, 0
-    for place, value in enumerate(z):
-        total += float(value) - ALLOWANCE
-        if total <= 0.0:
-            total, since = 0.0, place + 1
-        if total > limit:
-            return since, place + 1
+    run = Cusum(limit)
+    for value in z:
+        if run.add(float(value)):
+            return run.since, run.taken
     return None
+
+
+@dataclass
+class Cusum:
+    """One side of the test, value by value, for as long as one watches.
+
+    Attributes
+    ----------
+    limit : of `threshold`.
+    since : how many values had come when the sum was last zero.
+    taken : how many have come.
+    """
+
+    limit: float
+    total: float = 0.0
+    since: int = 0
+    taken: int = 0
+
+    def add(self, value: float) -> bool:
+        """Take in a residual in standard deviations; whether the sum is past its limit now."""
+        self.taken += 1
+        self.total += max(-CLIPPED, min(CLIPPED, value)) - ALLOWANCE
+        if self.total <= 0.0:
+            self.total, self.since = 0.0, self.taken
+        return self.total > self.limit

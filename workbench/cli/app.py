@@ -25,6 +25,7 @@ from workbench.cli import (
     session_report,
     sessions,
     signed_bundles,
+    watch_function,
     why,
 )
 from workbench.cli.context import settings
@@ -87,6 +88,7 @@ canary.register(app)
 chains.register(app)
 why.register(app)
 counters.register(app)
+watch_function.register(app)
 recommending.register(app)
 plugins.register(app)
 notify.register(app)

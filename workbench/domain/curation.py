@@ -13,7 +13,7 @@ from typing import Literal
 from workbench.domain.observations import Observation
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.requests import Command, Done, Query, RunAccepted
-from workbench.domain.samples import Finding, Sample, Window
+from workbench.domain.samples import Finding, Sample, UsageSecond, Window
 
 SampleVerdict = Literal["rejected", "pinned", "open"]
 """`pinned`: worth looking at again, always kept in sight; `open`: nothing, or taken back."""
@@ -63,6 +63,7 @@ class SampleDetail:
     """When, in seconds since the epoch."""
     observations: tuple[Observation, ...] = ()
     """None at all: nobody collected any."""
+    series: tuple[UsageSecond, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +12,8 @@ from workbench.models.folds import Ints
 
 SAME = 1.0 - 1e-9
 """Correlation from which two counters are one: they differ by a factor and rounding only."""
+MOST_MISSING = 0.05
+"""Share of rows that may lack a counter before it is left out."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,40 @@ class CounterRows:
 
 @dataclass(frozen=True)
 class DroppedFeature:
-    """A column that teaches nothing: `why` is `constant`, or `same as NAME`."""
+    """A column that teaches nothing: `why` is `constant`, or `same as NAME`, or that it is not in
+    every row."""
 
     name: str
     why: str
+
+
+def rows_of(
+    counted: Sequence[Mapping[str, float]], y: Sequence[float], experiments: Sequence[str]
+) -> tuple[CounterRows, tuple[DroppedFeature, ...]]:
+    """A table of rows that each name their counters; a row without a value is not filled in.
+
+    A counter that more than `MOST_MISSING` of the rows lack is dropped, rows that lack another are.
+    """
+    names = sorted({name for row in counted for name in row})
+    there = np.array([[name in row for name in names] for row in counted], dtype=bool)
+    there = there.reshape(len(counted), len(names))
+    common = there.mean(axis=0) >= 1.0 - MOST_MISSING
+    features = tuple(name for name, kept in zip(names, common, strict=True) if kept)
+    whole = np.flatnonzero(there[:, common].all(axis=1)).tolist()
+    x = np.array([[counted[i][name] for name in features] for i in whole], dtype=float)
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(experiments))}
+    rows = CounterRows(
+        features,
+        x.reshape(len(whole), len(features)),
+        np.array([y[i] for i in whole], dtype=float),
+        np.array([numbers[experiments[i]] for i in whole], dtype=int),
+    )
+    dropped = (
+        DroppedFeature(name, f"not counted in {share:.0%} of the rows")
+        for name, share in zip(names, 1.0 - there.mean(axis=0), strict=True)
+        if share > MOST_MISSING
+    )
+    return rows, tuple(dropped)
 
 
 def without_idle_features(rows: CounterRows) -> tuple[CounterRows, tuple[DroppedFeature, ...]]:

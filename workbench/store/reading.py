@@ -209,10 +209,11 @@ def detail(cursor: Cursor, session: str, id: str) -> SampleDetail | None:
     ((seq, sample),) = _read_samples(cursor, which)
     windows = tuple(_window(window) for window in _children(cursor, "windows", which)[seq])
     observed = tuple(Observation(*row) for row in _children(cursor, "observations", which)[seq])
+    series = tuple(UsageSecond(*row) for row in _children(cursor, "series", which)[seq])
     for event in reversed(_decided(cursor, session, ALL)):
         if isinstance(event.fact, SampleDecided) and event.fact.sample == id:
-            return SampleDetail(sample, windows, event.fact, event.at, observed)
-    return SampleDetail(sample, windows, None, None, observed)
+            return SampleDetail(sample, windows, event.fact, event.at, observed, series)
+    return SampleDetail(sample, windows, None, None, observed, series)
 
 
 def decisions(cursor: Cursor, until: int = ALL) -> dict[str, SampleDecided]:

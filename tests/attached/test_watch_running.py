@@ -1,0 +1,113 @@
+"""`watch` of a process that runs: counters by the second, a restart, an end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from running_system import RunningSystem
+
+from workbench.cli.watch_loop import Orders, follow
+from workbench.domain.attaching import Attached
+from workbench.domain.errors import LabError
+from workbench.domain.parameters import Sla
+from workbench.engine.answers.counter_learning import CountedRows
+from workbench.labs.attached.finding import find
+from workbench.labs.attached.live_counters import LiveCounters
+from workbench.models.counter_rows import CounterRows
+from workbench.models.counter_watch import AlarmRates, CounterLook
+
+FEATURES = ("cpu_cores", "voluntary_switches", "perf_cycles")
+SLA = Sla("throughput_rps", 1e9, ">=", text="throughput>=1000000000/s")
+
+
+class CpuAlone:
+    """Stands for a learned model: a request takes a millisecond of a core."""
+
+    chosen, apart_sd = "stub", 1.0
+    score = SimpleNamespace(mape=0.1, within_5=0.5, coverage=0.95)
+
+    def __init__(self, rows: CounterRows) -> None:
+        self.rows, self.features = rows, rows.features
+
+    def look(self, counted: Mapping[str, float], missing: Mapping[str, str]) -> CounterLook:
+        value = 1e3 * counted["cpu_cores"] + 1.0
+        return CounterLook(value, value / 2, value * 2, apart=0.5)
+
+    def rates(self, holds: Any) -> AlarmRates:
+        return AlarmRates(10, 0, 0, 0, 1)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> CountedRows:
+    monkeypatch.setattr("workbench.models.counter_watch.CounterWatch", CpuAlone)
+    rows = CounterRows(FEATURES, np.ones((4, 3)), np.ones(4), np.arange(4))
+    return CountedRows(rows, (), 1.0, 4, 4)
+
+
+def orders(attached: Attached, folder: Path, seconds: int) -> Orders:
+    return Orders("web", SLA.kpi, attached, SLA, seconds, folder / "web.prom", json=True)
+
+
+async def test_what_it_does_in_a_second_is_counted(system: RunningSystem) -> None:
+    live = LiveCounters(await find(Attached("web", "pid", str(system.pid))), over_s=1.0)
+    assert live.read() == {}
+
+    def ask() -> None:
+        for _ in range(100):
+            urllib.request.urlopen(f"http://127.0.0.1:{system.port}/").read()
+
+    await asyncio.to_thread(ask)
+    await asyncio.sleep(1.0)
+    seen = live.read()
+    assert seen["cpu_cores"] > 0.0
+    assert seen["voluntary_switches"] >= 10.0
+    assert seen["host softirqs NET_RX"] > 0.0
+    assert "its host's network" in live.missing["rx_packets"]
+    assert "rx_packets" not in seen
+
+
+async def test_a_restart_is_told_and_the_watch_goes_on(
+    system: RunningSystem,
+    counted: CountedRows,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    attached = Attached("web", "cgroup", system.path)
+    following = asyncio.create_task(follow(orders(attached, tmp_path, 4), counted))
+    await asyncio.sleep(4.0)
+    system.kill()
+    await asyncio.sleep(1.5)
+    system.start()
+    await asyncio.wait_for(following, 20.0)
+    said = capsys.readouterr()
+    assert "learned without perf_cycles: not read of a running function" in said.err
+    assert "how many breaches it would miss is not known" in said.err
+    assert "alarm: web breaks throughput>=1000000000/s" in said.err
+    assert "has ended" in said.err
+    assert f"runs again as process {system.pid}: the watch goes on" in said.err
+    assert "of a core" in said.err
+    lines = [json.loads(line) for line in said.out.splitlines()]
+    assert len(lines) == 4
+    assert lines[-1]["alarm"] is True
+    metrics = (tmp_path / "web.prom").read_text()
+    assert 'workbench_watch_alarm{function="web",kpi="throughput_rps"} 1' in metrics
+
+
+async def test_a_process_that_ends_ends_the_watch_with_a_sentence(
+    system: RunningSystem, counted: CountedRows, tmp_path: Path
+) -> None:
+    attached = Attached("web", "pid", str(system.pid))
+    following = asyncio.create_task(follow(orders(attached, tmp_path, 60), counted))
+    await asyncio.sleep(3.0)
+    system.kill()
+    system.server = None
+    with pytest.raises(LabError, match="has ended"):
+        await asyncio.wait_for(following, 20.0)

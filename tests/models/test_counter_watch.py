@@ -1,0 +1,109 @@
+"""A KPI from counters, live: sure where it was taught, silent elsewhere, with hysteresis."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from workbench.chains.drift import Cusum, threshold
+from workbench.domain.errors import DataError
+from workbench.models.counter_rows import CounterRows, rows_of
+from workbench.models.counter_watch import Alarm, CounterWatch
+
+
+def experiments(count: int, seed: int = 0) -> CounterRows:
+    """Throughput by packets, with CPU that goes with it and a neighbour that takes some of it."""
+    random = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(count), 8)
+    load = random.uniform(100.0, 1000.0, len(groups))
+    wait = random.uniform(0.01, 0.5, len(groups))
+    throughput = load * (1.0 - 0.3 * wait)
+    noise = np.exp(0.02 * random.standard_normal((2, len(groups))))
+    x = np.column_stack([10.0 * throughput * noise[0], 1e-3 * load * noise[1], wait])
+    return CounterRows(("rx_packets", "cpu_cores", "cpu_wait_s"), x, throughput, groups)
+
+
+@pytest.fixture(scope="module")
+def watch() -> CounterWatch:
+    return CounterWatch(experiments(10))
+
+
+def seen(throughput: float, wait: float) -> dict[str, float]:
+    load = throughput / (1.0 - 0.3 * wait)
+    return {"rx_packets": 10.0 * throughput, "cpu_cores": 1e-3 * load, "cpu_wait_s": wait}
+
+
+def test_what_was_learned_is_told_with_an_interval_that_holds(watch: CounterWatch) -> None:
+    told = [watch.look(seen(t, 0.2), {}) for t in np.linspace(200.0, 800.0, 25)]
+    answers = [(t, look) for t, look in zip(np.linspace(200.0, 800.0, 25), told, strict=True)
+               if look.value is not None]  # fmt: skip
+    assert len(answers) >= 20
+    held = [look.low <= t <= look.high for t, look in answers]  # type: ignore[operator]
+    assert np.mean(held) >= 0.8
+    assert watch.score.coverage is not None
+    assert watch.score.coverage > 0.85
+
+
+def test_counters_outside_of_what_was_learned_have_a_reason_and_no_figure(
+    watch: CounterWatch,
+) -> None:
+    far = watch.look(seen(20_000.0, 0.2), {})
+    assert far.value is None
+    assert far.why.startswith("outside of what was learned")
+    mixed = watch.look({**seen(200.0, 0.2), "cpu_cores": 1.0}, {})
+    assert mixed.value is None
+    assert "no such mix of counters" in mixed.why
+    broken = watch.look({**seen(200.0, 0.2), "cpu_cores": float("nan")}, {})
+    assert broken.value is None
+
+
+def test_a_missing_counter_is_named_with_its_reason(watch: CounterWatch) -> None:
+    counted = seen(300.0, 0.1)
+    del counted["cpu_wait_s"]
+    look = watch.look(counted, {"cpu_wait_s": "Permission denied"})
+    assert (look.value, look.why) == (None, "cpu_wait_s is missing: Permission denied")
+
+
+def test_rates_are_of_experiments_that_were_not_seen(watch: CounterWatch) -> None:
+    rates = watch.rates(lambda value: value >= 400.0)
+    assert rates.rows == 80
+    assert rates.broken > 10
+    assert rates.missed + rates.false <= 8
+    nothing = watch.rates(lambda value: value >= 1.0)
+    assert (nothing.broken, nothing.missed, nothing.false) == (0, 0, 0)
+
+
+def test_too_few_experiments_are_refused_with_what_to_do() -> None:
+    with pytest.raises(DataError, match="3 experiments with 3 counters"):
+        CounterWatch(experiments(3))
+
+
+def test_an_alarm_is_raised_after_two_looks_and_cleared_after_five() -> None:
+    alarm = Alarm()
+    assert [alarm.look(holds) for holds in (False, True, False, None, False)] == [
+        False, False, False, False, True,
+    ]  # fmt: skip
+    assert alarm.raised
+    assert [alarm.look(True) for _ in range(4)] == [False] * 4
+    assert not alarm.look(False)
+    assert [alarm.look(True) for _ in range(5)] == [False] * 4 + [True]
+    assert not alarm.raised
+
+
+def test_drift_value_by_value_is_rare_while_nothing_has_changed_and_soon_when_it_has() -> None:
+    random = np.random.default_rng(1)
+    quiet = Cusum(threshold(86_400.0))
+    assert not any(quiet.add(z) for z in random.standard_normal(5_000))
+    moved = Cusum(threshold(86_400.0))
+    assert any(moved.add(z) for z in 1.5 + random.standard_normal(40))
+
+
+def test_rows_without_a_counter_are_not_filled_in() -> None:
+    counted = [{"a": float(i), "b": 1.0 + i} for i in range(40)]
+    del counted[3]["b"]
+    for row in counted[:10]:
+        row["rare"] = 1.0
+    rows, dropped = rows_of(counted, [1.0] * 40, ["x"] * 20 + ["y"] * 20)
+    assert rows.features == ("a", "b")
+    assert len(rows.y) == 39
+    assert [one.name for one in dropped] == ["rare"]

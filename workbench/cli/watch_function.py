@@ -1,0 +1,143 @@
+"""`watch`: a KPI of a running function from its counters, once a second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from workbench.cli.completion import NameArgument
+
+if TYPE_CHECKING:
+    from workbench.domain.attaching import Attached
+    from workbench.domain.parameters import Sla
+    from workbench.engine.answers.counter_learning import CountedRows
+
+MOST_SAMPLES = 2_000
+"""Of a session: the last ones."""
+AT = "container:web"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("watch")(watch)
+
+
+def watch(
+    session: NameArgument,
+    function: Annotated[str, typer.Argument(help="A function that the session measured alone.")],
+    at: Annotated[
+        str,
+        typer.Option(
+            help="Where it runs: container:NAME, compose:PROJECT/SERVICE, label:KEY=VALUE, "
+            "pid:NUMBER or cgroup:PATH; default: where its campaign attached it."
+        ),
+    ] = "",
+    kpi: Annotated[
+        str,
+        typer.Option(help='throughput, p95, ..., or an SLA, to be alarmed: "p95<=100ms".'),
+    ] = "throughput",
+    textfile: Annotated[
+        Path | None, typer.Option(help="Metrics for the textfile collector of a node exporter.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="A line of JSON a second.")] = False,
+) -> None:
+    """Tell a running function's KPI from its counters, once a second; nothing is sent through it.
+
+    A model is learned from the evidence of the session's samples. "?" where counters lie outside of
+    what was learned.
+
+    Example: workbench watch haproxy-lab haproxy --at container:web --kpi "p95<=100ms"
+    """
+    from workbench.cli.context import execute, session_name
+    from workbench.cli.watch_loop import Orders, follow
+
+    sla = _sla(kpi)
+    name = sla.kpi if sla else _kpi(kpi)
+
+    async def run() -> None:
+        counted, attached = await _learnt(session_name(session), function, name, at)
+        await follow(Orders(function, name, attached, sla, None, textfile, json), counted)
+
+    execute(run())
+
+
+def _kpi(given: str) -> str:
+    from workbench.domain import kpis
+    from workbench.domain.errors import UsageError
+
+    known = kpis.find(given)
+    if known is None or (known.quantile is None and known.name != kpis.THROUGHPUT):
+        raise UsageError(
+            f"{given!r} is not told from counters",
+            where="--kpi",
+            remedy="Name throughput, p50, p95 or p99",
+        )
+    return known.name
+
+
+def _sla(text: str) -> Sla | None:
+    """None where it is the name of a KPI alone."""
+    from workbench.descriptors.sla_text import parse_sla
+
+    if not set(text) & set("<>=≤≥"):
+        return None
+    sla = parse_sla(text, "rate")
+    _kpi(sla.kpi)
+    return sla
+
+
+async def _learnt(session: str, function: str, kpi: str, at: str) -> tuple[CountedRows, Attached]:
+    """What the session has to teach, and where the function runs."""
+    import asyncio
+
+    from workbench.cli.context import any_client
+    from workbench.domain.curation import GetSample
+    from workbench.domain.errors import UsageError
+    from workbench.domain.messages import ListSamples, ViewSession
+    from workbench.engine.answers.counter_learning import counted_rows
+
+    async with any_client() as client:
+        campaign = (await client.ask(ViewSession(session))).view.campaign
+        if campaign is None:
+            raise UsageError("holds no campaign yet", where=session)
+        attached = _place(at, function, campaign.attached)
+        samples, offset = [], 0
+        while page := (await client.ask(ListSamples(session, offset))).samples:
+            samples += [one for one in page if one.point.target == function]
+            offset += len(page)
+        if not samples:
+            raise UsageError(
+                f"has no samples of {function} alone",
+                where=session,
+                remedy="Name a function that was measured alone; `workbench show` lists them",
+            )
+        taken = [await client.ask(GetSample(session, one.id)) for one in samples[-MOST_SAMPLES:]]
+    rows = await asyncio.to_thread(counted_rows, taken, function, kpi, campaign.kpi_max)
+    return rows, attached
+
+
+def _place(at: str, function: str, known: tuple[Attached, ...]) -> Attached:
+    from workbench.domain.attaching import Attached, FoundBy
+    from workbench.domain.errors import UsageError
+
+    if not at:
+        for one in known:
+            if one.name == function and one.found_by != "pod":
+                return one
+        raise UsageError(
+            f"where {function} runs is not known",
+            where="--at",
+            remedy=f"Name it, as `workbench discover` lists it: --at {AT}",
+        )
+    kind, colon, where = at.partition(":")
+    kinds = tuple(kind for kind in get_args(FoundBy) if kind != "pod")
+    if not colon or not where or kind not in kinds:
+        raise UsageError(
+            f"is {at!r}, must be one of {', '.join(kinds)}, a colon and what it is called",
+            where="--at",
+            remedy=f"Write it as {AT}",
+        )
+    if kind == "pid" and not (where.isascii() and where.isdigit()):
+        raise UsageError(f"{where!r} is no number of a process", where="--at")
+    return Attached(function, kind, where)  # type: ignore[arg-type]  # it is among the kinds

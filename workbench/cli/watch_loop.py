@@ -1,0 +1,259 @@
+"""The loop behind `watch`: a look each second, what is said of it, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench import files
+from workbench.chains.drift import CLIPPED, Cusum, threshold
+from workbench.cli.context import put, put_json, say
+from workbench.domain import kpis
+from workbench.domain.attaching import Attached
+from workbench.domain.errors import LabError, UsageError
+from workbench.domain.parameters import Sla
+from workbench.labs.attached.finding import FoundFunction, find
+from workbench.labs.attached.live_counters import LiveCounters
+
+if TYPE_CHECKING:
+    from workbench.engine.answers.counter_learning import CountedRows
+    from workbench.models.counter_watch import CounterLook, CounterWatch
+
+AWAITED_S = 60
+"""How long a function that is gone is looked for; one that is known by its process ends at once."""
+LOOKS_PER_FALSE_DRIFT = 86_400.0
+SHORTEST_S, LONGEST_S = 1.0, 4.0
+"""Of what a look spans: as long as the windows that were learned from, within these."""
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What is watched, and how it is told."""
+
+    function: str
+    kpi: str
+    attached: Attached
+    sla: Sla | None
+    seconds: int | None
+    textfile: Path | None
+    json: bool
+
+
+async def follow(orders: Orders, counted: CountedRows) -> None:
+    """Learn, then look each second until the time is over, the function is gone, or Ctrl-C."""
+    found = await find(orders.attached)
+    live = LiveCounters(found, min(max(counted.window_s, SHORTEST_S), LONGEST_S))
+    model = await _learned(live, counted)
+    _tell(orders, counted, model, found)
+    following = LiveWatch(orders, model, live)
+    try:
+        await following.run()
+    finally:
+        following.finish()
+
+
+async def _learned(live: LiveCounters, counted: CountedRows) -> CounterWatch:
+    """The model over counters that are read here, too; what is left out is said."""
+    from workbench.models.counter_watch import CounterWatch
+
+    _read(live)
+    await asyncio.sleep(live.over_s)
+    seen = _read(live)
+    lacking = [name for name in counted.rows.features if name not in seen]
+    if lacking:
+        reasons: dict[str, list[str]] = {}
+        for name in lacking:
+            reasons.setdefault(live.missing.get(name, "not read of a running function"), []).append(
+                name
+            )
+        for why, names in reasons.items():
+            say(f"learned without {', '.join(names)}: {why}")
+    kept = tuple(name for name in counted.rows.features if name in seen)
+    if not kept:
+        raise LabError(
+            "none of the counters that the session has is read here",
+            where=live.found.place,
+            remedy="Measure on the host on which the function runs, as root",
+        )
+    say(f"learning from {len(counted.rows.y)} windows and {len(kept)} counters")
+    return await asyncio.to_thread(CounterWatch, counted.rows.only(kept))
+
+
+def _read(live: LiveCounters) -> Mapping[str, float]:
+    try:
+        return live.read()
+    except OSError:
+        gone = live.found.departure() or "its counters cannot be read"
+        raise LabError(gone, where=live.found.place) from None
+
+
+def _tell(orders: Orders, counted: CountedRows, model: CounterWatch, found: FoundFunction) -> None:
+    score, rows = model.score, model.rows
+    kpi = kpis.of(orders.kpi)
+    say(
+        f"{kpi.short} of {orders.function} at {found.place}: {len(model.features)} counters, "
+        f"{rows.group_count} experiments, {counted.samples} of {counted.of} samples; model: "
+        f"{model.chosen}"
+    )
+    say(
+        f"on experiments that it had not seen it errs by {score.mape:.1%} (mean), "
+        f"{score.within_5:.0%} within 5 %, the interval holds {score.coverage or 0.0:.0%}"
+    )
+    if orders.sla is None:
+        return
+    rates = model.rates(orders.sla.holds)
+    if not rates.broken:
+        said = "how many breaches it would miss is not known, as none was measured"
+    else:
+        said = f"of {rates.broken} windows that broke the SLA it missed {rates.missed}"
+    held = rates.rows - rates.silent - rates.broken
+    say(f"there, {said}; of {held} that held it, {rates.false} were called broken, and it was "
+        f"silent on {rates.silent}")  # fmt: skip
+
+
+@dataclass
+class LiveWatch:
+    """One watch: what it has seen so far, and its alarm."""
+
+    orders: Orders
+    model: CounterWatch
+    live: LiveCounters
+    looks: int = 0
+    silent: int = 0
+    _drift: Cusum = field(default_factory=lambda: Cusum(threshold(LOOKS_PER_FALSE_DRIFT)))
+    _began_s: float = field(default_factory=time.monotonic)
+    _began_cpu_s: float = field(default_factory=time.process_time)
+
+    def __post_init__(self) -> None:
+        from workbench.models.counter_watch import Alarm
+
+        self.alarm = Alarm()
+        self.drifted = False
+
+    async def run(self) -> None:
+        due_s = time.monotonic()
+        while self.orders.seconds is None or self.looks < self.orders.seconds:
+            due_s = max(due_s + 1.0, time.monotonic())
+            await asyncio.sleep(due_s - time.monotonic())
+            if gone := self.live.found.departure():
+                await self._again(gone)
+                continue
+            try:
+                seen = self.live.read()
+            except OSError:
+                continue  # it ended this instant: the next departure says how
+            self._take(self._answer(seen))
+
+    async def _again(self, gone: str) -> None:
+        """Wait until the function is there again. Raises `LabError` where it is not."""
+        place = self.live.found.place
+        say(f"{place}: {gone}")
+        waits = 0 if self.orders.attached.found_by == "pid" else AWAITED_S
+        for _ in range(waits):
+            await asyncio.sleep(1.0)
+            try:
+                found = await find(self.orders.attached)
+            except LabError:
+                continue
+            self.live = LiveCounters(found, self.live.over_s)
+            say(f"{found.place} runs again as process {found.pid}: the watch goes on")
+            return
+        raise LabError(
+            f"{gone}" + (f", and it did not come back within {waits} s" if waits else ""),
+            where=place,
+            remedy="Start it, and watch it again",
+        )
+
+    def _answer(self, seen: Mapping[str, float]) -> CounterLook:
+        if seen:
+            return self.model.look(seen, self.live.missing)
+        from workbench.models.counter_watch import CounterLook
+
+        return CounterLook(why=f"it has not been watched for {self.live.over_s:g} s yet")
+
+    def _take(self, look: CounterLook) -> None:
+        self.looks += 1
+        self.silent += look.value is None
+        sla = self.orders.sla
+        if sla is not None:
+            changed = self.alarm.look(None if look.value is None else sla.holds(look.value))
+            if changed:
+                state = "breaks" if self.alarm.raised else "holds again"
+                say(f"{_clock()} alarm: {self.orders.function} {state} {sla.text}")
+        self._watch_drift(look)
+        self._say(look)
+        if self.orders.textfile is not None:
+            self._write(self.orders.textfile, look)
+
+    def _watch_drift(self, look: CounterLook) -> None:
+        # Looks overlap; every whole window counts once.
+        if look.apart is None or self.looks % max(1, round(self.live.over_s)):
+            return
+        import math
+
+        far = math.log(look.apart) / self.model.apart_sd if look.apart > 0.0 else -CLIPPED
+        if self._drift.add(far) and not self.drifted:
+            self.drifted = True
+            say(
+                f"{_clock()} drift: the counters of {self.orders.function} have left what was "
+                "learned for good; measure it again"
+            )
+
+    def _say(self, look: CounterLook) -> None:
+        kpi = kpis.of(self.orders.kpi)
+        if self.orders.json:
+            put_json(self.plain(look))
+            return
+        told = f"? ({look.why})"
+        if look.value is not None:
+            told = f"{look.value:.4g} {kpi.unit} ({look.low:.4g} to {look.high:.4g})"
+        mark = "  ALARM" if self.alarm.raised else ""
+        put(f"{_clock()}  {kpi.short} {told}{mark}")
+
+    def plain(self, look: CounterLook) -> dict[str, Any]:
+        return {
+            "at": round(time.time(), 3),
+            "function": self.orders.function,
+            "kpi": self.orders.kpi,
+            "value": look.value,
+            "low": look.low,
+            "high": look.high,
+            "why": look.why,
+            "alarm": self.alarm.raised if self.orders.sla is not None else None,
+            "drift": self.drifted,
+        }
+
+    def _write(self, path: Path, look: CounterLook) -> None:
+        """Metrics in Prometheus' text format, whole or not at all."""
+        label = f'{{function="{self.orders.function}",kpi="{self.orders.kpi}"}}'
+        lines = [f"workbench_watch_alarm{label} {int(self.alarm.raised)}",
+                 f"workbench_watch_drift{label} {int(self.drifted)}",
+                 f"workbench_watch_silent{label} {int(look.value is None)}"]  # fmt: skip
+        for name in ("value", "low", "high"):
+            if (figure := getattr(look, name)) is not None:
+                lines.append(f"workbench_watch_{name}{label} {figure:.6g}")
+        partial = files.partial(path)
+        try:
+            partial.write_text("\n".join(lines) + "\n")
+            partial.replace(path)
+        except OSError as error:
+            raise UsageError(
+                f"cannot be written: {error.strerror}", where=str(path), remedy="Choose another"
+            ) from None
+
+    def finish(self) -> None:
+        """What the watch was and cost."""
+        seconds = max(1e-3, time.monotonic() - self._began_s)
+        share = (time.process_time() - self._began_cpu_s) / seconds
+        say(
+            f"{self.looks} looks, {self.silent} of them without an answer; the watch took "
+            f"{share:.2%} of a core"
+        )
+
+
+def _clock() -> str:
+    return time.strftime("%H:%M:%S")

@@ -1,0 +1,70 @@
+"""Evidence of a session's samples as rows that a model of counters learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from workbench.domain.curation import SampleDetail
+from workbench.domain.errors import DataError
+from workbench.domain.samples import Measurement
+from workbench.measuring.window_counters import CountedWindow, counted_windows
+from workbench.models.counter_rows import CounterRows, DroppedFeature, rows_of
+
+
+@dataclass(frozen=True)
+class CountedRows:
+    """What a session has to teach of one function's KPI.
+
+    Attributes
+    ----------
+    window_s : median length of its windows, in seconds.
+    samples : that have rows; `of` as many were looked at.
+    """
+
+    rows: CounterRows
+    dropped: tuple[DroppedFeature, ...]
+    window_s: float
+    samples: int
+    of: int
+
+
+def counted_rows(
+    taken: Iterable[Measurement | SampleDetail], function: str, kpi: str, ceiling: float
+) -> CountedRows:
+    """The windows of all samples of one function alone.
+
+    Parameters
+    ----------
+    ceiling : above it a response time is told as this, as the campaign does (`kpi_max`).
+
+    Raises
+    ------
+    DataError
+        If no window has both the KPI and counters of the function.
+    """
+    windows: list[CountedWindow] = []
+    looked = 0
+    for one in taken:
+        looked += 1
+        windows += counted_windows(
+            one.sample, one.windows, one.series, one.observations, function, kpi
+        )
+    if not windows:
+        raise DataError(
+            f"none of {looked} samples has {kpi} and counters of {function} beside it",
+            where=function,
+            remedy="Measure the function alone, on this host, with a workbench that keeps evidence",
+        )
+    y = [min(one.kpi, ceiling) if kpi.endswith("_ms") else one.kpi for one in windows]
+    rows, dropped = rows_of(
+        [one.counted for one in windows], y, [one.experiment for one in windows]
+    )
+    return CountedRows(
+        rows,
+        dropped,
+        median(one.seconds for one in windows),
+        len({one.sample for one in windows}),
+        looked,
+    )

@@ -1,0 +1,93 @@
+"""What a running function counts, second by second: read only, nothing passes through its data."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from workbench.domain.observations import is_level
+from workbench.labs.attached.finding import FoundFunction
+from workbench.measuring.window_counters import CPU, HOST, THROTTLED, counter_name
+from workbench.probes.evidence import ComponentEvidence, HostEvidence, Seen
+
+RENEWED_S = 300.0
+"""How long the sums of threads are kept: they know each thread that ever ran."""
+SLACK_S, LONGEST_S = 0.25, 1.5
+"""What a look may be short of its window, and longer: who was stopped for long begins anew."""
+
+
+@dataclass
+class LiveCounters:
+    """Counters of one found function over the last `over_s` seconds."""
+
+    found: FoundFunction
+    over_s: float
+    missing: dict[str, str] = field(default_factory=dict)
+    """What cannot be read, by counter, and why."""
+    _read: deque[tuple[float, Seen]] = field(default_factory=deque)
+    _since_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._renew()
+
+    def read(self) -> Mapping[str, float]:
+        """Counters per second, levels as they are; empty until two readings span a window.
+
+        Raises `OSError` where the function has ended.
+        """
+        now_s = time.monotonic()
+        if now_s - self._since_s > RENEWED_S:
+            self._renew()
+        seen = self._now()
+        self._read.append((now_s, seen))
+        # The youngest reading that is a window old: a longer look would mix in what was before.
+        while len(self._read) > 2 and now_s - self._read[1][0] >= self.over_s - SLACK_S:
+            self._read.popleft()
+        before_s, before = self._read[0]
+        if not self.over_s - SLACK_S <= now_s - before_s <= self.over_s + LONGEST_S:
+            if now_s - before_s > self.over_s:
+                self._read.popleft()
+            return {}
+        return self._rates(before, seen, now_s - before_s)
+
+    def _renew(self) -> None:
+        self._since_s = time.monotonic()
+        self._evidence = ComponentEvidence(self.found.probe)
+        self._host = HostEvidence()
+        self._read.clear()
+
+    def _now(self) -> Seen:
+        """All cumulative figures by (counter, ``), levels marked by their own name."""
+        seen: Seen = {}
+        for of_host, read in ((False, self._evidence.read()), (True, self._host.read())):
+            for (name, detail), value in read.items():
+                called = counter_name(of_host, name, detail if name == "softirqs" else "")
+                if called:
+                    seen[called, name] = value
+        counted = self.found.probe.read()
+        seen[CPU, ""] = counted.cpu_s
+        seen[THROTTLED, "periods"] = float(counted.periods)
+        seen[THROTTLED, "throttled"] = float(counted.throttled_periods)
+        self.missing = dict(self._evidence.absent)
+        self.missing |= {f"{HOST} {name}": why for name, why in self._host.absent.items()}
+        return seen
+
+    def _rates(self, before: Seen, seen: Seen, seconds: float) -> dict[str, float]:
+        rates: dict[str, float] = {}
+        for (called, name), value in seen.items():
+            if called == THROTTLED:
+                continue
+            if name and is_level(name):
+                rates[called] = value
+                continue
+            grown = value - before.get((called, name), value)
+            if grown < 0.0:
+                self.missing[called] = "it went back"
+            else:
+                rates[called] = grown / seconds
+        periods = seen[THROTTLED, "periods"] - before.get((THROTTLED, "periods"), 0.0)
+        throttled = seen[THROTTLED, "throttled"] - before.get((THROTTLED, "throttled"), 0.0)
+        rates[THROTTLED] = throttled / periods if periods > 0.0 else 0.0
+        return rates

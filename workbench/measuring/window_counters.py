@@ -1,0 +1,130 @@
+"""Windows of samples as rows for models of counters: a KPI, and what was counted meanwhile.
+
+A counter has one name here, however it was read: an amount is told per second, so that a window of
+two seconds and one second of a live function are rows of one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.domain import kpis
+from workbench.domain.observations import OBSERVABLES, Observation, is_level
+from workbench.domain.samples import Sample, UsageSecond, Window
+from workbench.measuring.censoring import Distribution
+
+HOST = "host"
+CPU, THROTTLED = "cpu_cores", "throttled_share"
+"""Of the function's control group; they stand in a sample's usage and not in its evidence."""
+LAYERS = frozenset({"cpu", "memory", "disk", "tcp", "hop"})
+HOST_LAYERS = frozenset({"cpu", "kernel", "host"})
+UNFIT = frozenset(
+    {
+        "thread_cpu_s",  # `CPU` has it whole
+        "core_busy_s", "core_softirqs",  # which core it was is a matter of chance
+        "time_wait", "conntrack_used", "conntrack_limit",  # they remember the minutes before
+        "others_cores", "burner_cores",  # read twice in a drive, not once a second
+        "branch_share",
+    }
+)  # fmt: skip
+"""Observations that no model learns from."""
+FEWEST_REQUESTS = 20
+"""Of a window, below which its percentiles are chance."""
+SPOILED = frozenset({"source_saturated", "sink_saturated", "bypass_limited", "conntrack_full",
+                     "not_measured", "rejected", "errors", "mirror_lost"})  # fmt: skip
+"""Findings with which a KPI is not the function's. A busy host is none of them: what neighbours
+take is what counters are to tell."""
+
+
+@dataclass(frozen=True)
+class CountedWindow:
+    """A KPI of one window and what was counted in it, by counter."""
+
+    experiment: str
+    """Configuration and pass, which a model has seen whole or not at all."""
+    sample: str
+    seconds: float
+    kpi: float
+    counted: Mapping[str, float]
+
+
+def counter_name(of_host: bool, name: str, detail: str) -> str:
+    """How tables call it; empty where no model is to learn from it."""
+    known = OBSERVABLES.get(name)
+    if known is None or name in UNFIT or known.layer not in (HOST_LAYERS if of_host else LAYERS):
+        return ""
+    return " ".join(filter(None, (HOST if of_host else "", name, detail)))
+
+
+def counted_windows(
+    sample: Sample,
+    windows: Sequence[Window],
+    series: Iterable[UsageSecond],
+    observed: Iterable[Observation],
+    function: str,
+    kpi: str,
+) -> list[CountedWindow]:
+    """Rows of one sample; none where its KPI is not the function's, or nothing was counted.
+
+    Parameters
+    ----------
+    kpi : `throughput_rps`, or a percentile of the response time from the planned time.
+    """
+    if not SPOILED.isdisjoint(finding.reason for finding in sample.findings):
+        return []
+    seconds = [second for second in series if second.component == function]
+    by_window: dict[int, list[Observation]] = {}
+    for one in observed:
+        if one.component in (function, HOST) and one.value is not None:
+            by_window.setdefault(one.window, []).append(one)
+    experiment = f"{sample.point.target}/{sample.point.configuration.key}/{sample.block}"
+    rows = []
+    for number, window in enumerate(windows):
+        value, seen = kpi_of(window, kpi), by_window.get(number, [])
+        if value is None or not seen or window.duration_s <= 0.0:
+            continue
+        counted = _usage(seconds, window)
+        for one in seen:
+            assert one.value is not None
+            of_host = one.component == HOST
+            if name := counter_name(of_host, one.name, _kind(one)):
+                over = 1.0 if is_level(one.name) else window.duration_s
+                counted[name] = one.value / over
+        rows.append(CountedWindow(experiment, sample.id, window.duration_s, value, counted))
+    return rows
+
+
+def kpi_of(window: Window, kpi: str) -> float | None:
+    """Of one window; None where it has none that says something.
+
+    A percentile among requests that nobody answered is what it is at least.
+    """
+    if kpi == kpis.THROUGHPUT:
+        rate = window.completed / window.duration_s if window.duration_s > 0.0 else 0.0
+        return rate or None
+    known = kpis.find(kpi)
+    if known is None or known.quantile is None or window.planned < FEWEST_REQUESTS:
+        return None
+    seconds = Distribution.of(window.response).quantile_floor(known.quantile)
+    return None if seconds is None else seconds * 1e3
+
+
+def _kind(one: Observation) -> str:
+    """What a name is told apart by: softirqs by kind; of all else it is no part of the name."""
+    return one.detail if one.name == "softirqs" else ""
+
+
+def _usage(seconds: Sequence[UsageSecond], window: Window) -> dict[str, float]:
+    """Means over the seconds that a window touches; they are known for whole seconds only."""
+    end_s = window.start_s + window.duration_s
+    within = [s for s in seconds if s.second + 1.0 > window.start_s and s.second < end_s]
+    if not within:
+        return {}
+    shares = [min(s.second + 1.0, end_s) - max(s.second, window.start_s) for s in within]
+    total = sum(shares)
+    return {
+        CPU: sum(s.cpu_cores * part for s, part in zip(within, shares, strict=True)) / total,
+        THROTTLED: sum(s.throttled_share * part for s, part in zip(within, shares, strict=True))
+        / total,
+    }

@@ -1,0 +1,217 @@
+"""A KPI of a running function from what is counted of it: learned once, asked every second.
+
+What it was not taught it does not answer: where counters lie outside of what was learned there is
+a reason instead of a figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from workbench.domain.errors import DataError
+from workbench.models.base import Floats
+from workbench.models.counter_models import OwnCounterModel
+from workbench.models.counter_rows import CounterRows, DroppedFeature, without_idle_features
+from workbench.models.counter_scores import (
+    FEWEST_GROUPS,
+    CounterScore,
+    group_reach,
+    misses_of,
+    out_of_group,
+    score_of,
+)
+
+NEIGHBOURS = 10
+"""Rows of other experiments whose misses say how far off a prediction among them is."""
+INSIDE = 0.99
+"""Share of held-out rows that count as inside of what was learned."""
+LEAST_SPREAD = 0.02
+"""Sd of a logarithm that is taken for 0: a counter that hardly varied would rule all others."""
+OUTSIDE = "outside of what was learned"
+RAISE_AFTER, CLEAR_AFTER = 2, 5
+"""Looks in a row that break the limit, or hold it, before an alarm is raised or cleared."""
+
+
+@dataclass(frozen=True)
+class CounterLook:
+    """What the counters of one look say.
+
+    Attributes
+    ----------
+    value, low, high : of the KPI in its unit, with its 95 % interval; None where nothing is said.
+    why : why nothing is said; empty where something is.
+    apart : how far the counters are from what was learned, over how far held-out rows were; above
+        1 they lie outside. None where one is missing.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    why: str = ""
+    apart: float | None = None
+
+
+@dataclass(frozen=True)
+class AlarmRates:
+    """How often a single look would have been wrong on experiments that were not seen.
+
+    Attributes
+    ----------
+    rows, broken : held-out windows, and those whose KPI broke the limit.
+    missed : of the broken, those said to hold. `false` : of the others, those said to break it.
+    silent : windows without an answer, which count in neither.
+    """
+
+    rows: int
+    broken: int
+    missed: int
+    false: int
+    silent: int
+
+
+class CounterWatch:
+    """Ours (`OwnCounterModel`) with an interval as wide as its neighbourhood is uncertain.
+
+    A miss at a held-out row is divided by the mean miss of the nearest rows of other experiments
+    (locally weighted conformal prediction: Lei et al., JASA 113, 2018); the reach of these shares
+    is taken by experiment (`group_reach`). Distances are root mean squares over standardised logs
+    of counters. A look is outside where the nearest learned row is further away than it was for
+    `INSIDE` of the held-out rows.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than four experiments, or no counter varies.
+    """
+
+    def __init__(self, rows: CounterRows, seed: int = 0) -> None:
+        kept, self.dropped = _teaching(rows)
+        self.features, self.rows = kept.features, kept
+        self._least = np.array([_least(column) for column in kept.x.T])
+        logs = self._logs(kept.x)
+        self._centre = logs.mean(axis=0)
+        self._spread = np.maximum(logs.std(axis=0), LEAST_SPREAD)
+        self._places = (logs - self._centre) / self._spread
+        self.held_out = out_of_group(kept, OwnCounterModel, seed)
+        misses = misses_of(kept.y, self.held_out)
+        self._off = np.abs(misses)
+        self._floor = max(0.25 * float(np.median(self._off)), 1e-6)
+        others = kept.groups[:, None] != kept.groups
+        apart = np.array([self._apart(p) for p in self._places])
+        apart[~others] = np.inf
+        self._nearest = apart.min(axis=1)
+        self.limit = float(np.quantile(self._nearest, INSIDE))
+        self.apart_sd = max(float(np.log(np.maximum(self._nearest, 1e-6)).std()), 0.1)
+        scales = np.array([self._scale(row) for row in apart])
+        shares = misses / scales
+        self.reach = group_reach(shares, kept.groups, seed)
+        # The interval of a row never rests on its own experiment.
+        reaches = np.empty(len(kept.y))
+        for group in np.unique(kept.groups):
+            out = kept.groups == group
+            reaches[out] = group_reach(shares[~out], kept.groups[~out], seed)
+        half = reaches * scales
+        band = self.held_out * np.exp(-half), self.held_out * np.exp(half)
+        self.score: CounterScore = score_of("ours", kept.y, self.held_out, band)
+        self._model = OwnCounterModel(seed).fit(kept.x, kept.y, kept.groups)
+        self.chosen = self._model.chosen_
+
+    def look(self, counted: Mapping[str, float], missing: Mapping[str, str]) -> CounterLook:
+        """What the KPI is where these counters are read, each per second.
+
+        Parameters
+        ----------
+        missing : counters that could not be read, and why.
+        """
+        gone = [name for name in self.features if name not in counted]
+        if gone:
+            why = missing.get(gone[0], "it was not read")
+            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+            return CounterLook(why=f"{gone[0]}{more} is missing: {why}")
+        x = np.array([[counted[name] for name in self.features]])
+        place = (self._logs(x)[0] - self._centre) / self._spread
+        apart = self._apart(place)
+        share = float(apart.min()) / max(self.limit, 1e-9)
+        if not share <= 1.0:  # also where a figure is not finite
+            return CounterLook(why=self._outside(x[0], place, int(apart.argmin())), apart=share)
+        value = float(self._model.regressor_.predict(x)[0])
+        half = self.reach * self._scale(apart)
+        return CounterLook(
+            value, value * float(np.exp(-half)), value * float(np.exp(half)), apart=share
+        )
+
+    def rates(self, holds: Callable[[float], bool]) -> AlarmRates:
+        """Misses and false alarms of single looks at held-out experiments."""
+        silent = self._nearest > self.limit
+        true = np.array([not holds(float(value)) for value in self.rows.y])
+        said = np.array([not holds(float(value)) for value in self.held_out])
+        return AlarmRates(
+            len(true),
+            int((true & ~silent).sum()),
+            int((true & ~said & ~silent).sum()),
+            int((~true & said & ~silent).sum()),
+            int(silent.sum()),
+        )
+
+    def _outside(self, x: Floats, place: Floats, nearest: int) -> str:
+        column = int(np.abs(place - self._places[nearest]).argmax())
+        low, high = self.rows.x[:, column].min(), self.rows.x[:, column].max()
+        name, value = self.features[column], x[column]
+        told = f"{name} is {value:.3g}"
+        if low <= value <= high:
+            return f"{OUTSIDE}: no such mix of counters ({told})"
+        return f"{OUTSIDE}: {told}, learned {low:.3g} to {high:.3g}"
+
+    def _apart(self, place: Floats) -> Floats:
+        """Distance of a place to every learned row, of shape (n,)."""
+        return np.asarray(np.sqrt(np.square(self._places - place).mean(axis=1)))
+
+    def _scale(self, apart: Floats) -> float:
+        """How far off a prediction is among these rows, in logs; those at infinity are no part."""
+        near = np.argpartition(apart, min(NEIGHBOURS, len(apart)) - 1)[:NEIGHBOURS]
+        near = near[np.isfinite(apart[near])]
+        return float(self._off[near].mean()) + self._floor
+
+    def _logs(self, x: Floats) -> Floats:
+        return np.asarray(np.log(np.maximum(x, self._least)))
+
+
+def _teaching(rows: CounterRows) -> tuple[CounterRows, tuple[DroppedFeature, ...]]:
+    kept, dropped = without_idle_features(rows) if len(rows.y) else (rows, ())
+    if kept.group_count <= FEWEST_GROUPS or not kept.features:
+        raise DataError(
+            f"{kept.group_count} experiments with {len(kept.features)} counters that vary, where "
+            f"{FEWEST_GROUPS + 1} and one are needed to say how sure a prediction is",
+            remedy="Measure the function at more configurations, or in more passes (`repetitions`)",
+        )
+    return kept, dropped
+
+
+def _least(column: Floats) -> float:
+    """The least figure that is not 0: below it there is no telling one from another."""
+    above = column[column > 0.0]
+    return float(above.min()) if above.size else 1.0
+
+
+@dataclass
+class Alarm:
+    """Raised by looks in a row that break a limit, cleared by more of them that hold it.
+
+    A look that says nothing does neither, and begins no row anew.
+    """
+
+    raised: bool = False
+    _row: int = field(default=0, repr=False)
+
+    def look(self, holds: bool | None) -> bool:
+        """Take in whether the limit held, None for `?`; whether the alarm changed by it."""
+        if holds is None:
+            return False
+        self._row = 0 if holds != self.raised else self._row + 1
+        if self._row < (CLEAR_AFTER if self.raised else RAISE_AFTER):
+            return False
+        self.raised, self._row = not self.raised, 0
+        return True
