@@ -25,6 +25,7 @@ from workbench.cli import (
     session_report,
     sessions,
     signed_bundles,
+    token,
     why,
 )
 from workbench.cli.context import settings
@@ -91,5 +92,6 @@ recommending.register(app)
 plugins.register(app)
 notify.register(app)
 serve.register(app)
+token.register(app)
 lab_fleet.register(app)
 query.register(app)
