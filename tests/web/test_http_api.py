@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -13,8 +15,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from conftest import SMALL
-from driving import Workbench, a_workbench
+from driving import REPOSITORY, Workbench, a_workbench
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 from session_making import closed_session
@@ -24,6 +25,7 @@ from workbench.domain.messages import REQUESTS
 PATIENCE_S = 180
 HOST_ONLY = {"ImportBundle", "StopEngine", "ReapStrays"}
 OF_A_LINK = {"Cancel", "Unsubscribe"}
+SMALL = REPOSITORY / "tests" / "data" / "small.yaml"
 CAMPAIGN = "small-api"
 
 
@@ -298,6 +300,21 @@ async def test_streams_and_connections_are_bounded(api: Api) -> None:
         writer.close()
     async with api.asking() as ann:
         assert (await ann.get("/v1/GetStatus")).status == 200
+
+
+async def test_an_engine_that_is_killed_ends_the_stream_and_is_started_anew(api: Api) -> None:
+    async with api.asking() as ann:
+        async with ann.get("/v1/GetStatus") as answer:
+            engine = (await answer.json())["pid"]
+        async with ann.get("/v1/Subscribe?session=one") as stream:
+            assert b"Viewed" in await stream.content.readline()
+            os.kill(engine, signal.SIGKILL)
+            rest = (await stream.content.read()).decode()
+        assert "event: Failed" in rest
+        assert "the engine is gone" in rest
+        async with ann.get("/v1/GetStatus") as answer:
+            assert answer.status == 200
+            assert (await answer.json())["pid"] != engine
 
 
 @pytest.mark.parametrize(
