@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from aiohttp import web
 
+from workbench.domain.errors import UsageError
+
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(?::\d{1,5})?", re.IGNORECASE)
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - what is listened at; nobody asks for a page there
 BY_ADDRESS = "Open this page by its own address"
@@ -26,6 +28,17 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """Host and port of `127.0.0.1:9464`, as an option `--http` has it. Raises `UsageError`."""
+    host, colon, port = text.rpartition(":")
+    host = host.strip("[]")
+    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
+        raise UsageError(
+            f"{text!r} is not an address", where="--http", remedy="Write it like 127.0.0.1:9464"
+        )
+    return host, int(port)
 
 
 class OwnNames:

@@ -75,6 +75,11 @@ class Workspace:
         return self.state / "ssh_host_ed25519_key"
 
     @property
+    def tokens(self) -> Path:
+        """Digests of the tokens of `serve --http`."""
+        return self.state / "tokens.json"
+
+    @property
     def socket(self) -> Path:
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
         path = runtime_folder() / f"engine-{digest}.sock"

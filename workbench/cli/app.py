@@ -26,6 +26,7 @@ from workbench.cli import (
     sessions,
     signed_bundles,
     watch_function,
+    token,
     why,
 )
 from workbench.cli.context import settings
@@ -93,5 +94,6 @@ recommending.register(app)
 plugins.register(app)
 notify.register(app)
 serve.register(app)
+token.register(app)
 lab_fleet.register(app)
 query.register(app)

@@ -1,4 +1,4 @@
-"""`serve`: screens and a few commands over SSH. `web`: the screens in a browser."""
+"""`serve`: screens and commands over SSH, or requests over HTTP. `web`: screens in a browser."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from workbench.serve.api import ApiServer
     from workbench.serve.keys import KeyRing
     from workbench.serve.server import SshServer
     from workbench.serve.web import WebServer
@@ -24,22 +25,44 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     authorized_keys: Annotated[
-        Path,
+        Path | None,
         typer.Option(help="Public keys, with `operator` before those that may run campaigns."),
-    ],
+    ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 2222,
     connections: Annotated[int, typer.Option(min=1, help="At the same time.")] = 32,
     idle: Annotated[str, typer.Option(help="Hang up after so long without a key; 0: never.")] = (
         "8h"
     ),
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Answer requests over HTTP there, for tokens of `workbench token`, and no SSH.",
+        ),
+    ] = None,
+    insist: Annotated[
+        bool, typer.Option("--insist", help="With --http: let others than this host reach it.")
+    ] = False,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="With --http: name that it answers to, beside --http's; repeatable."),
+    ] = None,
 ) -> None:
     """Let people with a known SSH key see the screens, run a few commands and fetch exports.
 
-    Keys without `operator` before them see everything and change nothing.
+    Keys without `operator` before them see everything and change nothing. With --http programs
+    with a token ask the same of an HTTP port, whose operations are in its /openapi.json.
 
     Example: workbench serve --authorized-keys lab_keys
     """
+    if http is not None:
+        if authorized_keys is not None:
+            raise typer.BadParameter("one server has SSH keys, another one --http; start two")
+        _serve_http(http, insist, name or [])
+        return
+    if authorized_keys is None:
+        raise typer.BadParameter("say --authorized-keys FILE for SSH, or --http HOST:PORT")
     from workbench.cli.context import current_workspace, execute
     from workbench.cli.run import seconds
     from workbench.serve.limits import ServerLimits
@@ -57,6 +80,73 @@ def serve(
         ServerLimits(connections=connections, idle_s=idle_s),
     )
     execute(_serve(server, keys, host, port))
+
+
+def _serve_http(address: str, insist: bool, names: list[str]) -> None:
+    from workbench.cli.context import current_workspace, execute
+    from workbench.domain.messages import REQUESTS, Cancel, Unsubscribe
+    from workbench.engine.handlers import HANDLERS
+    from workbench.own_names import EVERYWHERE, address_of
+    from workbench.serve.api import ApiServer
+    from workbench.serve.openapi import Answerable
+
+    host, port = address_of(address)
+    _refuse_exposed(host, port, insist, "--http", "the API has no encryption, so that its tokens "
+                    "can be read on the way")  # fmt: skip
+    _refuse_no_names(names)
+    handled = [(kind, HANDLERS.by_kind[kind]) for kind in REQUESTS]
+    offers = [
+        Answerable(kind, handler.changes, not handler.changes and handler.measures is None)
+        for kind, handler in handled
+        if not handler.of_the_host and kind not in (Cancel, Unsubscribe)  # of a lasting link
+    ]
+    public = (name for name in (host, *names) if name not in EVERYWHERE)
+    execute(_answer(ApiServer(current_workspace(), offers, _engine_up, public), host, port))
+
+
+async def _answer(server: ApiServer, host: str, port: int) -> None:
+    from workbench.cli.context import say
+    from workbench.log import open_log
+
+    close_log = open_log(server.workspace.log)
+    try:
+        roles = [token.role for token in server.tokens.known()]
+        listening = await server.open(host, port)
+        there = f"[{host}]" if ":" in host else host
+        say(f"listening at http://{there}:{listening}, operations in /openapi.json")
+        say(f"{roles.count('operator')} operators, {roles.count('observer')} observers; "
+            f"audit log {server.workspace.audit}")  # fmt: skip
+        if not roles:
+            say("nobody has a token yet: workbench token add NAME [--operator]")
+        await _interrupted()
+    finally:
+        await server.close()
+        close_log()
+
+
+def _refuse_exposed(host: str, port: int, insist: bool, where: str, why: str) -> None:
+    """What has no encryption is for this host alone, unless somebody insists."""
+    from workbench.domain.errors import UsageError
+    from workbench.own_names import is_loopback
+
+    if not (is_loopback(host) or insist):
+        raise UsageError(
+            why,
+            where=f"{where} {host}",
+            remedy=f"Leave it out and come by `ssh -L {port}:127.0.0.1:{port} HOST`, take "
+            "`workbench serve --authorized-keys`, or say --insist",
+        )
+
+
+def _refuse_no_names(names: list[str]) -> None:
+    from workbench.domain.errors import UsageError
+    from workbench.own_names import HOST
+
+    for given in names:
+        if not HOST.fullmatch(given) or given.partition(":")[2].isdecimal():
+            raise UsageError(
+                f"{given!r} is not a name", where="--name", remedy="Write it like lab.example"
+            )
 
 
 async def _serve(server: SshServer, keys: KeyRing, host: str, port: int) -> None:
@@ -123,7 +213,6 @@ def web(
     """
     from workbench.cli.context import current_workspace, execute
     from workbench.domain.errors import UsageError
-    from workbench.own_names import HOST, is_loopback
 
     try:
         from workbench.serve.web import WebServer
@@ -134,18 +223,9 @@ def web(
             "the page comes from the package 'textual-serve', which is not installed",
             remedy="Install it with `pip install 'vnf-workbench[web]'`",
         ) from None
-    if not (is_loopback(host) or insist):
-        raise UsageError(
-            "the page has no encryption, and no log-in for who watches: whoever reaches it gets in",
-            where=f"--host {host}",
-            remedy=f"Leave it out and come by `ssh -L {port}:127.0.0.1:{port} HOST`, take "
-            "`workbench serve`, or say --insist",
-        )
-    for given in name or ():
-        if not HOST.fullmatch(given) or given.partition(":")[2].isdecimal():
-            raise UsageError(
-                f"{given!r} is not a name", where="--name", remedy="Write it like lab.example"
-            )
+    _refuse_exposed(host, port, insist, "--host", "the page has no encryption, and no log-in for "
+                    "who watches: whoever reaches it gets in")  # fmt: skip
+    _refuse_no_names(name or [])
     server = WebServer(
         current_workspace(),
         "operator" if operator else "observer",

@@ -71,11 +71,14 @@ def to_plain(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
-def from_plain(value: Any, kind: type[T]) -> T:
-    """The inverse of `to_plain`. Raises `WorkbenchError` naming the field that does not fit."""
+def from_plain(value: Any, kind: type[T], *, from_text: bool = False) -> T:
+    """The inverse of `to_plain`; `from_text`: figures may be texts, as in an address.
+
+    Raises `WorkbenchError` naming the field that does not fit.
+    """
     _decoder_of(kind)
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, kind, strict=not from_text)
     except msgspec.ValidationError as error:
         raise WorkbenchError(f"not a {kind.__name__}: {error}") from None
 

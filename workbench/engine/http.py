@@ -16,7 +16,7 @@ from workbench.domain.errors import EngineError, UsageError
 from workbench.domain.events import Progress, UsageTick
 from workbench.domain.messages import EngineStatus
 from workbench.engine.sessions.channel import Channel
-from workbench.own_names import OwnNames, is_loopback
+from workbench.own_names import OwnNames, address_of, is_loopback
 
 Status = Callable[[], EngineStatus]
 Measured = Callable[[], Channel | None]
@@ -59,19 +59,14 @@ class HttpDoor:
 
 def parse_address(address: str) -> tuple[str, int]:
     """Host and port of `127.0.0.1:9100`. Raises `UsageError` for what is not loopback."""
-    host, colon, port = address.rpartition(":")
-    host = host.strip("[]")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise UsageError(
-            f"{address!r} is not an address", where="--http", remedy="Write it like 127.0.0.1:9464"
-        )
+    host, port = address_of(address)
     if not is_loopback(host):
         raise UsageError(
             f"{host or 'every interface'} is not loopback, and /metrics has no password",
             where="--http",
             remedy=f"Write 127.0.0.1:{port}; others reach it through an SSH tunnel",
         )
-    return host, int(port)
+    return host, port
 
 
 def _status_of(

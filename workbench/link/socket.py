@@ -124,6 +124,11 @@ class SocketClient:
         """Whether we came through a server: the engine takes no path then, no editor is here."""
         return "door" in self.engine.details
 
+    @property
+    def lost(self) -> bool:
+        """Whether the engine is gone, so that nothing is answered any more."""
+        return self._lost is not None
+
     async def ask(self, request: Request[R]) -> R:
         """The reply to a request. A `Failed` reply is raised as the error it stands for."""
         return await self._ask(next(self._ids), request)
