@@ -10,6 +10,7 @@ import pytest
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign
+from workbench.domain.load_shapes import LoadShape
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Sample
 from workbench.labs.base import LabSettings
@@ -86,3 +87,20 @@ async def test_the_source_sends_no_more_than_it_can(workspace: Workspace) -> Non
     sample, counts = await driven(campaign, 0, configured(campaign, 0), 200_000.0)
     assert sample.reason == "source_saturated"
     assert counts.sent.sum() < counts.planned.sum()
+
+
+async def test_rules_cost_delay_and_bursts_queue(workspace: Workspace) -> None:
+    campaign = load_campaign("delay", workspace=workspace).campaign
+    few, _ = await driven(campaign, 0, configured(campaign, 0, firewall__rules=100.0), 500.0)
+    many, counts = await driven(campaign, 0, configured(campaign, 0, firewall__rules=2e4), 500.0)
+    assert few.kpi_definition == many.kpi_definition == "one-way"
+    assert few.valid, few.findings
+    assert many.load_model == "packets-poisson-exponential-sizes"
+    assert many.kpis["p50_ms"].low > few.kpis["p50_ms"].high
+    assert counts.delays is not None
+    load = replace(campaign.load, arrivals="constant", shape=LoadShape("bursts"))
+    bursty = replace(campaign, load=load)
+    chosen = configured(campaign, 0, firewall__rules=2e4)
+    on = replace(chosen, workload={**chosen.workload, "duty": 0.1, "period_s": 0.2})
+    queued, _ = await driven(bursty, 0, on, 1000.0)  # 10,000/s for 20 ms, each of 0.12 ms
+    assert queued.kpis["p95_ms"].low > many.kpis["p95_ms"].high

@@ -216,6 +216,13 @@ def _kpi_of_packets_mistakes(reading: Reading, primary: PrimaryText | None) -> I
     if primary.name == PACKET_RATE and "packets" not in of:
         allowed = ", ".join(k.name for k in kpis.known().values() if "packets" in k.of)
         yield ("kpi",), f"is {kpi}, which packets have none of; allowed: {allowed}"
+    load, delay = reading.valid.get("load"), kpis.of(kpi).kind == "response_time"
+    if primary.name == PACKET_RATE and delay and not (load and load.generator):
+        yield (
+            ("kpi",),
+            f"is {kpi}, which packets have none of unless they are stamped: ask for "
+            "load.generator d-itg",
+        )
     windows = reading.valid.get("windows")
     if primary.name == PACKET_RATE and windows and windows.interval:
         yield (

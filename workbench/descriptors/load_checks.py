@@ -35,6 +35,7 @@ def load_model(text: LoadText, primary_name: str, shape: LoadShape | None = None
         text.connections or LoadModel.connections,
         "packets" if primary_name == PACKET_RATE else "requests",
         shape,
+        text.sizes or LoadModel.sizes,
     )
 
 
@@ -58,16 +59,22 @@ def _kind_mistakes(load: LoadText, primary: PrimaryText) -> Iterator[Located]:
             f"a load of kind {load.kind} varies {PRIMARIES_OF_LOAD[load.kind][0]}",
         )
     if primary.name == PACKET_RATE:
-        for key, given in (
-            ("arrivals", load.arrivals == "poisson"),
-            ("connections", load.connections),
-            ("shape", load.shape),
-        ):
-            if given:
+        if load.connections:
+            yield ("load", "connections"), "is of requests; packets have flows"
+        if load.shape:
+            yield ("load", "shape"), "is of requests; packets vary in bursts only (duty)"
+        for key, given in (("arrivals", load.arrivals), ("sizes", load.sizes)):
+            if given not in (None, "constant") and not load.generator:
                 yield (
                     ("load", key),
-                    "is of requests; packets are sent at a constant rate in one flow",
+                    f"is {given}; packets come at a constant rate and of one size, unless "
+                    "load.generator is d-itg",
                 )
+        return
+    if load.arrivals not in (None, "constant", "poisson"):
+        yield ("load", "arrivals"), f"are {load.arrivals}, which is of packets ({PACKET_RATE})"
+    if load.sizes:
+        yield ("load", "sizes"), f"is of packets ({PACKET_RATE})"
 
 
 def _shape_mistakes(
@@ -82,9 +89,9 @@ def _shape_mistakes(
     if duty is not None:
         here = ("workload_parameters", duty)
         values = _varied(workload[duty])
-        if primary and primary.name != "rate":
+        if primary and primary.name not in ("rate", PACKET_RATE):
             yield here, f"is of requests that are due at a rate, and {primary.name} is varied"
-        if load and (load.shape or load.arrivals == "poisson"):
+        if load and (load.shape or load.arrivals not in (None, "constant")):
             yield here, "makes bursts, and load says already when requests are due; remove one"
         if 1.0 in values and len(values) > 1:
             yield (

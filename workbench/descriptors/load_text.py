@@ -15,6 +15,7 @@ from workbench.descriptors.reading import Described, Located, Reading
 from workbench.domain import load_shapes
 from workbench.domain.errors import DescriptorError
 from workbench.domain.load_shapes import LONGEST_S, SHORTEST_S, LoadShape
+from workbench.domain.parameters import Arrivals, SizeSpread
 
 _FIELDS = {
     "spikes": ("factor", "duration", "period"),
@@ -92,7 +93,12 @@ class LoadText(Described):
 
     kind: Literal["open", "closed"]
     think_time: Duration | None = None
-    arrivals: Literal["constant", "poisson"] | None = None
+    arrivals: Arrivals | None = Field(
+        default=None, description="How gaps spread; other than constant and poisson: of packets"
+    )
+    sizes: SizeSpread | None = Field(
+        default=None, description="Packets: how their sizes spread about packetsize; none: constant"
+    )
     generator: Annotated[str, plugin_name("traffic")] | None = Field(
         default=None, description="The program that drives; none: the pre-flight chooses"
     )
@@ -102,13 +108,17 @@ class LoadText(Described):
     )
 
     def mistakes(self) -> Iterator[Located]:
-        foreign = ("think_time",) if self.kind == "open" else ("arrivals", "connections", "shape")
+        foreign = (
+            ("think_time",)
+            if self.kind == "open"
+            else ("arrivals", "connections", "shape", "sizes")
+        )
         other = "closed" if self.kind == "open" else "open"
         for key in foreign:
             if getattr(self, key) is not None:
                 yield (key,), f"belongs to a load of kind {other}, and this one is {self.kind}"
-        if self.shape and self.arrivals == "poisson":
-            yield ("arrivals",), "are poisson, but a shape says when each request is due"
+        if self.shape and self.arrivals not in (None, "constant"):
+            yield ("arrivals",), f"are {self.arrivals}, but a shape says when each request is due"
 
 
 def trace_of(shape: ShapeText | None, reading: Reading) -> RateTrace | None:

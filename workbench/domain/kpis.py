@@ -23,6 +23,7 @@ Passage = Literal["requests", "packets"]
 THROUGHPUT, MEAN, P95 = "throughput_rps", "mean_ms", "p95_ms"
 """What an A/A run states the noise of; others scatter as one of them (`Kpi.scatters_as`)."""
 MEDIAN, P99, LOSS, ERRORS = "p50_ms", "p99_ms", "loss_pct", "error_pct"
+JITTER = "jitter_ms"
 RECOVERY = "recovery_s"
 """The others that have equations of their own."""
 SMALLEST = 1e-3
@@ -82,6 +83,10 @@ class Kpi:
         return self.kind in ("response_time", "rate") and "requests" in self.of
 
 
+# Packets have a one-way delay as requests have a response time (`Sample.kpi_definition`).
+_BOTH: tuple[Passage, ...] = ("requests", "packets")
+
+
 def _percentile(
     name: str, quantile: float, *aliases: str, scatters_as: str = P95, **more: Any
 ) -> Kpi:
@@ -89,6 +94,7 @@ def _percentile(
         name=name,
         unit="ms",
         kind="response_time",
+        of=_BOTH,
         quantile=quantile,
         aliases=aliases,
         scatters_as=scatters_as,
@@ -96,7 +102,6 @@ def _percentile(
     )
 
 
-_BOTH: tuple[Passage, ...] = ("requests", "packets")
 _SHIPPED = (
     _percentile("p50_ms", 0.50, "p50", "median", scatters_as=MEAN),
     _percentile("p95_ms", 0.95, "p95", window_sd=0.12, session_sd=0.24, rank=1),
@@ -105,6 +110,7 @@ _SHIPPED = (
         name="mean_ms",
         unit="ms",
         kind="response_time",
+        of=_BOTH,
         aliases=("mean",),
         scatters_as=MEAN,
         window_sd=0.05,
@@ -146,7 +152,7 @@ _SHIPPED = (
     ),
     # RFC 1889, A.8: how much the delay varies, which is no delay.
     Kpi(
-        name="jitter_ms",
+        name=JITTER,
         unit="ms",
         of=("packets",),
         aliases=("jitter",),

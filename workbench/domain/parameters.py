@@ -16,6 +16,9 @@ ParameterValue = float | str
 Scale = Literal["linear", "log"]
 LoadKind = Literal["open", "closed"]
 LoadUnit = Literal["requests", "packets"]
+Arrivals = Literal["constant", "poisson", "uniform", "normal", "pareto"]
+"""How gaps spread about their mean; those of a Poisson process are exponential."""
+SizeSpread = Literal["constant", "exponential", "uniform", "normal", "pareto"]
 PACKET_MIXES = ("imix",)
 """Mixes of packet sizes by name: IMIX is 7 of 64, 4 of 594 and 1 of 1,514 bytes a frame."""
 Direction = Literal["<=", ">="]
@@ -163,7 +166,7 @@ class LoadModel:
 
     kind: LoadKind
     think_time_s: float = 0.0
-    arrivals: Literal["constant", "poisson"] = "constant"
+    arrivals: Arrivals = "constant"
     connections: int = 64
     """Open loop: the most requests in flight. What is due beyond that waits at the source, is
     counted from its planned time, and is backlog when the load stops."""
@@ -171,6 +174,8 @@ class LoadModel:
     """What is offered. Packets are offered in an open loop only: nothing answers them."""
     shape: LoadShape | None = None
     """How the rate of an open loop varies about `wl`; None: it does not."""
+    sizes: SizeSpread = "constant"
+    """How the sizes of packets spread about the one asked for."""
 
     @property
     def key(self) -> str:
@@ -178,7 +183,8 @@ class LoadModel:
         `closed-think-0.1s`."""
         due = self.shape.key if self.shape else self.arrivals
         if self.unit == "packets":
-            return f"packets-{due}"
+            spread = "" if self.sizes == "constant" else f"-{self.sizes}-sizes"
+            return f"packets-{due}{spread}"
         if self.kind == "open":
             return f"open-{due}"
         return f"closed-think-{self.think_time_s:g}s" if self.think_time_s else "closed"

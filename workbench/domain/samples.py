@@ -9,8 +9,10 @@ from typing import Literal
 from workbench.domain.observations import Observation
 from workbench.domain.parameters import OperatingPoint
 
-KpiDefinition = Literal["request", "planned", "time-weighted", "none"]
-"""From when latency counts: the request's own start, its planned time, or neither (METHOD.md 3)."""
+KpiDefinition = Literal["request", "planned", "time-weighted", "one-way", "half-round-trip", "none"]
+"""From when latency counts: the request's own start, its planned time, or neither (METHOD.md 3). Of
+packets, whose clocks: from source to sink on one clock (`one-way`), or half of the way there and
+back on the source's (`half-round-trip`)."""
 
 Reason = Literal[
     "little",

@@ -19,6 +19,7 @@ module         what it decides
 `floor`        what a visit scatters by, pooled over the session's repetitions
 `narrowing`    whether another window is worth it for the interval
 `intervals`    t over batches; Wilson for shares; Poisson for few events
+`delays`       one-way delays of packets: percentiles over batches, jitter
 `histograms`   log buckets of one per cent: build, merge
 `flow`         how many requests are due and in flight over time
 `usage`        counters to usage

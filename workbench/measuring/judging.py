@@ -223,16 +223,17 @@ def _measurement(
 def _judge_packets(
     drives: Sequence[Drive], point: OperatingPoint, terms: Terms, started_at: float, lab_s: float
 ) -> Judgement:
-    """The same of packets (`measuring.packets`): no bypass, no response times, no p_sla."""
+    """The same of packets (`measuring.packets`): no bypass, no p_sla."""
     pool, stretches = packets.pool_of(drives, terms.windows)
     findings = (*packets.examine(pool), *copies.examine(drives))
     reasons = {finding.reason for finding in findings}
     remarks = packets.remark(pool, "source_saturated" in reasons)
     origin_s, first = drives[0].begin_s, drives[0]
+    asked = (terms.kpi, *((terms.sla.kpi,) if terms.sla else ()))
     sample = Sample(
         id=sample_id(point),
         point=point,
-        kpis=packets.state(pool, terms.variance_floor) | copies.state(drives),
+        kpis=packets.state(pool, terms.variance_floor, asked) | copies.state(drives),
         usage=pool.usage,
         valid=not findings,
         findings=findings,

@@ -1,15 +1,17 @@
 """The judge of packets: what arrived, what was lost, and whether that can be believed.
 
-Nothing answers a packet, so there are no requests and no response times. Source and sink count by
-the half second; these counts are the batches that intervals are made of (METHOD.md 6). The checks
-and their order are those of METHOD.md 4, as far as they apply; what a source did not send is
-`source_saturated`, for in an open loop of packets nothing but the source keeps it from sending.
+Nothing answers a packet, so there are no requests and no response times; where packets are stamped
+there is their delay, from source to sink, under the same names (`Sample.kpi_definition`). Source
+and sink count by the half second; these counts are the batches that intervals are made of
+(METHOD.md 6). The checks and their order are those of METHOD.md 4, as far as they apply; what a
+source did not send is `source_saturated`, for in an open loop of packets nothing but the source
+keeps it from sending.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,6 +20,7 @@ import numpy as np
 from workbench.domain.campaign import WindowPlan
 from workbench.domain.errors import DataError
 from workbench.domain.samples import Estimate, Finding, Reason, Remark, Usage, Window
+from workbench.measuring.delays import state_delays
 from workbench.measuring.floor import VarianceFloor
 from workbench.measuring.histograms import build
 from workbench.measuring.intervals import count_interval, exact_share_interval, log_interval
@@ -92,12 +95,22 @@ class PacketStretch:
         return self.end_s - self.start_s
 
     @cached_property
+    def delays(self) -> list[Floats]:
+        """In s, of the packets sent in each interval; none where nobody stamps them."""
+        if self.counts.delays is None:
+            return []
+        sent_s, delay_s = self.counts.delays
+        begins = np.searchsorted(sent_s, self.column("start_s"))
+        ends = np.searchsorted(sent_s, self.column("end_s"))
+        return [delay_s[i:j] for i, j in zip(begins, ends, strict=True)]
+
+    @cached_property
     def drift(self) -> float | None:
         """Relative change of what arrives between the halves of the window, if there is one."""
         return trend(self.column("received"), THROUGHPUT_TREND)
 
     def window(self, origin_s: float) -> Window:
-        nothing = build(np.zeros(0))
+        delays = build(np.concatenate(self.delays) if self.delays else np.zeros(0))
         return Window(
             start_s=self.start_s - origin_s,
             duration_s=self.duration_s,
@@ -105,8 +118,8 @@ class PacketStretch:
             completed=round(float(self.column("received").sum())),
             errors=0,
             unfinished=round(float(self.column("lost").sum())),
-            service=nothing,
-            response=nothing,
+            service=delays,
+            response=delays,
         )
 
 
@@ -180,8 +193,10 @@ def pool_of(drives: Sequence[Drive], plan: WindowPlan) -> tuple[PacketPool, list
 # ---------------------------------------------------------------------- KPIs
 
 
-def state(pool: PacketPool, floor: VarianceFloor) -> dict[str, Estimate]:
+def state(pool: PacketPool, floor: VarianceFloor, asked: Iterable[str] = ()) -> dict[str, Estimate]:
     """KPIs by name, each with its interval; what cannot be stated is absent.
+
+    Percentiles that are `asked` for are stated beside those that always are.
 
     `loss_pct` is the share of the packets sent, by their sequence numbers, that did not arrive.
     The variance floor holds for throughput where the router sets it, not where the plan does.
@@ -212,6 +227,8 @@ def state(pool: PacketPool, floor: VarianceFloor) -> dict[str, Estimate]:
         wandering = log_interval(float(jitter.mean()), jitter, floor.half("jitter_ms", windows))
         if wandering is not None:
             kpis["jitter_ms"] = wandering
+    batches = [batch for s in pool.stretches for batch in s.delays]
+    kpis |= state_delays(batches, floor, windows, asked)
     return kpis | measured_by_plugins(pool, "packets")
 
 

@@ -115,6 +115,8 @@ class PacketCounts:
     exact : of the whole drive, what left the source by its interface and what arrived, both to the
         packet; None where the generator's far end does not number them.
     dropped_at : packets of the whole drive that were thrown away on the way, by where.
+    delays : of those that arrived, when each was sent and how long it took, shape (n,) each, in the
+        order of sending; None where nobody stamps them.
     """
 
     start_s: Floats
@@ -131,6 +133,7 @@ class PacketCounts:
     duplicates: int = 0
     exact: tuple[int, int] | None = None
     dropped_at: Mapping[str, int] = field(default_factory=dict)
+    delays: tuple[Floats, Floats] | None = None
 
     @property
     def unaccounted(self) -> int | None:

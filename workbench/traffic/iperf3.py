@@ -52,6 +52,8 @@ class Iperf3:
             return "iperf3 sends packets, which are not answered: it cannot measure requests"
         if load.arrivals != "constant":
             return f"iperf3 sends at a constant rate, not with {load.arrivals} arrivals"
+        if load.sizes != "constant":
+            return f"iperf3 draws no sizes, and the campaign asks for {load.sizes} ones"
         delays = sorted(kpi for kpi in kpis if of(kpi).kind == "response_time")
         if delays:
             return f"iperf3 measures no delay, and the campaign asks for {', '.join(delays)}"

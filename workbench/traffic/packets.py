@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from workbench.domain.parameters import LoadModel
+from workbench.domain.load_shapes import LoadShape
+from workbench.domain.parameters import Arrivals, LoadModel, SizeSpread
 from workbench.measuring.records import PacketCounts
 
 
@@ -22,7 +23,7 @@ class PacketPath:
 
 @dataclass(frozen=True)
 class PacketOffer:
-    """UDP packets at a constant rate.
+    """Packets at a rate.
 
     Attributes
     ----------
@@ -34,6 +35,8 @@ class PacketOffer:
         else.
     flows : source ports that packets have in turn.
     path : None where the lab does not know it.
+    gap_spread, size_spread : how gaps and sizes spread about their means.
+    shape : how the rate varies about `rate_pps`; None: it does not.
     """
 
     host: str
@@ -44,6 +47,9 @@ class PacketOffer:
     sizes: tuple[int, ...] = ()
     flows: int = 1
     path: PacketPath | None = None
+    gap_spread: Arrivals = "constant"
+    size_spread: SizeSpread = "constant"
+    shape: LoadShape | None = None
 
 
 @runtime_checkable
@@ -83,7 +89,11 @@ class PacketGenerator(Protocol):
 
 @runtime_checkable
 class PairedGenerator(PacketGenerator, Protocol):
-    """A generator of packets whose far end the lab starts in the sink for each drive."""
+    """A generator of packets whose far end the lab starts in the sink for each drive.
+
+    One that stamps packets says by `latency` what its delays are (`KpiDefinition`); `one-way` ones
+    need source and sink on one host.
+    """
 
     def offers(self, parameter: str) -> bool:
         """Whether it can vary a workload parameter (`flows`, `packetsize`)."""

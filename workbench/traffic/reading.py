@@ -104,6 +104,12 @@ def _miscounted(counts: PacketCounts) -> str:
         return "a count is no number of packets"
     if (np.diff(counts.start_s) < -SLACK_S).any() or (counts.end_s < counts.start_s).any():
         return "its intervals do not follow each other"
+    if counts.delays is not None:
+        sent_s, delay_s = counts.delays
+        if not np.isfinite([sent_s, delay_s]).all() or (delay_s < 0).any():
+            return "a packet has no delay"
+        if (np.diff(sent_s) < 0).any():
+            return "its packets are not in the order of sending"
     return ""
 
 

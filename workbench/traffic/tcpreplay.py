@@ -45,6 +45,8 @@ class Tcpreplay:
             return "tcpreplay sends packets, which are not answered: it cannot measure requests"
         if load.arrivals != "constant":
             return f"tcpreplay sends at a constant rate, not with {load.arrivals} arrivals"
+        if load.sizes != "constant":
+            return f"tcpreplay draws no sizes, and the campaign asks for {load.sizes} ones"
         lacking = sorted({*kpis} - {"loss_pct", "throughput_pps", "goodput_mbps"})
         if lacking:
             return f"tcpreplay measures no {', no '.join(lacking)}: its packets carry no time"

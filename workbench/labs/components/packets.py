@@ -26,7 +26,7 @@ from workbench.traffic.packets import PacketGenerator, PacketOffer, PacketPath, 
 from workbench.traffic.pcap import IMIX
 from workbench.traffic.reading import read_counts, read_pair
 
-GENERATORS = ("iperf3", "tcpreplay")
+GENERATORS = ("iperf3", "tcpreplay", "d-itg")
 """By preference, where a campaign names none; the first that the source's image has drives."""
 PACKET_SIZES = "packetsize_bytes"
 FLOWS = "flows"
@@ -106,7 +106,10 @@ class Sender:
                 assert far is not None
                 seen = await _finished(far, FINISHING_S + SLOWEST_END_S)
                 said = outcome.stdout + outcome.stderr
-                counts = read_pair(self.generator, offer, said, seen, begin_s)
+                # Text of megabytes may have to be read.
+                counts = await asyncio.to_thread(
+                    read_pair, self.generator, offer, said, seen, begin_s
+                )
                 counts = _as_sent(counts, watch)
             else:
                 counts = read_counts(self.generator, offer, outcome.stdout, begin_s)
@@ -125,7 +128,7 @@ class Sender:
             RequestRecords(nothing, nothing, nothing, nothing, empty, empty),
             watch.counters(),
             self.title,
-            "none",
+            getattr(self.generator, "latency", "none"),
             0,
             allotted,
             threads,
@@ -154,6 +157,7 @@ async def prepare(deployed: Deployed, configuration: Configuration) -> Sender:
                 remedy="Chain routers with routers only, or load it with requests",
             )
     most = campaign.target_plan(deployed.target.name).primary.high
+    refuse_two_clocks(generator, source, deployed.component(SINK))
     if reason := refused(campaign.load.shape, generator) or generator.unable(
         campaign.load, wanted_kpis(campaign), most
     ):
@@ -182,6 +186,19 @@ async def prepare(deployed: Deployed, configuration: Configuration) -> Sender:
     return replace(sender, seen_from=seen_from)
 
 
+def refuse_two_clocks(generator: PacketGenerator, source: Component, sink: Component) -> None:
+    """Raises `UsageError` where a delay from source to sink would be between two hosts' clocks."""
+    apart = (source.probe is None) != (sink.probe is None)  # a probe reads what is on this host
+    if apart and getattr(generator, "latency", "none") == "one-way":
+        raise UsageError(
+            f"{generator.name} measures from the source's clock to the sink's, and they are on "
+            "different hosts",
+            where=f"{source.place}, {sink.place}",
+            remedy="Put both on one host, or ask for half of the round trip: load.generator "
+            "d-itg-rtt",
+        )
+
+
 async def _generator(deployed: Deployed) -> tuple[PacketGenerator, str]:
     """The one that the campaign names, else the first that is in the source; and its version."""
     source, named = deployed.component(SOURCE), deployed.campaign.generator
@@ -199,7 +216,8 @@ async def _generator(deployed: Deployed) -> tuple[PacketGenerator, str]:
     raise TrafficError(
         f"{named or 'no generator of packets'} is {'not ' if named else ''}in the source's image",
         where=source.template.name,
-        remedy="Use packet-source or pcap-source as source, or install it in its Dockerfile",
+        remedy="Use packet-source, pcap-source or itg-source as source, or install it in its "
+        "Dockerfile",
     )
 
 
@@ -234,7 +252,7 @@ async def _listening(
     raise TrafficError(
         f"the far end of {generator.name} does not listen: it said {said}",
         where=f"{sink.place} ({sink.template.name})",
-        remedy="Use the sink that fits the source: packet-sink or counting-sink",
+        remedy="Use the sink that fits the source: packet-sink, counting-sink or itg-sink",
     )
 
 
@@ -253,7 +271,7 @@ async def _finished(far: asyncio.Task[Outcome], latest_s: float) -> str:
 
 def _as_sent(counts: PacketCounts, watch: Watch) -> PacketCounts:
     """With what the source's interface counted instead of what the tool says, where it is here."""
-    if not watch.local:
+    if not watch.local or counts.exact is None:
         return counts
     instants = watch.instants
     at = [instant.at_s for instant in instants]
@@ -262,7 +280,7 @@ def _as_sent(counts: PacketCounts, watch: Watch) -> PacketCounts:
     source = next(component for component in watch.components if component.name == SOURCE)
     assert source.probe is not None
     total = source.probe.read_network().tx_packets - sent[0]
-    exact = counts.exact and (int(total), counts.exact[1])
+    exact = (int(total), counts.exact[1])
     return replace(counts, sent=end - begin, exact=exact)
 
 
@@ -274,10 +292,20 @@ def _offer(
     source, entry = deployed.component(SOURCE), deployed.entry
     path = PacketPath(source.mac, source.address, entry.mac, entry.address)
     flows = int(configuration.parameter(FLOWS, 1))
-    if isinstance(size, str):
-        mean = round(sum(IMIX) / len(IMIX))
-        return PacketOffer(host, port, rate_pps, mean, seconds, IMIX, flows, path)
-    return PacketOffer(host, port, rate_pps, int(size), seconds, (), flows, path)
+    load, mix = deployed.campaign.load, isinstance(size, str)
+    return PacketOffer(
+        host,
+        port,
+        rate_pps,
+        round(sum(IMIX) / len(IMIX)) if isinstance(size, str) else int(size),
+        seconds,
+        IMIX if mix else (),
+        flows,
+        path,
+        load.arrivals,
+        load.sizes,
+        load.shaped(configuration),
+    )
 
 
 async def _dropped(sink: Component) -> int:

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from workbench.descriptors.capacity import check_fits_host
+from workbench.domain import kpis
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError
 from workbench.domain.lab import Check, HostFacts
@@ -18,6 +19,7 @@ from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
+from workbench.labs.components.preflight import wanted_kpis
 from workbench.labs.simulated import packet_flow
 from workbench.labs.simulated.noise import HostDrift, pass_step, restart, stream
 from workbench.labs.simulated.options import SimulationOptions
@@ -227,9 +229,10 @@ class SimulatedLab:
         loop = asyncio.get_running_loop()
         asked_at = loop.time()
         if self._campaign.load.unit == "packets":
-            flow = await asyncio.to_thread(packet_flow.send, scene, wl, seconds, chance)
+            load = self._campaign.load
+            flow = await asyncio.to_thread(packet_flow.send, scene, load, wl, seconds, chance)
             await self._spend(self.options.drive_overhead_s, loop.time() - asked_at)
-            return await self._play_packets(scene, flow, wl, seconds, on_usage)
+            return await self._play_packets(scene, flow, seconds, on_usage)
         stretch = await asyncio.to_thread(
             run,
             scene,
@@ -263,10 +266,15 @@ class SimulatedLab:
         )
 
     async def _play_packets(
-        self, scene: Scene, flow: PacketFlow, wl: float, seconds: float, on_usage: OnUsage
+        self, scene: Scene, flow: PacketFlow, seconds: float, on_usage: OnUsage
     ) -> Drive:
         begin_s, nothing = self._clock_s, np.zeros(0)
         seen = packet_flow.counters(scene, flow, begin_s, seconds, HOST_IDLE_CORES)
+        shape = self._campaign.load.shaped(scene.configuration)
+        timed = any(kpis.of(k).kind == "response_time" for k in wanted_kpis(self._campaign))
+        counted = packet_flow.counts(
+            flow, begin_s, seconds, cycle_s=shape.cycle_s if shape else 0.0, timed=timed
+        )
         allotted, threads = await self._pass(scene, seen, on_usage)
         none = nothing.astype(np.int64)
         return Drive(
@@ -275,11 +283,11 @@ class SimulatedLab:
             records=RequestRecords(nothing, nothing, nothing, nothing, none, none),
             counters=seen,
             generator=GENERATOR,
-            kpi_definition="none",
+            kpi_definition="one-way" if timed else "none",
             connections=0,
             allotted_cores=allotted,
             threads=threads,
-            packets=packet_flow.counts(flow, wl, begin_s, seconds),
+            packets=counted,
             routers=tuple(function.name for function in scene.functions),
         )
 

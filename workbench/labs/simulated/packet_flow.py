@@ -1,7 +1,8 @@
 """Packets through a simulated target: queue, service and drops of each hop, packet by packet.
 
 Nothing answers a packet. Each hop serves them in order, under its quota, and drops what finds its
-queue full; what a hop lets through arrives at the next. The source sends at constant gaps.
+queue full; what a hop lets through arrives at the next. Gaps and bursts
+are those of the load.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.domain.errors import LabError
+from workbench.domain.parameters import LoadModel
 from workbench.domain.topology import Series, Vnf
 from workbench.labs.simulated.scene import Scene
 from workbench.labs.simulated.stretch import CONNTRACK_LIMIT, Chance
+from workbench.measuring.cycles import planned_times
+from workbench.measuring.delays import smoothed_jitter
 from workbench.measuring.records import ComponentCounters, Counters, PacketCounts
 from workbench.queues.stations import PERIOD_S, REFUSED, Consumption, Station, open_server
+from workbench.traffic.spreads import draw
 
 Floats = NDArray[np.float64]
 
@@ -27,8 +32,6 @@ HEADERS_BYTES = 42
 INTERVAL_S = 0.5
 QUEUE = 256
 """Packets that wait at a hop, where its stand-in does not say: the ring of a container's link."""
-JITTER_SHARE = 1.0 / 16.0
-"""Of the newest difference (RFC 1889, A.8)."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class PacketFlow:
 
     Attributes
     ----------
+    due_s : when the source was to send, rising.
     sent_s : when each left the source, shape (n,).
     arrived_s : when each was counted at the sink, shape (n,); NaN for what was dropped.
     reached_s : by component, when packets came to it, in order.
@@ -46,7 +50,7 @@ class PacketFlow:
     size_bytes : payload, on average.
     """
 
-    due: int
+    due_s: Floats
     sent_s: Floats
     arrived_s: Floats
     reached_s: tuple[Floats, ...]
@@ -56,7 +60,9 @@ class PacketFlow:
     size_bytes: float
 
 
-def send(scene: Scene, rate_pps: float, seconds: float, chance: Chance) -> PacketFlow:
+def send(
+    scene: Scene, load: LoadModel, rate_pps: float, seconds: float, chance: Chance
+) -> PacketFlow:
     """Send packets through the components of a scene, from an idle target on.
 
     Raises `LabError` for a target that is no series of functions.
@@ -68,8 +74,8 @@ def send(scene: Scene, rate_pps: float, seconds: float, chance: Chance) -> Packe
             where=f"target {scene.target.name}",
             remedy="Profile its branches as targets of their own",
         )
-    at = np.arange(math.ceil(rate_pps * seconds)) / rate_pps
-    due, number = at.size, np.arange(at.size)
+    at = _due(scene, load, rate_pps, seconds, chance)
+    due_s, number = at, np.arange(at.size)
     reached, left, used = [], [], []
     dropped: dict[str, int] = {}
     crowding = scene.crowding_of_packets(rate_pps)
@@ -105,26 +111,55 @@ def send(scene: Scene, rate_pps: float, seconds: float, chance: Chance) -> Packe
     arrived = np.full(sent_s.size, np.nan)
     arrived[number] = at
     return PacketFlow(
-        due, sent_s, arrived, tuple(reached), tuple(left), tuple(used), dropped, scene.answer_bytes
+        due_s,
+        sent_s,
+        arrived,
+        tuple(reached),
+        tuple(left),
+        tuple(used),
+        dropped,
+        scene.answer_bytes,
     )
 
 
-def counts(flow: PacketFlow, rate_pps: float, begin_s: float, seconds: float) -> PacketCounts:
-    """What source and sink count by the half second; numbers count to when they were sent."""
-    start = np.arange(0.0, seconds - INTERVAL_S / 2, INTERVAL_S)
-    end = np.minimum(start + INTERVAL_S, seconds)
+def _due(scene: Scene, load: LoadModel, rate_pps: float, seconds: float, chance: Chance) -> Floats:
+    """When the source is to send, rising."""
+    shape = load.shaped(scene.configuration)
+    if shape is not None:
+        return planned_times(shape, rate_pps, seconds)
+    count = math.ceil(rate_pps * seconds)
+    if load.arrivals == "constant":
+        return np.arange(count) / rate_pps
+    gaps = draw(load.arrivals, count, chance.stream("gaps")) / rate_pps
+    at = np.cumsum(gaps) - gaps[0]
+    return np.asarray(at[at < seconds])
+
+
+def counts(
+    flow: PacketFlow,
+    begin_s: float,
+    seconds: float,
+    *,
+    cycle_s: float = 0.0,
+    timed: bool = False,
+) -> PacketCounts:
+    """What source and sink count by the half second, or by whole cycles; numbers count to when they
+    were sent. `timed` packets are stamped."""
+    every = cycle_s * math.ceil(INTERVAL_S / cycle_s - 1e-6) if cycle_s else INTERVAL_S
+    start = np.arange(0.0, seconds - every / 2, every)
+    end = np.minimum(start + every, seconds)
     edges = np.append(start, end[-1])
     arrived = np.isfinite(flow.arrived_s)
     sent = np.histogram(flow.sent_s, edges)[0].astype(float)
     received = np.histogram(flow.sent_s[arrived], edges)[0].astype(float)
     delay = (flow.arrived_s - flow.sent_s)[arrived]
-    jitter = _jitter(delay)
+    jitter = smoothed_jitter(delay)
     places = np.searchsorted(flow.sent_s[arrived], edges[1:], side="right") - 1
     known = np.where(places >= 0, jitter[np.maximum(places, 0)] if jitter.size else 0.0, 0.0)
     return PacketCounts(
         start_s=begin_s + start,
         end_s=begin_s + end,
-        planned=rate_pps * (end - start),
+        planned=np.histogram(flow.due_s, edges)[0].astype(float),
         sent=sent,
         numbered=sent,
         received=received,
@@ -135,18 +170,8 @@ def counts(flow: PacketFlow, rate_pps: float, begin_s: float, seconds: float) ->
         dropped_by_sink=flow.dropped.get("sink: queue", 0),
         exact=(int(flow.sent_s.size), int(arrived.sum())),
         dropped_at={k: v for k, v in flow.dropped.items() if k != "sink: queue"},
+        delays=(begin_s + flow.sent_s[arrived], delay) if timed else None,
     )
-
-
-def _jitter(delay: Floats) -> Floats:
-    """The smoothed variation of the delay after each packet (RFC 1889, A.8)."""
-    from scipy.signal import lfilter  # takes time to import, and requests need none
-
-    if delay.size < 2:
-        return np.zeros(delay.size)
-    changes = np.abs(np.diff(delay, prepend=delay[0]))
-    smoothed: Floats = lfilter([JITTER_SHARE], [1.0, JITTER_SHARE - 1.0], changes)
-    return smoothed
 
 
 def counters(

@@ -1,0 +1,117 @@
+"""What ITGDec writes, recorded on an idle loopback, and what may become of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from workbench.domain.errors import TrafficError, UsageError
+from workbench.domain.load_shapes import bursts
+from workbench.domain.parameters import LoadModel
+from workbench.labs.components.packets import refuse_two_clocks
+from workbench.traffic.ditg import GAPS_FILE, DItg, DItgRoundTrip, DItgTcp
+from workbench.traffic.iperf3 import Iperf3
+from workbench.traffic.packets import PacketOffer, PairedGenerator
+from workbench.traffic.reading import read_pair
+from workbench.traffic.spreads import draw
+
+HERE = Path(__file__).parent
+FROM_FILE = (HERE / "ditg-gaps-from-file.txt").read_text()
+HELD = (HERE / "ditg-held-packets.txt").read_text()
+OFFER = PacketOffer("10.0.0.2", 5201, 100.0, 512, 1, shape=bursts(0.5, 0.2))
+LINE = (
+    "Flow>0001 Seq> {n} Src> 10.0.0.3/35454 Dest> 10.0.0.2/5201 txTime>{tx} rxTime>{rx} Size> 512\n"
+)
+
+
+def log(*packets: tuple[int, str, str]) -> str:
+    lines = "".join(LINE.format(n=n, tx=tx, rx=rx) for n, tx, rx in packets)
+    return f"{lines}packets {len(packets)}\n"
+
+
+def test_gaps_from_a_file_hold_no_packet_for_the_pause() -> None:
+    held = read_pair(DItg(), OFFER, "packets 63\n", HELD, 100.0)
+    ours = read_pair(DItg(), OFFER, "packets 59\n", FROM_FILE, 100.0)
+    assert held.delays is not None
+    assert ours.delays is not None
+    assert held.delays[1].max() > 0.1  # as with `-B`: stamped, then held
+    assert ours.delays[1].max() < 0.01
+    assert ours.received.sum() == 59
+    assert ours.lost.sum() == 0
+    assert (np.diff(ours.delays[0]) >= 0).all()
+    _, files = DItg().files(OFFER)
+    assert not any(b"-B" in content for content in files.values())
+    gaps = np.array(files[GAPS_FILE].split(), dtype=float)
+    assert (gaps > 90).sum() == 5  # ms: a pause in each period of 200
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "cut off after 0 packets"),
+        ("\x00\xff garbage", "cut off after 0 packets"),
+        (FROM_FILE[: len(FROM_FILE) // 2], "cut off after"),
+        (FROM_FILE.replace("txTime>", "txTime>x", 1), "line 1 is no packet"),
+        (FROM_FILE[FROM_FILE.index("\n") + 1 :], "it has 58 of 59 packets"),
+        ("packets 0\n", "no packet of D-ITG arrived"),
+        (log((1, "9:0:0.5", "9:0:0.4")), "clocks of source and sink are apart"),
+    ],
+)
+def test_a_log_that_is_none_is_a_sentence(text: str, why: str) -> None:
+    with pytest.raises(TrafficError, match=why) as said:
+        read_pair(DItg(), OFFER, "", text, 100.0)
+    assert said.value.remedy
+
+
+def test_a_log_of_too_many_packets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.traffic.ditg.MOST_PACKETS", 10)
+    with pytest.raises(TrafficError, match="more than 10 packets"):
+        read_pair(DItg(), OFFER, "", FROM_FILE, 100.0)
+    with pytest.raises(TrafficError, match="more than d-itg logs"):
+        DItg().files(OFFER)
+
+
+def test_losses_over_midnight() -> None:
+    text = log((1, "23:59:59.9", "0:0:0.1"), (3, "0:0:0.1", "0:0:0.2"), (2, "0:0:0.0", "0:0:0.25"))
+    counts = read_pair(DItg(), replace(OFFER, shape=None), "packets 5\n", text, 100.0)
+    assert counts.delays is not None
+    np.testing.assert_allclose(counts.delays[1], [0.2, 0.25, 0.1], atol=1e-6)
+    assert counts.lost.sum() == 2  # at the very end, where no number tells of them
+    assert counts.out_of_order == 1
+    half = read_pair(DItgRoundTrip(), replace(OFFER, shape=None), text, "packets 0\n", 100.0)
+    assert half.delays is not None
+    np.testing.assert_allclose(half.delays[1], [0.1, 0.125, 0.05], atol=1e-6)
+
+
+@pytest.mark.parametrize("spread", ["constant", "poisson", "uniform", "normal", "pareto"])
+def test_what_is_drawn_has_the_mean_asked_for(spread: str) -> None:
+    drawn = draw(spread, 200_000, np.random.default_rng(1))
+    assert drawn.mean() == pytest.approx(1.0, abs=0.02)
+    assert (drawn >= 0).all()
+
+
+def test_what_it_refuses() -> None:
+    packets = LoadModel("open", unit="packets", arrivals="pareto")
+    assert isinstance(DItg(), PairedGenerator)
+    assert DItg().unable(packets, ("p95_ms", "loss_pct", "jitter_ms"), 1e3) is None
+    assert "no error_pct" in (DItg().unable(packets, ("error_pct",), 1e3) or "")
+    assert "no loss_pct" in (DItgTcp().unable(packets, ("loss_pct",), 1e3) or "")
+    assert "requests" in (DItg().unable(LoadModel("open"), ("p95_ms",), 1e3) or "")
+    sized = LoadModel("open", unit="packets", sizes="pareto")
+    assert "no sizes" in (Iperf3().unable(sized, ("loss_pct",), 1e3) or "")
+    with pytest.raises(TrafficError, match="payload of 16"):
+        DItg().files(replace(OFFER, size_bytes=16))
+
+
+def test_delays_between_two_hosts_are_refused_unless_half_of_the_way_is_asked_for() -> None:
+    here = SimpleNamespace(probe=object(), place="container source")
+    there = SimpleNamespace(probe=None, place="container sink")
+    with pytest.raises(UsageError, match="different hosts") as said:
+        refuse_two_clocks(DItg(), here, there)  # type: ignore[arg-type]
+    assert "d-itg-rtt" in said.value.remedy
+    refuse_two_clocks(DItg(), here, here)  # type: ignore[arg-type]
+    refuse_two_clocks(DItgRoundTrip(), here, there)  # type: ignore[arg-type]

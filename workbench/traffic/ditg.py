@@ -1,0 +1,314 @@
+"""D-ITG: packets whose gaps and sizes are drawn, each stamped when it leaves: one-way delays.
+
+Seen of 2.8.1 (Debian):
+
+- With `-B` a packet is stamped and then held for the pause: on an idle path one delay per burst is
+  as long as the pause. Gaps that are read from a file (`-Ft`) have no such packet, so that bursts
+  and every distribution of gaps are files that are made here.
+- Flows that begin together on one port find it taken, and a firewall passes one port: one flow.
+- It sleeps after each packet and makes up for nothing: every gap is longer than asked, by some
+  25 us with the least timer slack (taken off), by more on a busy host: what is missing then is the
+  source's.
+- Its log has the time of day without the date, in microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.domain.errors import TrafficError
+from workbench.domain.kpis import JITTER, LOSS, of
+from workbench.domain.parameters import LoadModel
+from workbench.domain.samples import KpiDefinition
+from workbench.measuring.cycles import planned_times
+from workbench.measuring.delays import smoothed_jitter
+from workbench.measuring.records import Floats, PacketCounts
+from workbench.traffic.packets import PacketOffer
+from workbench.traffic.spreads import draw
+
+FOLDER = "/var/tmp"  # noqa: S108 - in the source's own container
+FLOW_FILE, GAPS_FILE, SIZES_FILE = (f"{FOLDER}/itg.{kind}" for kind in ("flow", "gaps", "sizes"))
+SIGNALS = 9000
+"""Port on which ITGRecv is told of flows."""
+INTERVAL_S = 0.5
+SMALLEST, LARGEST = 24, 1472
+"""Bytes of payload: D-ITG's own header, and what a frame of 1,514 bytes carries."""
+PROBES = 10
+PROBE_RATE = 1000.0
+LATE_S = 25e-6
+"""By which a gap is longer than asked on an idle host; taken off."""
+STARTING_S = 5.0
+"""That flows may take to begin and to end, besides their load."""
+MOST_PACKETS = 1 << 20
+MOST_CHARS = 160 * MOST_PACKETS
+"""Of a log as text; a line has about 110."""
+DAY_S = 86_400.0
+APART_S = 1e-3
+"""By which a packet may arrive before it was sent, where two cores read the clock."""
+_LINE = re.compile(
+    r"Flow>\d+ Seq> ?(\d+) .*?txTime>(\d+):(\d+):([\d.]+) rxTime>(\d+):(\d+):([\d.]+) "
+    r"Size> ?(\d+)"
+)
+_TOLD = re.compile(r"packets (\d+)")
+
+
+class DItg:
+    """Speaks to ITGSend and ITGRecv 2.8.1 by `send` and `receive` of the templates itg-source and
+    itg-sink: UDP, with delays from source to sink on one clock."""
+
+    name = "d-itg"
+    plans_times = True
+    latency: KpiDefinition = "one-way"
+    protocol = "UDP"
+    meter = "owdm"
+
+    def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
+        del most  # where its threads are too slow, its own counters say so
+        if load.unit != "packets":
+            return f"{self.name} sends packets, which are not answered: it cannot measure requests"
+        unknown = sorted(
+            kpi for kpi in kpis if "packets" not in of(kpi).of or not self._measures(kpi)
+        )
+        return f"{self.name} measures no {', no '.join(unknown)}" if unknown else None
+
+    def _measures(self, kpi: str) -> bool:
+        return bool(kpi)
+
+    def offers(self, parameter: str) -> bool:
+        return parameter in ("packetsize", "duty", "period_s")
+
+    def version_argv(self) -> tuple[str, ...]:
+        return ("send", "version")
+
+    def parse_version(self, output: str) -> str:
+        found = re.search(r"ITGSend version (\S+)", output)
+        return found[1] if found else "unknown"
+
+    def files(self, offer: PacketOffer) -> tuple[str, Mapping[str, bytes]]:
+        count = (offer.rate_pps or PROBE_RATE) * offer.seconds
+        if count > MOST_PACKETS:
+            raise TrafficError(
+                f"{count:.0f} packets are more than {self.name} logs in one drive",
+                where="source",
+                remedy=f"Offer at most {MOST_PACKETS} packets a window, or take pcap-source",
+            )
+        sizes = offer.sizes or (offer.size_bytes,)
+        if not SMALLEST <= min(sizes) <= max(sizes) <= LARGEST:
+            raise TrafficError(
+                f"a payload of {min(sizes)} to {max(sizes)} bytes is none that {self.name} sends",
+                remedy=f"Choose a packetsize of {SMALLEST} to {LARGEST} bytes",
+            )
+        due, rng = _due(offer)
+        # Shorter by what it is late; D-ITG reads no gap of zero.
+        gaps = np.maximum(np.diff(due) - LATE_S, 1e-6)
+        drawn = draw(offer.size_spread, due.size, rng) * np.resize(sizes, due.size)
+        flow = (
+            f"-a {offer.host} -rp {offer.port} -T {self.protocol} -m {self.meter} "
+            f"{self._until(offer)} -Ft {GAPS_FILE} -Fs {SIZES_FILE}\n"
+        )
+        made = {
+            GAPS_FILE: _text(1e3 * gaps, "%.3f"),
+            SIZES_FILE: _text(np.clip(np.rint(drawn), SMALLEST, LARGEST), "%d"),
+            FLOW_FILE: flow.encode(),
+        }
+        return str(offer), made
+
+    def _until(self, offer: PacketOffer) -> str:
+        """Of a probe a few packets, else for so long (ms)."""
+        return f"-t {1e3 * offer.seconds:.0f}" if offer.rate_pps else f"-z {PROBES}"
+
+    def packet_argv(self, offer: PacketOffer) -> tuple[str, ...]:
+        del offer  # the files have it all
+        return ("send", FLOW_FILE, self.meter)
+
+    def probe_argv(self, offer: PacketOffer) -> tuple[str, ...]:
+        return self.packet_argv(offer)
+
+    def seen_from(self, output: str) -> tuple[int, str]:
+        log = _log(output)
+        return log.number.size, ""
+
+    def far_argv(self, offer: PacketOffer) -> tuple[str, ...]:
+        return ("receive", f"{offer.seconds + STARTING_S:.0f}")
+
+    def far_ready_argv(self, offer: PacketOffer) -> tuple[str, ...]:
+        del offer
+        listening = f":{SIGNALS:04X} [0-9A-F]*:0000 0A"
+        return ("grep", "-Eqs", listening, "/proc/net/tcp", "/proc/net/tcp6")
+
+    def parse_packets(self, offer: PacketOffer, output: str, begin_s: float) -> PacketCounts:
+        return self.parse_pair(offer, "", output, begin_s)
+
+    def parse_pair(
+        self, offer: PacketOffer, output: str, far_output: str, begin_s: float
+    ) -> PacketCounts:
+        told = _TOLD.search(output)
+        log = _log(far_output)
+        return self._counts(offer, log, int(told[1]) if told else None, begin_s)
+
+    def _counts(
+        self, offer: PacketOffer, log: _Log, sent: int | None, begin_s: float
+    ) -> PacketCounts:
+        """`sent` packets left the source, where it says so: what is lost at the very end leaves no
+        gap in the numbers."""
+        lost_s = log.lost_s
+        numbered = log.number.size + lost_s.size
+        if sent is not None and sent > numbered:
+            lost_s = np.append(lost_s, np.full(sent - numbered, offer.seconds - INTERVAL_S / 2))
+        edges = _edges(offer)
+        start, end = edges[:-1], edges[1:]
+        due = _due(offer)[0][:-1]
+        received = np.histogram(log.sent_s, edges)[0].astype(float)
+        lost = np.histogram(lost_s, edges)[0].astype(float)
+        order = np.argsort(log.sent_s, kind="stable")
+        jitter = smoothed_jitter(log.delay_s[order])
+        last = np.searchsorted(log.sent_s[order], end, side="right") - 1
+        return PacketCounts(
+            start_s=begin_s + start,
+            end_s=begin_s + end,
+            planned=np.histogram(due, edges)[0].astype(float),
+            sent=received + lost,
+            numbered=received + lost,
+            received=received,
+            lost=lost,
+            jitter_s=np.where(last >= 0, jitter[np.maximum(last, 0)], 0.0),
+            out_of_order=log.overtaken,
+            size_bytes=offer.size_bytes,
+            delays=(begin_s + log.sent_s[order], log.delay_s[order]),
+        )
+
+
+class DItgTcp(DItg):
+    """The same over TCP, which sends again what is lost: there is no loss to tell."""
+
+    name = "d-itg-tcp"
+    protocol = "TCP"
+
+    def _measures(self, kpi: str) -> bool:
+        return kpi not in (LOSS, JITTER)
+
+
+class DItgRoundTrip(DItg):
+    """Half of the time that packets take to the sink and back, on the source's clock alone: for
+    source and sink on different hosts. A packet counts as lost whichever way it is lost."""
+
+    name = "d-itg-rtt"
+    latency: KpiDefinition = "half-round-trip"
+    meter = "rttm"
+
+    def parse_pair(
+        self, offer: PacketOffer, output: str, far_output: str, begin_s: float
+    ) -> PacketCounts:
+        del far_output  # the sink sends packets back and logs what the source logs better
+        log = _log(output)
+        return self._counts(offer, log.halved(), None, begin_s)
+
+
+@dataclass(frozen=True)
+class _Log:
+    """What ITGDec wrote, packet by packet; columns of shape (n,), times since the first packet.
+
+    A number that is missing between two that arrived was lost; when it was sent is interpolated.
+    """
+
+    number: np.ndarray
+    sent_s: Floats
+    delay_s: Floats
+
+    def halved(self) -> _Log:
+        return _Log(self.number, self.sent_s, self.delay_s / 2)
+
+    @property
+    def lost_s(self) -> Floats:
+        """When each lost packet was sent."""
+        order = np.argsort(self.number)
+        numbers, at = self.number[order], self.sent_s[order]
+        missing = np.setdiff1d(np.arange(1, numbers[-1] + 1), numbers)
+        return np.asarray(np.interp(missing, numbers, at))
+
+    @property
+    def overtaken(self) -> int:
+        """Packets that arrived after a later one."""
+        numbers = self.number[np.argsort(self.sent_s + self.delay_s, kind="stable")]
+        return int((numbers < np.maximum.accumulate(numbers)).sum())
+
+
+def _log(text: str) -> _Log:
+    """Raises `TrafficError` for a log that is cut, empty, no log, too long, or of two clocks."""
+    lines = [line for line in text[:MOST_CHARS].splitlines() if line.startswith("Flow>")]
+    ended = _TOLD.search(text[-200:])
+    if len(text) > MOST_CHARS or len(lines) > MOST_PACKETS:
+        raise _unreadable(f"it has more than {MOST_PACKETS} packets")
+    if ended is None:
+        raise _unreadable(f"it is cut off after {len(lines)} packets, or no log: {text[-80:]!r}")
+    rows: list[tuple[str, ...]] = []
+    for line in lines:
+        found = _LINE.fullmatch(line.rstrip())
+        if found is None:
+            raise _unreadable(f"line {len(rows) + 1} is no packet: {line[:80]!r}")
+        rows.append(found.groups())
+    if len(rows) != int(ended[1]):
+        raise _unreadable(f"it has {len(rows)} of {ended[1]} packets")
+    if not rows:
+        raise TrafficError(
+            "no packet of D-ITG arrived",
+            where="sink",
+            remedy="Look whether the functions let UDP and TCP pass to itg-sink",
+        )
+    table = np.array(rows, dtype=float)
+    sent = table[:, 1] * 3600 + table[:, 2] * 60 + table[:, 3]
+    arrived = table[:, 4] * 3600 + table[:, 5] * 60 + table[:, 6]
+    since, delay = _within_a_day(sent - sent[0]), _within_a_day(arrived - sent)
+    if delay.min() < -APART_S:
+        raise TrafficError(
+            f"packets arrived {-1e3 * delay.min():.1f} ms before they were sent: the clocks of "
+            "source and sink are apart",
+            where="sink",
+            remedy="Put both on one host, or ask for generator d-itg-rtt",
+        )
+    return _Log(table[:, 0].astype(int), since - since.min(), np.maximum(delay, 0.0))
+
+
+def _within_a_day(seconds: Floats) -> Floats:
+    """Differences of times of day, over midnight as well."""
+    return np.asarray((seconds + DAY_S / 2) % DAY_S - DAY_S / 2)
+
+
+def _due(offer: PacketOffer) -> tuple[Floats, np.random.Generator]:
+    """When packets are to be sent, the first at 0, and what draws go on by."""
+    rng = np.random.default_rng(offer.seconds)
+    rate = offer.rate_pps or PROBE_RATE
+    if offer.shape is not None:
+        due = planned_times(offer.shape, rate, float(offer.seconds))
+    else:
+        gaps = draw(offer.gap_spread, max(2, math.ceil(1.5 * rate * offer.seconds)), rng) / rate
+        due = np.cumsum(gaps) - gaps[0]
+        due = due[due < offer.seconds]
+    # The gap behind the last one lasts until the end.
+    return np.append(due, float(offer.seconds)), rng
+
+
+def _edges(offer: PacketOffer) -> Floats:
+    """Of intervals of half a second, or of whole cycles where the rate varies."""
+    every = INTERVAL_S
+    if offer.shape is not None:
+        every = offer.shape.cycle_s * np.ceil(INTERVAL_S / offer.shape.cycle_s - 1e-6)
+    count = max(1, int(offer.seconds / every + 1e-6))
+    return np.asarray(every * np.arange(count + 1))
+
+
+def _text(figures: Floats, each: str) -> bytes:
+    return "\n".join([*(each % figure for figure in figures.tolist()), ""]).encode()
+
+
+def _unreadable(why: str) -> TrafficError:
+    return TrafficError(
+        f"what ITGDec wrote cannot be read: {why}",
+        where="sink",
+        remedy="Measure the point again; use itg-sink as sink",
+    )
