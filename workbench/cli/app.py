@@ -25,8 +25,8 @@ from workbench.cli import (
     session_report,
     sessions,
     signed_bundles,
-    watch_function,
     token,
+    watch_function,
     why,
 )
 from workbench.cli.context import settings

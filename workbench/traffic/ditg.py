@@ -5,7 +5,7 @@ Seen of 2.8.1 (Debian):
 - With `-B` a packet is stamped and then held for the pause: on an idle path one delay per burst is
   as long as the pause. Gaps that are read from a file (`-Ft`) have no such packet, so that bursts
   and every distribution of gaps are files that are made here.
-- Flows that begin together on one port find it taken, and a firewall passes one port: one flow.
+- One flow: a firewall passes one port, and several flows were not tried on a lab.
 - It sleeps after each packet and makes up for nothing: every gap is longer than asked, by some
   25 us with the least timer slack (taken off), by more on a busy host: what is missing then is the
   source's.
