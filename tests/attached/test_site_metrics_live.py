@@ -85,7 +85,9 @@ def test_its_figures_are_columns_that_agree_with_our_own(
     workbench: Workbench, system: RunningSystem, site: str, busy: None
 ) -> None:
     measured(workbench, system, site, alerts=False)
-    samples = workbench.samples("beside")
+    # Where a scrape came late there is no figure for that sample, and its evidence says so.
+    samples = [s for s in workbench.samples("beside") if s["host_cores"] is not None]
+    assert samples
     apart = [abs(s["host_cores"] / s["usage.host.cpu_cores"] - 1) for s in samples]
     # Its readings and ours are up to a second apart: who comes or goes just then is in one of them.
     assert min(apart) < 0.05

@@ -18,8 +18,9 @@ from drafting import drafting, settled
 from fake_link import FakeClient, opened, redrawn, screen_text, until
 from recommending_link import RecommendingClient, held
 from textual.pilot import Pilot
+from why_link import WhyClient
 
-from workbench.domain.curation import DecideSample
+from workbench.domain.curation import DecideSample, RequestPoint
 from workbench.domain.housekeeping import DeleteSession, RestoreSession
 from workbench.domain.messages import Request, SkipConfiguration, StopRun
 from workbench.domain.questions import DecideProposal, RollBackModel, VerifyRecommendation
@@ -57,6 +58,15 @@ async def verifying(client: RecommendingClient) -> AsyncIterator[Pilot[Any]]:
         client.gate.set()
 
 
+@asynccontextmanager
+async def on_answer(client: FakeClient) -> AsyncIterator[Pilot[Any]]:
+    """Why a chain is slow, with what would tell."""
+    async with opened(client, screen="why") as pilot:
+        await pilot.press("tab")
+        await until(pilot, lambda: "acknowledges late" in screen_text(pilot.app), "the answer")
+        yield pilot
+
+
 @dataclass(frozen=True)
 class Asks:
     """An action that asks: where there is something to lose, what answers it, what it sends."""
@@ -87,6 +97,7 @@ ASKING = (
          on_version, YES, RollBackModel),
     Asks("recommend.verify", partial(RecommendingClient, held()),
          partial(opened, screen="recommend"), YES, VerifyRecommendation),
+    Asks("why.measure", WhyClient, on_answer, YES, RequestPoint),
     Asks("recommend.stop", partial(RecommendingClient, held()), verifying, YES, StopRun),
 )  # fmt: skip
 UNDONE = ("session.delete", "chain.remove", "chain.drop", "draft.discard")

@@ -15,7 +15,8 @@ ACTIONS: tuple[Action, ...] = (
     _why("why.left", "left", "sample_left", "Left", 9, "The sample of the load before"),
     _why("why.right", "right", "sample_right", "Sample", 3, "The sample of the next load"),
     _why("why.live", "enter", "show_live", "Live", 5, "Show the sample on Live"),
-    _why("why.measure", "f5", "measure", "Measure", 4, "Measure the point that would tell most"),
+    _why("why.measure", "f5", "measure", "Measure", 4,
+         "Measure the point that would tell most; asks first"),
     _why("why.anew", "ctrl+r", "anew", "Anew", 6, "Ask again, with what was measured since"),
     _why("why.drop", "escape", "drop", "Cancel", 1, "Wait no longer for the answer"),
 )  # fmt: skip

@@ -128,6 +128,10 @@ def _write_load(document: Document, text: str) -> None:
     load = place(document, "load")
     kept = dict(load) if isinstance(load, dict) else {}
     foreign = ("think_time",) if kind == "open" else ("arrivals", "connections")
+    if primary != "packet_rate":
+        foreign = (*foreign, "sizes")
+    elif load_name(document) == "packets":  # their gaps have more distributions than stand here
+        arrivals = str(kept.get("arrivals", arrivals))
     document["load"] = {
         **{key: value for key, value in kept.items() if key not in foreign},
         "kind": kind,
