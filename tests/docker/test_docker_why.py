@@ -56,8 +56,11 @@ async def test_one_order_waits_for_acknowledgements_and_the_other_does_not(
         for name in ("haproxy", "tinyproxy", "source", "sink"):
             known = seen.components[name]
             assert {*known.values, *known.absent} <= set(OBSERVABLES)
-            for counted in ("cpu_wait_s", "voluntary_switches", "rx_packets", "page_faults"):
+            for counted in ("cpu_wait_s", "voluntary_switches", "rx_packets"):
                 assert (seen.amount(name, counted) or 0.0) > 0.0, (name, counted)
+            faults = seen.amount(name, "page_faults")  # one that has settled has none
+            assert faults is not None
+            assert faults >= 0.0
         opened = seen.per_request("tinyproxy", "connections_opened")
         assert opened == pytest.approx(1.0, abs=0.2), "it closes every connection"
         cost = seen.amount("workbench", "collecting_cores")
