@@ -52,7 +52,7 @@ def test_a_chain_that_waits_is_turned_round_and_its_functions_asked_alone(demo: 
     assert alone.target in ("haproxy", "tinyproxy")
     (share,) = alone.configuration.resources.values()
     assert share == found.configuration.resources[f"{alone.target}.vcpu"]
-    assert alone.tells.endswith("3 such samples are needed, there are 0")
+    assert alone.tells.endswith("3 samples are needed, there are 0")
 
 
 def test_what_was_measured_is_not_proposed_again(demo: Campaign) -> None:

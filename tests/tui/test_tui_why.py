@@ -78,7 +78,7 @@ async def test_what_would_tell_most_is_measured_by_a_key_that_asks_first() -> No
     async with opened(client, (80, 40), screen="why") as pilot:
         await pilot.press("tab")
         text = " ".join((await answered(pilot)).split())
-        assert f"+ to tell, measure {ORDER}, at 440: which of both it is" in text
+        assert f"+ to find out, measure {ORDER}, at 440: which of both it is" in text
         await pilot.press("f5")
         await until(pilot, lambda: f"Measure {ORDER}" in screen_text(pilot.app), "the question")
         assert not any(isinstance(request, RequestPoint) for request in client.asked)

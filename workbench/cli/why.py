@@ -76,7 +76,7 @@ def explained(found: Diagnosis) -> str:
     for number, verdict in enumerate(found.verdicts, 1):
         lines += ["", *_verdict(number, verdict, found)]
     if found.experiments:
-        lines += ["", "To tell, measure (a key on the screen Why does):"]
+        lines += ["", "To find out, measure (f5 on the screen Why measures the first):"]
         lines += [line for one in found.experiments for line in _indented(f"- {experiment(one)}")]
     for answer in (tables.bounds(found.bounds), tables.evidence(found.rows)):
         if answer.rows:

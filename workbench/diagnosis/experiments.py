@@ -45,7 +45,7 @@ def _plan(view: SessionView, target: str) -> TargetPlan | None:
 
 
 def _again(found: Diagnosis) -> tuple[Experiment, ...]:
-    tells = "whether it is so again, with the evidence that is missing here"
+    tells = "whether it repeats, with the evidence that is missing here"
     return (
         Experiment(found.target, found.configuration, found.wl, f"{found.target} once more", tells),
     )
@@ -62,7 +62,7 @@ def _other_order(found: Diagnosis, view: SessionView) -> Iterator[Experiment]:
             continue
         if _measured(view, plan, found.configuration, found.wl) == 0:
             what = f"{plan.target.name}, the other order"
-            tells = "whether it is of who sends to whom, or of one function"
+            tells = "whether the order of the functions is the cause"
             yield Experiment(plan.target.name, found.configuration, found.wl, what, tells)
             return
 
@@ -88,7 +88,9 @@ def _alone(found: Diagnosis, view: SessionView, plan: TargetPlan) -> Iterator[Ex
                 continue
             taken = _measured(view, alone, one, found.wl)
             if 0 <= taken < REPETITIONS:
-                tells = f"what is its own: {REPETITIONS} such samples are needed, there are {taken}"
+                tells = (
+                    f"how it behaves by itself: {REPETITIONS} samples are needed, there are {taken}"
+                )
                 yield Experiment(target.name, one, found.wl, f"{function} alone", tells)
                 return
 
@@ -118,7 +120,7 @@ def _more_vcpu(found: Diagnosis, view: SessionView, plan: TargetPlan) -> Iterato
     for one in sorted(larger, key=lambda each: each.resource(key))[:1]:
         if _measured(view, plan, one, found.wl) == 0:
             what = f"{function} with {one.resource(key):g} vCPU instead of {here:g}"
-            tells = "whether CPU has a part in it"
+            tells = "whether it is short of CPU"
             yield Experiment(found.target, one, found.wl, what, tells)
 
 

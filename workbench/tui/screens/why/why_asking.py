@@ -128,7 +128,7 @@ class AskingWhyScreen(SessionScreen):
         place = first.target, first.configuration
         self.confirm(
             f"Measure {first.what}, at {number(first.wl)}?",
-            f"It tells {first.tells}. A campaign that ended resumes for it.",
+            f"It shows {first.tells}. A campaign that ended resumes for it.",
             RequestPoint(self.opened.session, *place, first.wl, pace=WATCHED_PACE),
             f"it is measured next; {self.key('why.anew')} asks again then",
         )

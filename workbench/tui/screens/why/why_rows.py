@@ -131,7 +131,7 @@ def cause_rows(found: Diagnosis, notes: Sequence[str], width: int) -> list[Row]:
     if not found.verdicts:
         rows.append(((" No rule finds a cause.", "dim"),))
     for one in found.experiments:
-        rows += _indented(f"to tell, measure {experiment(one)}", width, "accent", "+")
+        rows += _indented(f"to find out, measure {experiment(one)}", width, "accent", "+")
     for reason, names in not_judged(found.missing).items():
         many = f"Not judged: {reason}. It would take {', '.join(names)}."
         rows += _indented(many, width, "dim", "?")

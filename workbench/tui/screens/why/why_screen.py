@@ -157,7 +157,7 @@ class WhyScreen(AskingWhyScreen, HasList):
         return (
             "→ what to do, or a function in the order of the chain",
             "≠ the rival explanation, and what tells it apart",
-            f"+ what to measure to tell; {self.key('why.measure')} measures the first of them",
+            f"+ what to measure to find out; {self.key('why.measure')} measures the first of them",
             "? what was not collected, and so not judged",
             "◀ where the cause of that number acts",
             "× how many times as much as alone; new: nothing of it alone",
