@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from workbench.domain.topology import VnfTemplate
 
@@ -30,6 +31,7 @@ class Cause:
     wl : requests per second.
     neighbours : processes that spin while it is measured.
     text : by template, what is replaced in its files by what.
+    build : by template, the folder beside this file that its image is built of instead.
     """
 
     name: str
@@ -40,9 +42,12 @@ class Cause:
     vcpu: dict[str, float] = field(default_factory=dict)
     neighbours: int = 0
     text: dict[str, tuple[str, str]] = field(default_factory=dict)
+    build: dict[str, str] = field(default_factory=dict)
 
     def changed(self, template: VnfTemplate) -> VnfTemplate:
         """A template as this cause has it."""
+        if template.name in self.build:
+            template = replace(template, build=str(HERE / self.build[template.name]))
         if template.name not in self.text:
             return template
         before, after = self.text[template.name]
@@ -67,6 +72,7 @@ class Cause:
                 process.wait()
 
 
+HERE = Path(__file__).parent
 BOTH = ("haproxy", "tinyproxy")
 CAUSES = (
     Cause("healthy, one function", HEALTHY, ("haproxy",), 100.0),
@@ -81,6 +87,14 @@ CAUSES = (
         neighbours=2 * (os.cpu_count() or 1),
     ),
     Cause("healthy, tinyproxy", HEALTHY, ("tinyproxy",), 40.0, tuned=False),
+    Cause(
+        "order, with TCP_NODELAY set",
+        HEALTHY,
+        BOTH[::-1],
+        60.0,
+        tuned=False,
+        build={"tinyproxy": "tinyproxy_nodelay"},
+    ),
     Cause("order, at other loads", "delayed acknowledgement", BOTH[::-1], 150.0, tuned=False),
     Cause(
         "quota of haproxy 2 %",

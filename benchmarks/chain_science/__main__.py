@@ -33,7 +33,16 @@ from chain_science.worlds import SIMULATED
 T = TypeVar("T")
 
 PARTS = (
-    *("risk", "harm", "low-load", "held-out", "capacities", "canaries", "recommendations"),
+    *(
+        "risk",
+        "unseen",
+        "harm",
+        "low-load",
+        "held-out",
+        "capacities",
+        "canaries",
+        "recommendations",
+    ),
     *("case-study", "figures"),
 )
 FIGURE_SEEDS = 3
@@ -64,6 +73,8 @@ def main() -> None:
 
     if "risk" in parts:
         section("risk", report.risk(played(risks.risks, [()])[0]))
+    if "unseen" in parts:
+        section("unseen", report.unseen(played(risks.unseen, [()])[0]))
     if "harm" in parts:
         section("harm", report.harm(played(harms.harms, [()])[0]))
     if "low-load" in parts:

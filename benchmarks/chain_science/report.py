@@ -18,7 +18,7 @@ from chain_science.low_load import CLOSE, HANDS_OVER, LowLoad
 from chain_science.predicting import OURS, PAPER, PREDICTION, SIMPLE
 from chain_science.recommending import CONFIDENCE, Asked
 from chain_science.recordings import OTHER_HOST
-from chain_science.risks import Risks
+from chain_science.risks import LeftOut, Risks
 from chain_science.stored import ROOT
 from workbench.chains.capacity import CpuScale
 from workbench.chains.handover import HandoverRisk
@@ -29,14 +29,7 @@ BEGIN, END = "<!-- bench-chains: {} -->", "<!-- end -->"
 
 def risk(found: Risks) -> str:
     """What the interval of an unmeasured chain covers of each chain, told by all others."""
-    rows = [
-        [c.grid, c.chain, c.kpi, str(c.samples), f"{c.added:.1f}", f"{c.profiles:.0%}",
-         f"{c.covered:.1%}", "-" if math.isnan(c.known) else f"{c.known:.1%}", f"{c.width:.0f}"]
-        for c in found.chains
-    ]  # fmt: skip
-    head = ["grid", "chain", "KPI", "samples", "added at low load", "profiles' interval covers"]
-    head += ["with the risk of the others", "inside of the profiles", "its ends, ratio"]
-    lines = [tables.table(head, rows), ""]
+    lines = [_left_out(found.chains), ""]
     for kpi, one in found.risks.items():
         own = [c for c in found.chains if c.kpi == kpi]
         here = [c for c in own if c.grid != OTHER_HOST]
@@ -46,6 +39,28 @@ def risk(found: Risks) -> str:
             f"{same:.1%} without that of another host; `{_told(one)}`"
         )
     return "\n".join(lines)
+
+
+def unseen(found: Sequence[LeftOut]) -> str:
+    """The same of chains that nothing was chosen on, and of all their samples together."""
+    samples = sum(one.samples for one in found)
+    inside = sum(round(one.samples * one.covered) for one in found)
+    alone = sum(round(one.samples * one.profiles) for one in found)
+    return (
+        f"{_left_out(found)}\n\nOf {samples} samples {inside} ({inside / samples:.1%}) are "
+        f"covered, {alone} ({alone / samples:.0%}) by the profiles' interval alone."
+    )
+
+
+def _left_out(found: Sequence[LeftOut]) -> str:
+    rows = [
+        [c.grid, c.chain, c.kpi, str(c.samples), f"{c.added:.1f}", f"{c.profiles:.0%}",
+         f"{c.covered:.1%}", "-" if math.isnan(c.known) else f"{c.known:.1%}", f"{c.width:.0f}"]
+        for c in found
+    ]  # fmt: skip
+    head = ["grid", "chain", "KPI", "samples", "added at low load", "profiles' interval covers"]
+    head += ["with the risk of the others", "inside of the profiles", "its ends, ratio"]
+    return tables.table(head, rows)
 
 
 def _told(risk: HandoverRisk) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chain_science.predicting import known
-from chain_science.recordings import BUNDLES, recorded
+from chain_science.recordings import BUNDLES, UNSEEN, recorded
 from chain_science.stored import LAB, MODELS, digest, kept
 from workbench.chains.handover import Discrepancy, HandoverRisk, risk_shown_by
 from workbench.domain import kpis
@@ -74,18 +74,23 @@ def risks() -> Risks:
     return Risks(tuple(found), every)
 
 
+def unseen() -> list[LeftOut]:
+    """Of recordings that nothing was chosen on, told by all that were there before."""
+    return [_left_out(one, kpi) for kpi in KPIS for one in _shown_of(kpi, UNSEEN)]
+
+
 def shown_by_others(grid: str, kpi: str) -> HandoverRisk:
     """The risk that is known to somebody who has not seen that recording."""
     return _risk([one.discrepancy for one in shown_of(kpi) if one.grid != grid], kpi)
 
 
 def shown_of(kpi: str) -> list[Shown]:
-    return kept(f"shown-{kpi}", digest(*CODE), list[Shown], lambda: _shown_of(kpi))
+    return kept(f"shown-{kpi}", digest(*CODE), list[Shown], lambda: _shown_of(kpi, tuple(BUNDLES)))
 
 
-def _shown_of(kpi: str) -> list[Shown]:
+def _shown_of(kpi: str, names: tuple[str, ...]) -> list[Shown]:
     found = []
-    for name in BUNDLES:
+    for name in names:
         grid = recorded(name)
         for plan in grid.campaign.targets:
             own = [s for s in grid.samples if s.point.target == plan.target.name]

@@ -58,7 +58,7 @@ def said_at(known: Table, model: Sure, wl: float) -> Forecast:
 
 
 def test_the_floor_of_a_formula_between_samples_is_a_guess() -> None:
-    # p95 of tinyproxy at 25 % of a core (sessions/recorded/chain-real): of these ten the catalogue
+    # p95 of tinyproxy at 25 % of a core (sessions/recorded/chain-first): of these ten the catalogue
     # makes a curve that falls below zero between the first two.
     loads = [100, 294.8, 399, 412, 418, 450, 461, 474, 1341, 4000]
     p95_ms = [4.0, 1.52, 610.75, 463.58, 107.09, 331.05, 703.06, 689.51, 2853.83, 3325.1]

@@ -46,12 +46,25 @@ async def _write(bench: Workbench) -> None:
 
 def test_a_recording_from_before_says_what_was_not_collected(shared: Workbench) -> None:
     narrow = replace(shared, variables={"COLUMNS": "80", "NO_COLOR": "1"})
-    done = narrow.run("why", "chain-real", "--chain", "tinyproxy-haproxy")
+    done = narrow.run("why", "chain-first", "--chain", "tinyproxy-haproxy")
     text = " ".join(done.stdout.split())
     assert text.startswith("Cannot tell: it takes 32.1 times as long as its functions alone")
     assert NOT_COLLECTED in text
     assert "more vCPU brings nothing" in text, "what it does say is told all the same"
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_the_recording_that_ships_names_the_delayed_acknowledgement_first(
+    shared: Workbench,
+) -> None:
+    found = shared.json("why", "chain-real", "--chain", "tinyproxy-haproxy", "--json")
+    first = found["verdicts"][0]
+    assert (first["cause"], first["component"]) == ("delayed acknowledgement", "haproxy")
+    assert found["sentence"].startswith("Delayed acknowledgements of haproxy, 1.0 per request")
+    assert "not CPU (usage at most" in found["sentence"]
+    assert found["agree"] >= 0.7 * found["samples"]
+    other = shared.json("why", "chain-real", "--chain", "haproxy-tinyproxy", "--json")
+    assert "delayed acknowledgement" not in {v["cause"] for v in other["verdicts"]}
 
 
 def test_the_cause_comes_first_with_its_evidence(measured: Workbench) -> None:

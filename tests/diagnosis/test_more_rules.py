@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from evidence_making import REQUESTS, SECONDS, chained, known, usage
+from evidence_making import REQUESTS, SECONDS, alone, chained, known, usage
 
 from workbench.diagnosis.explaining import diagnose
 from workbench.diagnosis.readings import Reading
@@ -73,6 +73,20 @@ def test_counters_of_a_function_name_a_cause_and_nearly_so_do_not(
     found = verdicts(chained(SLOW, **{where: fires}, **other))  # type: ignore[arg-type]
     assert found[cause].component == where
     assert cause not in verdicts(chained(SLOW, **{where: silent}, **other))  # type: ignore[arg-type]
+
+
+def test_packets_that_a_neighbour_writes_small_by_itself_are_no_matter_of_offloads() -> None:
+    """As tinyproxy in front of a client that haproxy is (`chain-real`)."""
+    small = {"rx_packets": 1600.0, "rx_bytes": 800_000.0}
+    seen = chained(SLOW, ha=small, functions={"tiny": usage(0.3, 0.6), "ha": usage(0.3, 0.6)})
+    writer = alone("tiny", tx_packets=1600.0, tx_bytes=700_000.0)
+    found = [v.cause for v in diagnose(known(seen, tiny=writer), seen, RULES).verdicts]
+    assert "small writes of a neighbour" in found
+    assert "offload off" not in found
+    large = alone("tiny", tx_packets=800.0, tx_bytes=1_600_000.0)
+    found = [v.cause for v in diagnose(known(seen, tiny=large), seen, RULES).verdicts]
+    assert "offload off" in found
+    assert "small writes of a neighbour" not in found
 
 
 def test_nagle_is_the_senders_half_and_told_after_the_acknowledgement() -> None:

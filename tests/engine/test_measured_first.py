@@ -66,8 +66,8 @@ async def samples_of(library: Library, session: str, chain: str, kpi: str) -> li
     [
         (DEMO, "tinyproxy-haproxy"),
         (DEMO, "haproxy-tinyproxy"),
-        ("chain-real", "haproxy-tinyproxy"),
-        pytest.param("chain-real", "tinyproxy-haproxy", marks=pytest.mark.long),
+        ("chain-first", "haproxy-tinyproxy"),
+        pytest.param("chain-first", "tinyproxy-haproxy", marks=pytest.mark.long),
     ],
 )
 async def test_no_answer_about_a_recorded_chain_is_contradicted_by_its_samples(

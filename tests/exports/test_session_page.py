@@ -34,7 +34,7 @@ HARMLESS = set(
 
 @pytest.fixture
 async def recorded() -> AsyncIterator[SessionFile]:
-    file = await SessionFile.open(RECORDINGS / "chain-real", read_only=True)
+    file = await SessionFile.open(RECORDINGS / "chain-first", read_only=True)
     yield file
     await file.close()
 
@@ -43,7 +43,7 @@ async def test_a_recording_becomes_one_file_that_loads_nothing(
     recorded: SessionFile, tmp_path: Path
 ) -> None:
     (path,) = await plugins.load("exports", "html")(recorded, tmp_path / "out")
-    assert path == tmp_path / "out" / "chain-real.html"
+    assert path == tmp_path / "out" / "chain-first.html"
     assert list(path.parent.iterdir()) == [path]
     page, view = path.read_text(encoding="utf-8"), await recorded.view()
     assert set(Page(page).tags) <= HARMLESS
@@ -98,7 +98,7 @@ def told_by(text: str, view: SessionView) -> tuple[SessionView, ChainAnswers]:
 @pytest.fixture(scope="module")
 def view() -> SessionView:
     async def read() -> SessionView:
-        file = await SessionFile.open(RECORDINGS / "chain-real", read_only=True)
+        file = await SessionFile.open(RECORDINGS / "chain-first", read_only=True)
         try:
             return await file.view()
         finally:

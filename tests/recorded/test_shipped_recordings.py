@@ -18,7 +18,7 @@ def recorded(name: str) -> SessionView:
     return asyncio.run(session.view())
 
 
-@pytest.mark.parametrize("name", ["demo-real", "chain-real", "science-open"])
+@pytest.mark.parametrize("name", ["demo-real", "chain-first", "chain-real", "science-open"])
 def test_every_recording_opens_with_its_samples(name: str) -> None:
     view = recorded(name)
     assert view.samples_taken >= 79
@@ -45,8 +45,9 @@ def test_a_sitting_holds_both_passes_of_its_target(
     assert {s.repetition for s in own} == {0, 1}
 
 
-def test_one_holds_an_accepted_canary_and_a_verified_recommendation() -> None:
-    view = recorded("chain-real")
+@pytest.mark.parametrize("name", ["chain-first", "chain-real"])
+def test_one_holds_an_accepted_canary_and_a_verified_recommendation(name: str) -> None:
+    view = recorded(name)
     models = view.chain_model(CHAIN, "p95_ms")
     assert models is not None
     assert models.current == 1

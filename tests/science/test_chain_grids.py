@@ -49,7 +49,7 @@ def test_a_bundle_of_a_chain_alone_takes_the_functions_of_another(grid: Grid) ->
 
 
 def test_what_was_measured_once_is_judged_by_its_upper_half_and_has_no_noise() -> None:
-    once = recorded("chain-real")
+    once = recorded("chain-first")
     assert [plan.target.name for plan in once.chains] == ["haproxy-tinyproxy", CHAIN]
     parted = split(once, CHAIN, KPI)
     assert parted.canary

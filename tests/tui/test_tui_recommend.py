@@ -471,7 +471,7 @@ async def test_greedys_answer_has_the_tick_that_its_probability_earns(
 
 async def test_what_the_lab_measured_of_an_allocation_is_known_beside_it() -> None:
     """Of the recording: greedy scaling's answer was tried, and does not hold."""
-    session = await SessionFile.open(shipped("sessions") / "chain-real")
+    session = await SessionFile.open(shipped("sessions") / "chain-first")
     view = await session.view()
     await session.close()
     found = view.recommendations[-1].recommendation

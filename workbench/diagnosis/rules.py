@@ -18,6 +18,7 @@ RULES = (
     rules_tcp.OVERFLOW,
     rules_tcp.RETRANSMISSION,
     rules_tcp.OFFLOAD,
+    rules_tcp.SMALL_WRITES,
     rules_cpu.QUOTA,
     rules_cpu.BURSTY,
     rules_cpu.CPU_USED_UP,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from workbench.diagnosis.base import Case, Match, Rule
 from workbench.diagnosis.readings import Reading
 from workbench.diagnosis.rule_phrases import beside_alone, not_cpu
@@ -324,10 +326,14 @@ RETRANSMISSION = Rule(
 )
 
 HALVED, DOUBLED = 0.6, 1.6
+AS_SMALL = 1.5
+"""Times the size that a neighbour's packets have on its own up to which they are its own."""
 
 
-def _offload(case: Case) -> Match | None:
-    """Packets are smaller and more than on its own, and what they carry is the same."""
+def _smaller(case: Case) -> Iterator[tuple[str, float, Match]]:
+    """Where packets are smaller and more than on its own, and what they carry is the same: the
+    function, bytes per packet here, and what is said of it.
+    """
     for name in case.order:
         for way, words in (("rx", "receives"), ("tx", "sends")):
             packets, size = (
@@ -341,13 +347,47 @@ def _offload(case: Case) -> Match | None:
                 continue
             used, mean_s = case.seen.usage(name), case.seen.mean_s
             share = used.cpu_share if used is not None and mean_s else 0.0
-            return Match(
+            match = Match(
                 name,
                 min(1.0, max(0.1, share) * (1.0 - smaller)),
                 f"{name} {words} packets of {size / packets:.0f} bytes, {packets:.1f} per request; "
                 f"on its own {all_before / before:.0f} bytes and {before:.1f} per request",
                 (f"size {smaller:.0%}, number {packets / before:.1f} times that of its own",),
             )
+            yield name, size / packets, match
+
+
+def _writer(case: Case, name: str, mean_bytes: float) -> tuple[str, float] | None:
+    """A neighbour whose packets are as small where it is on its own, and their size there."""
+    place = case.order.index(name)
+    for other in (*case.order[max(0, place - 1) : place], *case.order[place + 1 : place + 2]):
+        packets, size = (case.alone_mean(other, f"tx_{n}") for n in ("packets", "bytes"))
+        if packets and size and size / packets <= AS_SMALL * mean_bytes:
+            return other, size / packets
+    return None
+
+
+def _offload(case: Case) -> Match | None:
+    """Smaller packets that no neighbour writes so small by itself."""
+    for name, mean_bytes, match in _smaller(case):
+        if _writer(case, name, mean_bytes) is None:
+            return match
+    return None
+
+
+def _small_writes(case: Case) -> Match | None:
+    """Smaller packets, since a neighbour writes small ones on its own as well."""
+    for name, mean_bytes, match in _smaller(case):
+        writer = _writer(case, name, mean_bytes)
+        if writer is None:
+            continue
+        other, own_bytes = writer
+        return Match(
+            name,
+            match.strength,
+            f"{match.sentence}, since {other} writes in small pieces",
+            (*match.evidence, f"{other} sends packets of {own_bytes:.0f} bytes on its own, too"),
+        )
     return None
 
 
@@ -360,4 +400,16 @@ OFFLOAD = Rule(
     "a peer that writes smaller pieces",
     "ethtool -k on both ends of the hop: with offloads on it is the writer",
     _offload,
+)
+
+SMALL_WRITES = Rule(
+    "small writes of a neighbour",
+    ("rx_packets", "rx_bytes"),
+    f"as for offload off, where a neighbour's packets on its own are at most {AS_SMALL} times as "
+    "large (ours)",
+    "Have the neighbour write larger pieces (its buffers), or account for the CPU per packet",
+    "an offload that is off at the hop",
+    "the neighbour's packets on its own: where they are larger, it is the hop",
+    _small_writes,
+    implied=True,
 )

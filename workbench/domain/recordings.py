@@ -22,8 +22,12 @@ class Recording:
 RECORDINGS: Mapping[str, Recording] = {
     FIRST: Recording(
         "start here",
-        "haproxy, tinyproxy and both their chains on real containers; a chain 29 times slower than "
+        "haproxy, tinyproxy and both their chains on real containers; a chain 42 times slower than "
         "predicted, the canary that learned why, a recommendation that the lab confirmed.",
+    ),
+    "chain-first": Recording(
+        "the first",
+        "The same campaign taken earlier, without evidence of why; the lab refuted greedy.",
     ),
     "demo-real": Recording(
         "the demo", "What `make demo` measures: haproxy, tinyproxy and both chains, ten loads each."
