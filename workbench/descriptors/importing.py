@@ -34,6 +34,7 @@ from workbench.descriptors.reading import did_you_mean
 from workbench.descriptors.units import PACKET_RATE
 from workbench.descriptors.writing import written
 from workbench.domain import kpis
+from workbench.domain.counts import counted
 from workbench.domain.errors import DescriptorError, UsageError
 from workbench.paths import Workspace
 
@@ -443,12 +444,16 @@ def _range(rows: Sequence[Row]) -> list[float]:
     return [low, high if high > low else 2 * low]
 
 
+def _rows_are(many: int, what: str) -> str:
+    return f"{counted(many, 'row')} {'is' if many == 1 else 'are'} {what}"
+
+
 def explained(table: TableRead, files: Sequence[str]) -> Iterator[str]:
     """What would be made of the table, line by line."""
     for read in table.columns:
         became = f"-> {read.name}" if read.name else "-> nothing"
         yield f"  {read.column} {became}" + (f" ({read.note})" if read.note else "")
-    yield f"{len(table.rows)} rows are used" + (
+    yield _rows_are(len(table.rows), "used") + (
         f", each the mean of its seconds ({table.merged} rows)" if table.merged else ""
     )
     for target, count in Counter(str(row["target"]) for row in table.rows).items():
@@ -460,7 +465,7 @@ def explained(table: TableRead, files: Sequence[str]) -> Iterator[str]:
             "times, and what is beyond counts for the intervals"
         )
     if table.set_aside:
-        yield f"{len(table.set_aside)} rows are set aside"
+        yield _rows_are(len(table.set_aside), "set aside")
         reasons = Counter(why for _, why in table.set_aside)
         for why, count in reasons.most_common(20):
             first = next(line for line, said in table.set_aside if said == why)

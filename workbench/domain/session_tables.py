@@ -82,6 +82,15 @@ def collapses(view: SessionView, target: str) -> Iterator[str]:
                 yield f"collapse at {allotted(one)}: {found.note}"
 
 
+def unsaturated(view: SessionView, target: str) -> Iterator[str]:
+    """Where no load saturated anything: up to which load, and what would tell, a sentence each."""
+    shown = [c for c in view.configurations if c.target == target]
+    capacities = (b for c in shown for b in c.breakpoints if b.rule == "capacity")
+    notes = Counter(b.note for b in capacities if b.state == "none_in_range" and b.note)
+    for note, many in notes.items():
+        yield f"{note} ({many} of {counted(len(shown), 'configuration')}): only a higher load tells"
+
+
 def invalid_samples(view: SessionView) -> AnswerTable:
     """Samples of campaign and trials that count for nothing, by the reason, most often first."""
     reasons: Counter[str] = Counter()
@@ -279,8 +288,13 @@ def breakpoint_text(found: Breakpoint | None) -> str:
     if found.state != "found" or found.wl is None:
         return found.state.replace("_", " ")
     if found.low is None or found.high is None:
-        return f"{found.wl:.4g}"
-    return f"{found.wl:.4g} [{found.low:.4g}, {found.high:.4g}]"
+        return _digits(found.wl)
+    return f"{_digits(found.wl)} [{_digits(found.low)}, {_digits(found.high)}]"
+
+
+def _digits(load: float) -> str:
+    """Four digits, without powers of ten for large ones."""
+    return f"{load:.0f}" if load >= 999.95 else f"{load:.4g}"
 
 
 def ending(view: SessionView) -> str:
