@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from session_making import campaign
 
 from workbench.cli.session_words import explain
@@ -56,3 +58,16 @@ def test_a_collapse_is_told_by_show_and_live_with_its_depth() -> None:
     )  # fmt: skip
     assert f"  collapse at haproxy 0.125 vCPU: {note}" in explain(view)
     assert "collapse 176 [118–233]" in live_line(view)
+
+
+def test_configurations_that_differ_in_their_workload_alone_are_told_apart() -> None:
+    (first, *_) = campaign().configurations(campaign().targets[0])
+    views = [
+        ConfigurationView("haproxy", replace(first, workload={"filesize_bytes": size}))
+        for size in (10_000.0, 100_000.0)
+    ]
+    text = explain(SessionView("t", campaign=campaign(), configurations=views))
+    assert "haproxy 0.125 vCPU, filesize_bytes=10000 " in text
+    assert "haproxy 0.125 vCPU, filesize_bytes=100000 " in text
+    alone = explain(SessionView("t", campaign=campaign(), configurations=views[:1]))
+    assert "filesize_bytes" not in alone.split("configuration", 1)[1]

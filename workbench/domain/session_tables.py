@@ -70,7 +70,7 @@ def configurations(view: SessionView, target: str) -> AnswerTable:
             found = {b.rule: b for b in one.breakpoints}
             taken = _taken(one.taken, one.invalid)
             stated = (breakpoint_text(found.get(rule)) for rule in rules)
-            rows.append((allotted(one), one.state, taken, *stated))
+            rows.append((_told_apart(view, one), one.state, taken, *stated))
     return AnswerTable.of(("configuration", "state", "samples", *rules), rows)
 
 
@@ -79,7 +79,7 @@ def collapses(view: SessionView, target: str) -> Iterator[str]:
     for one in view.configurations:
         for found in one.breakpoints:
             if one.target == target and found.rule == "collapse":
-                yield f"collapse at {allotted(one)}: {found.note}"
+                yield f"collapse at {_told_apart(view, one)}: {found.note}"
 
 
 def unsaturated(view: SessionView, target: str) -> Iterator[str]:
@@ -269,6 +269,17 @@ def factors(compared: Compared) -> AnswerTable:
     )
     over = f"{compared.second} / {compared.first}"
     return AnswerTable.of(("figure", over, "configurations", "of each", ""), rows)
+
+
+def _told_apart(view: SessionView, one: ConfigurationView) -> str:
+    """The allocation, and of the workload what differs between those of the target."""
+    others = [c.configuration.workload for c in view.configurations if c.target == one.target]
+    workload = [
+        f"{key}={value if isinstance(value, str) else f'{value:.12g}'}"
+        for key, value in one.configuration.workload.items()
+        if any(other.get(key) != value for other in others)
+    ]
+    return ", ".join(filter(None, (allotted(one), *workload)))
 
 
 def allotted(view: ConfigurationView) -> str:
