@@ -40,6 +40,7 @@ zoo_5,0.2,64,wget http://elsewhere/,0.18,5600
 zoo_6,0.2,64,ab -c 1 -i http://40.0.0.254:80/,fast,5.5
 zoo_7,0.2,64
 """
+PAIRS = [(0.05, 0.5), (0.1, 0.25), (0.2, 0.125)]
 MOONGEN = """\
 Time,Device,Direction,PacketRate,Mbit,TotalPackets
 1679587546,Device: id=0,RX,0.55,1562,552011
@@ -128,6 +129,20 @@ def test_columns_that_samples_print_are_no_riddles(tmp_path: Path) -> None:
     assert [row["purpose"] for row in table.rows] == ["profile", "profile"]
     campaign = imported(tmp_path, table, text)
     assert [p.key for p in campaign.targets[0].resources] == ["haproxy.vcpu"]
+
+
+def test_pairs_of_allocations_stay_pairs(tmp_path: Path) -> None:
+    """Of all combinations most would have no row, and end as stopped after no sample."""
+    rows = "".join(
+        f"haproxy-tinyproxy,{wl},3,{ha},{tiny}\n" for ha, tiny in PAIRS for wl in (10, 20)
+    )
+    head = "target,wl,p95_ms,haproxy.vcpu,tinyproxy.vcpu\n"
+    table, text = read(tmp_path, head + rows, "kind: mapping\nload: {kind: open}\n")
+    campaign = imported(tmp_path, table, text)
+    (plan,) = campaign.targets
+    found = campaign.configurations(plan)
+    assert {(c.vcpu("haproxy"), c.vcpu("tinyproxy")) for c in found} == set(PAIRS)
+    assert len(found) == len(PAIRS)
 
 
 def test_the_order_of_a_chain_comes_from_its_name_or_is_asked_for(tmp_path: Path) -> None:

@@ -147,6 +147,8 @@ async def test_what_no_single_instance_carries_gets_several_behind_the_balancer_
     assert greedy.steps[0].allocation == {"haproxy.vcpu": 0.25, "tinyproxy.vcpu": 0.25}
     assert greedy.steps[-1].replicas["tinyproxy"] >= 3
     assert greedy.lab_iterations == 0, "it was played on the model"
+    assert greedy.probability is not None, "with which confidence its answer holds"
+    assert greedy.probability > 0.5, "by what is expected it holds"
     assert [row.method for row in told.rows] == ["greedy", "profiled"]
 
 

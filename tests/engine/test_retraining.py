@@ -12,6 +12,8 @@ import pytest
 import pytest_asyncio
 from engine_watching import Watched, stored_events, stored_samples
 
+from workbench import plugins
+from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.chains import ChainPrediction
 from workbench.domain.errors import (
@@ -44,10 +46,12 @@ from workbench.domain.questions import (
     RollBackModel,
 )
 from workbench.domain.samples import Estimate, Sample
-from workbench.engine.answers.retraining import PointMeasurer, retrain
+from workbench.engine.answers.retraining import PointMeasurer, _competing, retrain
 from workbench.engine.core import Engine
+from workbench.engine.learning.scoring import short_list
 from workbench.engine.runs.trials import TrialsRequest
 from workbench.link.socket import SocketClient
+from workbench.paths import Workspace
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -191,6 +195,17 @@ async def test_paper_a_s_way_trains_the_method_of_the_predicted_trend_on_random_
     )
     assert reply.proposal.changes == (), "a model of the chain's samples alone has no terms"
     await retrained(client, decision="reject", why="forgets the profiles", by="eve")
+
+
+async def test_every_method_competes_for_the_predicted_trend_the_short_list_first(
+    tmp_path: Path,
+) -> None:
+    campaign = load_campaign(CAMPAIGN, workspace=Workspace(tmp_path)).campaign
+    first = short_list(campaign, campaign.targets[0].target.name)
+    found = _competing(campaign, campaign.targets[0].target.name)
+    assert found[: len(first)] == first
+    assert sorted(found) == sorted(plugins.names("models"))
+    assert {"lasso3", "neural-network"} <= set(found) - set(first)
 
 
 async def test_an_accepted_model_is_in_force_and_right_where_it_was_not_trained(

@@ -15,6 +15,7 @@ from session_making import EPOCH, created, facts, make_session
 from workbench import plugins
 from workbench.domain.errors import DataError
 from workbench.domain.observations import Observation
+from workbench.domain.projection import SessionView
 from workbench.domain.tables import flat_columns_and_rows
 from workbench.exports.base import Export, ExportSource
 from workbench.measuring.histograms import build
@@ -121,6 +122,23 @@ async def test_curves_are_the_figures_that_the_screens_draw(
         for figures in zip(c.curve.wl, c.curve.mean, c.curve.low, c.curve.high, strict=True)
     ]
     assert lines == expected
+
+
+async def test_a_load_that_went_through_a_logarithm_is_exported_as_it_was_asked_for(
+    source: ExportSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = await source.view()
+    for shown in view.configurations:
+        if shown.curve is not None:
+            shown.curve = replace(shown.curve, wl=(49.99999999999999, 100.0, 200.0, 400.0))
+
+    async def as_stored(until: int | None = None) -> SessionView:
+        return view
+
+    monkeypatch.setattr(source, "view", as_stored)
+    (written,) = await export("curves")(source, tmp_path)
+    with written.open(newline="") as file:
+        assert {line["wl"] for line in csv.DictReader(file)} == {"50.0", "100.0", "200.0", "400.0"}
 
 
 async def test_curves_of_which_there_are_none_are_refused_and_not_an_empty_table(

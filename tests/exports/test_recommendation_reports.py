@@ -14,8 +14,9 @@ from markdown_it import MarkdownIt
 from recommended import P95, case_study, context, curve, export, unmet
 
 from workbench.domain.codec import from_plain
+from workbench.domain.profiles import Curve
 from workbench.domain.recommendations import Recommendation
-from workbench.domain.samples import Estimate
+from workbench.domain.samples import OVERLOAD, Estimate
 from workbench.exports.recommendation.axis import PixelAxis
 from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.plot import PlottedAllocation, plot
@@ -267,3 +268,14 @@ def test_a_report_says_why_the_chain_is_slower_than_its_functions(format: str) -
     assert "32 times as long" in told
     assert "<late>" in words(format, told)
     assert "Why the chain" not in text_of(format, about, context(about))
+
+
+def test_a_curve_beyond_what_is_carried_ends_in_the_word_overload() -> None:
+    beyond = replace(curve(), overload=1200.0)
+
+    def text(drawn: Curve) -> str:
+        plotted = plot([PlottedAllocation("chosen", drawn, None)], P95, "wl")
+        return ElementTree.tostring(plotted, encoding="unicode")
+
+    assert text(beyond).count(OVERLOAD) == 2, "drawn, and in its description"
+    assert OVERLOAD not in text(curve())

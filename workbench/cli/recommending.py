@@ -223,7 +223,7 @@ def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
     if greedy is not None:
         where = "on the lab" if greedy.lab_iterations else "on the same model, without the lab"
         yield (
-            f"Greedy scaling tries {greedy.tried} allocations {where}"
+            f"Greedy scaling tries {counted(greedy.tried, 'allocation')} {where}"
             f"{' before the SLA holds' if greedy.met else ' and does not get there'}."
             + (f" {greedy.note}" if greedy.note else "")
         )

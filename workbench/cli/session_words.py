@@ -38,7 +38,8 @@ def explain(view: SessionView) -> str:
     lines = [*tables.about(view), ""]
     for target in dict.fromkeys(c.target for c in view.configurations):
         lines += [target, *lines_of(tables.configurations(view, target))]
-        lines += [f"  {text}" for text in tables.collapses(view, target)]
+        said = (*tables.collapses(view, target), *tables.unsaturated(view, target))
+        lines += [f"  {text}" for text in said]
         lines.append("")
     if wasted := nothing_gained(view):
         lines += ["Where more vCPU brings nothing:", *(f"  {gain.text}" for gain in wasted), ""]

@@ -84,7 +84,7 @@ def explained(found: Diagnosis) -> str:
     if said := deviation_lines(found):
         lines += ["", "Statistics:", *(line for one in said for line in _indented(f"- {one}"))]
     for reason, names in tables.not_judged(found.missing).items():
-        lines += wrapped(f"Not judged by {', '.join(names)}: {reason}.")
+        lines += wrapped(f"Not judged by {tables.counters_named(names)}: {reason}.")
     return "\n".join(lines).rstrip()
 
 

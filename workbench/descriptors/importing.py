@@ -34,6 +34,7 @@ from workbench.descriptors.reading import did_you_mean
 from workbench.descriptors.units import PACKET_RATE
 from workbench.descriptors.writing import written
 from workbench.domain import kpis
+from workbench.domain.counts import counted
 from workbench.domain.errors import DescriptorError, UsageError
 from workbench.paths import Workspace
 
@@ -409,16 +410,21 @@ def _campaign(
 def _target(target: str, functions: Sequence[str], table: TableRead) -> dict[str, Any]:
     own = [row for row in table.rows if row["target"] == target]
     alone = len(functions) == 1
-    resources = [
-        {"vnf": key.rpartition(".")[0], "name": name, "values": _values(own, key, unit)}
-        for key in dict.fromkeys(k for row in own for k in row if _is_resource(k))
-        for name, unit in (_RESOURCE_TEXTS[key.rpartition(".")[2]],)
-    ]
+    keys = list(dict.fromkeys(k for row in own for k in row if _is_resource(k)))
+    by_place = _by_place(own, keys)
+    resources = []
+    for key in keys:
+        name, unit = _RESOURCE_TEXTS[key.rpartition(".")[2]]
+        found = by_place[key] if by_place else sorted({float(r[key]) for r in own if key in r})
+        texts = _texts(found, unit)
+        resources.append({"vnf": key.rpartition(".")[0], "name": name, "values": texts})
     said: dict[str, Any] = {"vnf": functions[0]} if alone else {"chain": target}
     if alone and functions[0] != target:
         said["name"] = target
     if table.is_of_packets:
         said |= {"source": "packet-source", "sink": "packet-sink"}
+    if by_place:
+        said["combine"] = "places"
     if resources:
         said["resource_parameters"] = resources
     said["primary_workload_parameter"] = {"range": _range(own)}
@@ -432,9 +438,27 @@ _RESOURCE_TEXTS = {
 }
 
 
+def _by_place(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, list[float]]:
+    """The values of each resource, those at the same place together, where only such were measured:
+    of all combinations most would have no row. Empty where the rows are no such pairs."""
+    if len(keys) < 2 or any(key not in row for row in rows for key in keys):
+        return {}
+    together = sorted({tuple(float(row[key]) for key in keys) for row in rows})
+    apart = [len({each[place] for each in together}) for place in range(len(keys))]
+    whole = len(together) == math.prod(apart)
+    if whole or any(many not in (1, len(together)) for many in apart):
+        return {}
+    return {
+        key: list(dict.fromkeys(each[place] for each in together)) for place, key in enumerate(keys)
+    }
+
+
 def _values(rows: Sequence[Row], key: str, unit: str) -> list[Any]:
-    found = sorted({float(row[key]) for row in rows if key in row})
-    return [f"{value:.12g}{unit}" if unit else value for value in found]
+    return _texts(sorted({float(row[key]) for row in rows if key in row}), unit)
+
+
+def _texts(values: Sequence[float], unit: str) -> list[Any]:
+    return [f"{value:.12g}{unit}" if unit else value for value in values]
 
 
 def _range(rows: Sequence[Row]) -> list[float]:
@@ -443,12 +467,16 @@ def _range(rows: Sequence[Row]) -> list[float]:
     return [low, high if high > low else 2 * low]
 
 
+def _rows_are(many: int, what: str) -> str:
+    return f"{counted(many, 'row')} {'is' if many == 1 else 'are'} {what}"
+
+
 def explained(table: TableRead, files: Sequence[str]) -> Iterator[str]:
     """What would be made of the table, line by line."""
     for read in table.columns:
         became = f"-> {read.name}" if read.name else "-> nothing"
         yield f"  {read.column} {became}" + (f" ({read.note})" if read.note else "")
-    yield f"{len(table.rows)} rows are used" + (
+    yield _rows_are(len(table.rows), "used") + (
         f", each the mean of its seconds ({table.merged} rows)" if table.merged else ""
     )
     for target, count in Counter(str(row["target"]) for row in table.rows).items():
@@ -460,7 +488,7 @@ def explained(table: TableRead, files: Sequence[str]) -> Iterator[str]:
             "times, and what is beyond counts for the intervals"
         )
     if table.set_aside:
-        yield f"{len(table.set_aside)} rows are set aside"
+        yield _rows_are(len(table.set_aside), "set aside")
         reasons = Counter(why for _, why in table.set_aside)
         for why, count in reasons.most_common(20):
             first = next(line for line, said in table.set_aside if said == why)

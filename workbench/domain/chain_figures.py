@@ -51,7 +51,7 @@ def figure(value: float) -> str:
     """Three digits, without powers of ten for large ones."""
     if is_unbounded(value):
         return "unbounded"
-    return f"{value:.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
+    return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
 def model(model: PartModel) -> str:

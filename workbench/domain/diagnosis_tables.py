@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from workbench.domain.answer_tables import AnswerColumn, AnswerTable
 from workbench.domain.chain_figures import figure
+from workbench.domain.counts import counted
 from workbench.domain.diagnoses import Bound, EvidenceRow, Experiment
+from workbench.domain.observations import OBSERVABLES
+
+NAMED = 4
+"""Counters that are named one by one; of more it is said how many are of what."""
+_LAYERS = {
+    "cpu": "CPU", "memory": "memory", "disk": "disks", "tcp": "TCP", "hop": "packets",
+    "kernel": "the kernel", "host": "the host", "workbench": "the workbench", "load": "the load",
+}  # fmt: skip
 
 
 def bounds(found: Sequence[Bound]) -> AnswerTable:
@@ -61,6 +71,18 @@ def not_judged(missing: Mapping[str, str]) -> dict[str, list[str]]:
     for name, reason in sorted(missing.items()):
         reasons.setdefault(reason, []).append(name)
     return reasons
+
+
+def counters_named(names: Sequence[str]) -> str:
+    """Up to `NAMED` by name; more as "26 counters (8 of TCP, 4 of packets, ...)", most first."""
+    if len(names) <= NAMED:
+        return ", ".join(names)
+    of: Counter[str] = Counter()
+    for name in names:
+        known = OBSERVABLES.get(name)
+        of[_LAYERS[known.layer] if known else "others"] += 1
+    parts = ", ".join(f"{count} of {layer}" for layer, count in of.most_common())
+    return f"{counted(len(names), 'counter')} ({parts}; `workbench why --json` names them)"
 
 
 def experiment(one: Experiment) -> str:

@@ -70,7 +70,7 @@ def configurations(view: SessionView, target: str) -> AnswerTable:
             found = {b.rule: b for b in one.breakpoints}
             taken = _taken(one.taken, one.invalid)
             stated = (breakpoint_text(found.get(rule)) for rule in rules)
-            rows.append((allotted(one), one.state, taken, *stated))
+            rows.append((_told_apart(view, one), one.state, taken, *stated))
     return AnswerTable.of(("configuration", "state", "samples", *rules), rows)
 
 
@@ -79,7 +79,16 @@ def collapses(view: SessionView, target: str) -> Iterator[str]:
     for one in view.configurations:
         for found in one.breakpoints:
             if one.target == target and found.rule == "collapse":
-                yield f"collapse at {allotted(one)}: {found.note}"
+                yield f"collapse at {_told_apart(view, one)}: {found.note}"
+
+
+def unsaturated(view: SessionView, target: str) -> Iterator[str]:
+    """Where no load saturated anything: up to which load, and what would tell, a sentence each."""
+    shown = [c for c in view.configurations if c.target == target]
+    capacities = (b for c in shown for b in c.breakpoints if b.rule == "capacity")
+    notes = Counter(b.note for b in capacities if b.state == "none_in_range" and b.note)
+    for note, many in notes.items():
+        yield f"{note} ({many} of {counted(len(shown), 'configuration')}): only a higher load tells"
 
 
 def invalid_samples(view: SessionView) -> AnswerTable:
@@ -262,6 +271,17 @@ def factors(compared: Compared) -> AnswerTable:
     return AnswerTable.of(("figure", over, "configurations", "of each", ""), rows)
 
 
+def _told_apart(view: SessionView, one: ConfigurationView) -> str:
+    """The allocation, and of the workload what differs between those of the target."""
+    others = [c.configuration.workload for c in view.configurations if c.target == one.target]
+    workload = [
+        f"{key}={value if isinstance(value, str) else f'{value:.12g}'}"
+        for key, value in one.configuration.workload.items()
+        if any(other.get(key) != value for other in others)
+    ]
+    return ", ".join(filter(None, (allotted(one), *workload)))
+
+
 def allotted(view: ConfigurationView) -> str:
     """The allocation in vCPUs, and other parameters as they are."""
     texts = []
@@ -279,8 +299,13 @@ def breakpoint_text(found: Breakpoint | None) -> str:
     if found.state != "found" or found.wl is None:
         return found.state.replace("_", " ")
     if found.low is None or found.high is None:
-        return f"{found.wl:.4g}"
-    return f"{found.wl:.4g} [{found.low:.4g}, {found.high:.4g}]"
+        return _digits(found.wl)
+    return f"{_digits(found.wl)} [{_digits(found.low)}, {_digits(found.high)}]"
+
+
+def _digits(load: float) -> str:
+    """Four digits, without powers of ten for large ones."""
+    return f"{load:.0f}" if load >= 999.95 else f"{load:.4g}"
 
 
 def ending(view: SessionView) -> str:

@@ -44,5 +44,7 @@ def _write(path: Path, view: SessionView) -> None:
             if curve is None:
                 continue
             of = (view.caution, shown.target, shown.configuration.key, curve.kpi, curve.model)
-            figures = zip(curve.wl, curve.mean, curve.low, curve.high, strict=True)
+            # Stored loads of earlier releases went through a logarithm: 49.99999999999999.
+            loads = (float(f"{wl:.12g}") for wl in curve.wl)
+            figures = zip(loads, curve.mean, curve.low, curve.high, strict=True)
             write((*of, *row) for row in figures)

@@ -110,8 +110,8 @@ def _blocks(view: SessionView) -> Iterator[Block]:
     for target in dict.fromkeys(c.target for c in view.configurations):
         yield Heading(target)
         yield session_tables.configurations(view, target)
-        for sentence in session_tables.collapses(view, target):
-            yield Paragraph(f"{sentence}.")
+        for tell in (session_tables.collapses, session_tables.unsaturated):
+            yield from (Paragraph(f"{sentence}.") for sentence in tell(view, target))
         for plot in _profiles(view, target, drawn):
             drawn += 1
             yield plot

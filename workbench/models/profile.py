@@ -87,6 +87,7 @@ def fit_profile(
     model = model.fit(x[:, None], y, noise)
 
     # The samples' own loads are on the grid, so that an interpolating curve is drawn through them.
+    asked = {log_wl(s.point.wl): s.point.wl for s in used}  # a log and back is 49.99999999999999
     own = np.unique(x)[: MOST_POINTS // 2]
     grid = np.unique(np.concatenate([np.linspace(x[0], x[-1], MOST_POINTS - own.size), own]))
     mean = np.minimum(model.predict(grid[:, None]), ceiling)
@@ -94,7 +95,7 @@ def fit_profile(
     curve = Curve(
         kpi,
         method,
-        tuple(math.exp(v) for v in grid),
+        tuple(asked.get(float(v), math.exp(v)) for v in grid),
         tuple(math.exp(v) for v in mean),
         tuple(math.exp(v) for v in low),
         tuple(math.exp(v) for v in high),

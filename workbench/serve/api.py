@@ -37,6 +37,7 @@ from workbench.log import logger
 from workbench.own_names import BY_ADDRESS, Handler, OwnNames
 from workbench.paths import Workspace
 from workbench.serve.links import Links
+from workbench.serve.listening import cannot_listen
 from workbench.serve.openapi import Answerable, document, operations
 from workbench.serve.tokens import Token, Tokens
 
@@ -136,11 +137,7 @@ class ApiServer:
             )
         except OSError as error:
             await self.close()
-            raise UsageError(
-                f"cannot listen there: {error.strerror or error}",
-                where=f"{host}:{port}",
-                remedy="Choose another address or port",
-            ) from None
+            raise cannot_listen(error, host, port, "Choose another address or port") from None
         listening: int = self._listener.sockets[0].getsockname()[1]
         self.audit.write("listening", host=host, port=listening, door="http")
         return listening

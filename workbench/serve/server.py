@@ -25,6 +25,7 @@ from workbench.serve.host_key import host_key
 from workbench.serve.keys import Grant, KeyRing
 from workbench.serve.limits import ServerLimits
 from workbench.serve.links import Links
+from workbench.serve.listening import cannot_listen
 
 WATCH_S = 5.0
 """How often idle connections and keys that were taken away are looked for."""
@@ -101,11 +102,7 @@ class SshServer:
                 backlog=limits.half_open,
             )
         except OSError as error:
-            raise UsageError(
-                f"cannot listen there: {error.strerror or error}",
-                where=f"{host}:{port}",
-                remedy="Choose another --host or --port",
-            ) from None
+            raise cannot_listen(error, host, port, "Choose another --host or --port") from None
         self._watching = asyncio.create_task(self._watch(), name="serve watch")
         listening = self._acceptor.get_port()
         self.audit.write("listening", host=host, port=listening, host_key=self.fingerprint)

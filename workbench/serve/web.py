@@ -17,13 +17,13 @@ from textual_serve.server import Server
 
 from workbench import __version__
 from workbench.audit import AuditLog
-from workbench.domain.errors import UsageError
 from workbench.domain.messages import PROTOCOL_VERSION, Hello, Role
 from workbench.log import logger
 from workbench.own_names import BY_ADDRESS, EVERYWHERE, OwnNames, is_loopback
 from workbench.paths import Workspace
 from workbench.serve.browser import BrowserScreen
 from workbench.serve.links import Links
+from workbench.serve.listening import cannot_listen
 
 MOST_SCREENS = 16
 """At the same time; each is a process of 70 MB."""
@@ -98,10 +98,8 @@ class WebServer(Server):
             await web.TCPSite(self._runner, self.host, self.port).start()
         except OSError as error:
             await self.close()
-            raise UsageError(
-                f"cannot listen there: {error.strerror or error}",
-                where=f"{self.host}:{self.port}",
-                remedy="Choose another --host or --port",
+            raise cannot_listen(
+                error, self.host, self.port, "Choose another --host or --port"
             ) from None
         listening: int = self._runner.addresses[0][1]
         self.audit.write("listening", host=self.host, port=listening, door="web", role=self.role)

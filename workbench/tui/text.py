@@ -129,12 +129,14 @@ def configuration_name(campaign: Campaign | None, target: str, configuration: Co
 
 
 def breakpoint_text(found: Breakpoint) -> str:
-    """`capacity 780 [740–820]`, or which answer it is instead."""
+    """`capacity 780 [740–820]`, or which answer it is instead: up to which load there is none."""
     if found.state == "found" and found.wl is not None:
         text = f"{found.rule} {number(found.wl)}"
         if found.low is not None and found.high is not None:
             text += f" {interval(found.low, found.high)}"
         return text
+    if found.state == "none_in_range" and found.note.startswith("no "):
+        return f"{found.rule}: {found.note}"
     return f"{found.rule} {found.state.replace('_', ' ')}"
 
 

@@ -9,7 +9,7 @@ from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.counts import counted
 from workbench.domain.deviations import deviation_lines
 from workbench.domain.diagnoses import Diagnosis, EvidenceRow, Verdict
-from workbench.domain.diagnosis_tables import experiment, not_judged
+from workbench.domain.diagnosis_tables import counters_named, experiment, not_judged
 from workbench.domain.projection import SessionView
 from workbench.tui import text
 from workbench.tui.plots.sparkline import bars, column_of, over
@@ -133,7 +133,7 @@ def cause_rows(found: Diagnosis, notes: Sequence[str], width: int) -> list[Row]:
     for one in found.experiments:
         rows += _indented(f"to find out, measure {experiment(one)}", width, "accent", "+")
     for reason, names in not_judged(found.missing).items():
-        many = f"Not judged: {reason}. It would take {', '.join(names)}."
+        many = f"Not judged: {reason}. It would take {counters_named(names)}."
         rows += _indented(many, width, "dim", "?")
     for note in notes:
         rows += _indented(note, width, "warn", "!")
