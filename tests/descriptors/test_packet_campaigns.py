@@ -84,3 +84,11 @@ def test_patterns_beyond_what_it_takes_are_a_sentence(tmp_path: Path) -> None:
     path = written(tmp_path, target, "packet_rate")
     with pytest.raises(DescriptorError, match=r"patterns.*20000|20000.*patterns"):
         load_campaign(str(path), workspace=Workspace(tmp_path))
+
+
+def test_ndpi_gets_a_copy_and_nothing_waits_for_it(tmp_path: Path) -> None:
+    path = written(tmp_path, "{chain: classified-firewall}", "packet_rate")
+    campaign = load_campaign(str(path), workspace=Workspace(tmp_path)).campaign
+    ((passive, copied),) = campaign.targets[0].target.copies
+    assert (passive.name, copied and copied.name) == ("ndpi", "firewall")
+    assert campaign.template("ndpi").stats == ("classify", "stats")
