@@ -7,6 +7,8 @@ from dataclasses import replace
 from session_making import campaign, measurement
 
 from workbench.domain import session_tables
+from workbench.domain.configurations import ConfigurationView
+from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Estimate, Sample
 
 CONFIGURATION = campaign().configurations(campaign().targets[0])[0]
@@ -39,3 +41,14 @@ def test_packets_show_their_loss_rate_and_jitter() -> None:
     assert shown["loss_pct"] == "5 [4.5, 5.5]"
     assert (shown["packets/s"], shown["jitter_ms"]) == ("9500", "0.031")
     assert not {"p95_ms", "requests/s"} & shown.keys()
+
+
+def test_configurations_that_differ_in_a_setting_alone_are_told_apart() -> None:
+    given = {"packetsize_bytes": 512.0, "nf.depth": 64.0}
+    views = [
+        ConfigurationView("nf", Configuration({"nf.vcpu": 0.25}, {**given, "nf.patterns": number}))
+        for number in (10.0, 1_000.0)
+    ]
+    shown = [session_tables.told_apart(view, views) for view in views]
+    assert shown == ["nf 0.25 vCPU, nf.patterns=10", "nf 0.25 vCPU, nf.patterns=1000"]
+    assert session_tables.told_apart(views[0], views[:1]) == "nf 0.25 vCPU"

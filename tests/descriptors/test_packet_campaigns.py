@@ -64,3 +64,31 @@ def test_what_packets_cannot_be_asked_for_is_a_sentence(
     path = written(tmp_path, ROUTER, "packet_rate", more=more)
     with pytest.raises(DescriptorError, match=sentence):
         load_campaign(str(path), workspace=Workspace(tmp_path))
+
+
+def test_the_inspector_has_its_patterns_as_an_axis(tmp_path: Path) -> None:
+    campaign = load_campaign("inspect", workspace=Workspace(tmp_path)).campaign
+    given = [c.workload for c in campaign.configurations(campaign.targets[0])]
+    assert [one["inspect.patterns"] for one in given] == [10.0, 100.0, 1_000.0, 10_000.0]
+    assert {one["inspect.depth"] for one in given} == {64.0}, "what is not varied has its default"
+    template = campaign.template("inspect")
+    assert (template.passage, template.stats) == ("router", ("inspect", "stats"))
+    assert {p.change for p in template.function_parameters} == {"reload"}
+
+
+def test_patterns_beyond_what_it_takes_are_a_sentence(tmp_path: Path) -> None:
+    target = (
+        "{vnf: inspect, source: packet-source, sink: packet-sink, "
+        "function_parameters: [{name: patterns, values: [100, 50000]}]}"
+    )
+    path = written(tmp_path, target, "packet_rate")
+    with pytest.raises(DescriptorError, match=r"patterns.*20000|20000.*patterns"):
+        load_campaign(str(path), workspace=Workspace(tmp_path))
+
+
+def test_ndpi_gets_a_copy_and_nothing_waits_for_it(tmp_path: Path) -> None:
+    path = written(tmp_path, "{chain: classified-firewall}", "packet_rate")
+    campaign = load_campaign(str(path), workspace=Workspace(tmp_path)).campaign
+    ((passive, copied),) = campaign.targets[0].target.copies
+    assert (passive.name, copied and copied.name) == ("ndpi", "firewall")
+    assert campaign.template("ndpi").stats == ("classify", "stats")

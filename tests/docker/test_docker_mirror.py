@@ -53,3 +53,46 @@ async def test_a_copy_is_exact_and_what_a_capture_misses_is_counted(
     assert hungry.packets is not None
     assert not any(place.startswith("tcpdump") for place in hungry.packets.dropped_at)
     assert left_of(session) == ([], [])
+
+
+async def test_ndpi_counts_what_it_has_processed_of_its_copy(
+    tmp_path: Path, session: str, full_length: bool
+) -> None:
+    written = tmp_path / "classified.yaml"
+    written.write_text(
+        "kind: campaign\n"
+        "targets:\n"
+        "  - chain: classified-firewall\n"
+        "    resource_parameters:\n"
+        "      - {vnf: firewall, name: vcpu, values: [50%]}\n"
+        "      - {vnf: ndpi, name: vcpu, values: [50%]}\n"
+        "workload_parameters:\n"
+        "  - {name: packetsize, values: [512 B]}\n"
+        "  - {name: flows, values: [100]}\n"
+        "primary_workload_parameter: {name: packet_rate, range: [1000/s, 40000/s]}\n"
+        "kpi: loss\n"
+        "kpi_max: 90%\n",
+        encoding="utf-8",
+    )
+    campaign = load_campaign(str(written), workspace=Workspace(tmp_path)).campaign
+    (plan,) = campaign.targets
+    (fed,) = campaign.configurations(plan)
+    # It takes a close look at each new flow, and next to none at those that it has given up.
+    starved = replace(
+        fed,
+        resources={**fed.resources, "ndpi.vcpu": 0.1},
+        workload={**fed.workload, "flows": 10_000.0},
+    )
+    runs = 20 if full_length else 2
+    points = [OperatingPoint(plan.target.name, fed, 2_000.0)] * runs
+    points.append(OperatingPoint(plan.target.name, starved, 40_000.0))
+    *calm, hungry = await driven(campaign, session, points, SECONDS)
+    for drive in calm:
+        (seen,) = drive.copies.values()
+        assert 2_000 * SECONDS <= seen.mirrored <= 2_000 * SECONDS + 20
+        assert (seen.arrived, seen.captured) == (seen.mirrored, seen.mirrored)
+    (missed,) = hungry.copies.values()
+    assert missed.arrived == missed.mirrored
+    assert missed.captured is not None
+    assert 0 < missed.captured < missed.mirrored, "the kernel's buffer is full"
+    assert left_of(session) == ([], [])

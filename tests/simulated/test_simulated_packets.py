@@ -104,3 +104,24 @@ async def test_rules_cost_delay_and_bursts_queue(workspace: Workspace) -> None:
     on = replace(chosen, workload={**chosen.workload, "duty": 0.1, "period_s": 0.2})
     queued, _ = await driven(bursty, 0, on, 1000.0)  # 10,000/s for 20 ms, each of 0.12 ms
     assert queued.kpis["p95_ms"].low > many.kpis["p95_ms"].high
+
+
+async def test_each_pattern_costs_and_the_quota_holds(workspace: Workspace) -> None:
+    campaign = load_campaign("inspect", workspace=workspace).campaign
+    few, *_, many = campaign.configurations(campaign.targets[0])
+    (patterns,) = (
+        p for p in campaign.template("inspect").function_parameters if p.name == "patterns"
+    )
+    assert patterns.simulated_us > 0
+    light, counts = await driven(campaign, 0, few, 1_000.0)
+    assert counts.unaccounted == 0
+    assert light.kpis["loss_pct"].value == 0.0
+    sought = (many.parameter("inspect.patterns", 0) - few.parameter("inspect.patterns", 0)) * 1e-6
+    heavy, counts = await driven(campaign, 0, many, 200.0)
+    assert counts.unaccounted == 0
+    each = [s.usage["inspect"].cpu_cores / rate for s, rate in ((light, 1e3), (heavy, 200.0))]
+    assert each[1] - each[0] == pytest.approx(patterns.simulated_us * sought, rel=0.1)
+    over, counts = await driven(campaign, 0, many, 10_000.0)
+    assert set(counts.dropped_at) == {"inspect: queue"}
+    assert over.usage["inspect"].cpu_cores == pytest.approx(0.25, rel=0.1)
+    assert over.valid, over.findings

@@ -65,21 +65,22 @@ def configurations(view: SessionView, target: str) -> AnswerTable:
                  if c.target == target)  # fmt: skip
     rules = [rule for rule in BREAKPOINT_RULES if rule != "collapse" or fallen]
     rows = []
-    for one in view.configurations:
-        if one.target == target:
-            found = {b.rule: b for b in one.breakpoints}
-            taken = _taken(one.taken, one.invalid)
-            stated = (breakpoint_text(found.get(rule)) for rule in rules)
-            rows.append((_told_apart(view, one), one.state, taken, *stated))
+    own = [one for one in view.configurations if one.target == target]
+    for one in own:
+        found = {b.rule: b for b in one.breakpoints}
+        taken = _taken(one.taken, one.invalid)
+        stated = (breakpoint_text(found.get(rule)) for rule in rules)
+        rows.append((told_apart(one, own), one.state, taken, *stated))
     return AnswerTable.of(("configuration", "state", "samples", *rules), rows)
 
 
 def collapses(view: SessionView, target: str) -> Iterator[str]:
     """Where more load carried less, a sentence each."""
-    for one in view.configurations:
+    own = [one for one in view.configurations if one.target == target]
+    for one in own:
         for found in one.breakpoints:
-            if one.target == target and found.rule == "collapse":
-                yield f"collapse at {_told_apart(view, one)}: {found.note}"
+            if found.rule == "collapse":
+                yield f"collapse at {told_apart(one, own)}: {found.note}"
 
 
 def unsaturated(view: SessionView, target: str) -> Iterator[str]:
@@ -271,17 +272,6 @@ def factors(compared: Compared) -> AnswerTable:
     return AnswerTable.of(("figure", over, "configurations", "of each", ""), rows)
 
 
-def _told_apart(view: SessionView, one: ConfigurationView) -> str:
-    """The allocation, and of the workload what differs between those of the target."""
-    others = [c.configuration.workload for c in view.configurations if c.target == one.target]
-    workload = [
-        f"{key}={value if isinstance(value, str) else f'{value:.12g}'}"
-        for key, value in one.configuration.workload.items()
-        if any(other.get(key) != value for other in others)
-    ]
-    return ", ".join(filter(None, (allotted(one), *workload)))
-
-
 def allotted(view: ConfigurationView) -> str:
     """The allocation in vCPUs, and other parameters as they are."""
     texts = []
@@ -290,6 +280,17 @@ def allotted(view: ConfigurationView) -> str:
         is_cpu = parameter == "vcpu" and not isinstance(value, str)
         texts.append(f"{vnf} {float(value):.4g} vCPU" if is_cpu else f"{key}={value}")
     return ", ".join(texts)
+
+
+def told_apart(view: ConfigurationView, beside: Sequence[ConfigurationView]) -> str:
+    """The allocation, and what of settings and workload is not alike in those `beside` it."""
+    given = view.configuration.workload
+    varied = [
+        f"{key}={value if isinstance(value, str) else f'{value:.12g}'}"
+        for key, value in given.items()
+        if any(other.configuration.workload.get(key) != value for other in beside)
+    ]
+    return ", ".join((allotted(view), *varied))
 
 
 def breakpoint_text(found: Breakpoint | None) -> str:

@@ -124,14 +124,16 @@ def _profiles(view: SessionView, target: str, before: int) -> Iterator[Illustrat
     """The curves of a target, up to `MOST_PLOTS` on the page with those `before`."""
     limit = view.campaign.sla if view.campaign else None
     label = _load_label(view, target)
-    for one in view.configurations:
-        if one.target != target or before >= MOST_PLOTS:
-            continue
+    own = [one for one in view.configurations if one.target == target]
+    for one in own:
+        if before >= MOST_PLOTS:
+            break
         plot = profile_plot(one, label, limit)
         if plot is not None:
             before += 1
-            caption = f"{target}, {session_tables.allotted(one)}. The line is the fitted mean, the "
-            caption += "band its 95 % interval; samples have theirs, uprights are breakpoints."
+            place = session_tables.told_apart(one, own)
+            caption = f"{target}, {place}. The line is the fitted mean, the band its 95 % "
+            caption += "interval; samples have theirs, uprights are breakpoints."
             yield Illustration(plot.svg(before), caption)
 
 
