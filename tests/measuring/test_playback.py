@@ -33,8 +33,8 @@ ON_TIME = [(0, max(5.0, 3.0 + i)) for i in range(26)]
 
 def test_playback_stands_still_while_what_is_next_is_not_there() -> None:
     ready = np.array([1.0, 1.1, 1.2, 5.0, 5.1])
-    assert still(ready, np.ones(5), 6.0).tolist() == [[4.0, 5.0]]
-    assert still(ready, np.ones(5), 9.0).tolist() == [[4.0, 5.0], [7.0, 9.0]]
+    assert still(ready, np.ones(5), 6.0).tolist() == [[-np.inf, 1.0], [4.0, 5.0]]
+    assert still(ready, np.ones(5), 9.0)[1:].tolist() == [[4.0, 5.0], [7.0, 9.0]]
     assert still(np.zeros(0), np.zeros(0), 9.0).tolist() == [[-np.inf, 9.0]]
 
 
@@ -45,6 +45,11 @@ def test_a_stretch_is_late_or_not() -> None:
     late_before = [(p, t + 3.0 * (t > 5.0)) for p, t in ON_TIME]
     assert late_stretches(show(*late_before), 9.0, 29.5).tolist() == [0.0]
     assert late_stretches(show(*late_before), 9.0, 26.0).tolist() == [], "no whole stretch"
+
+
+def test_a_player_that_begins_in_a_stretch_was_late_in_it() -> None:
+    slow = [(p, max(t, 8.0)) for p, t in ON_TIME]
+    assert late_stretches(show(*slow), 6.0, 26.5).tolist() == [1.0]
 
 
 def test_stretches_follow_one_another() -> None:
@@ -93,3 +98,5 @@ def test_players_whose_own_program_is_late_are_the_source_s() -> None:
     assert finding.reason == "source_saturated"
     assert "20% of the time" in finding.evidence
     assert also((finding,), [drive(show(*ON_TIME, late_share=0.2))]) == (finding,)
+    both = also((finding,), [drive(show(*ON_TIME, faults=("movie 1: no playlist",)))])
+    assert [f.reason for f in both] == ["source_saturated", "stream_failed"]

@@ -39,10 +39,11 @@ async def driven(campaign: Campaign, players: float, quality: float = 2.0) -> Sa
 
 
 async def test_few_players_are_in_time_and_many_are_not(campaign: Campaign) -> None:
-    # A segment of 2 Mbit/s is 250 kB; the stand-in says what it costs at 2 % of a core.
+    # A segment of 2 Mbit/s is 250 kB; the stand-in says what it costs at its quota.
     template = campaign.template("streaming").simulated
     each_s = (template["service_us"] + template["per_kb_us"] * 250) * 1e-6
-    carries = 0.02 / each_s
+    first = campaign.configurations(campaign.targets[0])[0]
+    carries = first.vcpu("streaming") / each_s
     few, many = await driven(campaign, 0.5 * carries // 1), await driven(campaign, 2 * carries // 1)
     assert few.valid, few.findings
     assert many.valid, many.findings
@@ -56,6 +57,6 @@ async def test_few_players_are_in_time_and_many_are_not(campaign: Campaign) -> N
 
 
 async def test_a_coarser_movie_is_for_more_players(campaign: Campaign) -> None:
-    fine, coarse = await driven(campaign, 90.0), await driven(campaign, 90.0, 0.5)
+    fine, coarse = await driven(campaign, 150.0), await driven(campaign, 150.0, 0.5)
     assert fine.kpis["lag_ratio_pct"].value > 90.0
     assert coarse.kpis["lag_ratio_pct"].value == 0.0

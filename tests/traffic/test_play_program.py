@@ -75,7 +75,7 @@ def played(tmp_path: Path, url: str, ffmpeg: str = "exec sleep 60") -> Playback:
         [
             *(sys.executable, str(PROGRAM), "--players", "2", "--movies", "1", "--kbps", "2000"),
             *("--seconds", "1.5", "--timeout", "1", "--records", str(tmp_path / "rows")),
-            *("--folder", str(tmp_path / "movies"), url),
+            *("--ramp", "0.1", "--folder", str(tmp_path / "movies"), url),
         ],
         env={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"},
         capture_output=True,

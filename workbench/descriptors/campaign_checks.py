@@ -40,7 +40,7 @@ from workbench.domain.parameters import (
 )
 from workbench.domain.topology import FunctionParameter
 
-LEAST_OF_STREAMS_S, STARTING_STREAMS_S = 20.0, 6.0
+LEAST_OF_STREAMS_S, STARTING_STREAMS_S = 20.0, 9.0
 """Window of streams, and what movies and players take to begin."""
 MOST_LOAD = 1e7
 """Requests, packets or clients: no generator offers more, and the simulated lab holds each."""

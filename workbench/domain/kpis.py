@@ -184,7 +184,7 @@ _SHIPPED = (
     Kpi(name=RECOVERY, unit="s", floor=0.05, aliases=("recovery",)),
     # Of streams: stretches of 20 s of a player in which playback stood still, and how long after
     # its first request a player had something to play.
-    Kpi(name=LAG, unit="%", kind="share", floor=0.1, aliases=("lag_ratio",)),
+    Kpi(name=LAG, unit="%", kind="share", floor=1.0, aliases=("lag_ratio",)),
     Kpi(name=STARTUP, unit="ms", aliases=("startup",)),
     # Answers that were errors.
     Kpi(name="error_pct", unit="%", kind="share", floor=0.1, aliases=("errors",)),

@@ -1,7 +1,8 @@
 """Whether live movies play: the share of stretches of 20 s in which playback stood still.
 
-A player plays from when its first segment has arrived. From then on each segment is due when the
-one before has been played; one that arrives later lets playback stand still until then. The
+A player plays from when its first segment has arrived, which it waits for in the warm-up. From then
+on each segment is due when the one before has been played; one that arrives later lets playback
+stand still until then. The
 playlists of live servers have no clock: progress is what arrived, in seconds of media, against wall
 time. Paper B, 4.2, has the share of time that is missing, in a moving 20 s; here a stretch counts
 as late or not, so that the share is one of counted things and has an exact interval.
@@ -36,7 +37,8 @@ def since_s(plan: WindowPlan) -> float:
 
 
 def still(ready_s: Floats, media_s: Floats, stop_s: float) -> Floats:
-    """When playback of one player stood still, shape (k, 2): begin and end of each time.
+    """When playback of one player stood still, shape (k, 2): begin and end of each time, the first
+    that before it had anything.
 
     Parameters
     ----------
@@ -46,7 +48,8 @@ def still(ready_s: Floats, media_s: Floats, stop_s: float) -> Floats:
     """
     if not ready_s.size:
         return np.array([[-np.inf, stop_s]])
-    times, played_until = [], float(ready_s[0])
+    played_until = float(ready_s[0])
+    times = [(-np.inf, played_until)]
     for ready, media in zip(ready_s.tolist(), media_s.tolist(), strict=True):
         if ready > played_until:
             times.append((played_until, ready))
@@ -54,7 +57,7 @@ def still(ready_s: Floats, media_s: Floats, stop_s: float) -> Floats:
         played_until += media
     if played_until < stop_s:
         times.append((played_until, stop_s))
-    return np.array(times).reshape(-1, 2)
+    return np.array(times)
 
 
 def late_stretches(playback: Playback, start_s: float, stop_s: float) -> Floats:
@@ -113,8 +116,11 @@ def _waits_s(playback: Playback) -> Floats:
 
 
 def also(findings: tuple[Finding, ...], drives: Sequence[Drive]) -> tuple[Finding, ...]:
-    """What else is wrong with a visit of players: before the other findings, which follow from it,
-    what failed; the players' own program, unless it is blamed already."""
+    """What is wrong with a visit, what players saw among it.
+
+    What failed stands before the findings that follow from it, and behind a source that had no CPU
+    left, from which it follows itself.
+    """
     shows = [d.records.playback for d in drives if d.records.playback is not None]
     faults = tuple(dict.fromkeys(fault for show in shows for fault in show.faults))
     found = list(findings)
@@ -124,5 +130,6 @@ def also(findings: tuple[Finding, ...], drives: Sequence[Drive]) -> tuple[Findin
         found.insert(0, Finding("source_saturated", slow, SLOW_LIMIT, words))
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        found.insert(0, Finding("stream_failed", float(len(faults)), 0.0, faults[0] + more))
+        starved = sum(f.reason == "source_saturated" for f in found[:2])
+        found.insert(starved, Finding("stream_failed", float(len(faults)), 0.0, faults[0] + more))
     return tuple(found)
