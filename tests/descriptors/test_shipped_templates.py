@@ -184,7 +184,8 @@ def test_every_file_that_takes_part_is_kept_without_folders_of_the_machine(
 
 def test_metrics_are_named_as_samples_name_them(workspace: Workspace) -> None:
     units = {}
-    for name, kpis in (("demo", "requests"), ("udp-loss", "packets"), ("mirror", "packets")):
+    of = {"demo": "requests", "udp-loss": "packets", "mirror": "packets", "streaming": "streams"}
+    for name, kpis in of.items():
         campaign = load_campaign(name, workspace=workspace).campaign
         assert campaign.load.unit == kpis
         units |= {m.name: m.unit for m in campaign.metrics if not m.name.startswith("*:")}

@@ -22,12 +22,13 @@ from workbench.descriptors.sla_text import parse_sla
 from workbench.descriptors.units import (
     PACKET_RATE,
     PRIMARIES,
+    STREAMS,
     WORKLOADS,
     kpi_dimension,
     shown,
     workload_key,
 )
-from workbench.descriptors.workload_text import PrimaryText, WorkloadText
+from workbench.descriptors.workload_text import PrimaryText, WindowsText, WorkloadText
 from workbench.domain import kpis
 from workbench.domain.errors import UsageError
 from workbench.domain.load_shapes import refusal
@@ -39,6 +40,8 @@ from workbench.domain.parameters import (
 )
 from workbench.domain.topology import FunctionParameter
 
+LEAST_OF_STREAMS_S, STARTING_STREAMS_S = 20.0, 9.0
+"""Window of streams, and what movies and players take to begin."""
 MOST_LOAD = 1e7
 """Requests, packets or clients: no generator offers more, and the simulated lab holds each."""
 
@@ -56,6 +59,7 @@ def campaign_mistakes(reading: Reading) -> Iterator[Located]:
     yield from _workload_mistakes(reading)
     yield from _kpi_mistakes(reading)
     yield from _kpi_of_packets_mistakes(reading, primary)
+    yield from _streams_mistakes(reading, primary)
     yield from _sla_mistakes(reading, primary)
     yield from _manager_mistakes(reading)
     yield from attach_mistakes(reading, primary)
@@ -67,7 +71,9 @@ def primary_workload(primary: PrimaryText, target: TargetText) -> PrimaryWorkloa
     low, high = _read_range(primary.name, (own and own.range) or primary.range)
     scale = (own and own.scale) or primary.scale
     unit = PRIMARIES[primary.name].unit or "clients"
-    return PrimaryWorkload(primary.name, low, high, scale, unit, primary.name == "concurrent")
+    unit = primary.name if primary.name == STREAMS else unit
+    whole = primary.name in ("concurrent", STREAMS)
+    return PrimaryWorkload(primary.name, low, high, scale, unit, whole)
 
 
 def _read_range(name: str, given: list[Any]) -> tuple[float, float]:
@@ -103,7 +109,7 @@ def _one_range_mistakes(path: FieldPath, name: str, given: list[Any]) -> Iterato
             yield (*path, index), f"is {shown(value)}, must be over 0: without load nothing is seen"
         elif end > MOST_LOAD:
             yield (*path, index), f"is {shown(value)}, must be at most {MOST_LOAD:.0f}"
-        elif name == "concurrent" and end != int(end):
+        elif name in ("concurrent", STREAMS) and end != int(end):
             yield (*path, index), f"is {shown(value)}, must be a whole number of clients"
     if len(ends) == 2 and ends[0] >= ends[1]:
         yield path, f"runs from {shown(given[0])} to {shown(given[1])}, must be [low, high]"
@@ -231,6 +237,34 @@ def _kpi_of_packets_mistakes(reading: Reading, primary: PrimaryText | None) -> I
         )
     if primary.name != PACKET_RATE and "requests" not in of:
         yield ("kpi",), f"is {kpi}, which is of packets, but {primary.name} is of requests"
+
+
+def _streams_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
+    """What only streams have, and what they need: whole stretches of playback."""
+    if primary is None or ("kpi" in reading.document.root and "kpi" not in reading.valid):
+        return
+    kpi, windows = reading.valid.get("kpi", kpis.P95), reading.valid.get("windows")
+    if primary.name != STREAMS:
+        if kpi in (kpis.LAG, kpis.STARTUP):
+            yield ("kpi",), f"is {kpi}, which is of {STREAMS}, and {primary.name} is varied"
+        return
+    if windows is None and "windows" in reading.document.root:
+        return
+    windows = windows or WindowsText()
+    if windows.window < LEAST_OF_STREAMS_S:
+        yield (
+            ("windows", "window"),
+            f"is {windows.window:g} s, must be {LEAST_OF_STREAMS_S:g} s at least: playback is late "
+            "or not in stretches of that",
+        )
+    if windows.warmup < STARTING_STREAMS_S:
+        yield (
+            ("windows", "warmup"),
+            f"is {windows.warmup:g} s, must be {STARTING_STREAMS_S:g} s at least: movies and "
+            "players start with each sample",
+        )
+    if windows.interval:
+        yield ("windows", "interval"), "is of requests; streams are not driven on, remove it"
 
 
 def _workload_mistakes(reading: Reading) -> Iterator[Located]:

@@ -7,16 +7,17 @@ from collections.abc import Iterator, Mapping
 from workbench.descriptors.load_text import LoadText, trace_of
 from workbench.descriptors.rate_traces import RateTrace
 from workbench.descriptors.reading import Located, Reading
-from workbench.descriptors.units import PACKET_RATE, shown
+from workbench.descriptors.units import PACKET_RATE, STREAMS, shown
 from workbench.descriptors.workload_text import PrimaryText, WindowsText, WorkloadText
 from workbench.domain import kpis
 from workbench.domain.load_shapes import USUAL_PERIOD_S, LoadShape, cycles_needed, whole
-from workbench.domain.parameters import LoadModel
+from workbench.domain.parameters import LoadModel, LoadUnit
 
 PRIMARIES_OF_LOAD: Mapping[str, tuple[str, ...]] = {
     "open": ("rate", PACKET_RATE),
-    "closed": ("concurrent",),
+    "closed": ("concurrent", STREAMS),
 }
+_UNITS: Mapping[str, LoadUnit] = {PACKET_RATE: "packets", STREAMS: "streams"}
 
 
 def load_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
@@ -33,7 +34,7 @@ def load_model(text: LoadText, primary_name: str, shape: LoadShape | None = None
         text.think_time or 0.0,
         text.arrivals or LoadModel.arrivals,
         text.connections or LoadModel.connections,
-        "packets" if primary_name == PACKET_RATE else "requests",
+        _UNITS.get(primary_name, "requests"),
         shape,
         text.sizes or LoadModel.sizes,
     )
@@ -58,6 +59,8 @@ def _kind_mistakes(load: LoadText, primary: PrimaryText) -> Iterator[Located]:
             f"is {load.kind}, but the primary workload parameter is {primary.name}; "
             f"a load of kind {load.kind} varies {PRIMARIES_OF_LOAD[load.kind][0]}",
         )
+    if primary.name == STREAMS and load.think_time:
+        yield ("load", "think_time"), "is of clients; players wait for their movies"
     if primary.name == PACKET_RATE:
         if load.connections:
             yield ("load", "connections"), "is of requests; packets have flows"

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 from workbench.domain import kpis
 
@@ -133,6 +134,9 @@ MEGABITS = Dimension(
     "100Mbit/s",
 )
 
+BIT_RATE = Dimension(MEGABITS.name, MEGABITS.unit, MEGABITS.factors, "2Mbit/s", "_mbps")
+"""Of a movie, as a workload parameter."""
+
 _OF_KPIS = {d.unit: d for d in (MILLISECONDS, PER_SECOND, PACKETS_PER_SECOND, MEGABITS, PERCENT)}
 
 
@@ -152,12 +156,15 @@ def kpi_dimensions() -> tuple[Dimension, ...]:
     return tuple(dict.fromkeys(map(kpi_dimension, kpis.known())))
 
 
+WorkloadName = Literal["filesize", "packetsize", "flows", "duty", "period", "movies", "quality"]
 WORKLOADS: Mapping[str, Dimension] = {
     "filesize": BYTES,
     "packetsize": BYTES,
     "flows": COUNT,
     "duty": SHARE,
     "period": SECONDS,
+    "movies": COUNT,
+    "quality": BIT_RATE,
 }
 """Workload parameters by the name that descriptors and SLAs use."""
 
@@ -165,11 +172,14 @@ PRIMARIES: Mapping[str, Dimension] = {
     "rate": PER_SECOND,
     "concurrent": COUNT,
     "packet_rate": PACKETS_PER_SECOND,
+    "streams": COUNT,
 }
 """Primary workload parameters: requests due per second (open loop), clients (closed loop),
-packets due per second (open loop)."""
+packets due per second (open loop), players (closed loop)."""
 PACKET_RATE = "packet_rate"
 """The primary workload parameter of packets; all others are of requests."""
+STREAMS = "streams"
+"""That of players of live movies."""
 
 
 def workload_key(name: str) -> str:

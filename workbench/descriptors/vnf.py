@@ -25,7 +25,7 @@ from workbench.descriptors.fields import (
     secret_mistake,
 )
 from workbench.descriptors.reading import Described, Descriptor, Located, Reading, did_you_mean
-from workbench.descriptors.units import shown
+from workbench.descriptors.units import WorkloadName, shown
 from workbench.domain.topology import (
     ChangeOfSetting,
     ConfigurationFile,
@@ -205,7 +205,7 @@ class VnfText(Descriptor):
     )
     readiness: ReadinessText = ReadinessText()
     default_vcpu: Vcpu = 1.0
-    parameters: list[Literal["filesize", "packetsize", "flows", "duty", "period"]] = Field(
+    parameters: list[WorkloadName] = Field(
         default_factory=list, description="Workload parameters that a source can offer"
     )
     packages: list[PackageName] = Field(

@@ -10,6 +10,7 @@ from pydantic import Field, WithJsonSchema
 from workbench.descriptors.fields import Duration, PositiveDuration, ShareOrNone, quantity_schema
 from workbench.descriptors.reading import Described, Located
 from workbench.descriptors.units import (
+    BIT_RATE,
     BYTES,
     COUNT,
     PER_SECOND,
@@ -17,6 +18,7 @@ from workbench.descriptors.units import (
     SHARE,
     WORKLOADS,
     Dimension,
+    WorkloadName,
     shown,
 )
 from workbench.domain.load_shapes import LEAST_DUTY, SHORTEST_S
@@ -32,7 +34,7 @@ RawWorkload = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                *quantity_schema(BYTES, COUNT, SHARE, SECONDS)["anyOf"],
+                *quantity_schema(BYTES, COUNT, SHARE, SECONDS, BIT_RATE)["anyOf"],
                 {"enum": [*PACKET_MIXES]},
             ]
         }
@@ -43,14 +45,15 @@ RawPrimary = Annotated[Raw, WithJsonSchema(quantity_schema(PER_SECOND, COUNT))]
 BOUNDS: Mapping[str, tuple[float, float, str]] = {
     "duty": (LEAST_DUTY, 1.0, f"{LEAST_DUTY:.0%} to 100%"),
     "period": (SHORTEST_S, 60.0, f"{SHORTEST_S:g} s to 60 s"),
+    "quality": (0.1, 50.0, "0.1Mbit/s to 50Mbit/s"),
 }
-"""Of workload parameters of bursts: least, most, and both as a sentence has them."""
+"""Of workload parameters of bursts and streams: least, most, and both as a sentence has them."""
 
 
 class WorkloadText(Described):
     """A workload parameter besides the primary one, and the values to profile it at."""
 
-    name: Literal["filesize", "packetsize", "flows", "duty", "period"]
+    name: WorkloadName
     values: Annotated[list[RawWorkload], Field(min_length=1)]
 
     def mistakes(self) -> Iterator[Located]:
@@ -64,7 +67,7 @@ class WorkloadText(Described):
             if isinstance(value, str):
                 if len(self.values) > 1:
                     yield ("values", index), f"is {value}, a mix, which stands alone; one value"
-            elif self.name in ("duty", "period"):
+            elif self.name in BOUNDS:
                 low, high, words = BOUNDS[self.name]
                 if not low <= value <= high:
                     yield ("values", index), f"is {shown(given)}, must be {words}"
@@ -90,7 +93,7 @@ class WorkloadText(Described):
 class PrimaryText(Described):
     """The workload parameter that varies in operation, and the range to sample it in."""
 
-    name: Literal["rate", "concurrent", "packet_rate"]
+    name: Literal["rate", "concurrent", "packet_rate", "streams"]
     range: Annotated[list[RawPrimary], Field(min_length=2, max_length=2)]
     scale: Scale = "log"
 

@@ -25,6 +25,7 @@ THROUGHPUT, MEAN, P95 = "throughput_rps", "mean_ms", "p95_ms"
 MEDIAN, P99, LOSS, ERRORS = "p50_ms", "p99_ms", "loss_pct", "error_pct"
 JITTER = "jitter_ms"
 RECOVERY = "recovery_s"
+LAG, STARTUP = "lag_ratio_pct", "startup_ms"
 """The others that have equations of their own."""
 SMALLEST = 1e-3
 """Floor of a KPI that states none: 1 µs, 0.001 requests/s."""
@@ -181,6 +182,10 @@ _SHIPPED = (
     ),
     # After a spike of load, until response times are back where they were before it.
     Kpi(name=RECOVERY, unit="s", floor=0.05, aliases=("recovery",)),
+    # Of streams: stretches of 20 s of a player in which playback stood still, and how long after
+    # its first request a player had something to play.
+    Kpi(name=LAG, unit="%", kind="share", floor=1.0, aliases=("lag_ratio",)),
+    Kpi(name=STARTUP, unit="ms", aliases=("startup",)),
     # Answers that were errors.
     Kpi(name="error_pct", unit="%", kind="share", floor=0.1, aliases=("errors",)),
 )

@@ -15,7 +15,7 @@ ParameterValue = float | str
 
 Scale = Literal["linear", "log"]
 LoadKind = Literal["open", "closed"]
-LoadUnit = Literal["requests", "packets"]
+LoadUnit = Literal["requests", "packets", "streams"]
 Arrivals = Literal["constant", "poisson", "uniform", "normal", "pareto"]
 """How gaps spread about their mean; those of a Poisson process are exponential."""
 SizeSpread = Literal["constant", "exponential", "uniform", "normal", "pareto"]
@@ -171,7 +171,8 @@ class LoadModel:
     """Open loop: the most requests in flight. What is due beyond that waits at the source, is
     counted from its planned time, and is backlog when the load stops."""
     unit: LoadUnit = "requests"
-    """What is offered. Packets are offered in an open loop only: nothing answers them."""
+    """What is offered. Packets are offered in an open loop only: nothing answers them. Streams are
+    players of live movies in a closed loop: a movie paces them, not its server."""
     shape: LoadShape | None = None
     """How the rate of an open loop varies about `wl`; None: it does not."""
     sizes: SizeSpread = "constant"
@@ -180,13 +181,15 @@ class LoadModel:
     @property
     def key(self) -> str:
         """In every sample: `open-constant`, `open-bursts`, `packets-constant`, `closed`,
-        `closed-think-0.1s`."""
+        `closed-think-0.1s`, `closed-streams`."""
         due = self.shape.key if self.shape else self.arrivals
         if self.unit == "packets":
             spread = "" if self.sizes == "constant" else f"-{self.sizes}-sizes"
             return f"packets-{due}{spread}"
         if self.kind == "open":
             return f"open-{due}"
+        if self.unit == "streams":
+            return "closed-streams"
         return f"closed-think-{self.think_time_s:g}s" if self.think_time_s else "closed"
 
     def shaped(self, configuration: Configuration) -> LoadShape | None:

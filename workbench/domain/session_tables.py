@@ -223,6 +223,8 @@ def samples(taken: Sequence[Sample]) -> AnswerTable:
     kpi, rates = (
         (kpis.LOSS, {kpis.carried("packets"): "packets/s", "jitter_ms": "jitter_ms"})
         if of_packets
+        else (kpis.LAG, {"goodput_mbps": "Mbit/s", kpis.STARTUP: "startup_ms"})
+        if any(kpis.LAG in sample.kpis for sample in taken)
         else (kpis.P95, {kpis.THROUGHPUT: "requests/s"})
     )
     headings = ("target", "configuration", AnswerColumn("load", ".6g"), kpi)

@@ -17,7 +17,7 @@ from workbench.domain.load_shapes import cycles_needed, whole
 from workbench.domain.observations import Observation
 from workbench.domain.parameters import LoadModel, OperatingPoint, Sla
 from workbench.domain.samples import Measurement, Sample
-from workbench.measuring import copies, packets
+from workbench.measuring import copies, packets, playback
 from workbench.measuring.bypass import bypass_at, tells_the_most
 from workbench.measuring.cycles import cycle_of, seconds_of
 from workbench.measuring.evidence import observations
@@ -45,6 +45,7 @@ CAUSES = frozenset(
         "bypass_limited",
         "conntrack_full",
         "mirror_lost",
+        "stream_failed",
         "errors",
         "timeout",
     }
@@ -110,6 +111,9 @@ def first_drive_s(
         Mean response time, in seconds.
     """
     load, plan = terms.load, terms.windows
+    if load.unit == "streams":  # paced by movies, however slow the answers are
+        window = max(plan.window_s, playback.STRETCH_S)
+        return min(playback.since_s(plan) + window + SPARE_S, plan.timeout_s)
     rate = expected_rate or (point.wl if load.kind == "open" else None)
     window = window_s(plan, expected_response_s)
     if rate:
@@ -156,7 +160,7 @@ def judge(
     bypass = bypass_at(terms.bypass, terms.load, point.wl)
     most = bypass if tells_the_most(terms.bypass, terms.load, point.wl) else None
     judged = ValidityInputs(pool, terms.windows, driven_s, most)
-    findings = (*examine(judged), *copies.examine(drives))
+    findings = playback.also((*examine(judged), *copies.examine(drives)), drives)
     factor = terms.factor if terms.windows.interval else 1.0
     asked = (terms.kpi, *((terms.sla.kpi,) if terms.sla else ()))
     statement = state(pool, terms.windows, terms.variance_floor, factor, asked)
@@ -167,7 +171,7 @@ def judge(
     sample = Sample(
         id=sample_id(point),
         point=point,
-        kpis=statement.kpis | copies.state(drives),
+        kpis=statement.kpis | copies.state(drives) | playback.state(drives, terms.windows),
         usage=pool.usage,
         valid=not findings,
         findings=findings,
@@ -292,6 +296,8 @@ def _whole_cycles(
 def _next_drive_s(pool: WindowPool, terms: Terms, last: Stretch, driven_s: float) -> float:
     """Seconds of the next drive; 0 if the sample has all it needs, or more would not help."""
     plan, wl = terms.windows, pool.point.wl
+    if terms.load.unit == "streams" and pool.stretches[-1].steady:
+        return 0.0  # its stretches were whole
     left = plan.timeout_s - driven_s
     window, warmup = _whole_cycles(
         terms, pool.point, window_s(plan, last.response_s), warmup_s(plan, last.response_s)

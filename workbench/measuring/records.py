@@ -25,6 +25,30 @@ NO_STATUS = 0
 
 
 @dataclass(frozen=True)
+class Playback:
+    """What players of live movies saw; segments in columns of shape (n,), in order of arrival.
+
+    Attributes
+    ----------
+    player : from 0; it plays one movie.
+    media_s : what a segment lasts.
+    ready_s : when it had arrived, on the lab's clock.
+    players : how many there are, those that got nothing among them.
+    began_s : when each asked for the first time, shape (players,); NaN where it never did.
+    late_share : of the times that the program of the players wanted to wake, how often it was late.
+    faults : what went wrong with movies, playlists and the log, a sentence each.
+    """
+
+    player: Integers
+    media_s: Floats
+    ready_s: Floats
+    players: int
+    began_s: Floats
+    late_share: float = 0.0
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class RequestRecords:
     """One row per request that was due (open loop) or begun (closed loop); columns of shape (n,).
 
@@ -37,6 +61,7 @@ class RequestRecords:
         stopped (right-censored, never dropped).
     status : HTTP status, `NO_STATUS` without an answer.
     bytes : body bytes received.
+    playback : where the requests are those of players.
     """
 
     planned_s: Floats
@@ -45,6 +70,7 @@ class RequestRecords:
     end_s: Floats
     status: Integers
     bytes: Integers
+    playback: Playback | None = None
 
     def __len__(self) -> int:
         return int(self.planned_s.size)

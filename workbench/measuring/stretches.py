@@ -155,7 +155,8 @@ def cut(drive: Drive, load: LoadModel, plan: WindowPlan, cycle_s: float = 0.0) -
     service = records.end_s - records.start_s
     ended = np.isfinite(service)
     response_s = float(service[ended].mean()) if ended.any() else None
-    wanted = warmup_s(plan, response_s)
+    paced = load.unit == "streams"  # by movies, in overload too
+    wanted = warmup_s(plan, None if paced else response_s)
     allowed = (drive.stop_s - drive.begin_s) / 2
     edges, batches = _cut_at(flow, min(wanted, allowed), response_s or 0.0, cycle_s)
     start, end, k = float(batches[0]), float(batches[-1]), batches.size - 1
@@ -216,7 +217,7 @@ def cut(drive: Drive, load: LoadModel, plan: WindowPlan, cycle_s: float = 0.0) -
         backlog_rps=backlog,
         backlog_error_rps=backlog_error,
         lag=_send_lag(drive, load, held, (start, end)),
-        trends=_trends(succeeded, in_flight, growing, draining),
+        trends=() if paced else _trends(succeeded, in_flight, growing, draining),
         stall=find_stall(flow, meter, start, end, cycle_s > 0),
         watched_s=watched_s,
     )

@@ -28,9 +28,10 @@ def warmup_s(plan: WindowPlan, response_s: float | None) -> float:
 
 
 def completions_needed(load: LoadModel, wl: float) -> int:
-    """200, and three for each client of a closed loop."""
+    """200, and three for each client of a closed loop; of players only these, whom movies pace."""
     clients = int(wl) if load.kind == "closed" else 0
-    return max(MIN_COMPLETIONS, COMPLETIONS_PER_CLIENT * clients)
+    least = 1 if load.unit == "streams" else MIN_COMPLETIONS
+    return max(least, COMPLETIONS_PER_CLIENT * clients)
 
 
 def window_s(plan: WindowPlan, response_s: float | None) -> float:

@@ -52,8 +52,10 @@ def unable(generator: Generator, load: LoadModel, kpis: Collection[str], most: f
     """Why a generator cannot offer a load or state KPIs on any path, or None.
 
     A varying rate takes one that sends at planned times, which it says by `plans_times`; plug-ins
-    need not know that there are such loads.
+    need not know that there are such loads, nor of streams, which one says by `plays_streams`.
     """
+    if load.unit == "streams" and not getattr(generator, "plays_streams", False):
+        return f"{generator.name} plays no streams; generator hls does"
     return refusal(load.shape, generator) or generator.unable(load, kpis, most)
 
 

@@ -170,7 +170,7 @@ def stand_in(ask: Ask, space: Space) -> Sample:
     Capacities lie around the middle of the range on a log scale, proportional to the vCPUs of the
     smallest function and with a seeded factor of each configuration.
     """
-    rate = kpis.carried(space.load.unit)
+    rate = kpis.carried("packets" if space.load.unit == "packets" else "requests")
     capacity = _capacity(ask.configuration, space)
     load = ask.wl / capacity
     is_open = space.load.kind == "open"
@@ -178,6 +178,8 @@ def stand_in(ask: Ask, space: Space) -> Sample:
     stated = {name: min(ask.wl, capacity) for name in (rate, "goodput_mbps")}
     stated |= {kpis.LOSS: max(0.0, 100.0 * (1.0 - 1.0 / load)) if is_open else 0.0}
     stated |= {kpis.ERRORS: 0.0}
+    if space.load.unit == "streams":
+        stated[kpis.LAG] = 100.0 * (load > 1.0)
     overloaded = is_open and load > 1.0
     if not overloaded:
         slow = response_ms * (1.0 if is_open else max(1.0, load))

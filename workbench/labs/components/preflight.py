@@ -14,6 +14,8 @@ from workbench.traffic.base import Generator, PathFacts, unable
 
 GENERATORS = ("oha", "steady", "hey", "locust")
 """By preference, where a campaign names none; the first that fits drives."""
+PLAYERS = "hls"
+"""Of streams."""
 
 
 REPORT = "%{http_code} %{size_download} %{num_connects} %header{content-encoding} %{redirect_url}"
@@ -88,7 +90,8 @@ async def look(source: Component, url: str, timeout_s: float, target: str) -> Pa
 
 def generators(campaign: Campaign) -> tuple[Generator, ...]:
     """Those that are asked in turn: the one that the campaign names, else all by preference."""
-    names = (campaign.generator,) if campaign.generator else GENERATORS
+    able = (PLAYERS,) if campaign.load.unit == "streams" else GENERATORS
+    names = (campaign.generator,) if campaign.generator else able
     return tuple(make("traffic", name) for name in names)
 
 

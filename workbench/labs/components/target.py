@@ -20,6 +20,9 @@ from workbench.labs.components.wiring import SINK, SOURCE
 FILE_SIZES = "filesize_bytes"
 """Workload parameter that selects the file; its values become files in the sink."""
 DEFAULT_SIZE = 10_000
+MOVIES, QUALITY = "movies", "quality_mbps"
+USUAL_QUALITY_MBPS = 1.0
+"""Of movies, where a campaign does not say."""
 SHARED_MEMORY = 64 << 20
 READY_POLL_S = 0.05
 
@@ -69,6 +72,10 @@ class Deployed:
 
     def url(self, entry: Component, configuration: Configuration) -> str:
         host, port = entry.endpoint
+        if self.campaign.load.unit == "streams":
+            movies = round(configuration.parameter(MOVIES, 1))
+            kbps = round(1e3 * configuration.parameter(QUALITY, USUAL_QUALITY_MBPS))
+            return f"http://{host}:{port}/hls/?movies={movies}&kbps={kbps}"
         return f"http://{host}:{port}/bytes/{size_of(configuration)}"
 
     def allotted(self) -> dict[str, float]:

@@ -20,7 +20,7 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target
 from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
 from workbench.labs.components.preflight import wanted_kpis
-from workbench.labs.simulated import packet_flow
+from workbench.labs.simulated import packet_flow, players
 from workbench.labs.simulated.noise import HostDrift, pass_step, restart, stream
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.packet_flow import PacketFlow
@@ -233,32 +233,36 @@ class SimulatedLab:
             flow = await asyncio.to_thread(packet_flow.send, scene, load, wl, seconds, chance)
             await self._spend(self.options.drive_overhead_s, loop.time() - asked_at)
             return await self._play_packets(scene, flow, seconds, on_usage)
+        load, rate = players.offered(self._campaign.load, wl)
         stretch = await asyncio.to_thread(
             run,
             scene,
-            self._campaign.load,
-            wl,
+            load,
+            rate,
             seconds,
             self._campaign.windows.request_timeout_s,
             chance,
         )
         await self._spend(self.options.drive_overhead_s, loop.time() - asked_at)
-        return await self._play(scene, stretch, seconds, on_usage)
+        return await self._play(scene, stretch, seconds, on_usage, wl)
 
     async def _play(
-        self, scene: Scene, stretch: LoadStretch, seconds: float, on_usage: OnUsage
+        self, scene: Scene, stretch: LoadStretch, seconds: float, on_usage: OnUsage, wl: float
     ) -> Drive:
         """Let a simulated stretch pass on the lab's clock, its usage second by second."""
         begin_s = self._clock_s
         seen = counters(scene, stretch, begin_s, seconds)
         allotted, threads = await self._pass(scene, seen, on_usage)
+        records, streams = request_records(scene, stretch, begin_s, self._clock_s), False
+        if self._campaign.load.unit == "streams":
+            records, streams = players.played(records, round(wl)), True
         return Drive(
             begin_s=begin_s,
             stop_s=self._clock_s,
-            records=request_records(scene, stretch, begin_s, self._clock_s),
+            records=records,
             counters=seen,
             generator=GENERATOR,
-            kpi_definition="request" if stretch.due_s is None else "planned",
+            kpi_definition="request" if stretch.due_s is None or streams else "planned",
             connections=stretch.connections,
             allotted_cores=allotted,
             threads=threads,
@@ -306,7 +310,7 @@ class SimulatedLab:
     async def drive_bypass(
         self, point: OperatingPoint, seconds: float, on_usage: OnUsage
     ) -> Drive | None:
-        if self._campaign.load.unit == "packets":
+        if self._campaign.load.unit != "requests":
             return None  # as in the Docker lab, whose networks only the routers join
         scene = self._deployed().bypass
         self._bypasses[point] = visit = self._bypasses.get(point, -1) + 1

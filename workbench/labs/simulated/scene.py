@@ -29,6 +29,8 @@ FILE_BYTES = 10_000.0
 """Answer size where the campaign has no `filesize_bytes`."""
 PACKET_BYTES, IMIX_BYTES = 512.0, 320.0
 """Payload of a packet where the campaign has no `packetsize_bytes`; mean of the Internet mix."""
+USUAL_QUALITY_MBPS, SEGMENT_S = 1.0, 1.0
+"""Bit rate of a movie where the campaign has no `quality_mbps`; what a segment of it lasts."""
 HEADER_BYTES = 250
 """Of an answer, on the wire."""
 CLIENT_CORES = 2.0
@@ -175,6 +177,8 @@ def set_scene(
     """The target at that configuration. Raises `LabError` for stand-ins that cannot be."""
     if campaign.load.unit == "packets":
         answer_bytes = payload_of(configuration)
+    elif campaign.load.unit == "streams":
+        answer_bytes = segment_bytes(configuration)
     else:
         answer_bytes = configuration.parameter("filesize_bytes", FILE_BYTES)
     ways = list(_ways(target.graph))
@@ -287,6 +291,12 @@ def payload_of(configuration: Configuration) -> float:
     """Payload of a packet in bytes, on average."""
     size = configuration.workload.get("packetsize_bytes", PACKET_BYTES)
     return IMIX_BYTES if isinstance(size, str) else float(size)
+
+
+def segment_bytes(configuration: Configuration) -> float:
+    """What a segment of a movie has, on average."""
+    mbps = configuration.parameter("quality_mbps", USUAL_QUALITY_MBPS)
+    return mbps * 1e6 / 8 * SEGMENT_S
 
 
 def _ways(node: Node) -> Iterator[tuple[float, tuple[Vnf, ...]]]:

@@ -26,15 +26,22 @@ LOADS: Mapping[str, tuple[str, str, str]] = {
     "open, Poisson": ("open", "poisson", "rate"),
     "closed": ("closed", "", "concurrent"),
     "packets": ("open", "constant", "packet_rate"),
+    "streams": ("closed", "", "streams"),
 }
 """Load models: kind, arrivals, and the primary workload parameter that they vary."""
 RANGES: Mapping[str, list[Any]] = {
     "rate": ["100/s", "4000/s"],
     "concurrent": [1, 200],
     "packet_rate": ["1000/s", "64000/s"],
+    "streams": [10, 200],
 }
 """Where another load begins."""
-UNITS = {"rate": "requests", "concurrent": "clients", "packet_rate": "packets"}
+UNITS = {
+    "rate": "requests",
+    "concurrent": "clients",
+    "packet_rate": "packets",
+    "streams": "players",
+}
 AUTOMATIC = "automatic"
 _BETWEEN = re.compile(r"\s*(?:\.\.+|–|—|,|\bto\b|\s-\s)\s*")
 _AMOUNTS = (("vcpu", re.compile(r"[\d.]+\s*(%|cores?|vcpu|vCPU)?")),
@@ -73,6 +80,8 @@ def load_name(document: Document) -> str:
     primary = place(document, PRIMARY, "name")
     if primary == "packet_rate":
         return "packets"
+    if primary == "streams":
+        return "streams"
     kind = place(document, "load", "kind") or ("closed" if primary == "concurrent" else "open")
     if kind == "closed":
         return "closed"
@@ -236,8 +245,9 @@ def _objective(document: Document, palette: Palette) -> tuple[Setting, ...]:
     def write_kpi(document: Document, text: str) -> None:
         document["kpi"] = text
 
-    at = {"rate": "300/s", "concurrent": "50", "packet_rate": "10000/s"}.get(primary, "300/s")
-    example = f"e.g. p95<=200ms @ {primary}={at}"
+    at = {"concurrent": "50", "packet_rate": "10000/s", "streams": "50"}.get(primary, "300/s")
+    limit = "lag_ratio<=1%" if primary == "streams" else "p95<=200ms"
+    example = f"e.g. {limit} @ {primary}={at}"
     return (
         Setting("kpi", "KPI", ("kpi",), read_kpi, write_kpi, options=palette.kpis),
         at_path("kpi_max", "ceiling", "kpi_max", hint="1000 ms by default"),
