@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -73,12 +72,19 @@ def predict(
 
     Example: workbench predict --profiles a.bundle,b.bundle --chain study --at rate=300/s
     """
-    from workbench.cli.context import ask_patiently, put, put_json, say, session_name
+    from workbench.cli.context import (
+        ask_patiently,
+        put,
+        put_json,
+        say,
+        session_name,
+        session_names,
+    )
     from workbench.cli.prediction_words import predicted
     from workbench.domain.errors import UsageError
     from workbench.domain.questions import PredictChain
 
-    others = profiles_named(profiles)
+    others = session_names(profiles)
     if session is None and not others:
         raise UsageError(
             "names neither a session nor profiles",
@@ -109,7 +115,14 @@ def compare_with_profiles(
 ) -> None:
     """`compare SESSION --chain C`; a chain that deviates is a finding."""
     from workbench.cli.chain_comparison_words import compared
-    from workbench.cli.context import ask_patiently, put, put_json, say, session_name
+    from workbench.cli.context import (
+        ask_patiently,
+        put,
+        put_json,
+        say,
+        session_name,
+        session_names,
+    )
     from workbench.domain.codec import to_plain
     from workbench.domain.errors import FINDING, UsageError
     from workbench.domain.questions import CompareChain
@@ -120,7 +133,7 @@ def compare_with_profiles(
             where="--chain",
             remedy=f"Say --profiles {second} if that session has the profiles",
         )
-    others = profiles_named(profiles)
+    others = session_names(profiles)
     name = session_name(session)
     query = _query(name, chain, kpi, rule, others, insist=insist)
     reply = ask_patiently(CompareChain(query), *dict.fromkeys((name, *others)))
@@ -133,26 +146,6 @@ def compare_with_profiles(
         say(note)
     if reply.comparison.outliers:
         raise typer.Exit(FINDING)
-
-
-def profiles_named(given: str | None) -> tuple[str, ...]:
-    """The sessions of `A,B`, as the engine knows them. Raises `UsageError` for an empty name.
-
-    A folder whose own name has a comma is one.
-    """
-    from workbench.cli.context import session_name
-    from workbench.domain.errors import UsageError
-
-    if given is None:
-        return ()
-    named = [given] if Path(given).expanduser().exists() else given.split(",")
-    if not all(name.strip() for name in named):
-        raise UsageError(
-            f"{given!r} has a name that is empty",
-            where="--profiles",
-            remedy="Write it like A.bundle,B.bundle",
-        )
-    return tuple(dict.fromkeys(session_name(name.strip()) for name in named))
 
 
 def _query(

@@ -39,9 +39,9 @@ class OnlyFromSigners(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         signers = ctx.params.pop("signers", None)
         if signers is not None:
-            from workbench.cli.chains import profiles_named
+            from workbench.cli.context import session_names
 
-            named = profiles_named(ctx.params["profiles"] or ctx.params["session"])
+            named = session_names(ctx.params["profiles"] or ctx.params["session"])
             _must_be_signed(named, Path(signers))
         return super().invoke(ctx)
 
