@@ -122,12 +122,15 @@ def measured() -> Iterator[Measurement]:
 
 
 async def write_chain_session(
-    path: Path, cpu_model: str = "EPYC", noise: HostNoise | None = None
+    path: Path, cpu_model: str = "EPYC", noise: HostNoise | None = None, *, only: str = ""
 ) -> None:
-    """The session as a file, closed."""
-    begun = replace(created(), campaign=chain_campaign(), host=host(cpu_model), noise=noise)
+    """The session as a file, closed; of `only` one target, as who makes that function has it."""
+    made, taken = chain_campaign(), list(measured())
+    if only:
+        made = replace(made, targets=(made.target_plan(only),))
+        taken = [m for m in taken if m.sample.point.target == only]
+    begun = replace(created(), campaign=made, host=host(cpu_model), noise=noise)
     file = await SessionFile.create(path, begun, at=EPOCH)
-    taken = list(measured())
     stored = [file.append(SampleTaken(m.sample), at=EPOCH + 1.0, measurement=m) for m in taken]
     await asyncio.gather(*stored)  # one commit, or a few
     await file.append(RunFinished("done", len(taken), 0, 1.0, 1.0, ()), at=EPOCH + 2.0)

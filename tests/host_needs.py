@@ -26,6 +26,7 @@ PACKAGES = {
     "nsenter": "util-linux",
     "prometheus": "prometheus",
     "prometheus-node-exporter": "prometheus-node-exporter",
+    "promtool": "prometheus",
     "dpkg-deb": "dpkg",
     "git": "git",
     "sftp": "openssh-client",

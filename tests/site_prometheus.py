@@ -8,7 +8,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from host_needs import PLACES
@@ -28,6 +28,13 @@ scrape_configs:
   - job_name: node
     static_configs: [{{targets: ['127.0.0.1:{exporter}']}}]
 """
+SCRAPING = """\
+global: {{scrape_interval: 1s}}
+scrape_configs:
+  - job_name: workbench
+    honor_labels: true
+    static_configs: [{{targets: ['{address}']}}]
+"""
 
 
 @contextmanager
@@ -38,40 +45,58 @@ def a_prometheus(folder: Path, *, alerting: bool = False) -> Iterator[str]:
     rules.write_text(RULES if alerting else "groups: []\n")
     file = folder / "prometheus.yml"
     file.write_text(CONFIGURATION.format(rules=rules, exporter=exporter))
-    commands = (
-        (
-            "prometheus-node-exporter",
-            f"--web.listen-address=127.0.0.1:{exporter}",
-            "--collector.disable-defaults",
-            "--collector.stat",
-            "--collector.cpu",
-            "--collector.loadavg",
-        ),
-        (
-            "prometheus",
-            f"--config.file={file}",
-            f"--storage.tsdb.path={folder / 'data'}",
-            f"--web.listen-address=127.0.0.1:{port}",
-        ),
-    )
-    running: list[subprocess.Popen[bytes]] = []
-    try:
-        for program, *arguments in commands:
-            path = shutil.which(program) or shutil.which(program, path=PLACES)
-            assert path is not None
-            with (folder / f"{program}.log").open("wb") as log:
-                running.append(
-                    subprocess.Popen([path, *arguments], stdout=log, stderr=log, cwd=folder)
-                )
-        url = f"http://127.0.0.1:{port}"
+    with ExitStack() as running:
+        running.enter_context(
+            started(
+                folder,
+                "prometheus-node-exporter",
+                f"--web.listen-address=127.0.0.1:{exporter}",
+                "--collector.disable-defaults",
+                "--collector.stat",
+                "--collector.cpu",
+                "--collector.loadavg",
+            )
+        )
+        url = running.enter_context(prometheus_of(folder, file, port))
         until(lambda: b'"value"' in read(f"{url}/api/v1/query?query=node_load1"))
         if alerting:
             until(lambda: b"DiskNearlyFull" in read(f"{url}/api/v1/alerts"))
         yield url
+
+
+@contextmanager
+def scraping(folder: Path, address: str) -> Iterator[str]:
+    """The URL of one that reads `/metrics` at an address every second."""
+    file, port = folder / "prometheus.yml", free_port()
+    file.write_text(SCRAPING.format(address=address))
+    with prometheus_of(folder, file, port) as url:
+        yield url
+
+
+@contextmanager
+def prometheus_of(folder: Path, file: Path, port: int) -> Iterator[str]:
+    arguments = (
+        f"--config.file={file}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+    )
+    with started(folder, "prometheus", *arguments):
+        url = f"http://127.0.0.1:{port}"
+        until(lambda: b"Ready" in read(f"{url}/-/ready"))
+        yield url
+
+
+@contextmanager
+def started(folder: Path, program: str, *arguments: str) -> Iterator[None]:
+    path = shutil.which(program) or shutil.which(program, path=PLACES)
+    assert path is not None
+    with (folder / f"{program}.log").open("wb") as log:
+        process = subprocess.Popen([path, *arguments], stdout=log, stderr=log, cwd=folder)
+    try:
+        yield
     finally:
-        for process in running:
-            process.kill()
-            process.wait()
+        process.kill()
+        process.wait()
 
 
 def free_port() -> int:

@@ -87,5 +87,6 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FaultyLab]]:
     )
     monkeypatch.setattr(FaultyLab, "failing", staticmethod(lambda attempted, configuration: None))
     monkeypatch.setattr(FaultyLab, "busy_host", False)
+    monkeypatch.setattr(FaultyLab, "pressure", False)
     yield FaultyLab
     assert FaultyLab.open_labs == 0, "every lab that was opened is closed again"

@@ -29,6 +29,8 @@ class FaultyLab(SimulatedLab):
     """So many drives past the functions, from now on, meet a host that is busy all the time."""
     busy_host: ClassVar[bool] = False
     """Whether others keep the host busy while load is driven."""
+    pressure: ClassVar[bool] = False
+    """Whether it counts pressure, as kernels do that have PSI."""
     digest: ClassVar[str] = "sha256:1"
     open_labs: ClassVar[int] = 0
     _closing = False
@@ -48,6 +50,8 @@ class FaultyLab(SimulatedLab):
     async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
         self._fail("drive", point.configuration)
         driven = await super().drive(point, seconds, on_usage)
+        if type(self).pressure:
+            driven = replace(driven, counters=tuple(map(_with_pressure, driven.counters)))
         if not type(self).busy_host:
             return driven
         return replace(driven, counters=tuple(map(_of_a_busy_host, driven.counters)))
@@ -90,3 +94,8 @@ class FaultyLab(SimulatedLab):
 
 def _of_a_busy_host(counters: Counters) -> Counters:
     return replace(counters, host_busy_s=1000.0 * counters.at_s)
+
+
+def _with_pressure(counters: Counters) -> Counters:
+    key = ("tinyproxy", "pressure_cpu_s", "")
+    return replace(counters, observed={key: 0.25 * counters.components["tinyproxy"].cpu_s})

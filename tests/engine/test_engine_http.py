@@ -67,6 +67,22 @@ async def test_figures_of_a_run_are_there_while_it_runs(root: Path) -> None:
     assert 'workbench_cpu_cores{component="tinyproxy",session="scraped"}' in figures
     p95 = figures['workbench_kpi{kpi="p95_ms",session="scraped",target="tinyproxy"}']
     assert float(p95) == pytest.approx(taken.sample.kpis["p95_ms"].value)
+    assert (
+        'workbench_session_info{campaign="two_configurations",lab="sim",session="scraped"}'
+        in figures
+    )
+    assert float(figures['workbench_valid_samples{session="scraped"}']) >= 0
+    place = 'container="tinyproxy",lab="sim",namespace="scraped",pod="tinyproxy"'
+    for name in (
+        "cpu_usage_seconds_total",
+        "cpu_cfs_periods_total",
+        "network_receive_bytes_total",
+        "memory_working_set_bytes",
+    ):
+        assert float(figures[f"container_{name}{{{place}}}"]) > 0
+    throttled = float(figures[f"container_cpu_cfs_throttled_periods_total{{{place}}}"])
+    assert throttled <= float(figures[f"container_cpu_cfs_periods_total{{{place}}}"])
+    assert "container_pressure" not in text, "the simulated lab counts none"
     assert "workbench_loop_lag_p99_seconds" in figures
     assert open_metrics.rstrip().endswith("# EOF")
 

@@ -13,6 +13,7 @@ from workbench.cli import (
     counters,
     descriptors,
     discover,
+    grafana,
     host,
     lab_fleet,
     models,
@@ -93,6 +94,7 @@ watch_function.register(app)
 recommending.register(app)
 plugins.register(app)
 notify.register(app)
+grafana.register(app)
 serve.register(app)
 token.register(app)
 lab_fleet.register(app)

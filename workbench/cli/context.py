@@ -116,6 +116,25 @@ def session_name(given: str) -> str:
     return path.stem if path.parent == own and path.suffix == ".duckdb" else str(path)
 
 
+def session_names(given: str | None) -> tuple[str, ...]:
+    """The sessions of `--profiles A,B`, as the engine knows them; none where nothing is given.
+
+    A folder whose own name has a comma is one. Raises `UsageError` for an empty name.
+    """
+    from workbench.domain.errors import UsageError
+
+    if given is None:
+        return ()
+    named = [given] if Path(given).expanduser().exists() else given.split(",")
+    if not all(name.strip() for name in named):
+        raise UsageError(
+            f"{given!r} has a name that is empty",
+            where="--profiles",
+            remedy="Write it like A.bundle,B.bundle",
+        )
+    return tuple(dict.fromkeys(session_name(name.strip()) for name in named))
+
+
 def finite(value: float) -> float:
     """For options of which a range is checked elsewhere: no comparison holds for NaN."""
     if not math.isfinite(value):

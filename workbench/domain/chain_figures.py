@@ -57,4 +57,5 @@ def figure(value: float) -> str:
 def model(model: PartModel) -> str:
     version = f"version {model.version}" if model.version else "not stored"
     kpis = ", ".join((model.kpi, *model.also))
-    return f"{model.target}'s {kpis} by {model.method} ({version}, {model.samples} samples)"
+    of = f" of {model.whose}" if model.whose else ""
+    return f"{model.target}'s {kpis} by {model.method} ({version}, {model.samples} samples{of})"

@@ -46,6 +46,8 @@ class PartModel:
     version: int
     samples: int
     also: tuple[str, ...] = ()
+    whose: str = ""
+    """The session that profiled it, where another than the one asked was named."""
 
 
 @dataclass(frozen=True)

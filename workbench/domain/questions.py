@@ -213,6 +213,8 @@ class ChainQuery:
     """The session that has the functions; None: the same."""
     insist: bool = False
     """Take profiles of another host, too; the answer is marked."""
+    more_profiles: tuple[str, ...] = ()
+    """Further sessions that have functions, after `profiles`: who profiled one first speaks."""
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,7 @@ def requests_in(modules: Iterable[ModuleType]) -> tuple[type[Request[Any]], ...]
 
 
 def sessions_of(request: Any) -> tuple[str, ...]:
-    """The sessions that a request is about: its own, then the one whose profiles it takes."""
+    """The sessions that a request is about: its own, then those whose profiles it takes."""
     of = getattr(request, "query", getattr(request, "canary", request))
-    return tuple(filter(None, (getattr(of, name, None) for name in ("session", "profiles"))))
+    named = (getattr(of, name, None) for name in ("session", "profiles"))
+    return tuple(filter(None, (*named, *getattr(of, "more_profiles", ()))))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 
 from aiohttp import web
 from prometheus_async.aio.web import server_stats
 from prometheus_client import REGISTRY
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from workbench.domain import codec
 from workbench.domain.errors import EngineError, UsageError
-from workbench.domain.events import Progress, UsageTick
+from workbench.domain.events import Progress
 from workbench.domain.messages import EngineStatus
+from workbench.engine.run_metrics import run_metrics
 from workbench.engine.sessions.channel import Channel
 from workbench.own_names import OwnNames, address_of, is_loopback
 
@@ -104,51 +104,4 @@ class EngineCollector(Collector):
         channel = self._measured()
         yield GaugeMetricFamily("workbench_running", "Campaigns that measure.", int(bool(channel)))
         if channel is not None:
-            yield from _run_metrics(channel)
-
-
-def _run_metrics(channel: Channel) -> Iterator[Metric]:
-    view = channel.view
-    session = view.session
-    samples = CounterMetricFamily("workbench_samples", "Samples taken.", labels=("session",))
-    samples.add_metric((session,), view.samples_taken + view.trial_samples)
-    yield samples
-
-    invalid = CounterMetricFamily(
-        "workbench_invalid_samples", "Samples that are not valid.", labels=("session", "reason")
-    )
-    reasons: Counter[str] = Counter()
-    for configuration in view.configurations:
-        reasons.update(configuration.left_out_reasons)
-    points = [point for c in view.configurations for point in c.samples]
-    points += [trial.sample for trials in view.trials for trial in trials.samples]
-    reasons.update(point.reason for point in points if not point.valid)
-    for reason, count in sorted(reasons.items()):
-        invalid.add_metric((session, reason), count)
-    yield invalid
-
-    progress, usage = channel.last_ticks.get(Progress), channel.last_ticks.get(UsageTick)
-    lab = GaugeMetricFamily("workbench_lab_seconds", "Lab time spent.", labels=("session",))
-    lab.add_metric((session,), progress.lab_s if isinstance(progress, Progress) else view.lab_s)
-    yield lab
-
-    wl = GaugeMetricFamily("workbench_wl", "Load being offered.", labels=("session", "target"))
-    if isinstance(progress, Progress) and progress.wl is not None:
-        wl.add_metric((session, progress.target), progress.wl)
-    yield wl
-
-    kpis = GaugeMetricFamily(
-        "workbench_kpi", "KPIs of a target's last sample.", labels=("session", "target", "kpi")
-    )
-    for target, taken in channel.last_samples.items():
-        for name, estimate in taken.kpis.items():
-            kpis.add_metric((session, target, name), estimate.value)
-    yield kpis
-
-    cpu = GaugeMetricFamily(
-        "workbench_cpu_cores", "CPU in use, in cores.", labels=("session", "component")
-    )
-    if isinstance(usage, UsageTick):
-        for component, figures in usage.usage.items():
-            cpu.add_metric((session, component), figures.cpu_cores)
-    yield cpu
+            yield from run_metrics(channel)

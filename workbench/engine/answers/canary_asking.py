@@ -157,7 +157,7 @@ def must_be_judged(subject: Subject, guards: Sequence[Sla]) -> None:
     """Raises `UsageError` where a guard limits what no sample of a function has stated: none of the
     chain would count."""
     for target in subject.targets:
-        stated = {kpi for s in subject.profiles.of(target.name) if s.valid for kpi in s.kpis}
+        stated = {kpi for s in subject.parties.samples_of(target.name) if s.valid for kpi in s.kpis}
         for guard in guards:
             if guard.kpi not in stated:
                 raise UsageError(

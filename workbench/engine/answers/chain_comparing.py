@@ -60,7 +60,7 @@ async def compare_chain(
             where=own.session,
             remedy="Measure the chain first; `workbench predict` needs no samples of it",
         )
-    profiled = [s for target in subject.targets for s in subject.profiles.of(target.name)]
+    profiled = [s for target in subject.targets for s in subject.parties.samples_of(target.name)]
     try:
         must_be_alike([s for s in (*samples, *profiled) if s.valid])
     except DataError as error:
@@ -81,9 +81,8 @@ async def compare_chain(
     method, note, unstored = await trained_directly(library, pool, subject, store=store, say=say)
     notes += [unstored] if unstored else []
     say(f"{subject.chain.name}: {counted(len(samples), 'sample')} against the prediction")
-    noises = dict.fromkeys((own.session, subject.profiles.session))
-    given = (own, subject.profiles)[: len(noises)]
-    floor = contrast.floor(kpi, [one.view.noise for one in given])
+    given = {one.session: one for one in (own, *subject.parties.speaking)}
+    floor = contrast.floor(kpi, [one.view.noise for one in given.values()])
     told = await patiently(
         pool,
         compared_with,

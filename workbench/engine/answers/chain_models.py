@@ -94,7 +94,8 @@ def accepted_of(
 def speaks(question: ChainQuery) -> bool:
     """Whether an accepted model answers: not for a named rule, nor for other profiles than those
     that it corrects."""
-    return not question.rule and question.profiles in (None, question.session)
+    others = {question.profiles or question.session, *question.more_profiles}
+    return not question.rule and others == {question.session}
 
 
 def accepted_for(subject: Subject) -> Accepted | None:

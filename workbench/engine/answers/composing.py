@@ -8,25 +8,24 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from workbench import plugins
 from workbench.domain.campaign import TargetPlan
 from workbench.domain.chains import PartModel
-from workbench.domain.errors import OutsideProfile, SessionError, UsageError
+from workbench.domain.errors import OutsideProfile, UsageError
 from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import Parameter, PrimaryWorkload
 from workbench.domain.questions import ChainQuery
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Target, Vnf
-from workbench.engine.answers.hosts import elsewhere
+from workbench.engine.answers.parties import Parties, host_of, parties_for, sessions_asked
 from workbench.engine.answers.parts import (
     Profiles,
     chain_of,
     learned_for,
     parts_from,
-    profiles_for,
     profiles_of,
 )
 from workbench.engine.answers.plugin_guards import CheckedRule
@@ -50,21 +49,24 @@ class Subject:
 
     Attributes
     ----------
-    own, profiles : the session that the question is about, and the one with the functions.
+    own : the session that the question is about.
+    parties : those that have profiled the functions.
     plan : of the chain, where it is a target of the campaign.
-    targets : one for each kind of function.
     """
 
     own: Material
-    profiles: Material
+    parties: Parties
     chain: Target
     plan: TargetPlan | None
-    targets: tuple[Target, ...]
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """One for each kind of function."""
+        return self.parties.targets
 
     def plan_of(self, vnf: Vnf) -> TargetPlan:
         """How a function was profiled alone."""
-        target = next(t for t in self.targets if t.vnfs[0].template == vnf.template)
-        return self.profiles.campaign.target_plan(target.name)
+        return self.parties.plan_of(vnf.template)
 
     @property
     def given(self) -> tuple[Parameter, ...]:
@@ -77,31 +79,17 @@ class Subject:
             for vnf in self.chain.vnfs
             for parameter in self.plan_of(vnf).settings
         )
-        return (*self.profiles.campaign.workload, *settings)
+        return (*self.parties.workload, *settings)
 
     @property
     def primary(self) -> PrimaryWorkload:
         """The loads of the chain: of a template, those that its functions were planned for."""
-        if self.plan is not None:
-            return self.plan.primary
-        ranges = [self.profiles.campaign.target_plan(t.name).primary for t in self.targets]
-        low = min(p.low for p in ranges)
-        high = max(low, min(p.high for p in ranges))
-        first = ranges[0]
-        return PrimaryWorkload(first.name, low, high, first.scale, first.unit, first.integer)
+        return self.parties.primary if self.plan is None else self.plan.primary
 
     @property
     def hosts(self) -> dict[str, HostFacts]:
         """Where the session was measured that is asked about, and where the functions were."""
-        hosts = {}
-        for what, given in (
-            (f"session {self.own.session}", self.own),
-            (f"profiles of session {self.profiles.session}", self.profiles),
-        ):
-            if given.view.host is None:
-                raise SessionError("does not say where it was measured", where=given.session)
-            hosts[what] = given.view.host
-        return hosts
+        return {f"session {self.own.session}": host_of(self.own), **self.parties.hosts}
 
     @property
     def reach(self) -> dict[str, tuple[float, float]]:
@@ -109,7 +97,7 @@ class Subject:
         found = {}
         for vnf in self.chain.vnfs:
             target = self.plan_of(vnf).target.name
-            loads = [s.point.wl for s in self.profiles.of(target) if s.valid]
+            loads = [s.point.wl for s in self.parties.samples_of(target) if s.valid]
             found[vnf.name] = min(loads), max(loads)
         return found
 
@@ -148,16 +136,8 @@ async def subject_of(library: Library, question: ChainQuery) -> Subject:
     UsageError
         If there is no such chain or KPI, or no profile of one of its functions.
     """
-    own = profiles = await material(library, question.session, question.kpi)
-    if question.profiles is not None and question.profiles != question.session:
-        profiles = await material(library, question.profiles, own.kpi)
-        here, there = own.campaign.load.key, profiles.campaign.load.key
-        if here != there:
-            raise UsageError(
-                f"was profiled under load {there}, and {own.session} is of {here}: they never meet",
-                where=profiles.session,
-                remedy="Profile the functions under the load of the chain",
-            )
+    own = await material(library, question.session, question.kpi)
+    sessions = await sessions_asked(library, question, own)
     chain = await asyncio.to_thread(chain_of, own.campaign, question.chain, library.workspace)
     if chain.copies:
         passive = ", ".join(vnf.name for vnf, _ in chain.copies)
@@ -168,10 +148,10 @@ async def subject_of(library: Library, question: ChainQuery) -> Subject:
             remedy="Profile the chain with and without it in one campaign, as campaign mirror does",
         )
     plan = next((p for p in own.campaign.targets if p.target == chain), None)
-    targets = profiles_for(profiles.campaign, chain)
-    for target in targets:
-        _must_state(profiles, target.name, profiles.of(target.name))
-    return Subject(own, profiles, chain, plan, targets)
+    parties = parties_for(sessions, chain)
+    for target, party in parties.whose.items():
+        _must_state(party, target, party.of(target))
+    return Subject(own, parties, chain, plan)
 
 
 def _must_state(given: Material, target: str, samples: Sequence[Sample]) -> None:
@@ -204,6 +184,8 @@ class Basis:
     kpi_max: float
     profiles: Profiles
     warnings: tuple[str, ...]
+    whose: Mapping[str, str] = field(default_factory=dict)
+    """By target, the session that has profiled it, where another than the one asked was named."""
 
 
 async def gather(
@@ -228,27 +210,38 @@ async def gather(
     DataError
         If a function's samples cannot make a table, or no model can be fitted to them.
     """
-    given, graph = subject.profiles, subject.chain.graph
-    load_model = given.campaign.load.key
+    own, graph = subject.own, subject.chain.graph
+    load_model = own.campaign.load.key
     say(f"{subject.chain.name}: looking at the profiles")
     terms = await patiently(
-        pool, terms_of, graph, given.kpi, question.rule, load_model, subject.hosts, question.insist
+        pool, terms_of, graph, own.kpi, question.rule, load_model, subject.hosts, question.insist
     )
     if wl is not None:
         _must_be_reached(wl, subject.primary.name, subject.reach, terms.visits)
-    profiles = await profiles_of(
-        library,
-        pool,
-        given,
+    asked = [
+        await profiles_of(
+            library,
+            pool,
+            party,
+            [t for t in subject.targets if subject.parties.whose[t.name] is party],
+            terms.chosen,
+            besides=terms.besides,
+            store=store,
+            say=say,
+        )
+        for party in subject.parties.speaking
+    ]
+    profiles = Profiles(
+        subject.parties.campaign,
         subject.targets,
-        terms.chosen,
-        besides=terms.besides,
-        store=store,
-        say=say,
+        tuple(sample for one in asked for sample in one.samples),
+        tuple(model for one in asked for model in one.models),
+        asked[0].besides,
     )
-    here = elsewhere(given.session, given.view.host)
-    warnings = (*terms.warnings, *here, *_other_images(subject))
-    return Basis(subject.chain, given.kpi, question.rule, subject.kpi_max, profiles, warnings)
+    warnings = (*terms.warnings, *subject.parties.warnings(own, subject.chain))
+    several = len(subject.parties.sessions) > 1
+    whose = {t: p.session for t, p in subject.parties.whose.items() if several or p is not own}
+    return Basis(subject.chain, own.kpi, question.rule, subject.kpi_max, profiles, warnings, whose)
 
 
 def _must_be_reached(
@@ -271,20 +264,6 @@ def must_be_within(wl: float, name: str, low: float, high: float, where: str) ->
             where=where,
             remedy="Ask for a load within, or profile that far",
         )
-
-
-def _other_images(subject: Subject) -> list[str]:
-    """Functions whose image was another one when they were profiled."""
-    here, there = (given.view.host for given in (subject.own, subject.profiles))
-    if here is None or there is None:
-        return []
-    names = dict.fromkeys(vnf.template for vnf in subject.chain.vnfs)
-    digests = {n: (here.image_digests.get(n), there.image_digests.get(n)) for n in names}
-    return [
-        f"the image of {name} is not the one that {subject.profiles.session} profiled"
-        for name, (now, then) in digests.items()
-        if now and then and now != then
-    ]
 
 
 # ------------------------------------------------------------------- in the worker
@@ -383,7 +362,15 @@ def compose(basis: Basis) -> Composed:
             also = tuple(kpi for kpi in part.forecasters if kpi not in own)
         learned = len(model.sample_ids)
         models.append(
-            PartModel(model.target, model.kpi, model.method, model.version, learned, also)
+            PartModel(
+                model.target,
+                model.kpi,
+                model.method,
+                model.version,
+                learned,
+                also,
+                basis.whose.get(model.target, ""),
+            )
         )
     parts = parts_of(basis.chain.graph, made.parts)
     warnings = (*basis.warnings, *made.warnings)

@@ -64,6 +64,8 @@ class Bench:
         self.lab_s = 0.0
         self.site: SiteMetrics | None = None
         """Whom the site's own metrics are asked of."""
+        self.on_drive: Callable[[str, Drive], None] | None = None
+        """Told the target and every stretch of load that ended, past the functions, too."""
         self.target: str | None = None
         """What is deployed."""
         self.block = 0
@@ -172,6 +174,7 @@ class Bench:
             drive = await lab.drive_bypass(at, seconds, self._on_usage)
         if drive is None:
             return None
+        self._tell(at.target, drive)
         judged, _, _ = await self._judge([drive], at, started_at, lab.clock() - begin, _Terms())
         return bypass.point_of(judged.sample, self._campaign.load)
 
@@ -218,6 +221,7 @@ class Bench:
             clocks.note()
             with counted():
                 drives.append(await lab.drive(point, seconds, self._on_usage))
+            self._tell(point.target, drives[-1])
             clocks.note()
             measurement, settled, seconds = await self._judge(
                 drives, point, started_at, lab.clock() - begin, judged_by
@@ -232,6 +236,10 @@ class Bench:
                     "the point is not settled, and there is nothing to wait for",
                     where=f"{point.target} wl={point.wl:g}",
                 )
+
+    def _tell(self, target: str, drive: Drive) -> None:
+        if self.on_drive is not None:
+            self.on_drive(target, drive)
 
     async def _judge(
         self,

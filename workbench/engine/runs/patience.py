@@ -12,6 +12,7 @@ from workbench.domain.samples import Measurement
 from workbench.engine.runs.control import Control
 from workbench.engine.sessions.channel import Publisher
 from workbench.log import logger
+from workbench.measuring.records import Drive
 
 RETRY_S = 1.0
 
@@ -49,6 +50,9 @@ class PatientPublisher:
 
     def tick(self, tick: Tick) -> None:
         self._publisher.tick(tick)
+
+    def count(self, target: str, drive: Drive) -> None:
+        self._publisher.count(target, drive)
 
     def end(self, error: WorkbenchError | None = None) -> None:
         self._publisher.end(error)

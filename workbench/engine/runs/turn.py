@@ -79,6 +79,7 @@ class Turn(ABC):
         self._bench = Bench(
             lab, campaign, pool, self._on_phase, self._on_usage, publisher.view.bypasses
         )
+        self._bench.on_drive = self._out.count
         if campaign.servers:
             self._bench.site = SiteMetrics(campaign, self.session, lab)
         self._progress = self._make_progress()

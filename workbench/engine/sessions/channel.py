@@ -15,12 +15,14 @@ from typing import Protocol
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.event_log import LogLine
-from workbench.domain.events import Event, Fact, SampleTaken, Tick
+from workbench.domain.events import Event, Fact, ModelFitted, SampleTaken, Tick
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Measurement, Sample
 from workbench.domain.sessions import UNDER_WAY
 from workbench.engine.sessions.clock import now
 from workbench.engine.sessions.finishing import to_the_end
+from workbench.measuring.container_totals import ContainerTotals
+from workbench.measuring.records import Drive
 from workbench.store.session_file import SessionFile
 
 QUEUE = 256
@@ -46,6 +48,8 @@ class Publisher(Protocol):
 
     def tick(self, tick: Tick) -> None: ...
 
+    def count(self, target: str, drive: Drive) -> None: ...
+
     def end(self, error: WorkbenchError | None = None) -> None: ...
 
 
@@ -62,6 +66,11 @@ class Channel:
         self.last_ticks: dict[type, Tick] = {}
         self.last_samples: dict[str, Sample] = {}
         """By target; for the figures that a monitoring system asks for."""
+        self.totals = ContainerTotals()
+        """For these, too: from 0 on whenever a session is opened to be measured."""
+        self.found_at: dict[tuple[str, str, str, str], float] = {}
+        """When a breakpoint that still stands was found at first, while this was open: by target,
+        configuration, rule and KPI."""
         self._followers: set[Following] = set()
         self._recording = asyncio.Lock()
 
@@ -130,10 +139,24 @@ class Channel:
         self.view.apply(event)
         if isinstance(event.fact, SampleTaken):
             self.last_samples[event.fact.sample.point.target] = event.fact.sample
+        elif isinstance(event.fact, ModelFitted):
+            self._note_breakpoints(event.at, event.fact)
         for follower in self._followers:
             follower.offer(event)
         if self.heard is not None:
             self.heard(event, self.view)
+
+    def _note_breakpoints(self, at: float, fitted: ModelFitted) -> None:
+        for one in fitted.breakpoints:
+            key = (one.target, one.configuration.key, one.rule, one.kpi)
+            if one.state == "found":
+                self.found_at.setdefault(key, at)
+            else:
+                self.found_at.pop(key, None)
+
+    def count(self, target: str, drive: Drive) -> None:
+        """Take a stretch of load that has ended into the totals."""
+        self.totals.add(target, drive)
 
     def tick(self, tick: Tick) -> None:
         """Show something fleeting."""
