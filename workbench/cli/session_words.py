@@ -39,6 +39,8 @@ def explain(view: SessionView) -> str:
     for target in dict.fromkeys(c.target for c in view.configurations):
         lines += [target, *lines_of(tables.configurations(view, target))]
         lines += [f"  {text}" for text in tables.collapses(view, target)]
+        if (carried := tables.on_reference(view, target)) is not None:
+            lines += ["By the factors between hosts:", *lines_of(carried)]
         lines.append("")
     if wasted := nothing_gained(view):
         lines += ["Where more vCPU brings nothing:", *(f"  {gain.text}" for gain in wasted), ""]
