@@ -66,6 +66,7 @@ class FaultyFleet:
     said: list[tuple[float, str]] = field(default_factory=list)
     manifests: dict[Path, bytes] = field(default_factory=dict)
     given: int = 0
+    """How often it gave up in this session, and was given once more."""
 
     # ------------------------------------------------------------------ the command
 
@@ -83,7 +84,6 @@ class FaultyFleet:
 
     def give_command(self) -> None:
         words = f"run ./faulty.yaml --fleet hosts.yaml --session {self.session} --seed 7 --pace 6"
-        self.given += 1
         self.said = []
         self.running = subprocess.Popen(
             [COMMAND, *words.split()],
@@ -168,6 +168,7 @@ class FaultyFleet:
             if code == 0:
                 break
             assert "Traceback" not in self.words(), self.words()
+            self.given += 1
             assert self.given <= AGAIN, self.words()
             self.figures["given again"] = self.figures.get("given again", 0) + 1
             self.give_command()

@@ -24,6 +24,7 @@ from workbench.fleet import tasks
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger, LedgerLine
+from workbench.fleet.security import is_silent
 from workbench.log import logger
 from workbench.store.bundle import MANIFEST, digest_of, is_bundle
 
@@ -196,7 +197,11 @@ class Dispatch:
             known = await self._client.scheduler.identity(n_workers=-1)
         except OSError as error:
             raise SchedulerLost(f"its scheduler is gone: {error}") from None
-        return {str(worker["name"]): address for address, worker in known["workers"].items()}
+        return {
+            str(worker["name"]): address
+            for address, worker in known["workers"].items()
+            if not is_silent(worker["last_seen"])
+        }
 
     def _note(self, present: Mapping[str, str]) -> None:
         for name, hand in list(self._hands.items()):

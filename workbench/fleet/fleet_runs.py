@@ -177,7 +177,7 @@ async def _end_strays(folder: FleetFolder) -> None:
 
 @asynccontextmanager
 async def connected(standing: FleetStanding) -> AsyncIterator[Client]:
-    """A client of a fleet's scheduler. Raises `FleetError` where it does not answer."""
+    """A client of a fleet's scheduler. Raises `SchedulerLost` where it does not answer."""
     from distributed import Client
 
     configure()
@@ -191,7 +191,7 @@ async def connected(standing: FleetStanding) -> AsyncIterator[Client]:
             timeout="15s",
         )
     except OSError as error:
-        raise FleetError(
+        raise SchedulerLost(
             f"its scheduler does not answer: {error}",
             where=standing.fleet.name,
             remedy="End the fleet with `workbench fleet down`, and start it again",
@@ -405,18 +405,18 @@ async def _dispatched(
     while True:
         starts += 1
         standing = await up()
-        async with connected(standing) as client:
-            dispatch = made(client)
-            try:
+        dispatch = None
+        try:
+            async with connected(standing) as client:
+                dispatch = made(client)
                 await dispatch.run()
-            except SchedulerLost as error:
-                if len(dispatch.gathered) > most:
-                    starts, most = 0, len(dispatch.gathered)
-                if starts == KEEPERS:
-                    raise
-                tell(f"{error.what}; the fleet is started again")
-            else:
                 return dispatch
+        except SchedulerLost as error:
+            if dispatch is not None and len(dispatch.gathered) > most:
+                starts, most = 0, len(dispatch.gathered)
+            if starts == KEEPERS:
+                raise
+            tell(f"{error.what}; the fleet is started again")
 
 
 def _planned(

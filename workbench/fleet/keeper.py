@@ -28,7 +28,7 @@ from workbench.fleet.fleet_standing import (
     end_stray,
     with_host,
 )
-from workbench.fleet.security import Secrets, configure
+from workbench.fleet.security import Secrets, configure, is_silent
 from workbench.fleet.tasks import DOWN, LONGEST_WORD, UP, Posting
 from workbench.log import logger, open_log
 from workbench.paths import Workspace
@@ -247,7 +247,11 @@ async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets, run_by
     ) as scheduler:
         keeper = Keeper(
             fleet, folder, secrets, scheduler.address,
-            lambda: {str(worker.name) for worker in scheduler.workers.values()},
+            lambda: {
+                str(worker.name)
+                for worker in scheduler.workers.values()
+                if not is_silent(worker.last_seen)
+            },
         )  # fmt: skip
         hosts = [asyncio.create_task(keeper.keep(host)) for host in fleet.hosts]
         began = _started(run_by)
