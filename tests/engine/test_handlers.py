@@ -41,7 +41,8 @@ def test_commands_and_exports_change_something() -> None:
     commands = {kind.__name__ for kind in REQUESTS if issubclass(kind, Command)}
     assert changing == {*commands, "ExportSession", "ExportRecommendation"}
     confined = {kind.__name__ for kind, handler in HANDLED if handler.of_the_host}
-    assert confined == {"StopEngine", "ReapStrays", "ImportBundle"}
+    fleets = {"BeginFleetSession", "ReportFleet", "EndFleetSession"}
+    assert confined == {"StopEngine", "ReapStrays", "ImportBundle", *fleets}
 
 
 async def test_a_reply_to_something_else_is_refused_in_a_sentence() -> None:

@@ -10,7 +10,8 @@ import typer
 
 from workbench.cli.completion import chains, sessions
 from workbench.cli.context import finite
-from workbench.cli.run import BudgetOption, seconds
+from workbench.cli.run import BudgetOption
+from workbench.cli.spans import seconds
 from workbench.domain import departures
 from workbench.domain.counts import counted
 

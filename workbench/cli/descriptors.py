@@ -109,7 +109,8 @@ def plan(
     Example: workbench plan table2 --fit --budget 8h
     """
     from workbench.cli.context import ask, put, put_json, say
-    from workbench.cli.run import _absolute, seconds
+    from workbench.cli.run import _absolute
+    from workbench.cli.spans import seconds
     from workbench.cli.tables import table
     from workbench.domain.codec import to_plain
     from workbench.domain.durations import duration

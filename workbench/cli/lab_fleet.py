@@ -1,4 +1,4 @@
-"""`fleet up`, `fleet status`, `fleet down`; `run --fleet`: one campaign over many lab hosts."""
+"""`fleet up`, `status`, `hold`, `release`, `down`; `run --fleet`, `ls --fleet`: many lab hosts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from workbench.domain.fleets import Fleet, FleetRun
     from workbench.fleet.fleet_runs import FleetOutcome
     from workbench.fleet.fleet_standing import HostStanding
+    from workbench.fleet.leases import Lease
 
 HostsArgument = Annotated[
     Path, typer.Argument(help="The hosts file.", metavar="HOSTS", dir_okay=False)
@@ -63,7 +64,7 @@ def up(hosts: HostsArgument = Path("hosts.yaml")) -> None:
     from workbench.fleet.fleet_runs import come_up
 
     standing = execute(come_up(fleet, current_workspace(), say))
-    _show(standing.hosts)
+    _show(standing.hosts, fleet.name)
     if any(host.state != "up" for host in standing.hosts):
         raise typer.Exit(1)
 
@@ -81,9 +82,11 @@ def status(hosts: HostsArgument = Path("hosts.yaml")) -> None:
     fleet = read_fleet(hosts)
     standing = FleetFolder.of(current_workspace(), fleet.name).read()
     if standing is None:
+        for said in _leases(fleet.name).values():
+            say(said)
         say(f"the fleet {fleet.name} is not up; `workbench fleet up {hosts}` starts it")
         raise typer.Exit(1)
-    _show(standing.hosts)
+    _show(standing.hosts, fleet.name)
 
 
 @fleet_app.command()
@@ -102,23 +105,201 @@ def down(hosts: HostsArgument = Path("hosts.yaml")) -> None:
     say(f"the fleet {fleet.name} {'is down' if ended else 'was not up'}")
 
 
-def _show(hosts: Sequence[HostStanding]) -> None:
-    from workbench.cli.context import put
-    from workbench.cli.tables import table
+@fleet_app.command()
+def hold(
+    host: Annotated[str, typer.Argument(help="A host of the file.")],
+    hosts: HostsArgument = Path("hosts.yaml"),
+    for_: Annotated[
+        str | None,
+        typer.Option("--for", help="How long: 30m, 2h; default: until this command is ended."),
+    ] = None,
+    why: Annotated[str, typer.Option(help="What for; others read it.")] = "",
+) -> None:
+    """Take a host for yourself: no campaign of this workspace gives it anything meanwhile.
 
-    rows = [[h.name, h.state, str(h.starts), h.note] for h in hosts]
-    put(table(["host", "state", "starts", "note"], rows))
+    What it measures now, it measures to the end. Without --for the command stays, and the host is
+    free when it ends, however it ends.
+
+    Example: workbench fleet hold lab-a --for 2h --why "new cable"
+    """
+    from workbench.cli.context import current_workspace, execute, say
+    from workbench.cli.spans import seconds
+
+    needed()
+    fleet = read_fleet(hosts)
+    _must_have(fleet, host)
+    longest_s = seconds(for_, "--for")
+    from workbench.fleet.fleet_asking import well
+
+    lease = _take(fleet, host, longest_s, why)
+    trouble = execute(well(fleet, current_workspace(), host))
+    if trouble:
+        say(f"warning: {host}: {trouble}")
+    say(f"{host} is {lease.told}")
+    if longest_s is not None:
+        return
+    say("ctrl+c gives it back")
+    from workbench.cli.holding import until_interrupted
+
+    try:
+        until_interrupted()
+    finally:
+        _released(fleet, host)
+
+
+@fleet_app.command()
+def release(
+    host: Annotated[str, typer.Argument(help="A host of the file.")],
+    hosts: HostsArgument = Path("hosts.yaml"),
+) -> None:
+    """Give a host back that you hold.
+
+    Example: workbench fleet release lab-a
+    """
+    from workbench.cli.context import say
+
+    needed()
+    fleet = read_fleet(hosts)
+    _must_have(fleet, host)
+    say(f"{host} is free" if _released(fleet, host) else f"{host} was not held")
+
+
+@fleet_app.command()
+def prefer(
+    session: Annotated[str, typer.Argument(help="Of a campaign that this fleet measures now.")],
+    hosts: HostsArgument = Path("hosts.yaml"),
+    priority: Annotated[
+        int, typer.Option(min=-100, max=100, help="Higher goes first; all begin with 0.")
+    ] = 1,
+) -> None:
+    """Have a campaign go before others on the same fleet, from the next shard on.
+
+    Example: workbench fleet prefer table2-3 --priority 5
+    """
+    from workbench.cli.context import current_workspace, say
+
+    needed()
+    fleet = read_fleet(hosts)
+    from workbench.fleet.fleet_standing import FleetFolder
+    from workbench.fleet.leases import Leases
+
+    Leases(FleetFolder.of(current_workspace(), fleet.name).leases).prefer(session, priority)
+    say(f"{session} has priority {priority}")
+
+
+def _must_have(fleet: Fleet, host: str) -> None:
+    from workbench.domain.errors import UsageError
+    from workbench.domain.naming import nearest
+
+    names = [one.name for one in fleet.hosts]
+    if host not in names:
+        near = nearest(host, names)
+        raise UsageError(
+            f"has no host {host!r}",
+            where=fleet.name,
+            remedy=(f"Did you mean {near}? " if near else "")
+            + f"Choose one of: {', '.join(names)}",
+        )
+
+
+def _take(fleet: Fleet, host: str, longest_s: float | None, why: str) -> Lease:
+    import os
+    import time
+
+    from workbench.cli.context import current_workspace
+    from workbench.domain.errors import UsageError
+    from workbench.engine.sessions.fleet_sessions import started
+    from workbench.fleet.fleet_standing import FleetFolder
+    from workbench.fleet.leases import LONGEST_S, Lease, Leases
+
+    if longest_s is not None and longest_s > LONGEST_S:
+        raise UsageError(
+            "is over 30 days", where="--for", remedy="Hold it for less, and again then"
+        )
+    now = time.time()
+    lease = Lease(host, _who(), now, why[:200], None if longest_s is None else now + longest_s)
+    if longest_s is None:
+        lease = Lease(host, _who(), now, why[:200], None, os.getpid(), started(os.getpid()))
+    Leases(FleetFolder.of(current_workspace(), fleet.name).leases).take(lease)
+    return lease
+
+
+def _released(fleet: Fleet, host: str) -> bool:
+    from workbench.cli.context import current_workspace
+    from workbench.fleet.fleet_standing import FleetFolder
+    from workbench.fleet.leases import Leases
+
+    leases = Leases(FleetFolder.of(current_workspace(), fleet.name).leases)
+    return leases.give_back(host, _who()) is not None
+
+
+def _who() -> str:
+    """A person, at whatever terminal."""
+    from workbench.cli.context import identity
+
+    return identity().partition("@")[0]
+
+
+def _leases(fleet: str) -> dict[str, str]:
+    """Hosts that are held, in words; says which leases ended by themselves."""
+    from workbench.cli.context import current_workspace, say
+    from workbench.fleet.fleet_standing import FleetFolder
+    from workbench.fleet.leases import Leases
+
+    held, over = Leases(FleetFolder.of(current_workspace(), fleet).leases).held()
+    for said in over:
+        say(said)
+    return {host: f"{host} is {lease.told}" for host, lease in held.items()}
+
+
+def _show(hosts: Sequence[HostStanding], fleet: str) -> None:
+    from workbench.cli.context import put
+    from workbench.cli.tables import fitted, terminal_columns
+    from workbench.domain.answer_tables import AnswerTable
+
+    held = _leases(fleet)
+    rows = (
+        (
+            h.name,
+            f"{h.state}, held" if h.name in held else h.state,
+            h.starts,
+            "; ".join(filter(None, (held.get(h.name, "").removeprefix(f"{h.name} is "), h.note))),
+        )
+        for h in hosts
+    )
+    table = AnswerTable.of(("host", "state", "starts", "note"), rows)
+    put(fitted(table, terminal_columns(), ("note",)))
+
+
+def list_of_hosts(hosts: Path, *, json: bool) -> None:
+    """What `ls --fleet` does."""
+    from workbench.cli.context import current_workspace, execute, put, put_json
+    from workbench.cli.tables import fitted, terminal_columns
+    from workbench.domain import session_tables
+    from workbench.domain.codec import to_plain
+
+    needed()
+    fleet = read_fleet(hosts)
+    from workbench.fleet.fleet_asking import sessions_of_hosts
+
+    found = execute(sessions_of_hosts(fleet, current_workspace()))
+    if json:
+        put_json(to_plain(found))
+        return
+    put(fitted(session_tables.sessions_by_host(found), terminal_columns(), ("targets", "campaign")))
 
 
 def run_over(hosts: Path, asked: FleetRun) -> None:
     """What `run --fleet` does."""
-    from workbench.cli.context import current_workspace, execute, say
+    from workbench.cli.context import current_workspace, execute, say, started_client
 
     needed()
     fleet = read_fleet(hosts)
     from workbench.fleet.fleet_runs import run_over_fleet
 
-    outcome = execute(run_over_fleet(asked, fleet, current_workspace(), say))
+    outcome = execute(
+        run_over_fleet(asked, fleet, current_workspace(), say, lambda: started_client())
+    )
     _tell(outcome)
     if outcome.note:
         raise typer.Exit(1)

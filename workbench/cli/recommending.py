@@ -12,7 +12,8 @@ import typer
 
 from workbench.cli.completion import NameArgument, chains
 from workbench.cli.context import finite
-from workbench.cli.run import BudgetOption, seconds
+from workbench.cli.run import BudgetOption
+from workbench.cli.spans import seconds
 from workbench.domain import kpis
 from workbench.domain import recommendation_tables as tables
 

@@ -64,7 +64,7 @@ def serve(
     if authorized_keys is None:
         raise typer.BadParameter("say --authorized-keys FILE for SSH, or --http HOST:PORT")
     from workbench.cli.context import current_workspace, execute
-    from workbench.cli.run import seconds
+    from workbench.cli.spans import seconds
     from workbench.serve.limits import ServerLimits
     from workbench.serve.server import SshServer
     from workbench.serve.server import authorized_keys as read_keys

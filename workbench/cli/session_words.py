@@ -40,6 +40,8 @@ def explain(view: SessionView) -> str:
         lines += [target, *lines_of(tables.configurations(view, target))]
         said = (*tables.collapses(view, target), *tables.unsaturated(view, target))
         lines += [f"  {text}" for text in said]
+        if (carried := tables.on_reference(view, target)) is not None:
+            lines += ["By the factors between hosts:", *lines_of(carried)]
         lines.append("")
     if wasted := nothing_gained(view):
         lines += ["Where more vCPU brings nothing:", *(f"  {gain.text}" for gain in wasted), ""]

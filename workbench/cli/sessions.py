@@ -70,11 +70,24 @@ def register(app: typer.Typer) -> None:
     app.command("logs")(logs)
 
 
-def list_sessions(json: JsonOption = False) -> None:
+def list_sessions(
+    json: JsonOption = False,
+    fleet: Annotated[
+        Path | None,
+        typer.Option(help="What lies on the lab hosts of this hosts file.", metavar="HOSTS"),
+    ] = None,
+) -> None:
     """List the sessions of the workspace and the recordings that came with the workbench.
 
     Example: workbench ls --json
+
+    Example: workbench ls --fleet hosts.yaml
     """
+    if fleet is not None:
+        from workbench.cli.lab_fleet import list_of_hosts
+
+        list_of_hosts(fleet, json=json)
+        return
     from workbench.cli.context import ask, current_workspace, put, put_json, say
     from workbench.domain import session_tables
     from workbench.domain.codec import to_plain

@@ -17,12 +17,13 @@ from workbench.domain.fleets import Fleet, HostKind, LabHost
 from workbench.paths import Workspace
 
 MOST_HOSTS = 1000
+DAY_S = 86400.0
 Factor = Annotated[float, Field(gt=0, le=100)]
-SIMULATED, REMOTE = ("speed", "noise"), ("address", "port", "user", "python", "folder")
+SIMULATED, REMOTE = ("speed", "noise", "clock"), ("address", "port", "user", "python", "folder")
 
 
 class HostText(Described):
-    """One lab host. `speed` and `noise` are a simulated host's, the rest from `address` SSH's."""
+    """One lab host. `speed`, `noise` and `clock` are a simulated host's, the rest SSH's."""
 
     kind: HostKind = "ssh"
     lab: Annotated[str, Field(max_length=500)] = Field(
@@ -31,6 +32,9 @@ class HostText(Described):
     count: int = Field(default=1, ge=1, le=MOST_HOSTS, description="As many: NAME-1, NAME-2, ...")
     speed: Factor = Field(default=1.0, description="Of its cores, over the usual simulated host")
     noise: Factor = Field(default=1.0, description="Factor on the spread of what is luck there")
+    clock: float = Field(
+        default=0.0, ge=-DAY_S, le=DAY_S, description="Seconds that its clock is ahead"
+    )
     address: Annotated[str, Field(max_length=253)] = Field(
         default="", description="Name or address; default: the host's name in this file"
     )
@@ -61,6 +65,7 @@ class HostText(Described):
                 self.user,
                 self.python,
                 self.folder,
+                self.clock,
             )
 
 

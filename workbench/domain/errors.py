@@ -138,6 +138,10 @@ class SessionDisplaced(SessionError):
     """A session's file was replaced or removed while it was written; what it held is in memory."""
 
 
+class SessionReplaced(SessionError):
+    """Another file took the place of a session's; what lies there now goes by the same name."""
+
+
 class SessionUnknown(SessionError):
     """No session, bundle or recording goes by that name."""
 
@@ -242,6 +246,7 @@ BY_NAME: dict[str, type[WorkbenchError]] = {
         SessionTaken,
         SessionBusy,
         SessionDisplaced,
+        SessionReplaced,
         SessionUnknown,
         EngineError,
         WorkspaceHeld,

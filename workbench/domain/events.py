@@ -9,7 +9,7 @@ from typing import Literal
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.chains import PartModel
 from workbench.domain.curation import BudgetExtended, PointRequested, SampleDecided
-from workbench.domain.fleets import HostsCompared, ShardFolded
+from workbench.domain.fleets import FleetSeen, HostsCompared, ShardFolded
 from workbench.domain.lab import BypassCurve, HostFacts, HostNoise
 from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration
@@ -376,6 +376,7 @@ Fact = (
     | BudgetExtended
     | ShardFolded
     | HostsCompared
+    | FleetSeen
 )
 
 

@@ -10,7 +10,7 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.counts import counted
 from workbench.domain.durations import duration
 from workbench.domain.lab import HostFacts
-from workbench.domain.profiles import HostFactor
+from workbench.domain.profiles import Breakpoint, HostFactor
 from workbench.domain.sessions import DescriptorText
 
 HostKind = Literal["simulated", "ssh"]
@@ -27,6 +27,7 @@ class LabHost:
     lab : the lab that it measures with, options included; empty: the campaign's, or `docker`.
     speed : of a simulated host: of its cores, over that of the host that stand-ins describe.
     noise : of a simulated host: factor on the spread of everything that is luck there.
+    clock_s : of a simulated host: how far its clock is ahead.
     address, port, user : of SSH; empty or 0: what `~/.ssh/config` says.
     python : interpreter that has this workbench, on the host.
     folder : its workspace on the host; relative to the home of the user.
@@ -42,6 +43,7 @@ class LabHost:
     user: str = ""
     python: str = "python3"
     folder: str = "workbench-fleet"
+    clock_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,16 @@ class ShardFolded:
 
 
 @dataclass(frozen=True)
+class CarriedBreakpoint:
+    """A breakpoint that one host measured, divided by its factor over the reference: the variance
+    of the factor is in the interval."""
+
+    host: str
+    own: Breakpoint
+    carried: Breakpoint
+
+
+@dataclass(frozen=True)
 class HostsCompared:
     """Every host measured the same anchor points, and this is how they differ."""
 
@@ -170,6 +182,71 @@ class HostsCompared:
     factors: tuple[HostFactor, ...]
     unsteady: Mapping[str, str] = field(default_factory=dict)
     """Hosts that disagree with themselves, with the reason."""
+    breakpoints: tuple[CarriedBreakpoint, ...] = ()
+    """Of what other hosts measured, as the reference would have them."""
+
+
+HostDoes = Literal["starting", "idle", "measuring", "lost", "held"]
+"""What a host of a fleet does now; `held` by a person, so that the fleet leaves it alone."""
+
+
+@dataclass(frozen=True)
+class HostSeen:
+    """A host as the campaign that it measures for knows it.
+
+    Attributes
+    ----------
+    shard : what it measures now, in words; empty where it measures nothing.
+    since : seconds since the epoch when it began that; None where it measures nothing.
+    shards, samples, lab_s : what it has finished for this campaign, anchor points included.
+    wall_s : seconds on the clock that this took; what it had finished before is not in it.
+    measured_s : of `lab_s`, what was measured in these `wall_s`.
+    noise : standard deviation of the logarithm of the KPI over its own deployments at the lowest
+        anchor load; None before its anchor points are measured, and where there are none.
+    note : why it is lost or held, as a sentence.
+    """
+
+    name: str
+    does: HostDoes
+    shard: str = ""
+    since: float | None = None
+    shards: int = 0
+    samples: int = 0
+    lab_s: float = 0.0
+    wall_s: float = 0.0
+    measured_s: float = 0.0
+    noise: float | None = None
+    note: str = ""
+
+    @property
+    def pace(self) -> float | None:
+        """Lab seconds per second on the clock; None before it has finished anything."""
+        return self.measured_s / self.wall_s if self.wall_s > 0 else None
+
+
+@dataclass(frozen=True)
+class FleetSeen:
+    """How a campaign over a fleet stands: stored whenever a host begins or ends something.
+
+    Attributes
+    ----------
+    hosts : those of which something else was said before; all the others are as they were.
+    shards : all that are to be measured, anchor points included.
+    measured, set_aside : how many of them are measured, or failed on every host that tried.
+    eta_s : seconds on the clock to the end with the hosts that are there; None where no host has
+        finished anything yet, or none is there.
+    """
+
+    hosts: tuple[HostSeen, ...]
+    shards: int
+    measured: int
+    set_aside: int = 0
+    eta_s: float | None = None
+
+    @property
+    def there(self) -> int:
+        """Hosts that measure, or could."""
+        return sum(host.does in ("idle", "measuring") for host in self.hosts)
 
 
 def told(fact: ShardFolded | HostsCompared) -> str:

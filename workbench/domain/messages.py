@@ -12,7 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from workbench.domain import curation, drafts, handing_on, housekeeping, lab, questions, timeline
+from workbench.domain import (
+    curation,
+    drafts,
+    fleet_requests,
+    handing_on,
+    housekeeping,
+    lab,
+    questions,
+    timeline,
+)
 from workbench.domain.durations import duration
 from workbench.domain.events import Event
 from workbench.domain.parameters import Configuration
@@ -376,7 +385,17 @@ class Cancel(Query[Done]):
 
 
 REQUESTS = requests_in(
-    (sys.modules[__name__], curation, drafts, handing_on, housekeeping, lab, questions, timeline)
+    (
+        sys.modules[__name__],
+        curation,
+        drafts,
+        fleet_requests,
+        handing_on,
+        housekeeping,
+        lab,
+        questions,
+        timeline,
+    )
 )
 """Every request; a message that crosses is one of these, a reply to one, a hello or a tick."""
 

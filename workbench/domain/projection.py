@@ -8,7 +8,7 @@ cannot tell the three apart.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TypeVar, cast
 
@@ -65,7 +65,7 @@ from workbench.domain.events import (
     TrialsFinished,
     TrialsStarted,
 )
-from workbench.domain.fleets import HostsCompared, ShardFolded, told
+from workbench.domain.fleets import FleetSeen, HostsCompared, ShardFolded, told
 from workbench.domain.kpis import P95
 from workbench.domain.lab import BypassCurve, HostFacts, HostNoise
 from workbench.domain.parameters import Configuration
@@ -157,6 +157,8 @@ class SessionView:
     shards: list[ShardFolded] = field(default_factory=list)
     """Which host measured what, where several shared the campaign."""
     hosts_compared: HostsCompared | None = None
+    fleet: FleetSeen | None = None
+    """How the hosts stand, as of the last that was said of them."""
 
     def copy(self) -> SessionView:
         """What later events leave alone, and on which others may fold."""
@@ -326,7 +328,7 @@ class SessionView:
         match event.fact:
             case TrialsStarted() | TrialsFinished() as fact:
                 level, text, sample = trials.fold(self, fact, event.at)
-            case ShardFolded() | HostsCompared() as fact:
+            case ShardFolded() | HostsCompared() | FleetSeen() as fact:
                 text = self._take_fleet(fact)
             case (
                 TargetModelled()
@@ -379,7 +381,12 @@ class SessionView:
             self.written_since = self.written[-LOG_LINES - 1].seq + 1  # no event is kept in part
             self.written = [line for line in self.written if line.seq >= self.written_since]
 
-    def _take_fleet(self, fact: ShardFolded | HostsCompared) -> str:
+    def _take_fleet(self, fact: ShardFolded | HostsCompared | FleetSeen) -> str:
+        if isinstance(fact, FleetSeen):
+            before = self.fleet.hosts if self.fleet is not None else ()
+            hosts = {host.name: host for host in (*before, *fact.hosts)}
+            self.fleet = replace(fact, hosts=tuple(hosts.values()))
+            return ""  # what a host began or ended is noted in words besides
         if isinstance(fact, ShardFolded):
             self.shards.append(fact)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from workbench.domain import kpis
@@ -72,6 +72,26 @@ def configurations(view: SessionView, target: str) -> AnswerTable:
         stated = (breakpoint_text(found.get(rule)) for rule in rules)
         rows.append((told_apart(one, own), one.state, taken, *stated))
     return AnswerTable.of(("configuration", "state", "samples", *rules), rows)
+
+
+def on_reference(view: SessionView, target: str) -> AnswerTable | None:
+    """What other hosts measured as the reference would have it; None where no host did."""
+    compared = view.hosts_compared
+    own = [c for c in compared.breakpoints if c.own.target == target] if compared else []
+    if compared is None or not own:
+        return None
+    rows = (
+        (
+            allotted(ConfigurationView(target, each.own.configuration)),
+            each.own.rule,
+            each.host,
+            breakpoint_text(each.own),
+            breakpoint_text(each.carried),
+        )
+        for each in own
+    )
+    headings = ("configuration", "rule", "host", "there", f"on {compared.reference}")
+    return AnswerTable.of(headings, rows)
 
 
 def collapses(view: SessionView, target: str) -> Iterator[str]:
@@ -214,6 +234,32 @@ def sessions(found: Sequence[SessionSummary]) -> AnswerTable:
     )
     return AnswerTable.of(
         ("session", "state", "lab", "campaign", "targets", "samples", "changed"), rows
+    )
+
+
+def sessions_by_host(found: Mapping[str, Sequence[SessionSummary] | str]) -> AnswerTable:
+    """What lies in the workspaces of a fleet's hosts: a host without a session has a line, too."""
+    rows: list[tuple[str | None, ...]] = []
+    for host, known in found.items():
+        if isinstance(known, str):
+            rows.append((host, None, known, None, None, None, None))
+            continue
+        if not known:
+            rows.append((host, None, "no session", None, None, None, None))
+        rows += (
+            (
+                host,
+                one.name,
+                one.state,
+                one.campaign,
+                ", ".join(one.targets),
+                _taken(one.samples, one.invalid),
+                time.strftime("%Y-%m-%d %H:%M", time.localtime(one.changed_at)),
+            )
+            for one in known
+        )
+    return AnswerTable.of(
+        ("host", "session", "state", "campaign", "targets", "samples", "changed"), rows
     )
 
 

@@ -33,6 +33,7 @@ from workbench.engine.runs.idle_work import IdleWork
 from workbench.engine.runs.queue import Queue
 from workbench.engine.runs.strays import reap_strays
 from workbench.engine.sessions.channel import Channel, Following
+from workbench.engine.sessions.fleet_sessions import FleetSessions
 from workbench.engine.sessions.library import Library
 from workbench.engine.wheels import Wheels
 from workbench.locks import FileLock, own
@@ -98,12 +99,14 @@ class Engine:
             self.idle_work.after,
         )
         self._jobs = Jobs(self.library, lambda: not self._nothing_measured())
+        self._fleets = FleetSessions(self.library)
         self._services = Services(
             self.library,
             self.queue,
             self._jobs,
             Drafts(workspace),
             self.admission.wheels,
+            self._fleets,
             self.status,
             self._removed_strays,
             self._end,
@@ -180,6 +183,7 @@ class Engine:
             await self._http.close()
             self._http = None
         await self._notifier.close()
+        await self._fleets.close()
         await self.library.close()
         await self._pool.close()
         await self._jobs.close()

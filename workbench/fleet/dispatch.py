@@ -7,6 +7,7 @@ that may come back; a host that comes back is first asked what it has finished.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +16,15 @@ from typing import TYPE_CHECKING, Any
 from workbench import files
 from workbench.domain import codec
 from workbench.domain.counts import counted
+from workbench.domain.durations import duration
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.fleets import ShardOrder, ShardResult
+from workbench.engine.sessions.clock import now
 from workbench.fleet import tasks
+from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fleet_standing import FleetError
+from workbench.fleet.ledger import Ledger, LedgerLine
+from workbench.fleet.security import is_silent
 from workbench.log import logger
 from workbench.store.bundle import MANIFEST, digest_of, is_bundle
 
@@ -33,6 +39,8 @@ ABSENT_S = 120.0
 TRIES = 3
 """Hosts on which a shard may fail before it is set aside."""
 STOPPING_S = 30.0
+CLOCK_OFF_S = 2.0
+"""By less the clocks of hosts may differ without a word."""
 
 log = logger("fleet")
 Tell = Callable[[str], None]
@@ -72,15 +80,10 @@ class Hand:
     task: asyncio.Task[None] | None = None
     asked: bool = False
     """Whether it has said what it has finished."""
-
-
-@dataclass(frozen=True)
-class Gathered:
-    """A shard that was measured, and its bundle on this host."""
-
-    order: ShardOrder
-    result: ShardResult
-    bundle: Path
+    began: float = 0.0
+    """Seconds since the epoch when it was given what it measures."""
+    ahead_s: float = 0.0
+    """By how much its clock is ahead of this host's, at least; negative: behind."""
 
 
 class Dispatch:
@@ -91,11 +94,12 @@ class Dispatch:
     client : of the fleet's scheduler.
     orders : shards that any host may measure.
     own : shards that one host is to measure, by its name; it begins with them.
-    kept : where bundles of other hosts are put.
-    local : hosts whose files are read where they lie.
+    ledger : what is known of who began and finished what, of runs before as well.
 
     Attributes
     ----------
+    held : hosts that are to be given nothing now, with the reason.
+    told_held : those as of the last look.
     gathered : by key.
     set_aside : shards that failed on every host that tried, with the failures by host.
     """
@@ -105,24 +109,43 @@ class Dispatch:
         client: Client,
         orders: Sequence[ShardOrder],
         own: Mapping[str, ShardOrder],
-        kept: Path,
-        local: frozenset[str],
+        ledger: Ledger,
         tell: Tell,
     ) -> None:
-        self._client, self._kept, self._local, self._tell = client, kept, local, tell
+        self._client, self._ledger, self._tell = client, ledger, tell
         self._waiting = [OpenShard(order) for order in orders]
         self._own = {name: OpenShard(order) for name, order in own.items()}
         self._hands: dict[str, Hand] = {}
         self._attempts = 0
         self._stopping = False
+        self.told_held: dict[str, str] = {}
         self._total = len(self._waiting) + len(self._own)
+        self.held: Callable[[], Mapping[str, str]] = dict
         self.gathered: dict[str, Gathered] = {}
         self.set_aside: dict[str, OpenShard] = {}
 
     @property
     def _left(self) -> bool:
         busy = any(hand.task is not None for hand in self._hands.values())
-        return busy or bool(self._waiting) or any(n in self._hands for n in self._own)
+        own = self._own.keys() & self._hands.keys() - self.told_held.keys()
+        return busy or bool(self._waiting) or bool(own)
+
+    @property
+    def hands(self) -> tuple[Hand, ...]:
+        """The hosts that are there."""
+        return tuple(self._hands.values())
+
+    @property
+    def total(self) -> int:
+        """Shards, anchor points included."""
+        return self._total
+
+    @property
+    def unbegun(self) -> tuple[ShardOrder, ...]:
+        """What no host measures now and somebody has to."""
+        busy = {id(hand.waiting) for hand in self._hands.values()}
+        open_ = (*self._own.values(), *self._waiting)
+        return tuple(each.order for each in open_ if id(each) not in busy)
 
     def missing(self, orders: Sequence[ShardOrder]) -> list[str]:
         """Of these, what was not measured, and why."""
@@ -135,6 +158,7 @@ class Dispatch:
     async def run(self) -> None:
         """Until nothing is left. Raises `FleetError` where no host is there any more."""
         loop = asyncio.get_running_loop()
+        await self._recall()
         seen_at = loop.time()
         try:
             while self._left or not self._hands:
@@ -148,13 +172,24 @@ class Dispatch:
                         remedy="See `workbench fleet status`; what was measured is kept, and the "
                         "same command goes on",
                     )
+                self._hear_held()
                 for hand in self._hands.values():
-                    if hand.task is None:
+                    if hand.task is None and hand.name not in self.told_held:
                         self._employ(hand, loop.time())
                 self._give_up()
                 await asyncio.sleep(TICK_S)
         finally:
             await self._stop()
+
+    async def _recall(self) -> None:
+        """What earlier runs have finished counts; what a host had begun waits for it."""
+        until = asyncio.get_running_loop().time() + RETURN_S
+        for waiting in (*self._own.values(), *self._waiting):
+            found = await asyncio.to_thread(self._ledger.recalled, waiting.order)
+            if found is not None:
+                self._count(waiting, found)
+            elif host := self._ledger.begun.get(waiting.order.shard.key):
+                waiting.host, waiting.until = host, until
 
     async def _present(self) -> dict[str, str]:
         """Addresses of the hosts that are there, by name."""
@@ -162,7 +197,11 @@ class Dispatch:
             known = await self._client.scheduler.identity(n_workers=-1)
         except OSError as error:
             raise SchedulerLost(f"its scheduler is gone: {error}") from None
-        return {str(worker["name"]): address for address, worker in known["workers"].items()}
+        return {
+            str(worker["name"]): address
+            for address, worker in known["workers"].items()
+            if not is_silent(worker["last_seen"])
+        }
 
     def _note(self, present: Mapping[str, str]) -> None:
         for name, hand in list(self._hands.items()):
@@ -176,6 +215,15 @@ class Dispatch:
         for name, address in present.items():
             if name not in self._hands:
                 self._hands[name] = Hand(name, address)
+
+    def _hear_held(self) -> None:
+        held = dict(self.held())
+        for name, why in held.items():
+            if self.told_held.get(name) != why:
+                self._tell(f"{name} is given nothing: {why}")
+        for name in self.told_held.keys() - held.keys():
+            self._tell(f"{name} is free again")
+        self.told_held = held
 
     def _give_up(self) -> None:
         """Set aside what failed on every host that is there, once nobody measures any more."""
@@ -205,7 +253,7 @@ class Dispatch:
             return
         if waiting is not own:
             self._waiting.remove(waiting)
-        hand.waiting = waiting
+        hand.waiting, hand.began = waiting, time.time()
         hand.task = asyncio.create_task(self._measure(hand, waiting))
 
     def _next(self, host: str, now: float) -> OpenShard | None:
@@ -217,6 +265,7 @@ class Dispatch:
     async def _ask(self, hand: Hand) -> None:
         """What a host has finished of what is not gathered yet."""
         try:
+            await self._compare_clocks(hand)
             open_ = [*self._waiting, *filter(None, [self._own.get(hand.name)])]
             keys = {w.order.session: w.order.shard.key for w in open_}
             plain = codec.dumps(keys)
@@ -232,15 +281,36 @@ class Dispatch:
         finally:
             hand.task = None
 
+    async def _compare_clocks(self, hand: Hand) -> None:
+        """Outside of the time that the question took, a clock is off."""
+        before = now()
+        there = float(await self._remote(hand, tasks.tell_time, b""))
+        after = now()
+        ahead_s = there - after if there > after else min(0.0, there - before)
+        if abs(ahead_s) > CLOCK_OFF_S:
+            hand.ahead_s = self._ledger.ahead_s[hand.name] = ahead_s
+            word = "ahead" if ahead_s > 0 else "behind"
+            self._tell(
+                f"{hand.name}: its clock is {duration(abs(ahead_s))} {word}; the times of its "
+                "samples are moved by that"
+            )
+
     async def _measure(self, hand: Hand, waiting: OpenShard) -> None:
         try:
+            lying = await asyncio.to_thread(self._ledger.lying, waiting.order)
+            if lying is not None:
+                self._count(waiting, lying)
+                hand.waiting = None
+                return
+            began = time.monotonic()
+            self._ledger.write(LedgerLine(waiting.order.shard.key, hand.name, ahead_s=hand.ahead_s))
             order = codec.dumps(codec.to_plain(waiting.order))
             said = await self._remote(hand, tasks.measure_shard, order)
             result = codec.from_plain(codec.loads(said), ShardResult)
             if result.failure:
                 self._failed(hand.name, waiting, result.failure)
             else:
-                await self._gather(hand, waiting, result)
+                await self._gather(hand, waiting, result, time.monotonic() - began)
             hand.waiting = None
         except HostLost:  # maybe not: then it is asked what it has finished, and goes on
             self._wait_for(hand, waiting)
@@ -266,27 +336,34 @@ class Dispatch:
         self.set_aside[waiting.order.shard.key] = waiting
         self._tell(f"{waiting.order.shard.key} is set aside: {why}")
 
-    async def _gather(self, hand: Hand, waiting: OpenShard, result: ShardResult) -> None:
+    async def _gather(
+        self, hand: Hand, waiting: OpenShard, result: ShardResult, wall_s: float = 0.0
+    ) -> None:
         """Have the bundle here, checked, before the shard counts as measured."""
         bundle = Path(result.place)
-        if hand.name not in self._local:
+        if hand.name not in self._ledger.local:
             bundle = await self._fetched(hand, result)
         elif not is_bundle(bundle) or digest_of(bundle) != result.digest:
             raise FleetError(f"{bundle} is not what {hand.name} measured")
-        self.gathered[result.key] = Gathered(waiting.order, result, bundle)
-        if waiting in self._waiting:
-            self._waiting.remove(waiting)
-        if self._own.get(hand.name) is waiting:
-            del self._own[hand.name]
-        shard = waiting.order.shard
+        took_s = wall_s if result.taken == result.samples else 0.0
+        self._ledger.write(LedgerLine(result.key, hand.name, result, hand.ahead_s))
+        self._count(waiting, Gathered(waiting.order, result, bundle, took_s, hand.ahead_s))
+
+    def _count(self, waiting: OpenShard, found: Gathered) -> None:
+        """A shard is measured, and its bundle here."""
+        result, shard = found.result, waiting.order.shard
+        self.gathered[shard.key] = found
+        self._waiting = [each for each in self._waiting if each is not waiting]
+        self._own = {name: each for name, each in self._own.items() if each is not waiting}
         how = counted(result.taken, "sample") if result.taken else "measured before"
         self._tell(
-            f"{hand.name}: {shard.target}, {counted(len(shard.configurations), 'configuration')}, "
+            f"{result.host}: {shard.target}, "
+            f"{counted(len(shard.configurations), 'configuration')}, "
             f"{how} ({len(self.gathered)} of {self._total} shards)"
         )
 
     async def _fetched(self, hand: Hand, result: ShardResult) -> Path:
-        place = self._kept / f"{result.key}.bundle"
+        place = self._ledger.kept / f"{result.key}.bundle"
         if is_bundle(place) and digest_of(place) == result.digest:
             return place
         sent: dict[str, bytes] = await self._remote(hand, tasks.send_bundle, result.place)

@@ -8,23 +8,41 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench import files
+from workbench import __version__, files
 from workbench.descriptors.loading import LoadedCampaign, load_campaign
 from workbench.domain import codec
 from workbench.domain.counts import counted
-from workbench.domain.errors import SessionTaken, UsageError
+from workbench.domain.errors import SessionTaken, Stopped, UsageError, WorkbenchError
+from workbench.domain.events import RunFinished, SessionCreated
+from workbench.domain.fleet_requests import BeginFleetSession
 from workbench.domain.fleets import Fleet, FleetRun, HostsCompared, Shard, ShardOrder
+from workbench.domain.lab import SIMULATION, HostFacts
+from workbench.domain.profiles import Breakpoint
+from workbench.domain.sessions import Outcome, Plan
+from workbench.engine.runs.planning import make_plan
 from workbench.fleet.dispatch import Dispatch, SchedulerLost, Tell
-from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding, is_keeper
-from workbench.fleet.folding import FoldedAs, ShardSession, fold, read_piece
+from workbench.fleet.fleet_looks import FleetLooks
+from workbench.fleet.fleet_reports import Connect, FleetReports
+from workbench.fleet.fleet_standing import (
+    FleetError,
+    FleetFolder,
+    FleetStanding,
+    end_stray,
+    is_keeper,
+)
+from workbench.fleet.folding import FoldedAs, ShardSession, fold, put_in_place, read_piece
 from workbench.fleet.keeper import GRACE_S, STARTING_S, KeeperPosting, opened_errors
+from workbench.fleet.leases import Leases
+from workbench.fleet.ledger import Ledger
 from workbench.fleet.security import configure, made
-from workbench.models.host_factors import compare_hosts
+from workbench.labs.base import LabCosts
+from workbench.models.host_factors import compare_hosts, on_reference
 from workbench.paths import Workspace
 from workbench.sampling.shards import LEARN_ACROSS, anchor, split
 from workbench.store.catalogue import check_name, fresh_name, session_path
@@ -34,7 +52,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.1
 KEEPERS = 3
-"""How often a fleet is started for one campaign."""
+"""How often a fleet is started for one campaign without a shard finished in between."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +70,20 @@ class FleetOutcome:
     """In the session."""
     anchor_samples: int
     """Besides, at the points that every host measures."""
+
+
+@dataclass(frozen=True)
+class FleetWork:
+    """A campaign as a fleet is to measure it: its shards, and for each host its anchor points."""
+
+    loaded: LoadedCampaign
+    asked: FleetRun
+    fleet: Fleet
+    workspace: Workspace
+    name: str
+    shards: tuple[ShardOrder, ...]
+    own: Mapping[str, ShardOrder]
+    looks: FleetLooks
 
 
 # ------------------------------------------------------------------------- up and down
@@ -124,6 +156,7 @@ async def go_down(workspace: Workspace, name: str) -> bool:
     standing = folder.read()
     if standing is None:
         folder.clear()
+        await _end_strays(folder)
         return False
     os.kill(standing.pid, signal.SIGTERM)
     deadline = time.monotonic() + 2 * GRACE_S
@@ -134,12 +167,17 @@ async def go_down(workspace: Workspace, name: str) -> bool:
             folder.clear()
             break
         await asyncio.sleep(POLL_S)
+    await _end_strays(folder)
     return True
+
+
+async def _end_strays(folder: FleetFolder) -> None:
+    await asyncio.gather(*map(end_stray, folder.of_hosts()))
 
 
 @asynccontextmanager
 async def connected(standing: FleetStanding) -> AsyncIterator[Client]:
-    """A client of a fleet's scheduler. Raises `FleetError` where it does not answer."""
+    """A client of a fleet's scheduler. Raises `SchedulerLost` where it does not answer."""
     from distributed import Client
 
     configure()
@@ -153,7 +191,7 @@ async def connected(standing: FleetStanding) -> AsyncIterator[Client]:
             timeout="15s",
         )
     except OSError as error:
-        raise FleetError(
+        raise SchedulerLost(
             f"its scheduler does not answer: {error}",
             where=standing.fleet.name,
             remedy="End the fleet with `workbench fleet down`, and start it again",
@@ -168,59 +206,144 @@ async def connected(standing: FleetStanding) -> AsyncIterator[Client]:
 
 
 async def run_over_fleet(
-    asked: FleetRun, fleet: Fleet, workspace: Workspace, tell: Tell
+    asked: FleetRun, fleet: Fleet, workspace: Workspace, tell: Tell, connect: Connect | None = None
 ) -> FleetOutcome:
     """Measure a campaign with all hosts of a fleet, and make one session of it.
 
     A fleet that is not up comes up for the campaign and goes down after it. Shards that were
     finished before, by a run of the same session's name that was cut off, are not measured again.
+
+    Parameters
+    ----------
+    connect : to the workspace's engine, which shows meanwhile how the hosts stand; None: nobody is
+        told before the end.
+
+    Raises
+    ------
+    SessionTaken, FleetError, Stopped
     """
-    began = time.time()
     loaded = await asyncio.to_thread(load_campaign, asked.campaign, workspace=workspace)
     name = asked.session or fresh_name(workspace, loaded.campaign.name)
     check_name(name)
-    path = session_path(workspace, name)
-    if path.exists():
-        raise SessionTaken("exists already", where=name, remedy="Choose another --session")
-    if loaded.campaign.sampling.method in LEARN_ACROSS:
-        method = loaded.campaign.sampling.method
-        tell(f"warning: {method} learns across configurations, here only within each shard")
     folder = FleetFolder.of(workspace, fleet.name)
     shards, own = _planned(loaded, asked, fleet, name)
-    tell(
-        f"{counted(len(shards), 'shard')} for {counted(len(fleet.hosts), 'host')}, "
-        f"session {name}" + ("; each host measures the anchor points besides" if own else "")
+    looks = FleetLooks(fleet, folder, own, len(shards) + len(own))
+    work = FleetWork(loaded, asked, fleet, workspace, name, shards, own, looks)
+    if connect is None:
+        if session_path(workspace, name).exists():
+            raise SessionTaken("exists already", where=name, remedy="Choose another --session")
+        return await _measured(work, tell, None)
+    begin = BeginFleetSession(name, _created(work), _plan(work), looks.first, os.getpid())
+    reports = FleetReports(connect, begin)
+    await reports.begin(looks.look)
+
+    def tell_all(text: str) -> None:
+        tell(text)
+        reports.note(text)
+
+    try:
+        return await _unless_stopped(_measured(work, tell_all, reports), reports)
+    except WorkbenchError as error:
+        outcome: Outcome = "stopped" if isinstance(error, Stopped) else "failed"
+        with suppress(WorkbenchError):
+            await reports.end(RunFinished(outcome, 0, 0, 0.0, 0.0, (), error.what))
+        raise
+    finally:
+        await reports.close()
+
+
+async def _unless_stopped(
+    work: Coroutine[None, None, FleetOutcome], reports: FleetReports
+) -> FleetOutcome:
+    """What comes of it, unless somebody stops it on a screen. Raises `Stopped`."""
+    measuring = asyncio.create_task(work)
+    stopping = asyncio.create_task(reports.stopped.wait())
+    try:
+        await asyncio.wait((measuring, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if measuring.done():
+            return measuring.result()
+    finally:
+        for task in (measuring, stopping):
+            task.cancel()
+        await asyncio.gather(measuring, stopping, return_exceptions=True)
+    raise Stopped(
+        f"was stopped by {reports.stopped_by or 'somebody'}",
+        where=reports.session,
+        remedy=f"What was measured is kept, and the same command with --session {reports.session} "
+        "goes on",
     )
-    local = frozenset(host.name for host in fleet.hosts if host.kind == "simulated")
+
+
+async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -> FleetOutcome:
+    """From the hosts to the session that is in its place."""
+    began = time.time()
+    fleet, workspace, name = work.fleet, work.workspace, work.name
+    method = work.loaded.campaign.sampling.method
+    if method in LEARN_ACROSS:
+        tell(f"warning: {method} learns across configurations, here only within each shard")
+    tell(
+        f"{counted(len(work.shards), 'shard')} for {counted(len(fleet.hosts), 'host')}, "
+        f"session {name}" + ("; each host measures the anchor points besides" if work.own else "")
+    )
+    folder = FleetFolder.of(workspace, fleet.name)
+    leases = Leases(folder.leases)
+    hosts = tuple(host.name for host in fleet.hosts)
+    local = {
+        host.name: Workspace(folder.host(host.name)).exports
+        for host in fleet.hosts
+        if host.kind == "simulated"
+    }
+
+    def made_of(client: Client) -> Dispatch:
+        dispatch = Dispatch(client, work.shards, work.own, Ledger(folder.run(name), local), tell)
+        dispatch.held = lambda: leases.refused(name, hosts)
+        work.looks.dispatch = dispatch
+        return dispatch
+
     was_up = folder.read() is not None
     try:
-        dispatch = await _dispatched(
-            lambda: come_up(fleet, workspace, tell, os.getpid()),
-            lambda client: Dispatch(client, shards, own, folder.run(name), local, tell),
-            tell,
-        )
-    except asyncio.CancelledError:
-        raise
+        with leases.contending(name):
+            dispatch = await _dispatched(
+                lambda: come_up(fleet, workspace, tell, os.getpid()), made_of, tell
+            )
     finally:
         if not was_up:
             await go_down(workspace, fleet.name)
-    note = "; ".join(dispatch.missing(shards))
-    anchors, pieces = await _pieces(dispatch, shards)
+    outcome, between = await _folded(work, dispatch, began, reports)
+    if reports is not None:
+        await reports.end(folded=str(between))
+    else:
+        put_in_place(between, session_path(workspace, name))
+    folder.forget_run(name)
+    return outcome
+
+
+async def _folded(
+    work: FleetWork, dispatch: Dispatch, began: float, reports: FleetReports | None
+) -> tuple[FleetOutcome, Path]:
+    """All shards as one session file, which is not in its place yet."""
+    campaign, name = work.loaded.campaign, work.name
+    folder = FleetFolder.of(work.workspace, work.fleet.name)
+    note = "; ".join(dispatch.missing(work.shards))
+    anchors, pieces = await _pieces(dispatch, work.shards)
     if not pieces:
         raise FleetError(f"nothing was measured: {note}", where=name, remedy=f"See {folder.log}")
-    compared = compare_hosts({p.host: p.samples for p in anchors}, loaded.campaign.kpi)
+    compared = compare_hosts({p.host: p.samples for p in anchors}, campaign.kpi)
+    if compared is not None:
+        compared = on_reference(compared, _breakpoints(pieces))
+    told = await reports.told() if reports is not None else ()
+    began = min([began, *(event.at for event in told[:1])])
     frame = FoldedAs(
-        loaded.campaign, loaded.descriptors, pieces[0].created.lab.partition(":")[0],
-        asked.seed, began, note and f"not measured: {note}",
+        campaign, work.loaded.descriptors, pieces[0].created.lab.partition(":")[0],
+        work.asked.seed, began, note and f"not measured: {note}", told,
     )  # fmt: skip
-    files.make_folder(path.parent)
-    await fold(pieces, frame, compared, path, folder.run(name))
-    folder.forget_run(name)
+    between = folder.run(name) / session_path(work.workspace, name).name
+    await fold(pieces, frame, compared, between)
     lab_s: dict[str, float] = {}
     for gathered in dispatch.gathered.values():
         host = gathered.result.host
         lab_s[host] = lab_s.get(host, 0.0) + gathered.result.lab_s
-    return FleetOutcome(
+    outcome = FleetOutcome(
         session=name,
         compared=compared,
         note=note,
@@ -229,6 +352,48 @@ async def run_over_fleet(
         samples=sum(piece.finished.samples for piece in pieces),
         anchor_samples=sum(piece.finished.samples for piece in anchors),
     )
+    return outcome, between
+
+
+def _breakpoints(pieces: Sequence[ShardSession]) -> dict[str, list[Breakpoint]]:
+    """By the host that measured them."""
+    found: dict[str, list[Breakpoint]] = {}
+    for piece in pieces:
+        found.setdefault(piece.host, []).extend(piece.finished.breakpoints)
+    return found
+
+
+def _lab_kind(work: FleetWork) -> str:
+    """What kind of lab the hosts have, before one of them has said it."""
+    kinds = {host.kind for host in work.fleet.hosts}
+    given = work.asked.lab or work.loaded.campaign.lab
+    return (given or (SIMULATION if kinds == {"simulated"} else "docker")).partition(":")[0]
+
+
+def _created(work: FleetWork) -> SessionCreated:
+    """The session before any host has said what it is."""
+    names = ", ".join(host.name for host in work.fleet.hosts)
+    details = {"fleet": f"{counted(len(work.fleet.hosts), 'host')}: {names}"}
+    unknown = HostFacts(_lab_kind(work), 0, 0, "unknown", "unknown", "none", "unknown", {}, details)
+    return SessionCreated(
+        work.loaded.campaign,
+        work.loaded.descriptors,
+        _lab_kind(work),
+        work.asked.seed,
+        unknown,
+        __version__,
+        None,
+    )
+
+
+def _plan(work: FleetWork) -> Plan:
+    """Without what deployments cost, which the hosts know."""
+    return make_plan(
+        work.loaded.campaign,
+        _lab_kind(work),
+        LabCosts(0.0, 0.0, 0.0),
+        ("the lab time is without deployments, of which each host knows what they cost",),
+    )
 
 
 async def _dispatched(
@@ -236,19 +401,22 @@ async def _dispatched(
 ) -> Dispatch:
     """All shards measured or set aside; where the keeper dies, the fleet is started again, and the
     hosts are asked what they have finished."""
-    for again in range(KEEPERS):
+    starts, most = 0, 0
+    while True:
+        starts += 1
         standing = await up()
-        async with connected(standing) as client:
-            dispatch = made(client)
-            try:
+        dispatch = None
+        try:
+            async with connected(standing) as client:
+                dispatch = made(client)
                 await dispatch.run()
-            except SchedulerLost as error:
-                if again + 1 == KEEPERS:
-                    raise
-                tell(f"{error.what}; the fleet is started again")
-            else:
                 return dispatch
-    raise AssertionError  # the last one returns or raises
+        except SchedulerLost as error:
+            if dispatch is not None and len(dispatch.gathered) > most:
+                starts, most = 0, len(dispatch.gathered)
+            if starts == KEEPERS:
+                raise
+            tell(f"{error.what}; the fleet is started again")
 
 
 def _planned(

@@ -5,8 +5,10 @@ It lies in the workspace, in a folder for each fleet, readable by its owner alon
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
+import signal
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +19,11 @@ from workbench.domain import codec
 from workbench.domain.errors import LAB_FAILURE, WorkbenchError
 from workbench.domain.fleets import Fleet
 from workbench.fleet.security import Secrets
+from workbench.locks import FileLock
 from workbench.paths import Workspace
 
+STRAY_S = 10.0
+"""How long a worker whose keeper is gone may take to end by itself."""
 TRIES = 3
 """Starts of a host that fail before nobody waits for it."""
 HostState = Literal["starting", "up", "lost", "down"]
@@ -79,6 +84,15 @@ class FleetFolder:
         """The workspace of a simulated host."""
         return self.root / "hosts" / name
 
+    def of_hosts(self) -> tuple[Path, ...]:
+        """The workspaces of simulated hosts that there ever were."""
+        return tuple(sorted((self.root / "hosts").glob("*/")))
+
+    @property
+    def leases(self) -> Path:
+        """Who holds a host, and which campaigns share the fleet."""
+        return self.root / "leases"
+
     def run(self, session: str) -> Path:
         """What of a run was fetched already."""
         return self.root / "runs" / session
@@ -122,6 +136,29 @@ def is_keeper(pid: int) -> bool:
     except OSError:
         return False
     return b"workbench.fleet.keeper" in words and os.getpgid(pid) >= 0
+
+
+async def end_stray(folder: Path) -> None:
+    """End the worker that an earlier keeper left in a simulated host's workspace.
+
+    It ends by itself once its keeper is gone, unless somebody has stopped it.
+    """
+    lock = FileLock(Workspace(folder).engine_lock)
+    deadline = asyncio.get_running_loop().time() + STRAY_S
+    while (holder := lock.holder()) is not None and is_worker(holder.pid):
+        if asyncio.get_running_loop().time() > deadline:
+            with suppress(ProcessLookupError):
+                os.kill(holder.pid, signal.SIGKILL)
+            return
+        await asyncio.sleep(STRAY_S / 50)
+
+
+def is_worker(pid: int) -> bool:
+    """Whether that process is the worker of a host."""
+    try:
+        return b"workbench.fleet.lab_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def with_host(standing: FleetStanding, host: HostStanding) -> FleetStanding:

@@ -33,7 +33,7 @@ from workbench.domain.fleets import HostsCompared, ShardFolded
 from workbench.domain.lab import HostFacts
 from workbench.domain.samples import Measurement, Sample
 from workbench.domain.sessions import DescriptorText, Plan
-from workbench.fleet.dispatch import Gathered
+from workbench.fleet.dispatched import Gathered
 from workbench.store.session_file import SessionFile, open_session
 
 AT_ONCE = 500
@@ -86,6 +86,8 @@ class FoldedAs:
     began: float
     note: str = ""
     """What of the campaign is missing, as a sentence; empty where nothing is."""
+    told: tuple[Event, ...] = ()
+    """What was said of the hosts while they measured, in its order."""
 
 
 def read_piece(gathered: Gathered) -> ShardSession:
@@ -107,19 +109,10 @@ def read_piece(gathered: Gathered) -> ShardSession:
 
 
 async def fold(
-    pieces: Sequence[ShardSession],
-    frame: FoldedAs,
-    compared: HostsCompared | None,
-    path: Path,
-    kept: Path,
+    pieces: Sequence[ShardSession], frame: FoldedAs, compared: HostsCompared | None, between: Path
 ) -> None:
-    """Write one session of them at `path`, which appears whole; in `kept` it is written.
-
-    Raises `SessionTaken` where there is one of that name.
-    """
-    files.make_folder(kept)
-    between = kept / path.name
-    between.unlink(missing_ok=True)
+    """Write one session of them as the file `between`, over what lies there."""
+    await asyncio.to_thread(_make_room, between)
     created = SessionCreated(
         frame.campaign,
         frame.descriptors,
@@ -136,7 +129,7 @@ async def fold(
         await session.append(RunStarted(False, frame.campaign.budget_s), at=frame.began)
         ended = frame.began
         waiting = []
-        for event, measurement in _merged(pieces):
+        for event, measurement in _merged(pieces, frame.told):
             ended = max(ended, event.at)
             waiting.append(session.append(event.fact, at=event.at, measurement=measurement))
             if len(waiting) >= AT_ONCE:
@@ -146,27 +139,37 @@ async def fold(
         if compared is not None:
             await session.append(compared, at=ended)
         await session.append(_finished(pieces, frame, ended), at=ended)
+    except BaseException:
         await session.close()
-        _place(between, path)
-    finally:
-        await session.close()
-        between.unlink(missing_ok=True)
+        raise
+    await session.close()
 
 
-def _place(between: Path, path: Path) -> None:
-    """Under its name, unless another session has that by now."""
+def _make_room(between: Path) -> None:
+    files.make_folder(between.parent)
+    between.unlink(missing_ok=True)
+
+
+def put_in_place(between: Path, path: Path) -> None:
+    """Under its name. Raises `SessionTaken` where another session has that by now."""
+    files.make_folder(path.parent)
     try:
         os.link(between, path)
     except FileExistsError:
         raise SessionTaken(
             "exists already", where=path.stem, remedy="Choose another name with --session"
         ) from None
+    finally:
+        between.unlink(missing_ok=True)
 
 
-def _merged(pieces: Sequence[ShardSession]) -> Iterator[tuple[Event, Measurement | None]]:
-    """Facts of all shards in the order of their clocks, each shard's own order kept."""
+def _merged(
+    pieces: Sequence[ShardSession], told: Sequence[Event]
+) -> Iterator[tuple[Event, Measurement | None]]:
+    """Facts of all shards, and of what was said of the hosts, in the order of their clocks; each
+    one's own order kept."""
     blocks: dict[str, int] = {}
-    streams = []
+    streams: list[Iterator[tuple[Event, Measurement | None]]] = [((event, None) for event in told)]
     for piece in pieces:
         first = blocks.get(piece.target, 0)
         count = 1 + max((sample.block for sample in piece.samples), default=0)
@@ -192,14 +195,15 @@ def _shifted(
         result.lab_s,
         result.digest,
     )
-    at = piece.events[0].at
-    yield replace(piece.events[0], fact=folded), None
+    ahead_s = piece.gathered.ahead_s
+    at = piece.events[0].at - ahead_s
+    yield replace(piece.events[0], at=at, fact=folded), None
     measured = {m.sample.id: m for m in piece.measurements}
     for event in piece.events:
         fact = event.fact
         if not isinstance(fact, _KEPT):
             continue
-        at = max(at, event.at)
+        at = max(at, event.at - ahead_s)
         measurement = None
         match fact:
             case SampleTaken(sample=sample):

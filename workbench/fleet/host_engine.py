@@ -14,11 +14,13 @@ from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
 from workbench.domain.messages import (
     ExportSession,
     ListEvents,
+    ListSessions,
     ResumeSession,
     RunCampaign,
     StopRun,
 )
 from workbench.domain.projection import SessionView
+from workbench.domain.sessions import SessionSummary
 from workbench.engine.core import Engine
 from workbench.link.local import LocalClient
 from workbench.store.bundle import MANIFEST, digest_of
@@ -64,6 +66,11 @@ class HostEngine:
         if self._running:
             with suppress(WorkbenchError):
                 await self._client.ask(StopRun(self._running, abort=True, by=FLEET))
+
+    async def sessions(self) -> tuple[SessionSummary, ...]:
+        """What lies in this host's workspace; not the recordings that ship."""
+        found = await self._client.ask(ListSessions())
+        return tuple(one for one in found.sessions if one.kind == "session")
 
     async def _measured(self, order: ShardOrder) -> ShardResult:
         path = session_path(self._engine.workspace, order.session)

@@ -11,7 +11,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +21,14 @@ from workbench import __version__, files
 from workbench.domain import codec
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.fleets import Fleet, LabHost
-from workbench.fleet.fleet_standing import FleetFolder, FleetStanding, HostStanding, with_host
-from workbench.fleet.security import Secrets, configure
+from workbench.fleet.fleet_standing import (
+    FleetFolder,
+    FleetStanding,
+    HostStanding,
+    end_stray,
+    with_host,
+)
+from workbench.fleet.security import Secrets, configure, is_silent
 from workbench.fleet.tasks import DOWN, LONGEST_WORD, UP, Posting
 from workbench.log import logger, open_log
 from workbench.paths import Workspace
@@ -38,6 +44,9 @@ STARTING_S = 120.0
 GRACE_S = 10.0
 """How long a worker may take to tear down what it measures."""
 CONNECT_S = 15.0
+AWAY_S = 3.0
+"""A worker that the scheduler does not know any more for that long, though its process is there,
+is ended and started again."""
 LOOKING_S = 2.0
 """Between looks at whether the campaign's process is still there."""
 
@@ -56,7 +65,7 @@ class Started:
 
     out: WorkerOutput
     write: Callable[[bytes], Awaitable[None]]
-    hang_up: Callable[[], None]
+    kill: Callable[[], None]
     ended: Callable[[], Awaitable[int]]
     pid: int = 0
 
@@ -69,6 +78,8 @@ class Keeper:
     folder: FleetFolder
     secrets: Secrets
     scheduler: str
+    present: Callable[[], Collection[str]]
+    """Names of the hosts that the scheduler hears of."""
     standing: FleetStanding = field(init=False)
 
     def __post_init__(self) -> None:
@@ -105,12 +116,29 @@ class Keeper:
                 return f"has workbench {said}, this is {__version__}; install the same there"
             self._note(HostStanding(host.name, "up", pid=worker.pid, starts=starts))
             log.info("host up", host=host.name)
-            said = ""
-            while line := await worker.out.readline():
-                word, _, text = line.decode(errors="replace").strip().partition(" ")
-                said = text if word == DOWN else said
-            code = await worker.ended()
-            return said or (f"was killed by signal {-code}" if code < 0 else f"ended with {code}")
+            ending = asyncio.create_task(_ending(worker))
+            vanished = asyncio.create_task(self._vanished(host.name))
+            try:
+                await asyncio.wait((ending, vanished), return_when=asyncio.FIRST_COMPLETED)
+                if ending.done():
+                    return ending.result()
+                worker.kill()
+                return "answered no more, though its process was there, and was ended"
+            finally:
+                for task in (ending, vanished):
+                    task.cancel()
+                await asyncio.gather(ending, vanished, return_exceptions=True)
+
+    async def _vanished(self, name: str) -> None:
+        """Return once the scheduler has not heard of it for `AWAY_S`."""
+        loop = asyncio.get_running_loop()
+        heard, known = loop.time(), False
+        while not known or loop.time() - heard < AWAY_S:
+            if name in self.present():
+                heard, known = loop.time(), True
+            elif loop.time() - heard > STARTING_S:
+                return
+            await asyncio.sleep(AWAY_S / 3)
 
     def _posting(self, host: LabHost) -> Posting:
         simulated = host.kind == "simulated"
@@ -120,6 +148,7 @@ class Keeper:
 
     @asynccontextmanager
     async def _here(self, host: LabHost) -> AsyncIterator[Started]:
+        await end_stray(self.folder.host(host.name))
         with opened_errors(self.folder.root / f"{host.name}.err") as errors:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "workbench.fleet.lab_worker",
@@ -136,7 +165,7 @@ class Keeper:
                 await stdin.drain()
 
         try:
-            yield Started(process.stdout, write, stdin.close, process.wait, process.pid)
+            yield Started(process.stdout, write, process.kill, process.wait, process.pid)
         finally:
             stdin.close()
             with suppress(TimeoutError):
@@ -155,6 +184,16 @@ class Keeper:
 def opened_errors(path: Path) -> BinaryIO:
     """Where a process's standard error goes, for its owner's eyes."""
     return open(path, "wb", opener=files.opener)
+
+
+async def _ending(worker: Started) -> str:
+    """Why a worker ended, once it has."""
+    said = ""
+    while line := await worker.out.readline():
+        word, _, text = line.decode(errors="replace").strip().partition(" ")
+        said = text if word == DOWN else said
+    code = await worker.ended()
+    return said or (f"was killed by signal {-code}" if code < 0 else f"ended with {code}")
 
 
 async def _word(out: WorkerOutput) -> tuple[str, str, str]:
@@ -192,7 +231,7 @@ async def _over_ssh(host: LabHost) -> AsyncIterator[Started]:
                 log.warning("worker ended", host=host.name, stderr=last[-1] if last else "")
             return -1 if done.returncode is None else int(done.returncode)
 
-        yield Started(process.stdout, write, process.stdin.write_eof, ended)
+        yield Started(process.stdout, write, connection.abort, ended)
 
 
 async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets, run_by: int = 0) -> None:
@@ -206,7 +245,14 @@ async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets, run_by
     async with Scheduler(
         host=fleet.listen, port=0, security=secrets.security(), dashboard=False, protocol="tls"
     ) as scheduler:
-        keeper = Keeper(fleet, folder, secrets, scheduler.address)
+        keeper = Keeper(
+            fleet, folder, secrets, scheduler.address,
+            lambda: {
+                str(worker.name)
+                for worker in scheduler.workers.values()
+                if not is_silent(worker.last_seen)
+            },
+        )  # fmt: skip
         hosts = [asyncio.create_task(keeper.keep(host)) for host in fleet.hosts]
         began = _started(run_by)
         try:

@@ -9,45 +9,82 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workbench import __version__
 from workbench.domain import codec
 from workbench.domain.errors import WorkbenchError
 from workbench.engine.process import serving
+from workbench.engine.sessions import clock
 from workbench.fleet import tasks
 from workbench.fleet.host_engine import HostEngine
 from workbench.fleet.security import configure
 from workbench.fleet.tasks import DOWN, LONGEST_WORD, UP, Posting
 from workbench.paths import workspace
 
+if TYPE_CHECKING:
+    from workbench.engine.core import Engine
+
+CLOSING_S = 5.0
+"""How long a worker may take to take leave of its scheduler."""
+
 
 async def work(posting: Posting) -> None:
-    """Be a worker until the scheduler, or standard input, is gone."""
-    from distributed import Worker
+    """Be a worker until the scheduler, or standard input, is gone.
 
+    Standard input is listened to from the start: a worker that still looks for its scheduler does
+    so for ever.
+    """
+    hung_up = _hung_up()
     async with serving(workspace(Path(posting.folder))) as engine:
+        clock.run_ahead(posting.host.clock_s)
         tasks.be(HostEngine(engine, posting.host))
         configure()
-        async with Worker(
-            posting.scheduler,
-            name=posting.host.name,
-            nthreads=1,
-            resources={"lab": 1},
-            security=posting.secrets.security(),
-            host=posting.listen,
-            local_directory=str(engine.workspace.state / "dask"),
-            dashboard=False,
-            validate=False,
-        ) as worker:
-            say(UP, __version__)
-            ends = [
-                asyncio.ensure_future(worker.finished()),
-                asyncio.ensure_future(asyncio.to_thread(sys.stdin.buffer.read)),
-                asyncio.ensure_future(engine.stopping.wait()),
-            ]
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            await engine.interrupt_runs()
+        working = asyncio.create_task(_work(posting, engine))
+        ends = [working, *map(asyncio.create_task, (hung_up.wait(), engine.stopping.wait()))]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        await engine.interrupt_runs()
+        for task in ends:
+            task.cancel()
+        done, _ = await asyncio.wait(ends, timeout=CLOSING_S)
+        if working in done and not working.cancelled():
+            working.result()
+
+
+async def _work(posting: Posting, engine: Engine) -> None:
+    """Serve the scheduler until it is gone."""
+    from distributed import Worker
+
+    async with Worker(
+        posting.scheduler,
+        name=posting.host.name,
+        nthreads=1,
+        resources={"lab": 1},
+        security=posting.secrets.security(),
+        host=posting.listen,
+        local_directory=str(engine.workspace.state / "dask"),
+        dashboard=False,
+        validate=False,
+    ) as worker:
+        say(UP, __version__)
+        await worker.finished()
+
+
+def _hung_up() -> asyncio.Event:
+    """Set once standard input is closed; its thread holds nothing up."""
+    loop, event = asyncio.get_running_loop(), asyncio.Event()
+
+    def listen() -> None:
+        while sys.stdin.buffer.read(LONGEST_WORD):
+            pass
+        with suppress(RuntimeError):  # the loop may have ended
+            loop.call_soon_threadsafe(event.set)
+
+    threading.Thread(target=listen, daemon=True).start()
+    return event
 
 
 def say(word: str, text: str) -> None:
@@ -62,7 +99,7 @@ def main() -> None:
     except (WorkbenchError, OSError) as error:
         say(DOWN, str(error).replace("\n", " "))
         os._exit(1)
-    os._exit(0)  # a thread may still wait for standard input
+    os._exit(0)  # a thread waits for standard input, and another may wait for the scheduler
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ owner's alone, crosses to hosts inside SSH, and ends with the fleet.
 from __future__ import annotations
 
 import ssl
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -82,6 +83,14 @@ def ends(secrets: Secrets) -> datetime:
     from cryptography import x509
 
     return x509.load_pem_x509_certificate(secrets.certificate.encode()).not_valid_after_utc
+
+
+def is_silent(last_seen: float) -> bool:
+    """Whether a host counts as gone that the scheduler heard last at that time.
+
+    Dask itself looks only every `VANISHED_S`, and so takes up to twice as long.
+    """
+    return time.time() - last_seen > VANISHED_S
 
 
 def configure() -> None:

@@ -9,6 +9,8 @@ from typing import Protocol
 
 from workbench.domain import codec
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
+from workbench.domain.sessions import SessionSummary
+from workbench.engine.sessions.clock import now
 from workbench.fleet.security import Secrets
 
 LARGEST_BUNDLE = 512 * 2**20
@@ -40,6 +42,8 @@ class Measuring(Protocol):
 
     async def stop(self) -> None: ...
 
+    async def sessions(self) -> tuple[SessionSummary, ...]: ...
+
 
 _here: list[Measuring] = []
 
@@ -60,6 +64,17 @@ async def find_shards(keys: bytes) -> bytes:
     wanted = codec.from_plain(codec.loads(keys), dict[str, str])
     found = [await _here[0].found(key, session) for session, key in wanted.items()]
     return codec.dumps([codec.to_plain(result) for result in found if result is not None])
+
+
+async def tell_time(asked: bytes) -> float:
+    """Seconds since the epoch by the clock that stamps this host's samples."""
+    del asked
+    return now()
+
+
+async def list_sessions() -> bytes:
+    """The sessions of this host's workspace (`SessionSummary`)."""
+    return codec.dumps([codec.to_plain(each) for each in await _here[0].sessions()])
 
 
 async def stop_shard() -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from workbench.domain.fleets import HostsCompared
-from workbench.domain.profiles import HostFactor
+from workbench.domain import kpis
+from workbench.domain.fleets import CarriedBreakpoint, HostsCompared
+from workbench.domain.profiles import Breakpoint, BreakpointRule, HostFactor
 from workbench.domain.samples import Sample
 from workbench.models.selection import rate_kpi
 
@@ -86,6 +88,56 @@ def _factor(own: Floats, reference: Floats) -> tuple[float, float, float]:
     )
     half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(variance)
     return math.exp(difference), math.exp(difference - half), math.exp(difference + half)
+
+
+CARRIED: tuple[BreakpointRule, ...] = ("capacity",)
+"""Rules whose breakpoint is in proportion to what a host carries."""
+
+
+def on_reference(
+    compared: HostsCompared, found: Mapping[str, Sequence[Breakpoint]]
+) -> HostsCompared:
+    """The same with the breakpoints of the other hosts as the reference would have them.
+
+    The factor is a term of the logarithm: log wl - log factor, with the variances of both, so that
+    the interval is the wider the less the anchor points say.
+
+    Parameters
+    ----------
+    found : breakpoints by the host that measured them.
+    """
+    factors = {f.host: f for f in compared.factors if kpis.of(f.figure).carried}
+    carried = tuple(
+        CarriedBreakpoint(host, own, _divided(own, factors[host], host, compared.reference))
+        for host, breakpoints in found.items()
+        if host in factors
+        for own in breakpoints
+        if own.rule in CARRIED and own.state == "found" and own.wl and own.low and own.high
+    )
+    return replace(compared, breakpoints=carried)
+
+
+def _divided(own: Breakpoint, factor: HostFactor, host: str, reference: str) -> Breakpoint:
+    assert own.wl is not None
+    assert own.low is not None
+    assert own.high is not None
+    value = own.wl / factor.value
+    down = math.hypot(math.log(own.wl / own.low), math.log(factor.high / factor.value))
+    up = math.hypot(math.log(own.high / own.wl), math.log(factor.value / factor.low))
+    return replace(
+        own,
+        wl=value,
+        low=value * math.exp(-down),
+        high=value * math.exp(up),
+        note=f"measured on {host}, which carries {factor.value:.3g} times as much as {reference}",
+    )
+
+
+def own_noise(anchors: Sequence[Sample], kpi: str) -> float | None:
+    """How much the starts of one host scatter: standard deviation of the logarithm of the KPI at
+    the lowest anchor load; None where too few of its samples are valid."""
+    found = _figures(anchors, kpi).get(kpi)
+    return None if found is None else float(found.std(ddof=1))
 
 
 def _unsteady(figures: Mapping[str, Mapping[str, Floats]]) -> dict[str, str]:

@@ -181,6 +181,8 @@ def progress(shown: Shown, width: int) -> Row:
     budget = f"{of} {text.duration(view.budget_s)}" if view.budget_s else ""
     spans.append((f"  lab {text.duration(spent)}{budget}", ""))
     left = tick.eta_s if tick else (plan.lab_s - spent if plan else None)
+    if view.fleet is not None and tick is None:  # its hosts measure side by side
+        left = view.fleet.eta_s
     if left is not None and (trials or not view.finished):
         spans.append((f"  ETA {_to_go(left, tick.eta_wall_s if tick else None, width)}", "dim"))
     phase, room = _phase(shown), width - sum(len(words) for words, _ in spans) - 3

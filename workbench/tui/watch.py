@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Literal
 
 from workbench.domain.durations import duration
-from workbench.domain.errors import EngineError, SessionError, WorkbenchError
+from workbench.domain.errors import EngineError, SessionError, SessionReplaced, WorkbenchError
 from workbench.domain.events import Event, Progress, Tick, UsageTick, Wheel
 from workbench.domain.housekeeping import RESCUE
 from workbench.domain.messages import (
@@ -171,9 +171,14 @@ class Watch:
                     self.replay.changes(engine, self.session, lambda: self.choice.key or "")
                 )
                 return
-            async with engine.follow(self.session) as feed:
-                self._begin(Shown(feed.view))
-                await self._consume(feed.changes)
+            while True:
+                try:
+                    async with engine.follow(self.session) as feed:
+                        self._begin(Shown(feed.view))
+                        await self._consume(feed.changes)
+                    break
+                except SessionReplaced:  # such as by what its hosts have measured
+                    self.frozen = None
             self._lose("it closed the connection", "engine")
         except WorkbenchError as error:
             if not self.connected:

@@ -2,6 +2,7 @@
 
 from workbench.engine.handlers import (
     draft_requests,
+    fleet_reporting,
     question_requests,
     run_requests,
     session_requests,
@@ -11,6 +12,7 @@ from workbench.engine.handlers.registry import Handlers
 
 HANDLERS = Handlers(
     draft_requests.handles,
+    fleet_reporting.handles,
     question_requests.handles,
     run_requests.handles,
     session_requests.handles,

@@ -15,6 +15,7 @@ from workbench.engine.answers.jobs import Jobs
 from workbench.engine.drafts import Drafts
 from workbench.engine.learning.scoring import Say
 from workbench.engine.runs.queue import Queue
+from workbench.engine.sessions.fleet_sessions import FleetSessions
 from workbench.engine.sessions.library import Library
 from workbench.engine.wheels import Wheels
 
@@ -42,6 +43,7 @@ class Services:
     jobs: Jobs
     drafts: Drafts
     wheels: Wheels
+    fleets: FleetSessions
     status: Callable[[], EngineStatus]
     reap: Callable[[], Awaitable[tuple[str, ...]]]
     end: Callable[[], None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workbench.domain.curation import DecideSample, ExtendBudget, RequestPoint
+from workbench.domain.errors import UsageError
 from workbench.domain.lab import HostMeasured, MeasureHost
 from workbench.domain.messages import (
     AnswerWheel,
@@ -30,6 +31,7 @@ async def run(s: Services, request: RunCampaign, asker: Asker) -> RunAccepted:
 
 @handles(ResumeSession)
 async def resume(s: Services, request: ResumeSession, asker: Asker) -> RunAccepted:
+    await s.fleets.refuse_resuming(request.session)
     return await s.queue.resume(request)
 
 
@@ -45,6 +47,12 @@ async def measure_host(s: Services, request: MeasureHost, asker: Asker) -> HostM
 
 @handles(PauseRun)
 async def pause(s: Services, request: PauseRun, asker: Asker) -> Done:
+    if request.session in s.fleets:
+        raise UsageError(
+            "is measured by a fleet, which does not pause",
+            where=request.session,
+            remedy="Stop it; the same command goes on where it stood",
+        )
     return await s.queue.pause(request.session, request.by)
 
 
@@ -55,6 +63,9 @@ async def go_on(s: Services, request: ContinueRun, asker: Asker) -> Done:
 
 @handles(StopRun)
 async def stop(s: Services, request: StopRun, asker: Asker) -> Done:
+    if request.session in s.fleets:
+        await s.fleets.stop(request.session, request.by, abort=request.abort)
+        return Done("its hosts are told to stop; the samples taken so far are stored there")
     return await s.queue.stop(request.session, request.by, abort=request.abort)
 
 

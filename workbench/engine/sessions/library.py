@@ -257,16 +257,16 @@ class Library:
         return path
 
     @asynccontextmanager
-    async def closed(self, name: str) -> AsyncIterator[Path]:
+    async def closed(self, name: str, told: SessionError | None = None) -> AsyncIterator[Path]:
         """The file of a session of this workspace, which nobody opens while the body runs.
 
-        Who follows it is told that it is gone. Raises `SessionError` where it is in use.
+        Who follows it is told that it is gone, or `told`. Raises `SessionError` where it is in use.
         """
         path = await self.resumable(name)
         async with self.at_rest(name):
             channel = self._channels.pop(name, None)
             if channel is not None:
-                channel.end(SessionError("was renamed or deleted", where=name))
+                channel.end(told or SessionError("was renamed or deleted", where=name))
                 await channel.file.close()
             yield path
 

@@ -108,6 +108,12 @@ def _why() -> WorkbenchScreen:
     return WhyScreen()
 
 
+def _hosts() -> WorkbenchScreen:
+    from workbench.tui.screens.fleet_hosts.hosts_screen import HostsScreen
+
+    return HostsScreen()
+
+
 SCREENS: tuple[Entry, ...] = (
     Entry(
         "sessions",
@@ -240,6 +246,21 @@ SCREENS: tuple[Entry, ...] = (
         "often its verdicts are right is not known yet. The evidence has each function alone "
         "beside what it does here, what changed most first, with curves over the load.",
         _why,
+        has_list=True,
+        tab=False,
+    ),
+    Entry(
+        "hosts",
+        "ctrl+n",
+        "Hosts",
+        "Hosts",
+        "Lab hosts of a campaign: state, shard, pace, noise; how long still",
+        "A campaign that runs over a fleet is cut into shards, each measured whole by one host. "
+        "The line above says how far the whole is and when it ends with the hosts that are there. "
+        "Below the list stands all of the host under the cursor, and how it differs from the first "
+        "one by the anchor points that every host measures. Samples come when all shards are "
+        "measured.",
+        _hosts,
         has_list=True,
         tab=False,
     ),

@@ -203,12 +203,12 @@ class SessionScreen(WorkbenchScreen):
             "ask_wheel": other and watch.wheel.asked_by != watch.person,
             "give_wheel": asked,
             "keep_wheel": asked,
-            "pause": runs and state == "running",
+            "pause": runs and state == "running" and not self._by_a_fleet,
             "continue": runs and state in ("pausing", "paused"),
             "stop": runs and state in UNDER_WAY,
             "abort": runs and state in UNDER_WAY,
             "rescue": runs and watch.displaced,
-            "resume": runs and state in RESUMABLE,
+            "resume": runs and state in RESUMABLE and not self._by_a_fleet,
             "replay_pause": replay is not None and not replay.paused and not replay.ended,
             "replay_play": replay is not None and (replay.paused or replay.ended),
             "faster": replay is not None,
@@ -225,6 +225,12 @@ class SessionScreen(WorkbenchScreen):
         }
         return conditions.get(action, super().check_action(action, parameters))
 
+    @property
+    def _by_a_fleet(self) -> bool:
+        """Whether hosts measure it into sessions of their own, which are not folded yet."""
+        view = self.opened.live.view
+        return view.fleet is not None and not view.shards
+
     def why_not(self, method: str) -> str:
         watch = self.opened
         state = watch.live.view.state
@@ -239,6 +245,8 @@ class SessionScreen(WorkbenchScreen):
                 return "Observers may watch, not change."
         if method in ("pause", "continue", "stop", "abort", "skip") and state not in UNDER_WAY:
             return f"No run goes on: the session is {state}."
+        if method in ("pause", "resume") and self._by_a_fleet:
+            return "A fleet measures it: stop it, and the same command goes on where it stood."
         if method == "resume":
             return f"There is nothing to go on with: the session is {state}."
         return ""

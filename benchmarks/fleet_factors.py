@@ -1,0 +1,143 @@
+"""Do breakpoints of unequal hosts hold? `python benchmarks/fleet_factors.py [--trials 60]`.
+
+Each trial is a fleet of two simulated hosts, one as fast as the stand-ins describe, the other of a
+speed between 0.5 and 2; both measure the anchor points, and the other one a configuration, by the
+engine of a lab host and no process in between. Its capacity is held against the truth of the
+reference, carried over by the factor, and as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from workbench.descriptors.loading import load_campaign
+from workbench.domain.fleets import LabHost, Shard, ShardOrder
+from workbench.domain.profiles import Breakpoint
+from workbench.engine.core import Engine
+from workbench.fleet.dispatched import Gathered
+from workbench.fleet.folding import ShardSession, read_piece
+from workbench.fleet.host_engine import HostEngine
+from workbench.labs.simulated.truth import Truth
+from workbench.models.host_factors import compare_hosts, on_reference
+from workbench.paths import Workspace
+from workbench.sampling.shards import anchor, split
+
+CAMPAIGN = """
+kind: campaign
+targets:
+  - vnf: tinyproxy
+    resource_parameters:
+      - {vnf: tinyproxy, name: vcpu, values: [25%, 40%]}
+workload_parameters:
+  - {name: filesize, values: [10 kB]}
+primary_workload_parameter: {name: rate, range: [50/s, 2000/s], scale: log}
+load: {kind: open, arrivals: constant, connections: 32}
+kpi: p95
+sampling: {method: blocks, max_samples: 12, repetitions: 3}
+windows: {warmup: 1 s, window: 3 s}
+lab: sim
+"""
+GOAL = (0.93, 0.97)
+
+
+async def measured(engine: Engine, host: LabHost, shard: Shard, run: str) -> ShardSession:
+    order = ShardOrder(run, shard, ())
+    result = await HostEngine(engine, host).measure(order)
+    assert not result.failure, result.failure
+    return await asyncio.to_thread(read_piece, Gathered(order, result, Path(result.place)))
+
+
+async def trial(engine: Engine, path: Path, number: int, speed: float) -> tuple[float, ...]:
+    """Low and high of the capacity as it was measured, and carried over to the reference."""
+    campaign = load_campaign(str(path), workspace=engine.workspace).campaign
+    hosts = {name: LabHost(name, "simulated") for name in ("one", "other")}
+    hosts["other"] = LabHost("other", "simulated", speed=speed)
+    anchors, run = {}, f"t{number}"
+    for name, host in hosts.items():
+        shard = anchor(campaign, host=name, run=run, lab="sim", seed=number)
+        anchors[name] = (await measured(engine, host, shard, run)).samples
+    shard = split(campaign, 1, run=run, lab="sim", seed=number, size=1)[0]
+    piece = await measured(engine, hosts["other"], shard, run)
+    found = compare_hosts(anchors, campaign.kpi)
+    assert found is not None
+    own = [b for b in piece.finished.breakpoints if b.rule == "capacity" and b.state == "found"]
+    carried = on_reference(found, {"other": own}).breakpoints
+    if not carried:
+        return ()
+    return (*ends(carried[0].own), *ends(carried[0].carried))
+
+
+def ends(found: Breakpoint) -> tuple[float, float]:
+    assert found.low is not None
+    assert found.high is not None
+    return found.low, found.high
+
+
+async def coverage(trials: int, seconds: float) -> None:
+    rng, counts, widths = np.random.default_rng(24), Counter[str](), []
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="factors-") as name:
+        path = Path(name) / "factors.yaml"
+        path.write_text(CAMPAIGN)
+        engine = Engine(Workspace(Path(name) / "w"))
+        await engine.start()
+        try:
+            campaign = load_campaign(str(path), workspace=engine.workspace).campaign
+            shard = split(campaign, 1, run="t", lab="sim", seed=1, size=1)[0]
+            (plan,) = shard.campaign.targets
+            (configuration,) = shard.campaign.configurations(plan)
+            true = Truth(campaign, plan.target, configuration, seconds=24.0).breakpoints()
+            truth = true["capacity"].wl
+            assert truth is not None
+            for number in range(trials):
+                if time.monotonic() - began > seconds:
+                    break
+                speed = float(math.exp(rng.uniform(math.log(0.5), math.log(2.0))))
+                found = await trial(engine, path, number, speed)
+                counts["trials"] += 1
+                if not found:
+                    counts["no capacity"] += 1
+                    continue
+                low, high, carried_low, carried_high = found
+                counts["naive"] += low <= truth <= high
+                counts["carried"] += carried_low <= truth <= carried_high
+                widths.append((math.sqrt(high / low), math.sqrt(carried_high / carried_low)))
+        finally:
+            await engine.close()
+    told(counts, truth, np.array(widths) - 1.0)
+
+
+def told(counts: Counter[str], truth: float, widths: np.ndarray) -> None:
+    known = counts["trials"] - counts["no capacity"]
+    own, carried = np.median(widths, axis=0)
+    share = counts["carried"] / known
+    sd = math.sqrt(0.95 * 0.05 / known)
+    print(
+        f"{counts['trials']} fleets of two hosts, the second of speed 0.5 to 2; capacity of one "
+        f"configuration on the first {truth:.0f}/s; {counts['no capacity']} without a capacity"
+    )
+    print(f"taken as it is: {counts['naive'] / known:.1%} of the intervals hold it (+-{own:.1%})")
+    print(
+        f"by the factor:  {share:.1%} of {known} intervals hold it (+-{carried:.1%}), standard "
+        f"error {sd:.1%}; goal {GOAL[0]:.0%} to {GOAL[1]:.0%}"
+    )
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--trials", type=int, default=100)
+    asked.add_argument("--minutes", type=float, default=30.0)
+    given = asked.parse_args()
+    asyncio.run(coverage(given.trials, 60.0 * given.minutes))
+
+
+if __name__ == "__main__":
+    main()

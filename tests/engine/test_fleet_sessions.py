@@ -1,0 +1,136 @@
+"""Sessions that a fleet measures, as the command that runs it reports them over the link."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from engine_watching import Watched
+
+from workbench.descriptors.loading import load_campaign
+from workbench.domain.errors import SessionReplaced, SessionTaken, UsageError
+from workbench.domain.events import (
+    CampaignPlanned,
+    Event,
+    Noted,
+    RunFinished,
+    RunStarted,
+    SessionCreated,
+    StopRequested,
+)
+from workbench.domain.fleet_requests import BeginFleetSession, EndFleetSession, ReportFleet
+from workbench.domain.fleets import FleetSeen, HostSeen
+from workbench.domain.lab import HostFacts
+from workbench.domain.messages import ListSessions, PauseRun, ResumeSession, StopRun, ViewSession
+from workbench.domain.sessions import Plan
+from workbench.engine.core import Engine
+from workbench.engine.sessions import fleet_sessions
+from workbench.link.local import LocalClient
+from workbench.paths import Workspace
+from workbench.store.session_file import SessionFile
+
+FACTS = HostFacts("sim", 0, 0, "unknown", "unknown", "none", "unknown", {}, {})
+SEEN = FleetSeen((HostSeen("a", "starting"), HostSeen("b", "starting")), 4, 0)
+
+
+def begin(workspace: Workspace, pid: int | None = None) -> BeginFleetSession:
+    loaded = load_campaign("demo", workspace=workspace)
+    created = SessionCreated(loaded.campaign, (), "sim", 1, FACTS, "0", None)
+    plan = Plan("demo", "sim", (), 8, 80.0)
+    return BeginFleetSession("f", created, plan, SEEN, pid or os.getpid())
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> Engine:
+    made = Engine(Workspace(tmp_path))
+    await made.start()
+    yield made  # type: ignore[misc]
+    await made.close()
+
+
+async def test_hosts_are_followed_as_they_are_reported(engine: Engine) -> None:
+    client = LocalClient(engine, "tester")
+    await client.ask(begin(engine.workspace))
+    async with client.follow("f") as feed:
+        watched = Watched(feed)
+        assert feed.view.state == "running"
+        now_b = HostSeen("b", "measuring", "tinyproxy, 1 configuration", 5.0)
+        await client.ask(ReportFleet("f", FleetSeen((now_b,), 4, 1, 0, 60.0), ("b began",)))
+        await watched.fact(FleetSeen)
+        assert watched.view.fleet is not None
+        assert [h.does for h in watched.view.fleet.hosts] == ["starting", "measuring"]
+        assert any("b began" in line.text for line in watched.view.log)
+        await client.ask(StopRun("f", by="ann"))
+        stop = await watched.fact(StopRequested)
+        assert isinstance(stop.fact, StopRequested)
+        assert stop.fact.by == "ann"
+    with pytest.raises(UsageError, match="does not pause"):
+        await client.ask(PauseRun("f"))
+    with pytest.raises(SessionTaken, match="is being measured by process"):
+        await client.ask(begin(engine.workspace, pid=1))
+    await client.ask(EndFleetSession("f", RunFinished("stopped", 0, 0, 0.0, 0.0, ())))
+    with pytest.raises(UsageError, match="--fleet HOSTS --session f"):
+        await client.ask(ResumeSession("f"))
+
+
+async def test_it_is_gone_on_with_and_other_sessions_are_not(engine: Engine) -> None:
+    client = LocalClient(engine, "tester")
+    await client.ask(begin(engine.workspace))
+    await client.ask(EndFleetSession("f"))
+    await client.ask(begin(engine.workspace))
+    view = (await client.ask(ViewSession("f"))).view
+    assert view.state == "running"
+    assert sum("run resumed" in line.text for line in view.log) == 1
+    await client.ask(EndFleetSession("f"))
+    other = begin(engine.workspace).created
+    file = await SessionFile.create(engine.library.file_of("g"), other, at=1.0)
+    await file.close()
+    from dataclasses import replace
+
+    with pytest.raises(SessionTaken, match="exists already"):
+        await client.ask(replace(begin(engine.workspace), session="g"))
+
+
+async def test_what_was_folded_takes_its_place(engine: Engine) -> None:
+    client = LocalClient(engine, "tester")
+    await client.ask(begin(engine.workspace))
+    folded = engine.workspace.root / "kept" / "f.duckdb"
+    folded.parent.mkdir()
+    created = begin(engine.workspace).created
+    file = await SessionFile.create(folded, created, at=1.0)
+    for fact in (CampaignPlanned(Plan("demo", "sim", (), 8, 80.0)), RunStarted(False, None),
+                 Noted("info", "folded"), RunFinished("done", 0, 0, 1.0, 1.0, ())):  # fmt: skip
+        await file.append(fact, at=2.0)
+    await file.close()
+    async with client.follow("f") as feed:
+        watched = Watched(feed)
+        ending = asyncio.create_task(client.ask(EndFleetSession("f", None, str(folded))))
+        with pytest.raises(SessionReplaced):
+            await watched.until(lambda change: isinstance(change, Event) and change.seq > 10**6)
+    await ending
+    view = (await client.ask(ViewSession("f"))).view
+    assert view.state == "finished"
+    assert any(line.text == "folded" for line in view.log)
+    assert not folded.exists()
+
+
+async def test_a_session_whose_command_is_gone_is_interrupted(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_sessions, "LOOK_S", 0.01)
+    client = LocalClient(engine, "tester")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        await client.ask(begin(engine.workspace, pid=process.pid))
+        process.kill()
+    async with asyncio.timeout(60):
+        while True:
+            (one,) = (s for s in (await client.ask(ListSessions())).sessions if s.name == "f")
+            if one.state == "interrupted":
+                break
+            await asyncio.sleep(0.01)
+    await client.ask(begin(engine.workspace))
+    await client.ask(EndFleetSession("f"))

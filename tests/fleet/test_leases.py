@@ -1,0 +1,80 @@
+"""Who holds a host, and which campaign goes first: no lease outlives its owner."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from workbench.domain.errors import UsageError
+from workbench.engine.sessions.fleet_sessions import started
+from workbench.fleet.leases import Lease, Leases
+
+
+def test_a_host_is_held_and_given_back(tmp_path: Path) -> None:
+    leases, now = Leases(tmp_path / "leases"), time.time()
+    leases.take(Lease("a", "ann", now, "new cable", now + 7200))
+
+    with pytest.raises(UsageError, match=r"held by ann until .*: new cable"):
+        leases.take(Lease("a", "bob", now, until=now + 60))
+    with pytest.raises(UsageError, match="held by ann"):
+        leases.give_back("a", "bob")
+    assert list(leases.held()[0]) == ["a"]
+    assert leases.refused("s", ("a", "b")).keys() == {"a"}
+    assert leases.give_back("a", "ann") is not None
+    assert leases.give_back("a", "ann") is None
+    assert leases.held() == ({}, ())
+
+
+def test_a_lease_ends_with_its_time_or_its_process(tmp_path: Path) -> None:
+    leases, now = Leases(tmp_path / "leases"), time.time()
+    leases.take(Lease("a", "ann", now, until=now - 1))
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        leases.take(Lease("b", "bob", now, pid=process.pid, began=started(process.pid)))
+        held, over = leases.held()
+        assert list(held) == ["b"]
+        assert over == ("a is held no more: the time of ann is over",)
+        process.kill()
+    held, over = leases.held()
+    assert held == {}
+    assert f"(pid {process.pid}) is gone" in over[0]
+    assert leases.held() == ({}, ())
+    leases.take(Lease("b", "ann", now, until=now + 60))
+
+
+def test_the_number_of_a_process_may_be_another_s_later(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "leases")
+    leases.take(Lease("a", "ann", time.time(), pid=os.getpid(), began=1.0))
+
+    assert leases.held()[0] == {}
+
+
+def test_campaigns_go_by_priority_and_share_where_it_is_the_same(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "leases")
+    with leases.contending("one"), leases.contending("two"):
+        assert leases.refused("one", ("a",)) == {}
+        leases.prefer("two", 5)
+        assert leases.refused("two", ("a",)) == {}
+        said = leases.refused("one", ("a", "b"))
+        assert set(said.values()) == {"two goes first (priority 5)"}
+        leases.prefer("one", 5)
+        assert leases.refused("one", ("a",)) == {}
+    with pytest.raises(UsageError, match="not measured by this fleet"):
+        leases.prefer("two", 1)
+
+
+def test_a_campaign_whose_process_is_gone_goes_before_nobody(tmp_path: Path) -> None:
+    leases = Leases(tmp_path / "leases")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        (tmp_path / "leases").mkdir()
+        (tmp_path / "leases" / "run-dead.json").write_text(
+            f'{{"session": "dead", "priority": 9, "pid": {process.pid}, "began": '
+            f"{started(process.pid)}}}"
+        )
+        assert leases.before("one") is not None
+        process.kill()
+    assert leases.before("one") is None

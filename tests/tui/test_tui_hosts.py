@@ -1,0 +1,101 @@
+"""The screen Hosts: what each lab host does, live, after the end, and in a replay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake_link import START, FakeClient, opened, redrawn, screen_text, story, until
+from snapshots import check
+
+from workbench.domain.errors import SessionReplaced
+from workbench.domain.events import Event, Fact, RunFinished
+from workbench.domain.fleets import FleetSeen, HostsCompared, HostSeen
+from workbench.domain.profiles import HostFactor
+
+ALPHA = HostSeen("alpha", "measuring", "tinyproxy, 2 configurations", START + 40, 1, 8, 60.0, 3.0,
+                 60.0, 0.021)  # fmt: skip
+BETA = HostSeen("beta", "lost", shards=2, samples=16, lab_s=130.0, wall_s=7.0, measured_s=130.0,
+                note="was killed by signal 9")  # fmt: skip
+GAMMA = HostSeen("gamma", "held", note="held by ann until 2026-11-26 01:00: new cable")
+HOSTS = (ALPHA, BETA, GAMMA, HostSeen("delta", "starting"))
+SEEN = FleetSeen(HOSTS, 12, 3, 0, 180.0)
+COMPARED = HostsCompared(
+    "alpha",
+    (HostFactor("p95_ms", 1.42, 1.31, 1.54, 4, host="beta"),
+     HostFactor("throughput_rps", 0.7, 0.68, 0.73, 4, host="beta")),
+    {"beta": "p95_ms of its own starts scatters by 40%, on the hosts between by 3%"},
+)  # fmt: skip
+
+
+def before_samples(*facts: Fact) -> list[Event]:
+    """A session that a fleet measures: planned and begun, no sample yet."""
+    head = story()[:3]
+    return [*head, *(Event(4 + i, START + 60 + i, "demo-1", f) for i, f in enumerate(facts))]
+
+
+@pytest.mark.parametrize(
+    ("size", "theme"), [((80, 24), "dark"), ((160, 50), "dark"), ((60, 18), "dark"),
+                        ((80, 24), "mono")],
+)  # fmt: skip
+async def test_hosts_as_they_stand(size: tuple[int, int], theme: str, tmp_path: Path) -> None:
+    client = FakeClient(before_samples(SEEN))
+    async with opened(client, size, screen="hosts", theme=theme) as pilot:
+        shown = await redrawn(pilot)
+        assert "1 of 4 hosts · 3 of 12 shards measured" in shown
+        for words in ("▶ measuring", "× lost", "■ held", "· starting", "×20", "2.1%"):
+            assert words in shown, words
+        await check(pilot, "hosts", tmp_path)
+
+
+async def test_what_changes_is_shown_and_the_rest_stays() -> None:
+    client = FakeClient(before_samples(SEEN))
+    async with opened(client, (100, 30), screen="hosts") as pilot:
+        await redrawn(pilot)
+        back = replace(BETA, does="measuring", shard="haproxy, 1 configuration", since=START + 70,
+                       note="")  # fmt: skip
+        client.tell(FleetSeen((back,), 12, 4, 0, 90.0))
+        shown = await redrawn(pilot)
+        assert "2 of 4 hosts · 4 of 12 shards measured" in shown
+        assert "haproxy, 1 configuration" in shown
+        assert "held by ann" in shown
+        await pilot.press("j")
+        assert "haproxy, 1 configuration since" in await redrawn(pilot)
+
+
+async def test_after_the_end_hosts_are_at_rest_and_compared() -> None:
+    events = [*before_samples(SEEN, COMPARED, RunFinished("done", 30, 0, 100.0, 500.0, ()))]
+    async with opened(FakeClient(events), (100, 30), screen="hosts") as pilot:
+        shown = await redrawn(pilot)
+        assert "to go" not in shown
+        assert "▶" not in shown
+        assert "the host that the others are compared with" in shown
+        await pilot.press("j")
+        shown = await redrawn(pilot)
+        assert "×1.420 of alpha (1.310 to 1.540)" in shown
+        assert "disagrees with itself" in shown
+
+
+async def test_a_replay_shows_the_hosts_as_they_stood() -> None:
+    events = before_samples(SEEN, FleetSeen((replace(ALPHA, does="idle", shard="", since=None),),
+                                            12, 12))  # fmt: skip
+    async with opened(FakeClient(events), (100, 30), replay_speed=1000.0, screen="hosts") as pilot:
+        await until(pilot, lambda: "12 of 12 shards" in screen_text(pilot.app), "the end")
+        await pilot.press("comma")
+        assert "not of a fleet" not in await redrawn(pilot)
+
+
+async def test_a_session_of_one_host_says_so() -> None:
+    async with opened(FakeClient(), (80, 24), screen="hosts") as pilot:
+        assert "measured by one host" in await redrawn(pilot)
+
+
+async def test_a_session_that_is_folded_is_followed_on() -> None:
+    client = FakeClient(before_samples(SEEN))
+    async with opened(client, (100, 30), screen="hosts") as pilot:
+        await redrawn(pilot)
+        client.events = story(finished=True)
+        client.die(SessionReplaced("holds all samples of its hosts now", where="demo-1"))
+        await until(pilot, lambda: "64/80 samples" in screen_text(pilot.app), "all samples")
+        assert pilot.app.opened.lost == ""

@@ -1,0 +1,81 @@
+"""What commands ask the hosts of a fleet: whether they are well, which sessions they have."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from workbench.domain import codec
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.fleets import Fleet
+from workbench.domain.sessions import SessionSummary
+from workbench.fleet import tasks
+from workbench.fleet.fleet_runs import connected
+from workbench.fleet.fleet_standing import FleetFolder, FleetStanding
+from workbench.paths import Workspace, shipped
+from workbench.store import catalogue
+
+ANSWER_S = 15.0
+"""How long a host may take to answer."""
+
+
+async def sessions_of_hosts(
+    fleet: Fleet, workspace: Workspace
+) -> dict[str, tuple[SessionSummary, ...] | str]:
+    """By host, in the order of the hosts file: its sessions, or why they are not known.
+
+    Hosts that are up are asked; where a simulated host is not, its folder here is looked into.
+    """
+    folder = FleetFolder.of(workspace, fleet.name)
+    standing = await asyncio.to_thread(folder.read)
+    answers: Mapping[str, Any] = {}
+    trouble = "its fleet is not up; `workbench fleet up` starts it"
+    if standing is not None:
+        try:
+            answers = await asked(standing, tasks.list_sessions)
+            trouble = "it does not answer"
+        except WorkbenchError as error:
+            trouble = error.what
+    found: dict[str, tuple[SessionSummary, ...] | str] = {}
+    for host in fleet.hosts:
+        answer = answers.get(host.name)
+        if isinstance(answer, bytes):
+            found[host.name] = codec.from_plain(codec.loads(answer), tuple[SessionSummary, ...])
+        elif host.kind == "simulated":
+            own = Workspace(folder.host(host.name))
+            listed = await asyncio.to_thread(catalogue.list_sessions, own, shipped("sessions"))
+            found[host.name] = tuple(one for one in listed if one.kind == "session")
+        else:
+            found[host.name] = trouble
+    return found
+
+
+async def asked(
+    standing: FleetStanding, work: Callable[[], Awaitable[bytes]]
+) -> dict[str, bytes | Exception]:
+    """What every host that is there answers, whatever it measures. Raises `FleetError`."""
+    async with connected(standing) as client:
+        known = await client.scheduler.identity(n_workers=-1)
+        names = {address: str(worker["name"]) for address, worker in known["workers"].items()}
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                said = await client.run(work, on_error="return")
+        except TimeoutError:
+            return {}
+        return {names[address]: answer for address, answer in said.items() if address in names}
+
+
+async def well(fleet: Fleet, workspace: Workspace, host: str) -> str:
+    """What is wrong with a host, as a sentence without its full stop; empty where it answers."""
+    standing = await asyncio.to_thread(FleetFolder.of(workspace, fleet.name).read)
+    if standing is None:
+        return "the fleet is not up, so that nobody looked how it is"
+    try:
+        answer = (await asked(standing, tasks.list_sessions)).get(host)
+    except WorkbenchError as error:
+        return error.what
+    if isinstance(answer, bytes):
+        return ""
+    known = next((one for one in standing.hosts if one.name == host), None)
+    return "it does not answer" + (f" ({known.note})" if known is not None and known.note else "")

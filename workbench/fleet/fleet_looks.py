@@ -1,0 +1,139 @@
+"""How the hosts of a campaign stand, from what its dispatch and the fleet's keeper know."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from workbench.domain.counts import counted
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.fleets import Fleet, FleetSeen, HostSeen, ShardOrder
+from workbench.fleet.dispatch import Dispatch, Hand
+from workbench.fleet.dispatched import Gathered
+from workbench.fleet.fleet_standing import FleetFolder, HostStanding
+from workbench.fleet.folding import read_piece
+from workbench.log import logger
+from workbench.models.host_factors import own_noise
+from workbench.sampling.shard_times import time_left_s
+
+log = logger("fleet")
+
+
+class FleetLooks:
+    """Looks at one campaign's hosts.
+
+    Attributes
+    ----------
+    dispatch : who hands out the shards; another one where the fleet was started again.
+    """
+
+    def __init__(
+        self, fleet: Fleet, folder: FleetFolder, own: Mapping[str, ShardOrder], total: int
+    ) -> None:
+        self._fleet, self._folder, self._total = fleet, folder, total
+        self._anchors = {order.shard.key: host for host, order in own.items()}
+        self._noise: dict[str, float | None] = {}
+        self.dispatch: Dispatch | None = None
+
+    @property
+    def first(self) -> FleetSeen:
+        """Before anything is known."""
+        hosts = tuple(HostSeen(host.name, "starting") for host in self._fleet.hosts)
+        return FleetSeen(hosts, self._total, 0)
+
+    async def look(self) -> FleetSeen | None:
+        """As it is now; None before a host was asked for anything."""
+        dispatch = self.dispatch
+        if dispatch is None:
+            return None
+        await self._hear_noise(dispatch)
+        standing = await asyncio.to_thread(self._folder.read)
+        known = {host.name: host for host in standing.hosts} if standing is not None else {}
+        hands = {hand.name: hand for hand in dispatch.hands}
+        held = dispatch.told_held
+        hosts = tuple(
+            self._counted(
+                _or_held(_seen(name, hands.get(name), known.get(name)), held.get(name)), dispatch
+            )
+            for name in (host.name for host in self._fleet.hosts)
+        )
+        return FleetSeen(
+            hosts,
+            dispatch.total,
+            len(dispatch.gathered),
+            len(dispatch.set_aside),
+            left_s(dispatch, time.time()),
+        )
+
+    def _counted(self, host: HostSeen, dispatch: Dispatch) -> HostSeen:
+        """With what it has finished."""
+        own = [g for g in dispatch.gathered.values() if g.result.host == host.name]
+        timed = [g for g in own if g.wall_s > 0]
+        return replace(
+            host,
+            shards=len(own),
+            samples=sum(g.result.samples for g in own),
+            lab_s=sum(g.result.lab_s for g in own),
+            wall_s=round(sum(g.wall_s for g in timed), 3),
+            measured_s=sum(g.result.lab_s for g in timed),
+            noise=self._noise.get(host.name),
+        )
+
+    async def _hear_noise(self, dispatch: Dispatch) -> None:
+        """Of the hosts whose anchor points have come since."""
+        for key, host in self._anchors.items():
+            gathered = dispatch.gathered.get(key)
+            if gathered is None or host in self._noise:
+                continue
+            try:
+                piece = await asyncio.to_thread(read_piece, gathered)
+                self._noise[host] = own_noise(piece.samples, gathered.order.shard.campaign.kpi)
+            except (WorkbenchError, OSError) as error:
+                log.warning("anchor points cannot be read", host=host, why=str(error))
+                self._noise[host] = None
+
+
+def _seen(name: str, hand: Hand | None, known: HostStanding | None) -> HostSeen:
+    """What it does now."""
+    if hand is None:
+        note = known.note if known is not None else ""
+        starting = known is None or known.state in ("starting", "up")
+        return HostSeen(name, "starting" if starting else "lost", note=note)
+    if hand.waiting is None:
+        return HostSeen(name, "idle")
+    shard = hand.waiting.order.shard
+    words = f"{shard.target}, {counted(len(shard.configurations), 'configuration')}"
+    return HostSeen(name, "measuring", words, hand.began)
+
+
+def _or_held(host: HostSeen, why: str | None) -> HostSeen:
+    """What it measures when somebody takes hold of it, it measures to the end."""
+    if why is None or host.does == "measuring":
+        return host
+    return replace(host, does="held", note=why)
+
+
+def points(order: ShardOrder) -> float:
+    """How many a shard has at most: what shards of a campaign take is about in that proportion."""
+    shard = order.shard
+    return float(len(shard.configurations) * max(1, shard.campaign.sampling.max_samples))
+
+
+def left_s(dispatch: Dispatch, now: float) -> float | None:
+    """Seconds on the clock to the end with the hosts that are there."""
+    timed: dict[str, list[Gathered]] = {hand.name: [] for hand in dispatch.hands}
+    for gathered in dispatch.gathered.values():
+        if gathered.wall_s > 0 and gathered.result.host in timed:
+            timed[gathered.result.host].append(gathered)
+    rates = {
+        host: sum(points(g.order) for g in own) / sum(g.wall_s for g in own) if own else None
+        for host, own in timed.items()
+    }
+    busy = {
+        hand.name: (points(hand.waiting.order), max(0.0, now - hand.began))
+        for hand in dispatch.hands
+        if hand.waiting is not None
+    }
+    return time_left_s([points(order) for order in dispatch.unbegun], busy, rates)

@@ -1,0 +1,171 @@
+"""What others see of a campaign over a fleet while it is measured: its hosts, on every screen.
+
+The command that runs it tells the workspace's engine, over the link as everybody else. What cannot
+be told now is told a moment later, and measuring waits for none of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import TypeVar
+
+from workbench.domain.errors import EngineError, WorkbenchError
+from workbench.domain.events import Event, RunFinished, StopRequested
+from workbench.domain.fleet_requests import BeginFleetSession, EndFleetSession, ReportFleet
+from workbench.domain.fleets import FleetSeen, HostSeen
+from workbench.domain.messages import ListEvents, Request
+from workbench.link.client import Client
+from workbench.log import logger
+
+LOOK_S = 0.5
+"""Between looks at how the hosts stand."""
+MOST_NOTES = 200
+"""Sentences that wait for an engine that does not answer."""
+TOLD = ("FleetSeen", "Noted")
+"""Events that the folded session takes over."""
+
+R = TypeVar("R")
+
+log = logger("fleet")
+Connect = Callable[[], Awaitable[Client]]
+
+
+class FleetReports:
+    """One campaign's session in the workspace's engine.
+
+    Parameters
+    ----------
+    connect : to the engine; starts it where none runs.
+    begin : how the session begins.
+
+    Attributes
+    ----------
+    stopped_by : who asked for the end, once `stopped` is set.
+    """
+
+    def __init__(self, connect: Connect, begin: BeginFleetSession) -> None:
+        self._connect, self._begin = connect, replace(begin, pid=os.getpid())
+        self._client: Client | None = None
+        self._following: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._notes: list[str] = []
+        self._known: dict[str, HostSeen] = {}
+        self._counts: tuple[int, ...] = ()
+        self.stopped = asyncio.Event()
+        self.stopped_by = ""
+
+    @property
+    def session(self) -> str:
+        return self._begin.session
+
+    async def begin(self, look: Callable[[], Awaitable[FleetSeen | None]]) -> None:
+        """From now on what changes is reported, until `end` or `close`.
+
+        Raises `SessionTaken` where a session of that name is anything else.
+        """
+        await self._connected()
+        self._watching = asyncio.create_task(self._watch(look))
+
+    def note(self, text: str) -> None:
+        """A sentence for the session's events."""
+        self._notes.append(text)
+        del self._notes[:-MOST_NOTES]
+
+    async def _watch(self, look: Callable[[], Awaitable[FleetSeen | None]]) -> None:
+        while True:
+            with suppress(WorkbenchError):
+                await self._report(await look())
+            await asyncio.sleep(LOOK_S)
+
+    async def _report(self, seen: FleetSeen | None) -> None:
+        changed = None
+        if seen is not None:
+            hosts = tuple(host for host in seen.hosts if self._known.get(host.name) != host)
+            counts = (seen.shards, seen.measured, seen.set_aside)
+            if hosts or counts != self._counts:
+                changed = replace(seen, hosts=hosts)
+        notes = tuple(self._notes)
+        if changed is None and not notes:
+            return
+        try:
+            await self._ask(ReportFleet(self.session, changed, notes))
+        except WorkbenchError as error:
+            log.warning("not reported", session=self.session, why=str(error))
+            raise
+        del self._notes[: len(notes)]
+        if changed is not None:
+            self._known |= {host.name: host for host in changed.hosts}
+            self._counts = (changed.shards, changed.measured, changed.set_aside)
+
+    async def told(self) -> tuple[Event, ...]:
+        """All that was reported, of runs before as well; nothing where no engine answers."""
+        found: list[Event] = []
+        with suppress(WorkbenchError):
+            await self._report(None)
+            while True:
+                after = found[-1].seq if found else 0
+                page = await self._ask(ListEvents(self.session, after=after, kinds=TOLD))
+                if not page.events:
+                    break
+                found += page.events
+        return tuple(found)
+
+    async def end(self, finished: RunFinished | None = None, folded: str = "") -> None:
+        """Raises `WorkbenchError` where the folded session could not be put in its place."""
+        await self._watch_no_more()
+        try:
+            await self._ask(EndFleetSession(self.session, finished, folded))
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Hang up; the session is interrupted once this process ends."""
+        await self._watch_no_more()
+        await self._hang_up()
+
+    async def _watch_no_more(self) -> None:
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _hang_up(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def _ask(self, request: Request[R]) -> R:
+        """The reply; where the engine went away, of the one that is started in its place."""
+        try:
+            return await (await self._connected()).ask(request)
+        except EngineError:
+            await self._hang_up()
+            return await (await self._connected()).ask(request)
+
+    async def _connected(self) -> Client:
+        if self._client is None:
+            client = await self._connect()
+            try:
+                await client.ask(self._begin)
+            except BaseException:
+                await client.close()
+                raise
+            self._client = client
+            self._following = asyncio.create_task(self._follow(client))
+        return self._client
+
+    async def _follow(self, client: Client) -> None:
+        """Hear who asks for the end, on whatever screen."""
+        with suppress(WorkbenchError, OSError):
+            async with client.follow(self.session) as feed:
+                async for change in feed.changes:
+                    if isinstance(change, Event) and isinstance(change.fact, StopRequested):
+                        self.stopped_by = change.fact.by
+                        self.stopped.set()
