@@ -42,7 +42,7 @@ PICTURES: dict[str, tuple[Step, ...]] = {
     "canary": (*OPENED, ("7", "accepted")),
     "recommend": (*OPENED, ("8", "the lab confirms it")),
     "events": (*OPENED, ("9", "holds on the lab")),
-    "why": (*OPENED, ("0 tab", "Delayed acknowledgements")),
+    "why": (*OPENED, ("0", "Delayed acknowledgements")),
     "hosts": (*OPENED, ("ctrl+n", "one host")),
     "replay": (*CHOSEN, ("R", "REPLAY"), ("p ctrl+g", "Go to"), ("4 0 percent_sign enter", "held")),
 }

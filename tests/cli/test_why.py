@@ -57,7 +57,8 @@ def test_a_recording_from_before_says_what_was_not_collected(shared: Workbench) 
 def test_the_recording_that_ships_names_the_delayed_acknowledgement_first(
     shared: Workbench,
 ) -> None:
-    found = shared.json("why", "chain-real", "--chain", "tinyproxy-haproxy", "--json")
+    found = shared.json("why", "chain-real", "--json")
+    assert found["target"] == "tinyproxy-haproxy", "of two chains the one that departs most"
     first = found["verdicts"][0]
     assert (first["cause"], first["component"]) == ("delayed acknowledgement", "haproxy")
     assert found["sentence"].startswith("Delayed acknowledgements of haproxy, 1.0 per request")

@@ -29,7 +29,9 @@ def why(
     chain: Annotated[
         str | None,
         typer.Option(
-            help="A target of the campaign; default: its only chain.", autocompletion=chains
+            help="A target of the campaign; default: the chain that is slowest beside its "
+            "functions alone.",
+            autocompletion=chains,
         ),
     ] = None,
     at: Annotated[
@@ -44,7 +46,7 @@ def why(
 ) -> None:
     """Why a chain or function is as slow as it is: the cause, its evidence, what to do.
 
-    Example: workbench why chain-real --chain tinyproxy-haproxy
+    Example: workbench why chain-real
     """
     from workbench.cli.context import ask_patiently, put, put_json, say, session_name
     from workbench.domain.codec import to_plain

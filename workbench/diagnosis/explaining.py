@@ -332,16 +332,12 @@ def bounds(seen: Reading, order: Sequence[str]) -> Iterator[Bound]:
         yield Bound(name, by, share, ran, waited, used.throttled_share)
 
 
-def most_departing(known: Known) -> Reading | None:
-    """The sample to explain where none is named; None where there is none.
+def departing(known: Known, seen: Reading) -> tuple[bool, bool, bool, float]:
+    """By which a sample is more worth explaining than another: the larger, the more.
 
-    That which takes longest beside its functions alone; without stand-alone samples, the slowest.
+    How many times as long it takes as its functions alone; without stand-alone samples, how long.
     In overload times grow for as long as one watches: such samples only where there are no others.
     """
-
-    def size(one: Reading) -> tuple[bool, bool, bool, float]:
-        alone_s, mean_s = case_of(known, one).alone_s, one.mean_s or 0.0
-        steady = "overloaded" not in one.sample.labels
-        return one.sample.valid, steady, alone_s is not None, mean_s / (alone_s or 1.0)
-
-    return max(known.own, key=size, default=None)
+    alone_s, mean_s = case_of(known, seen).alone_s, seen.mean_s or 0.0
+    steady = "overloaded" not in seen.sample.labels
+    return seen.sample.valid, steady, alone_s is not None, mean_s / (alone_s or 1.0)

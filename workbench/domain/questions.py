@@ -400,7 +400,7 @@ class Diagnose(Query[Diagnosed]):
 
     session: str
     chain: str | None = None
-    """As in `Recommend`."""
+    """A target of the campaign; None for whichever chain departs most."""
     at: str = ""
     """As in `PredictChain`; the nearest sample is taken."""
     sample: str = ""

@@ -29,7 +29,7 @@ class AskingWhyScreen(SessionScreen):
 
     Attributes
     ----------
-    chosen : the target that was gone to by key; empty for the first chain.
+    chosen : the target that was gone to by key; empty for the chain that departs most.
     awaited : the question that is being answered; None where there is none.
     replies : what was answered, or why not, by question.
     asked_at : samples there were when it was asked, by question.
@@ -64,10 +64,9 @@ class AskingWhyScreen(SessionScreen):
         item = view.configuration(choice.key) if choice.key and choice.sample else None
         if item is not None and any(one.id == choice.sample for one in item.samples):
             return Diagnose(session, item.target, sample=choice.sample)
-        targets = self.targets
-        if not targets:
+        if not (targets := self.targets):
             return None
-        return Diagnose(session, self.chosen if self.chosen in targets else targets[0])
+        return Diagnose(session, self.chosen if self.chosen in targets else None)
 
     @property
     def reply(self) -> Diagnosed | None:
@@ -142,8 +141,9 @@ class AskingWhyScreen(SessionScreen):
         self.draw()
 
     def action_target(self) -> None:
-        targets, question = self.targets, self.question
-        at = targets.index(question.chain or "") if question is not None else -1
+        targets, found = self.targets, self.found
+        here = found.target if found is not None else self.chosen
+        at = targets.index(here) if here in targets else -1
         self.chosen = targets[(at + 1) % len(targets)]
         self.choose(replace(self.choice, sample=""))
 
