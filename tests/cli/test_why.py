@@ -84,4 +84,4 @@ def test_what_nobody_measured_is_refused_with_what_there_is(measured: Workbench)
     done = measured.run("why", SESSION, "--chain", "tiny-ha", "--at", "filesize=50kB", expect=2)
     assert "Measured are 100, 200, 400, 800" in done.stderr
     done = measured.run("why", SESSION, "--sample", "nobody/took/this/0", expect=2)
-    assert "has no sample 'nobody/took/this/0' of tiny-ha" in done.stderr
+    assert "has no sample 'nobody/took/this/0' of haproxy, tiny-ha" in done.stderr
