@@ -119,7 +119,8 @@ def predicted(home: Path, rule: str) -> float:
 def test_parts_of_a_plug_in_go_the_whole_way(home: Path) -> None:
     run(home, "run", "pair.yaml", "--lab", "sim", "--session", "s", "--json")
     assert predicted(home, "doubled") == pytest.approx(2.0 * predicted(home, "once"))
-    assert "lines     One line of JSON per sample" in run(home, "export", "--help")
+    formats = " ".join(run(home, "export", "--help").split())
+    assert "lines One line of JSON per sample" in formats
     run(home, "export", "s", "--as", "lines", "--output", str(home))
     loads = [float(line) for line in (home / "s.jsonl").read_text().splitlines()]
     assert len(loads) >= 8

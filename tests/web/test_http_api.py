@@ -23,7 +23,10 @@ from session_making import closed_session
 from workbench.domain.messages import REQUESTS
 
 PATIENCE_S = 180
-HOST_ONLY = {"ImportBundle", "StopEngine", "ReapStrays"}
+HOST_ONLY = {
+    *("ImportBundle", "StopEngine", "ReapStrays"),
+    *("BeginFleetSession", "ReportFleet", "EndFleetSession"),
+}
 OF_A_LINK = {"Cancel", "Unsubscribe"}
 SMALL = REPOSITORY / "tests" / "data" / "small.yaml"
 CAMPAIGN = "small-api"
