@@ -62,7 +62,6 @@ async def verifying(client: RecommendingClient) -> AsyncIterator[Pilot[Any]]:
 async def on_answer(client: FakeClient) -> AsyncIterator[Pilot[Any]]:
     """Why a chain is slow, with what would tell."""
     async with opened(client, screen="why") as pilot:
-        await pilot.press("tab")
         await until(pilot, lambda: "acknowledges late" in screen_text(pilot.app), "the answer")
         yield pilot
 
