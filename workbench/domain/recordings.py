@@ -23,7 +23,7 @@ RECORDINGS: Mapping[str, Recording] = {
     FIRST: Recording(
         "start here",
         "haproxy, tinyproxy and both their chains on real containers; a chain 42 times slower than "
-        "predicted, the canary that learned why, a recommendation that the lab confirmed.",
+        "predicted and why, its correction, a recommendation that the lab confirmed.",
     ),
     "chain-first": Recording(
         "the first",

@@ -226,15 +226,19 @@ def sessions(found: Sequence[SessionSummary]) -> AnswerTable:
             one.state if one.kind == "session" else "recording",
             one.lab,
             one.campaign,
-            ", ".join(one.targets),
-            _taken(one.samples, one.invalid),
-            time.strftime("%Y-%m-%d %H:%M", time.localtime(one.changed_at)),
+            *_measured(one),
         )
         for one in found
     )
     return AnswerTable.of(
         ("session", "state", "lab", "campaign", "targets", "samples", "changed"), rows
     )
+
+
+def _measured(one: SessionSummary) -> tuple[str, str, str]:
+    """Its targets, samples, and when it changed last."""
+    changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.changed_at))
+    return ", ".join(one.targets), _taken(one.samples, one.invalid), changed
 
 
 def sessions_by_host(found: Mapping[str, Sequence[SessionSummary] | str]) -> AnswerTable:
@@ -252,9 +256,7 @@ def sessions_by_host(found: Mapping[str, Sequence[SessionSummary] | str]) -> Ans
                 one.name,
                 one.state,
                 one.campaign,
-                ", ".join(one.targets),
-                _taken(one.samples, one.invalid),
-                time.strftime("%Y-%m-%d %H:%M", time.localtime(one.changed_at)),
+                *_measured(one),
             )
             for one in known
         )
