@@ -23,6 +23,7 @@ PACKAGES = {
     "dockerd": "docker.io",
     "ip": "iproute2",
     "luajit": "luajit",
+    "perf": "linux-perf",
     "nsenter": "util-linux",
     "prometheus": "prometheus",
     "prometheus-node-exporter": "prometheus-node-exporter",

@@ -106,15 +106,13 @@ async def test_the_engines_counters_agree_with_the_kernels(open_lab: OpenLab) ->
         assert told.rx_bytes == pytest.approx(counted.rx_bytes, rel=0.05)
         assert told.throttled_periods == pytest.approx(counted.throttled_periods, abs=1)
     drive = await driving.drive(
-        components,
+        Watch(components, lab._deployed.allotted(), lab._deployed.threads()),
         lab._choice,
         driving.Offer(
             lab._deployed.url(lab._deployed.entry, QUARTER), LoadModel("closed"), 2, 1.0, True,
             10.0, 10_000,
             driving.RESULT_PATH,
         ),
-        lab._deployed.allotted(),
-        lab._deployed.threads(),
         ignore,
     )  # fmt: skip
     assert drive.records.succeeded.any()

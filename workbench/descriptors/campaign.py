@@ -52,6 +52,7 @@ from workbench.descriptors.workload_text import (
     WorkloadText,
 )
 from workbench.domain import kpis
+from workbench.domain.campaign import EvidenceKind
 from workbench.domain.parameters import Combination, Scale
 from workbench.domain.topology import Node, Role, Vnf
 
@@ -353,6 +354,9 @@ class CampaignText(Descriptor):
     )
     initialization: list[CommandText] = Field(default_factory=list)
     metrics: MetricsName | None = None
+    evidence: EvidenceKind = Field(
+        "kernel", description="perf: events of `perf stat` of each function besides"
+    )
 
     @field_validator("attach", mode="after")
     @classmethod

@@ -91,6 +91,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
         lab=text.lab or attach_text.lab_of(text.attach),
         attached=attach_text.resolved(text.attach, primary.name),
         servers=servers,
+        evidence=text.evidence,
     )
 
 

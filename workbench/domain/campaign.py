@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from workbench.domain.attaching import Attached
 from workbench.domain.kpis import P95
@@ -83,6 +84,11 @@ ALWAYS_FIRING = ("Watchdog", "InfoInhibitor")
 """Alerts that fire by design, so that their silence is noticed."""
 
 
+EvidenceKind = Literal["kernel", "perf"]
+"""What is collected beside usage: what the kernel counts anyway, or events of `perf stat` of each
+function besides."""
+
+
 @dataclass(frozen=True)
 class MetricsServer:
     """A Prometheus that metrics are asked of. `url` and `token` may be `${NAME}`, never stored."""
@@ -158,6 +164,7 @@ class Campaign:
     """Its functions, where they run already."""
     servers: tuple[MetricsServer, ...] = ()
     """Which the metrics of their probes are asked of."""
+    evidence: EvidenceKind = "kernel"
 
     @property
     def site_metrics(self) -> tuple[Metric, ...]:

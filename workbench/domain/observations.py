@@ -18,6 +18,8 @@ CPU_COUNTS = "schedstat, which kernels have with CONFIG_SCHED_INFO"
 TCP_COUNTS = "/proc/PID/net of its network on this host, not a remote engine"
 GROUP_COUNTS = "its control group's files on this host, not a remote engine"
 RECORDS = "a load whose rate varies, in an open loop"
+PERF_TOOL = "perf and leave to use it (`evidence: perf` of the campaign)"
+PMU = "perf, and a PMU, which few virtual machines have"
 PRESSURE = "pressure stall information (CONFIG_PSI) and, for a group, cgroup version 2"
 
 
@@ -85,11 +87,33 @@ _ALL = (
     Observable("others_cores", "cores", "host", "who is no part of the lab", "/proc", "level"),
     Observable("burner_cores", "cores", "host", "the busiest of these", "/proc", "level"),
     Observable("collecting_cores", "cores", "workbench", "collecting all this", "/proc", "level"),
+    Observable("perf_task_s", "s", "cpu", "perf: on a core", PERF_TOOL),
+    Observable("perf_switches", "switches", "cpu", "perf: context switches", PERF_TOOL),
+    Observable("perf_migrations", "moves", "cpu", "perf: moved to another core", PERF_TOOL),
+    Observable("perf_wakeups", "times", "cpu", "perf: woke a thread", PERF_TOOL),
+    Observable("perf_softirqs", "times", "cpu", "perf: softirqs in its turns", PERF_TOOL),
+    Observable("perf_minor_faults", "faults", "memory", "perf: faults without a disk", PERF_TOOL),
+    Observable("perf_major_faults", "faults", "memory", "perf: faults that read a disk", PERF_TOOL),
+    Observable("perf_alignment_faults", "faults", "memory", "perf: alignment faults", PERF_TOOL),
+    Observable("perf_emulation_faults", "faults", "memory", "perf: emulation faults", PERF_TOOL),
+    Observable("perf_sent", "packets", "hop", "perf: given to an interface", PERF_TOOL),
+    Observable("perf_received", "packets", "hop", "perf: received in its turns", PERF_TOOL),
+    Observable("perf_copied", "datagrams", "hop", "perf: copied to it", PERF_TOOL),
+    Observable("perf_cycles", "cycles", "cpu", "perf: cycles", PMU),
+    Observable("perf_instructions", "instructions", "cpu", "perf: instructions", PMU),
+    Observable("perf_branches", "branches", "cpu", "perf: branches", PMU),
+    Observable("perf_branch_misses", "branches", "cpu", "perf: branches mispredicted", PMU),
+    Observable("perf_l1d_misses", "loads", "memory", "perf: level 1 data cache missed", PMU),
+    Observable("perf_cache_references", "accesses", "memory", "perf: asked the last cache", PMU),
+    Observable("perf_cache_misses", "accesses", "memory", "perf: missed the last cache", PMU),
+    Observable("perf_dtlb_misses", "loads", "memory", "perf: data TLB missed", PMU),
     Observable("due_in_second", "requests", "load", "due in that second", RECORDS),
     Observable("answered_in_second", "requests", "load", "answered in that second", RECORDS),
     Observable("p95_in_second", "ms", "load", "p95 of what was due in that second", RECORDS),
 )  # fmt: skip
 OBSERVABLES: Mapping[str, Observable] = {one.name: one for one in _ALL}
+PERF = tuple(name for name in OBSERVABLES if name.startswith("perf_"))
+"""What `perf stat` counts of a function; collected only where a campaign asks for it."""
 
 
 SITE = "the site"

@@ -164,6 +164,11 @@ def threads(folders: CgroupFolders) -> tuple[int, ...]:
     return tuple(map(int, (folders.cpu / name).read_text().split()))
 
 
+def processes(folders: CgroupFolders) -> tuple[int, ...]:
+    """Ids of every process in the group."""
+    return tuple(map(int, (folders.cpu / "cgroup.procs").read_text().split()))
+
+
 def read_memory_events(folders: CgroupFolders) -> dict[str, float]:
     """Faults, reclaim at the limit and what was ended for lack of memory, so far."""
     stat = parse_flat(_optional(folders.memory / "memory.stat"))

@@ -17,6 +17,7 @@ from workbench.engine.runs.opening import SIMULATED
 from workbench.locks import FileLock
 from workbench.log import logger
 from workbench.paths import Workspace, measuring_lock, shipped
+from workbench.probes import perf_stat
 
 FEWEST_CORES = 2
 LEAST_DISK_BYTES = 2_000_000_000
@@ -41,6 +42,7 @@ async def examine(workspace: Workspace) -> tuple[Check, ...]:
         _disk(workspace.root),
         _conntrack(),
         _clock(),
+        await _perf(),
     ]
     for group in plugins.GROUPS:
         parts, broken = await asyncio.to_thread(plugins.load_all, group)
@@ -72,6 +74,15 @@ async def _lab(name: str, lab: Any) -> tuple[Check, ...]:
         text = f"{type(error).__name__}: {error}"
         return (Check(f"lab {name}", "missing", text, "See `workbench logs`"),)
     return found
+
+
+async def _perf() -> Check:
+    """What `evidence: perf` of a campaign would count here."""
+    here = await perf_stat.detect()
+    remedy = ""
+    if not here.events:
+        remedy = "Install linux-perf; lower kernel.perf_event_paranoid, or run as root"
+    return Check("perf", "ok" if here.events else "warning", str(here), remedy)
 
 
 def _noises(labs: tuple[str, ...]) -> list[Check]:

@@ -31,12 +31,13 @@ from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
 from workbench.labs.components import driving, preflight, wiring
 from workbench.labs.components.preflight import Choice
 from workbench.labs.components.target import FILE_SIZES, size_of
+from workbench.labs.components.watching import Watch
 from workbench.labs.netns import groups
 from workbench.labs.netns.lab import BASICS, lacking, programs_of
 from workbench.labs.netns.packages import layer
 from workbench.labs.programs import Listener
 from workbench.measuring.records import Drive
-from workbench.probes import host
+from workbench.probes import host, perf_stat
 from workbench.traffic.base import Offer, PathFacts
 
 log = structlog.get_logger(__name__)
@@ -330,15 +331,14 @@ class AttachedLab:
             standing.source.threads,
         )
         allotted = {f.name: f.allotted(self._cores) for f in standing.functions}
-        load = driving.drive(
+        watch = Watch(
             [standing.source, *standing.functions],
-            standing.choice,
-            offer,
             {**allotted, "source": float(self._cores), "host": float(self._cores)},
             {},
-            on_usage,
             self._settings.own_cpu_s,
+            await perf_stat.asked_for(self._campaign.evidence),
         )
+        load = driving.drive(watch, standing.choice, offer, on_usage)
         return await self._watched(load, standing, point.configuration)
 
     async def _watched(

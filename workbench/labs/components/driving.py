@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from workbench.domain.errors import DataError, TrafficError
 from workbench.labs.base import OnUsage
@@ -23,18 +23,9 @@ GRACE_S = 20.0
 POLL_S = 0.002
 
 
-async def drive(
-    components: Sequence[Component],
-    choice: Choice,
-    offer: Offer,
-    allotted: Mapping[str, float],
-    threads: Mapping[str, int],
-    on_usage: OnUsage,
-    own_cpu_s: Callable[[], float] | None = None,
-) -> Drive:
+async def drive(watch: Watch, choice: Choice, offer: Offer, on_usage: OnUsage) -> Drive:
     """Offer load and hand over what was seen. Raises `LabError` where a container ends."""
-    source = next(c for c in components if c.name == SOURCE)
-    watch = Watch(components, allotted, threads, own_cpu_s)
+    source = next(c for c in watch.components if c.name == SOURCE)
     # An empty file is an empty database; what the last drive left must not be read again.
     await source.put({offer.result_path: b""})
     argv = choice.generator.argv(offer)
@@ -59,8 +50,8 @@ async def drive(
         choice.title,
         choice.generator.kpi_definition if closed else "planned",
         round(offer.wl) if closed else offer.load.connections,
-        allotted,
-        threads,
+        watch.allotted,
+        watch.threads,
         standing=watch.standing(),
         absent=watch.absent(),
     )
@@ -79,7 +70,8 @@ async def send(
     finishing_s : how long it may wait for answers after that.
     """
     try:
-        return await _sent(watch, argv, seconds, finishing_s, on_usage)
+        async with watch.counting():
+            return await _sent(watch, argv, seconds, finishing_s, on_usage)
     except Ended as ended:  # maybe before this began
         raise (await ended.component.death() or ended) from ended
     except DataError:  # a counter went back: somebody was cut off, or started anew

@@ -18,8 +18,10 @@ from workbench.labs.components import driving, hops, packets, preflight, wiring
 from workbench.labs.components.component import Component, ComponentMaker
 from workbench.labs.components.preflight import Choice
 from workbench.labs.components.target import Deployed, size_of
+from workbench.labs.components.watching import Watch
 from workbench.labs.components.wiring import SINK, SOURCE
 from workbench.measuring.records import Drive
+from workbench.probes import perf_stat
 from workbench.traffic.base import Offer, PathFacts
 
 
@@ -139,7 +141,8 @@ class ComponentLab(ABC):
     async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
         async with self._on_target() as deployed:
             if self._packets is not None:
-                return await self._packets.drive(point, seconds, on_usage, self._settings.own_cpu_s)
+                watch = await self._watch(deployed)
+                return await self._packets.drive(point, seconds, on_usage, watch)
             return await self._offer(deployed, deployed.entry, point, seconds, on_usage)
 
     async def drive_bypass(
@@ -179,20 +182,21 @@ class ComponentLab(ABC):
             self._campaign.load.shaped(point.configuration),
         )
         before = await hops.read(deployed) if deployed.passive else None
-        driven = await driving.drive(
-            deployed.components,
-            self._choice,
-            offer,
-            deployed.allotted(),
-            deployed.threads(),
-            on_usage,
-            self._settings.own_cpu_s,
-        )
+        driven = await driving.drive(await self._watch(deployed), self._choice, offer, on_usage)
         if entry is deployed.entry:
             driven = replace(driven, splits=deployed.target.splits)
         if before is None:
             return driven
         return replace(driven, copies=(await hops.read(deployed)).since(before).copies)
+
+    async def _watch(self, deployed: Deployed) -> Watch:
+        return Watch(
+            deployed.components,
+            deployed.allotted(),
+            deployed.threads(),
+            self._settings.own_cpu_s,
+            await perf_stat.asked_for(self._campaign.evidence),
+        )
 
     async def written(self) -> tuple[ComponentLog, ...]:
         return await self._deployed.written() if self._deployed is not None else ()

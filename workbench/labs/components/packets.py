@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -83,7 +83,7 @@ class Sender:
         point: OperatingPoint,
         seconds: float,
         on_usage: OnUsage,
-        own_cpu_s: Callable[[], float] | None,
+        watch: Watch,
     ) -> Drive:
         """Send packets and hand over what was counted, on a whole number of seconds.
 
@@ -91,8 +91,6 @@ class Sender:
         """
         deployed = self.deployed
         offer = _offer(deployed, point.configuration, point.wl, math.ceil(seconds - 1e-6))
-        allotted, threads = deployed.allotted(), deployed.threads()
-        watch = Watch(deployed.components, allotted, threads, own_cpu_s)
         sink = deployed.component(SINK)
         await put_files(self.generator, offer, deployed.component(SOURCE), self.held)
         hops.quieten(deployed.components)
@@ -130,8 +128,8 @@ class Sender:
             self.title,
             getattr(self.generator, "latency", "none"),
             0,
-            allotted,
-            threads,
+            watch.allotted,
+            watch.threads,
             packets=replace(
                 counts,
                 dropped_by_sink=await _dropped(sink) - dropped,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from workbench.domain.observations import OBSERVABLES
+from workbench.domain.observations import OBSERVABLES, PERF
 from workbench.domain.samples import Usage
 from workbench.labs.components.component import Component, Ended
 from workbench.labs.components.wiring import SINK, SOURCE
@@ -24,10 +25,13 @@ from workbench.measuring.usage import OWN, Meter
 from workbench.probes import host
 from workbench.probes.containers import ThreadLedger
 from workbench.probes.evidence import ComponentEvidence, HostEvidence, Seen
+from workbench.probes.perf_stat import PerfHere, PerfReader
 
 HOST = "host"
 COLLECTED = tuple(
-    name for name, one in OBSERVABLES.items() if one.layer not in ("workbench", "load")
+    name
+    for name, one in OBSERVABLES.items()
+    if one.layer not in ("workbench", "load") and name not in PERF
 )
 """What is counted of components and hosts by probes on them."""
 THREADED = (SOURCE, SINK)
@@ -43,6 +47,8 @@ class Watch:
     threads: Mapping[str, int]
     own_cpu_s: Callable[[], float] | None = None
     """What the workbench's own processes burned; counted where they share the host."""
+    perf: PerfHere | None = None
+    """Counts events of the functions besides, where it is given."""
     instants: list[Counters] = field(default_factory=list)
     ledgers: dict[str, ThreadLedger] = field(
         default_factory=lambda: {name: ThreadLedger() for name in THREADED}
@@ -52,6 +58,23 @@ class Watch:
     _host: HostEvidence = field(default_factory=HostEvidence)
     _looked: Seen = field(default_factory=dict)
     _collecting_s: float = 0.0
+    _perf: dict[str, PerfReader] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def counting(self) -> AsyncIterator[None]:
+        """With `perf stat` of every function on this host; it ends on every way out."""
+        if self.perf is not None:
+            for component in self._here:
+                if component.probe and component.template.role == "function":
+                    with suppress(OSError):  # it has ended, which its counters tell
+                        reader = PerfReader.of(self.perf, component.probe.folders)
+                        self._perf[component.name] = reader
+        try:
+            for reader in self._perf.values():
+                await reader.begin()
+            yield
+        finally:
+            await asyncio.gather(*(reader.end() for reader in self._perf.values()))
 
     @property
     def local(self) -> bool:
@@ -115,6 +138,8 @@ class Watch:
         if not self.local:
             return {(HOST, name): "the engine runs on another host" for name in COLLECTED}
         by_component = {name: one.absent for name, one in self._evidence.items()}
+        for name, reader in self._perf.items():
+            by_component[name] = {**by_component.get(name, {}), **reader.absent}
         by_component[HOST] = self._host.absent
         for component in self._elsewhere:
             by_component[component.name] = dict.fromkeys(COLLECTED, "it runs on another host")
@@ -127,14 +152,22 @@ class Watch:
     def counters(self) -> tuple[Counters, ...]:
         """All instants, the threads of source and sink in one order throughout."""
         columns = {name: ledger.columns() for name, ledger in self.ledgers.items()}
+        at_s = np.array([instant.at_s for instant in self.instants])
+        counted = {
+            (name, *key): counts
+            for name, reader in self._perf.items()
+            for key, counts in reader.at(at_s).items()
+        }
         return tuple(
             replace(
                 instant,
                 components={
-                    name: replace(counted, threads_cpu_s=columns[name][i])
-                    if columns.get(name)
-                    else counted
-                    for name, counted in instant.components.items()
+                    name: replace(own, threads_cpu_s=columns[name][i]) if columns.get(name) else own
+                    for name, own in instant.components.items()
+                },
+                observed={
+                    **instant.observed,
+                    **{key: float(counts[i]) for key, counts in counted.items()},
                 },
             )
             for i, instant in enumerate(self.instants)

@@ -63,6 +63,9 @@ class Group:
                 for file in ("cpuset.cpus", "cpuset.mems"):
                     if not (folder / file).read_text().strip():
                         (folder / file).write_text((folder.parent / file).read_text())
+        if cgroup.UNIFIED in mounts:  # limits nothing there; perf knows groups by it
+            made[cgroup.UNIFIED] = mounts[cgroup.UNIFIED].point / PARENT / name
+            made[cgroup.UNIFIED].mkdir(parents=True, exist_ok=True)
         folders = cgroup.CgroupFolders(
             "v1", made["cpu"], made.get("cpuacct", made["cpu"]), made.get("memory", made["cpu"])
         )
