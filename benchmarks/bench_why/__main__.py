@@ -18,30 +18,46 @@ from workbench.domain.errors import WorkbenchError
 
 RESULTS = Path(__file__).parents[1] / "results" / "why.json"
 
+COLUMNS = [
+    "injected",
+    "how much",
+    "for tuning",
+    "trials",
+    "right first",
+    "right among two",
+    "the host's own neighbours",
+    "said else",
+    "baseline right",
+    "cores of others",
+]
+
 
 def table(trials: Sequence[Trial]) -> str:
     """What was said of each injected cause; the host's own neighbours are told apart."""
-    lines = [
-        "| injected | for tuning | trials | right first | among two | the host's own neighbours "
-        "| said else | baseline right | cores of others |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    by_cause: dict[str, list[Trial]] = defaultdict(list)
+    rows = [COLUMNS, ["---"] * len(COLUMNS)]
+    by_cause: dict[tuple[str, str], list[Trial]] = defaultdict(list)
     for trial in trials:
-        by_cause[trial.cause].append(trial)
-    for name, found in by_cause.items():
-        right = sum(t.said == t.right for t in found)
-        two = sum(t.right == t.said or t.right == t.second != HEALTHY for t in found)
-        trivial = sum(t.baseline == t.right for t in found)
+        by_cause[trial.cause, trial.amount].append(trial)
+    for (name, amount), found in by_cause.items():
+        right = sum(t.right_first for t in found)
+        two = sum(t.right_among_two for t in found)
+        trivial = sum(t.baseline in (t.right or (HEALTHY,)) for t in found)
         host = sum(t.of_the_host for t in found)
-        wrong = [t.said or "nothing" for t in found if t.said != t.right and not t.of_the_host]
+        wrong = [t.said or "nothing" for t in found if not t.right_first and not t.of_the_host]
         other = ", ".join(f"{cause} {n}" for cause, n in Counter(wrong).most_common()) or "-"
         others = sum(t.others_cores for t in found) / len(found)
-        lines.append(
-            f"| {name} | {'yes' if found[0].tuned else 'held out'} | {len(found)} | {right} | "
-            f"{two} | {host} | {other} | {trivial} | {others:.1f} |"
-        )
-    return "\n".join(lines)
+        tuned = "yes" if found[0].tuned else "held out"
+        counts = [len(found), right, two, host]
+        cells = [name, amount or "-", tuned, *map(str, counts), other, str(trivial)]
+        rows.append([*cells, f"{others:.1f}"])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _stored() -> list[Trial]:
+    if not RESULTS.exists():
+        return []
+    rows = json.loads(RESULTS.read_text())
+    return [Trial(**{**one, "right": tuple(one["right"])}) for one in rows]
 
 
 async def main() -> None:
@@ -50,8 +66,8 @@ async def main() -> None:
     parser.add_argument("--only", default="", help="causes whose names hold this")
     parser.add_argument("--show", action="store_true", help="the table of what is stored, no trial")
     given = parser.parse_args()
-    trials = [Trial(**one) for one in json.loads(RESULTS.read_text())] if RESULTS.exists() else []
-    alone: dict[tuple[str, float], Reading] = {}
+    trials = _stored()
+    alone: dict[tuple[str, float, float], Reading] = {}
     for number in range(0 if given.show else given.times):
         for cause in CAUSES:
             if given.only not in cause.name:

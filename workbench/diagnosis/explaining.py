@@ -52,7 +52,7 @@ class Known:
 
 def case_of(known: Known, seen: Reading) -> Case:
     """A sample beside the stand-alone samples at its carried rate and its siblings."""
-    order = tuple(vnf.name for vnf in known.target.vnfs)
+    order = tuple(vnf.name for vnf in known.target.vnfs if vnf.placement == "inline")
     alone = {}
     for function in order:
         if found := _at_rate(known, function, seen):
@@ -65,7 +65,8 @@ def case_of(known: Known, seen: Reading) -> Case:
         and one.sample.valid
         and _near(one.sample.point.wl, seen.sample.point.wl, 1.1)
     ]
-    return Case(seen, order, alone, siblings)
+    passive = tuple(copied.name for copied, _ in known.target.copies)
+    return Case(seen, order, alone, siblings, passive)
 
 
 def _at_rate(known: Known, function: str, seen: Reading) -> list[Reading]:
@@ -163,7 +164,7 @@ def answer_of(known: Known, seen: Reading, rules: Sequence[Rule]) -> SampleVerdi
     verdicts, missing, failed = judge(case, rules)
     causes = {rule.cause for rule in rules if not rule.implied}
     implied = not any(verdict.cause in causes for verdict in verdicts)
-    alone_s = case.alone_s if len(case.order) > 1 else None
+    alone_s = case.alone_s if len(case.order) + len(case.passive) > 1 else None
     said = sentence(case, verdicts, missing, alone_s, implied=implied)
     return SampleVerdicts(case, said, alone_s, verdicts, missing, failed)
 
@@ -189,7 +190,7 @@ def diagnose(known: Known, seen: Reading, rules: Sequence[Rule]) -> Diagnosis:
         None if alone_s is None else 1e3 * alone_s,
         verdicts,
         tuple(rows(answer.case, *over_load(known, seen))),
-        tuple(bounds(seen, answer.case.order)),
+        tuple(bounds(seen, (*answer.case.order, *answer.case.passive))),
         agree,
         len(known.own),
         answer.missing,
