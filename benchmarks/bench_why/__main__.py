@@ -11,12 +11,18 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from scipy.special import betaincinv
+
 from bench_why.causes import CAUSES, HEALTHY
 from bench_why.playing import Trial, play
+from workbench.diagnosis import trial_record
 from workbench.diagnosis.readings import Reading
+from workbench.domain.diagnoses import TrialRecord
 from workbench.domain.errors import WorkbenchError
 
 RESULTS = Path(__file__).parents[1] / "results" / "why.json"
+RECORD = Path(trial_record.__file__)
+BEGINS = "TRIALS: Mapping[str, TrialRecord] = {\n"
 
 COLUMNS = [
     "injected",
@@ -53,6 +59,36 @@ def table(trials: Sequence[Trial]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def record_of(trials: Sequence[Trial]) -> dict[str, TrialRecord]:
+    """By cause, how often it was right where it was named first; where the host's own neighbours
+    were rightly named, nobody knows what else there was, and the trial does not count."""
+    named: dict[str, list[bool]] = defaultdict(list)
+    for trial in trials:
+        if trial.said != HEALTHY and not trial.of_the_host:
+            named[trial.said].append(trial.right_first)
+    return {
+        cause: TrialRecord(sum(found), len(found), *_interval(sum(found), len(found)))
+        for cause, found in sorted(named.items())
+    }
+
+
+def _interval(right: int, named: int) -> tuple[float, float]:
+    """95 %, Clopper-Pearson, to three digits."""
+    low = float(betaincinv(right, named - right + 1, 0.025)) if right else 0.0
+    high = float(betaincinv(right + 1, named - right, 0.975)) if right < named else 1.0
+    return round(low, 3), round(high, 3)
+
+
+def write_record(trials: Sequence[Trial]) -> None:
+    """What ships of them, beside the rules."""
+    lines = "\n".join(
+        f'    "{cause}": TrialRecord({one.right}, {one.named}, {one.low}, {one.high}),'
+        for cause, one in record_of(trials).items()
+    )
+    head = RECORD.read_text().split(BEGINS)[0]
+    RECORD.write_text(f"{head}{BEGINS}{lines}\n}}\n")
+
+
 def _stored() -> list[Trial]:
     if not RESULTS.exists():
         return []
@@ -80,6 +116,7 @@ async def main() -> None:
             trials.append(trial)
             RESULTS.write_text(json.dumps([asdict(t) for t in trials], indent=1) + "\n")
             print(f"{cause.name}: {trial.mean_ms:.3g} ms: {trial.sentence}", flush=True)
+    write_record(trials)
     print(table(trials))
 
 

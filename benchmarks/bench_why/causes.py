@@ -98,7 +98,7 @@ CAUSES = (
             tuned=share == 0.04,
             resources={"tinyproxy.vcpu": share},
         )
-        for share in (0.12, 0.08, 0.04)
+        for share in (0.1, 0.08, 0.04)
     ),
     *(
         Cause(

@@ -11,6 +11,7 @@ from workbench.diagnosis.figures import influential, rows
 from workbench.diagnosis.readings import NOTHING, Reading
 from workbench.diagnosis.rule_phrases import wait_share
 from workbench.diagnosis.rules_tcp import has_mode
+from workbench.diagnosis.trial_record import TRIALS
 from workbench.domain.diagnoses import Bound, BoundBy, Diagnosis, Verdict
 from workbench.domain.observations import NOT_COLLECTED, OBSERVABLES
 from workbench.domain.topology import Target
@@ -241,6 +242,7 @@ def _verdict(rule: Rule, match: Match) -> Verdict:
         rule.remedy,
         rule.rival,
         rule.tells_apart,
+        TRIALS.get(rule.cause),
     )
 
 
