@@ -24,39 +24,55 @@ RESULTS = Path(__file__).parents[1] / "results" / "why.json"
 RECORD = Path(trial_record.__file__)
 BEGINS = "TRIALS: Mapping[str, TrialRecord] = {\n"
 
-COLUMNS = [
-    "injected",
-    "how much",
-    "for tuning",
-    "trials",
-    "right first",
-    "right among two",
-    "the host's own neighbours",
-    "said else",
-    "baseline right",
-    "cores of others",
-]
+COLUMNS = (
+    *("injected", "how much", "for tuning", "trials", "right first", "right among two"),
+    *("said else", "baseline right"),
+)
 
 
 def table(trials: Sequence[Trial]) -> str:
     """What was said of each injected cause; the host's own neighbours are told apart."""
-    rows = [COLUMNS, ["---"] * len(COLUMNS)]
-    by_cause: dict[tuple[str, str], list[Trial]] = defaultdict(list)
+    by_cause: dict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
-        by_cause[trial.cause, trial.amount].append(trial)
-    for (name, amount), found in by_cause.items():
-        right = sum(t.right_first for t in found)
-        two = sum(t.right_among_two for t in found)
-        trivial = sum(t.baseline in (t.right or (HEALTHY,)) for t in found)
-        host = sum(t.of_the_host for t in found)
-        wrong = [t.said or "nothing" for t in found if not t.right_first and not t.of_the_host]
-        other = ", ".join(f"{cause} {n}" for cause, n in Counter(wrong).most_common()) or "-"
-        others = sum(t.others_cores for t in found) / len(found)
-        tuned = "yes" if found[0].tuned else "held out"
-        counts = [len(found), right, two, host]
-        cells = [name, amount or "-", tuned, *map(str, counts), other, str(trivial)]
-        rows.append([*cells, f"{others:.1f}"])
+        by_cause[trial.cause].append(trial)
+    rows = [COLUMNS, ("---",) * len(COLUMNS)]
+    rows += [_row(name, found) for name, found in by_cause.items()]
+    rows.append(_row("all", trials))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _row(name: str, found: Sequence[Trial]) -> tuple[str, ...]:
+    wrong = Counter(
+        "the host's own neighbours" if t.of_the_host else t.said or "nothing"
+        for t in found
+        if not t.right_first
+    )
+    amounts = "; ".join(dict.fromkeys(t.amount for t in found if t.amount))
+    tuned = {t.tuned for t in found}
+    counts = (
+        sum(t.right_first for t in found),
+        sum(t.right_among_two for t in found),
+        sum(t.baseline in (t.right or (HEALTHY,)) for t in found),
+    )
+    first, two, trivial = (
+        f"{n} ({n / len(found):.0%})" if name == "all" else str(n) for n in counts
+    )
+    return (
+        name,
+        "" if name == "all" else amounts or "-",
+        ""
+        if name == "all"
+        else "in part"
+        if len(tuned) > 1
+        else "yes"
+        if tuned == {True}
+        else "held out",
+        str(len(found)),
+        first,
+        two,
+        ", ".join(f"{said} {n}" for said, n in wrong.most_common()) or "-",
+        trivial,
+    )
 
 
 def record_of(trials: Sequence[Trial]) -> dict[str, TrialRecord]:

@@ -61,6 +61,8 @@ class Cause:
 HAPROXY = ("haproxy",)
 BOTH = ("haproxy", "tinyproxy")
 SWAPPED = BOTH[::-1]
+LARGE = ("haproxy", "nginx")
+"""Functions that write large pieces, as tinyproxy does not."""
 NODELAY = {"tinyproxy": "tinyproxy_nodelay"}
 ACK, QUOTA, STALL = "delayed acknowledgement", "quota throttling", "retransmission stall"
 NEIGHBOUR, OVERFLOW = "CPU wait by a neighbour", "listen overflow"
@@ -153,7 +155,7 @@ CAUSES = (
         Cause(
             "receive buffer of haproxy",
             ("small window",),
-            BOTH,
+            LARGE,
             60.0,
             f"{size} B",
             tuned=True,
@@ -168,14 +170,14 @@ CAUSES = (
         Cause(
             "offloads off at haproxy",
             ("offload off",),
-            BOTH,
-            wl,
-            f"{wl:g}/s",
+            LARGE,
+            60.0,
+            f"{size / 1e3:g} kB",
             tuned=True,
-            filesize_bytes=100_000.0,
-            inside={"haproxy": OFFLOADS_OFF, "tinyproxy": OFFLOADS_OFF},
+            filesize_bytes=size,
+            inside={"haproxy": OFFLOADS_OFF, "nginx": OFFLOADS_OFF},
         )
-        for wl in (60.0, 120.0, 240.0)
+        for size in (200_000.0, 300_000.0, 400_000.0)
     ),
     Cause(
         "order, and a quota of tinyproxy",

@@ -213,12 +213,17 @@ def test_a_window_that_cuts_segments_is_told_from_an_offload_that_is_off() -> No
     functions = {"tiny": usage(0.3, 0.6), "ha": usage(0.3, 0.6)}
     beside = {"tiny": alone("tiny"), "ha": alone("ha", segments_sent=10 * N)}
 
-    def found(segments: float) -> list[str]:
-        ha = {**small, "segments_sent": segments * N}
-        seen = chained(SLOW, tiny=small, ha=ha, functions=functions)
+    def found(segments: float, packets: Mapping[str, float] = small) -> list[str]:
+        ha = {"segments_sent": segments * N}
+        seen = chained(SLOW, tiny=packets, ha=ha, functions=functions)
         return [v.cause for v in diagnose(known(seen, **beside), seen, RULES).verdicts]
 
     assert "offload off" in found(10)
     assert "small window" not in found(10)
     assert "small window" in found(20)
     assert "offload off" not in found(20)
+    joined = {"rx_packets": 1600.0, "rx_bytes": 1600 * 2000.0}
+    beside["tiny"] = alone("tiny", rx_packets=200.0, rx_bytes=200 * 16_000.0)
+    beside["ha"] = alone("ha", segments_sent=10 * N, tx_packets=100.0, tx_bytes=1_600_000.0)
+    assert "small window" in found(10, joined), "more than a frame: offloads are on"
+    assert "offload off" not in found(10, joined)

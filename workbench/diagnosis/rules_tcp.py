@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from workbench.diagnosis.base import Case, Match, Rule
 from workbench.diagnosis.readings import Reading
@@ -147,6 +148,12 @@ def _cut_smaller(case: Case) -> Match | None:
             f"its own: the receive window of {name} is too small for full ones",
             (f"a request takes {mean_s * 1e3:.3g} ms, and {alone_s * 1e3:.3g} by its functions",),
         )
+    for name, mean_bytes, match in _smaller(case):
+        if mean_bytes > FRAME_BYTES and _writer(case, name, mean_bytes) is None:
+            said = (
+                f"{match.sentence}: more than a frame holds, so that it is its window that is small"
+            )
+            return replace(match, sentence=said)
     return None
 
 
@@ -366,16 +373,20 @@ RETRANSMISSION = Rule(
 )
 
 HALVED, DOUBLED = 0.6, 1.6
+FRAME_BYTES = 1514
+"""Of a full frame (MTU 1500): packets that are larger on average were joined by an offload."""
 AS_SMALL = 1.5
 """Times the size that a neighbour's packets have on its own up to which they are its own."""
 
 
 def _smaller(case: Case) -> Iterator[tuple[str, float, Match]]:
-    """Where packets are smaller and more than on its own, and what they carry is the same: the
-    function, bytes per packet here, and what is said of it.
+    """Where packets are smaller and more than on its own, what they carry is the same, and who
+    sends them needs no more segments: the function, bytes per packet here, what is said of it.
     """
-    for name in case.order:
-        for way, words in (("rx", "receives"), ("tx", "sends")):
+    for name, behind in zip(case.order, (*case.order[1:], SINK), strict=True):
+        for way, words, sender in (("rx", "receives", behind), ("tx", "sends", name)):
+            if _more_segments(case, sender):
+                continue  # who sends cuts them so small
             packets, size = (
                 case.seen.per_request(name, f"{way}_{n}") for n in ("packets", "bytes")
             )
@@ -406,13 +417,15 @@ def _writer(case: Case, name: str, mean_bytes: float) -> tuple[str, float] | Non
 
 
 def _offload(case: Case) -> Match | None:
-    """Smaller packets in as many segments, that no neighbour writes so small by itself."""
-    if any(_more_segments(case, one) for one in (*case.order, SINK)):
-        return None  # who sends cuts them so small
+    """Smaller packets that no neighbour writes so small by itself."""
+    found: dict[str, Match] = {}
     for name, mean_bytes, match in _smaller(case):
-        if _writer(case, name, mean_bytes) is None:
-            return match
-    return None
+        if mean_bytes <= FRAME_BYTES and _writer(case, name, mean_bytes) is None:
+            found.setdefault(name, match)
+    if not found:
+        return None
+    first = next(iter(found.values()))
+    return replace(first, strength=min(1.0, sum(one.strength for one in found.values())))
 
 
 def _small_writes(case: Case) -> Match | None:

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from workbench.domain.diagnoses import TrialRecord
 
 TRIALS: Mapping[str, TrialRecord] = {
-    "CPU wait by a neighbour": TrialRecord(3, 3, 0.292, 1.0),
-    "delayed acknowledgement": TrialRecord(80, 80, 0.955, 1.0),
-    "listen overflow": TrialRecord(2, 2, 0.158, 1.0),
-    "quota throttling": TrialRecord(23, 23, 0.852, 1.0),
-    "retransmission stall": TrialRecord(2, 2, 0.158, 1.0),
+    "CPU wait by a neighbour": TrialRecord(9, 9, 0.664, 1.0),
+    "delayed acknowledgement": TrialRecord(90, 90, 0.96, 1.0),
+    "listen overflow": TrialRecord(7, 7, 0.59, 1.0),
+    "offload off": TrialRecord(5, 5, 0.478, 1.0),
+    "quota throttling": TrialRecord(42, 42, 0.916, 1.0),
+    "retransmission stall": TrialRecord(14, 14, 0.768, 1.0),
+    "small window": TrialRecord(8, 9, 0.518, 0.997),
 }
