@@ -8,7 +8,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench_why.causes import HEALTHY, Cause
+from bench_why.causes import HEALTHY, NEIGHBOUR, Cause
+from bench_why.injecting import run_inside, spinning
 from workbench.descriptors.loading import load_vnf_templates
 from workbench.diagnosis.explaining import EXPLAINS, Known, case_of, diagnose
 from workbench.diagnosis.readings import Reading, read
@@ -29,7 +30,6 @@ from workbench.labs.docker import DockerLab
 from workbench.measuring.judging import Terms, judge
 from workbench.paths import workspace
 
-SIZE = 10_000.0
 VCPU = 0.5
 DRIVE_S = 5.0
 OTHERS_CORES = 0.5
@@ -44,6 +44,8 @@ FEATURES = {
     "tcp_timeouts": "retransmission stall",
     "retransmitted": "retransmission stall",
     "limit_hits": "memory reclaim or OOM",
+    "zero_windows": "small window",
+    "rx_packets": "offload off",
 }
 """What the trivial baseline looks at, and what it then names."""
 ALIKE = 1.3
@@ -52,11 +54,12 @@ ALIKE = 1.3
 
 @dataclass(frozen=True)
 class Trial:
-    """`said` and `baseline` name causes, empty for none; `others_cores` are those of the
-    host, with what was injected."""
+    """`said`, `second` and `baseline` name causes, empty for none; `others_cores` are those of the
+    host, with what was injected; `right` are those that were, none for a healthy one."""
 
     cause: str
-    right: str
+    amount: str
+    right: tuple[str, ...]
     tuned: bool
     said: str
     second: str
@@ -71,9 +74,19 @@ class Trial:
     @property
     def of_the_host(self) -> bool:
         """It says that others use the host, and they did: true, though nobody injected them."""
-        neighbour = "CPU wait by a neighbour"
         there = self.others_cores > OTHERS_CORES
-        return there and self.said == neighbour and self.right != neighbour
+        return there and self.said == NEIGHBOUR and NEIGHBOUR not in self.right
+
+    @property
+    def right_first(self) -> bool:
+        return self.said in (self.right or (HEALTHY,))
+
+    @property
+    def right_among_two(self) -> bool:
+        """Of one cause: it is first or second; of two: both are."""
+        if not self.right:
+            return self.said == HEALTHY
+        return set(self.right) <= {self.said, self.second}
 
 
 def target_of(*names: str) -> Target:
@@ -90,21 +103,23 @@ async def measure(cause: Cause, chain: Sequence[str], *, injected: bool) -> Meas
         "why",
         (TargetPlan(target, (), PrimaryWorkload("rate", 1, 10_000)),),
         templates,
-        (Parameter("filesize_bytes", (SIZE,), "B"),),
+        (Parameter("filesize_bytes", (cause.filesize_bytes,), "B"),),
         load,
         generator="steady",
     )
-    vcpu = {f"{name}.vcpu": (cause.vcpu if injected else {}).get(name, VCPU) for name in chain}
-    point = OperatingPoint(target.name, Configuration(vcpu, {"filesize_bytes": SIZE}), cause.wl)
+    resources = {f"{name}.vcpu": VCPU for name in chain}
+    if injected:
+        resources |= cause.resources
+    configuration = Configuration(resources, {"filesize_bytes": cause.filesize_bytes})
+    point = OperatingPoint(target.name, configuration, cause.wl)
     lab = DockerLab(campaign, LabSettings(f"why-{secrets.token_hex(4)}", oversubscribe=True))
     try:
         await lab.open()
         await lab.deploy(target, point.configuration)
         started = time.time()
         if injected:
-            with cause.injected():
-                drive = await lab.drive(point, DRIVE_S, lambda _: None)
-        else:
+            run_inside({f: lab.known_as(f)["container"] for f in chain}, cause.inside)
+        with spinning(cause.niceness if injected else None):
             drive = await lab.drive(point, DRIVE_S, lambda _: None)
     finally:
         await lab.close()
@@ -112,20 +127,22 @@ async def measure(cause: Cause, chain: Sequence[str], *, injected: bool) -> Meas
     return judge([drive], point, terms, started_at=started, lab_s=DRIVE_S).measurement
 
 
-async def play(cause: Cause, alone: dict[tuple[str, float], Reading]) -> Trial:
+async def play(cause: Cause, alone: dict[tuple[str, float, float], Reading]) -> Trial:
     """One trial; functions alone are measured once for each load and kept in `alone`."""
     for function in cause.chain:
-        key = function, cause.wl
-        if len(cause.chain) > 1 and key not in alone:
-            alone[key] = read(await measure(cause, (function,), injected=False))
+        key = function, cause.wl, cause.filesize_bytes
+        if key not in alone:
+            alone[key] = await _alone(cause, function)
     seen = read(await measure(cause, cause.chain, injected=True))
-    beside = {f: [alone[f, cause.wl]] for f in cause.chain if (f, cause.wl) in alone}
+    keys = {f: (f, cause.wl, cause.filesize_bytes) for f in cause.chain}
+    beside = {f: [alone[key]] for f, key in keys.items() if key in alone}
     names = {function: function for function in cause.chain}
     known = Known(target_of(*cause.chain), [seen], beside, names)
     found = diagnose(known, seen, RULES)
     causes = [v.cause for v in found.verdicts if v.strength >= EXPLAINS]
     return Trial(
         cause.name,
+        cause.amount,
         cause.right,
         cause.tuned,
         causes[0] if causes else HEALTHY,
@@ -138,6 +155,15 @@ async def play(cause: Cause, alone: dict[tuple[str, float], Reading]) -> Trial:
         seen.amount("workbench", "collecting_cores") or 0.0,
         found.sentence,
     )
+
+
+async def _alone(cause: Cause, function: str) -> Reading:
+    """A function on its own; again where the sample is invalid, three times at most."""
+    for _ in range(3):
+        seen = read(await measure(cause, (function,), injected=False))
+        if seen.sample.valid:
+            break
+    return seen
 
 
 def baseline(known: Known, seen: Reading, found: Diagnosis) -> str:
@@ -159,7 +185,7 @@ def baseline(known: Known, seen: Reading, found: Diagnosis) -> str:
             else:
                 now = seen.per_request(name, feature)
                 before = case.alone_mean(name, feature)
-            if now is None:
+            if now is None or (before is None and feature == "rx_packets"):
                 continue
             size = math.log((now + 1e-3) / ((before or 0.0) + 1e-3))
             if size > most:

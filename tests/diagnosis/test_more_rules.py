@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from evidence_making import REQUESTS, SECONDS, alone, chained, known, usage
+from evidence_making import (
+    QUIET,
+    REQUESTS,
+    SECONDS,
+    alone,
+    chained,
+    known,
+    measurement,
+    usage,
+)
 
-from workbench.diagnosis.explaining import diagnose
-from workbench.diagnosis.readings import Reading
+from workbench.diagnosis.explaining import Known, diagnose
+from workbench.diagnosis.readings import Reading, read
 from workbench.diagnosis.rules import RULES
 from workbench.domain.diagnoses import Verdict
 from workbench.domain.observations import Observation
 from workbench.domain.samples import Usage
+from workbench.domain.topology import Series, Target, Vnf
 
 WAITS = (0.0435, 0.044, 0.0445)
 SLOW = (0.01,)
@@ -151,3 +161,69 @@ def test_many_threads_spend_a_small_quota_together() -> None:
     assert name not in verdicts(chained(SLOW, ha=counts, functions=stopped, details=one))
     free = {"tiny": usage(0.05, 0.1), "ha": usage(0.5, 1.0)}
     assert name not in verdicts(chained(SLOW, ha=counts, functions=free, details=four))
+
+
+BUSY = Usage(2.0, 1.0)
+
+
+def of_neighbour(cores: float) -> tuple[Observation, ...]:
+    others = Observation(0, "host", "others_cores", cores)
+    return (Observation(0, "host", "burner_cores", cores, "stress-ng"), others)
+
+
+def test_a_neighbour_is_found_where_threads_end_before_their_waiting_is_counted() -> None:
+    """As tinyproxy's, one for each connection: the threads that are there hardly compute."""
+    functions = {"tiny": usage(0.5, 0.6), "ha": usage(0.02, 0.04)}
+    threads = by_thread("tiny", 0.02)
+    given = {"host": BUSY, "functions": functions, "details": (*of_neighbour(1.8), *threads)}
+    brief = verdicts(chained((0.003,), **given))  # type: ignore[arg-type]
+    assert brief["CPU wait by a neighbour"].strength == pytest.approx(2 / 3, rel=0.05)
+    assert "tiny end before" in " ".join(brief["CPU wait by a neighbour"].evidence)
+    alike = verdicts(chained((0.001,), **given))  # type: ignore[arg-type]
+    assert "CPU wait by a neighbour" not in alike, "it takes what its functions take alone"
+    given["details"] = (*of_neighbour(0.6), *threads)
+    few = verdicts(chained((0.003,), **given))  # type: ignore[arg-type]
+    assert "CPU wait by a neighbour" not in few, "others use less than half of the host"
+
+
+def test_a_copy_that_takes_the_cpu_is_told_from_a_neighbour() -> None:
+    tapped = Target("tapped", Series((Vnf("dump", "tcpdump", "passive"), Vnf("ha", "haproxy"))))
+    waits = {"ha": {**QUIET, "cpu_wait_s": 2.0}, "dump": QUIET}
+    busy = {"dump": usage(1.4, 1.0), "ha": usage(0.02, 0.04)}
+    seen = read(measurement("tapped", busy, (0.02,), waits, host=BUSY, details=of_neighbour(0.1)))
+    found = diagnose(Known(tapped, [seen], {"ha": [alone("ha")]}, {"ha": "ha"}), seen, RULES)
+    assert [(v.cause, v.component) for v in found.verdicts] == [
+        ("passive copy slows the chain", "dump")
+    ]
+    assert found.alone_ms == pytest.approx(0.5), "held against the functions in the way of traffic"
+    assert {row.component for row in found.rows} == {"ha", "dump"}
+
+
+def test_a_connection_that_is_opened_again_is_a_stall_unless_it_was_turned_away() -> None:
+    some = (0.0005,) * 19 + (1.02,)
+    lost = {"tcp_timeouts": 0.05 * N, "retransmitted": 0.05 * N}
+    assert verdicts(chained(some, tiny=lost))["retransmission stall"].strength > 0.9
+    full = {"listen_overflows": 0.05 * N}
+    assert list(verdicts(chained(some, tiny=lost, ha=full))) == ["listen overflow"]
+
+
+def test_a_window_that_cuts_segments_is_told_from_an_offload_that_is_off() -> None:
+    """Both make packets small and many; segments are cut by who sends, packets by the hop."""
+    small = {"rx_packets": 1600.0, "rx_bytes": 800_000.0}
+    functions = {"tiny": usage(0.3, 0.6), "ha": usage(0.3, 0.6)}
+    beside = {"tiny": alone("tiny"), "ha": alone("ha", segments_sent=10 * N)}
+
+    def found(segments: float, packets: Mapping[str, float] = small) -> list[str]:
+        ha = {"segments_sent": segments * N}
+        seen = chained(SLOW, tiny=packets, ha=ha, functions=functions)
+        return [v.cause for v in diagnose(known(seen, **beside), seen, RULES).verdicts]
+
+    assert "offload off" in found(10)
+    assert "small window" not in found(10)
+    assert "small window" in found(20)
+    assert "offload off" not in found(20)
+    joined = {"rx_packets": 1600.0, "rx_bytes": 1600 * 2000.0}
+    beside["tiny"] = alone("tiny", rx_packets=200.0, rx_bytes=200 * 16_000.0)
+    beside["ha"] = alone("ha", segments_sent=10 * N, tx_packets=100.0, tx_bytes=1_600_000.0)
+    assert "small window" in found(10, joined), "more than a frame: offloads are on"
+    assert "offload off" not in found(10, joined)

@@ -49,6 +49,7 @@ def test_counters_of_tcp_are_called_by_our_names() -> None:
         "listen_drops": 3.0,
     }, "backlog_drops is left out, as this kernel has none"
     assert tcp.parse_snmp(SNMP) == {
+        "segments_sent": 4584.0,
         "retransmitted": 11.0,
         "connections_opened": 17.0,
         "connections_accepted": 2.0,

@@ -54,13 +54,13 @@ async def test_the_screen_as_it_was_looked_at(
         await check(pilot, "why-help", tmp_path)
 
 
-async def test_the_sentence_comes_first_then_what_to_do_and_no_probability_is_claimed() -> None:
+async def test_the_sentence_comes_first_then_what_to_do_and_how_sure_it_is() -> None:
     async with opened(WhyClient(), (100, 40), screen="why") as pilot:
         text = " ".join((await answered(pilot)).split())
         order = (
             "acknowledges late: 1.0 per request",
             "→ Set TCP_NODELAY",
-            "no probability",
+            "right in 80 of 80 trials",
             "◀ 1",
             "≠ rival: a timer",
             "told apart by the same load",
@@ -68,7 +68,7 @@ async def test_the_sentence_comes_first_then_what_to_do_and_no_probability_is_cl
         )
         at = [text.index(words) for words in order]
         assert at == sorted(at)
-        assert "found in 30 of 33 samples" in text
+        assert "in 30 of 33 samples" in text
 
 
 async def test_what_would_tell_most_is_measured_by_a_key_that_asks_first() -> None:

@@ -106,6 +106,7 @@ def _times(found: Diagnosis) -> str:
 
 def _verdict(number: int, verdict: Verdict, found: Diagnosis) -> list[str]:
     from workbench.cli.chain_words import wrapped
+    from workbench.domain.diagnosis_tables import how_often_right
 
     often = ""
     if number == 1 and found.samples > 1:
@@ -114,6 +115,7 @@ def _verdict(number: int, verdict: Verdict, found: Diagnosis) -> list[str]:
         f"{number}. {verdict.cause} at {verdict.component} (strength {verdict.strength:.0%}{often})"
     )
     said = [f"- {evidence}" for evidence in verdict.evidence]
+    said.append(f"- {how_often_right(verdict)}")
     if number > 1:
         said.insert(0, f"- {verdict.sentence}")
     if number > 1 or not found.answered:

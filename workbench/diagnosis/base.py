@@ -15,16 +15,18 @@ class Case:
 
     Attributes
     ----------
-    order : the functions, from the source's side.
+    order : the functions that traffic passes through, from the source's side.
     alone : by function, its stand-alone samples at about the same carried rate, the same allocation
         where there are any; a function without such samples is left out.
     siblings : other samples of the same target at about the same load, by configuration.
+    passive : functions that get a copy of the traffic.
     """
 
     seen: Reading
     order: Sequence[str]
     alone: Mapping[str, Sequence[Reading]] = field(default_factory=dict)
     siblings: Sequence[tuple[Configuration, Reading]] = ()
+    passive: Sequence[str] = ()
 
     def before(self, component: str) -> str:
         """Who sends to it: the function in front of it, else the source."""

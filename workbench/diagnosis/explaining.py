@@ -11,6 +11,7 @@ from workbench.diagnosis.figures import influential, rows
 from workbench.diagnosis.readings import NOTHING, Reading
 from workbench.diagnosis.rule_phrases import wait_share
 from workbench.diagnosis.rules_tcp import has_mode
+from workbench.diagnosis.trial_record import TRIALS
 from workbench.domain.diagnoses import Bound, BoundBy, Diagnosis, Verdict
 from workbench.domain.observations import NOT_COLLECTED, OBSERVABLES
 from workbench.domain.topology import Target
@@ -52,7 +53,7 @@ class Known:
 
 def case_of(known: Known, seen: Reading) -> Case:
     """A sample beside the stand-alone samples at its carried rate and its siblings."""
-    order = tuple(vnf.name for vnf in known.target.vnfs)
+    order = tuple(vnf.name for vnf in known.target.vnfs if vnf.placement == "inline")
     alone = {}
     for function in order:
         if found := _at_rate(known, function, seen):
@@ -65,7 +66,8 @@ def case_of(known: Known, seen: Reading) -> Case:
         and one.sample.valid
         and _near(one.sample.point.wl, seen.sample.point.wl, 1.1)
     ]
-    return Case(seen, order, alone, siblings)
+    passive = tuple(copied.name for copied, _ in known.target.copies)
+    return Case(seen, order, alone, siblings, passive)
 
 
 def _at_rate(known: Known, function: str, seen: Reading) -> list[Reading]:
@@ -163,7 +165,7 @@ def answer_of(known: Known, seen: Reading, rules: Sequence[Rule]) -> SampleVerdi
     verdicts, missing, failed = judge(case, rules)
     causes = {rule.cause for rule in rules if not rule.implied}
     implied = not any(verdict.cause in causes for verdict in verdicts)
-    alone_s = case.alone_s if len(case.order) > 1 else None
+    alone_s = case.alone_s if len(case.order) + len(case.passive) > 1 else None
     said = sentence(case, verdicts, missing, alone_s, implied=implied)
     return SampleVerdicts(case, said, alone_s, verdicts, missing, failed)
 
@@ -189,7 +191,7 @@ def diagnose(known: Known, seen: Reading, rules: Sequence[Rule]) -> Diagnosis:
         None if alone_s is None else 1e3 * alone_s,
         verdicts,
         tuple(rows(answer.case, *over_load(known, seen))),
-        tuple(bounds(seen, answer.case.order)),
+        tuple(bounds(seen, (*answer.case.order, *answer.case.passive))),
         agree,
         len(known.own),
         answer.missing,
@@ -240,6 +242,7 @@ def _verdict(rule: Rule, match: Match) -> Verdict:
         rule.remedy,
         rule.rival,
         rule.tells_apart,
+        TRIALS.get(rule.cause),
     )
 
 

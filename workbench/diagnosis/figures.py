@@ -57,7 +57,7 @@ def rows(
     `chained` and `alone`, the latter by function under its name in the chain, are the samples at
     other loads, of which the curves are.
     """
-    for name in case.order:
+    for name in (*case.order, *case.passive):
         for what, unit, value in _FIGURES:
             yield _row(case, name, (what, unit, value), chained, alone)
         for observed, what, unit in PER_REQUEST:

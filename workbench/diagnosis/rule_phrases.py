@@ -26,6 +26,27 @@ def wait_share(seen: Reading, name: str) -> float | None:
     return None if waited is None or not seen.mean_s else min(1.0, waited / seen.mean_s)
 
 
+def extra_cpu(case: Case, name: str) -> float:
+    """What a function's requests lose to CPU that they do not take on its own, 0 to 1.
+
+    As a share of a request's time; where the function has little CPU left and requests queue for
+    it, as a share of its CPU.
+    """
+    here = cpu_per_request(case.seen, name)
+    known = [cpu for one in case.alone.get(name, ()) if (cpu := cpu_per_request(one, name))]
+    used, mean_s = case.seen.usage(name), case.seen.mean_s
+    if not here or not known or used is None or not mean_s:
+        return 0.0
+    more_s = max(0.0, here - sum(known) / len(known))
+    return min(1.0, max(more_s / mean_s, min(1.0, used.cpu_share) * more_s / here))
+
+
+def cpu_per_request(seen: Reading, name: str) -> float | None:
+    """CPU seconds that a component spends on a request; None where nobody says."""
+    used = seen.usage(name)
+    return used.cpu_cores / seen.rate if used is not None and seen.rate else None
+
+
 def most_throttled(case: Case) -> tuple[str, float]:
     shares = {n: u.throttled_share for n in case.order if (u := case.seen.usage(n)) is not None}
     name = max(shares, key=lambda one: shares[one], default="")

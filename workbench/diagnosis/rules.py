@@ -26,6 +26,7 @@ RULES = (
     rules_cpu.FEW_THREADS,
     rules_cpu.MANY_THREADS,
     rules_cpu.NEIGHBOUR,
+    rules_cpu.COPY,
     rules_cpu.STEAL,
     rules_cpu.UNCHARGED,
     rules_cpu.NO_GAIN,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from workbench.diagnosis.base import Case, Match, Rule
 from workbench.diagnosis.readings import busiest
 from workbench.diagnosis.rule_phrases import most_throttled
@@ -237,15 +240,34 @@ NEIGHBOUR_CORES = 0.2
 FULL_HOST = 0.85
 
 
-def _neighbour(case: Case) -> Match | None:
+@dataclass(frozen=True)
+class _Waiting:
+    """That functions, source or sink wait for CPU that somebody else uses.
+
+    `shares`: of the time in which each could run; `lost_s`: what a request loses at least.
+    """
+
+    who: str
+    cores: float
+    others: float
+    shares: Mapping[str, float]
+    lost_s: float
+
+    @property
+    def most(self) -> str:
+        return max(self.shares, key=lambda one: self.shares[one])
+
+
+def _waiting(case: Case) -> _Waiting | None:
+    """On a full host, while somebody else computes; a function that a quota stops tells nothing."""
     seen = case.seen
     who, cores = busiest(seen)
     host, others = seen.usage(HOST), seen.amount(HOST, "others_cores") or 0.0
     if not who or max(cores, others) < NEIGHBOUR_CORES or host is None:
         return None
-    if host.cpu_share < FULL_HOST or not seen.mean_s:
+    if host.cpu_share < FULL_HOST:
         return None
-    waits: dict[str, float] = {}
+    shares: dict[str, float] = {}
     lost_s = 0.0
     for name in (*case.order, SOURCE, SINK):
         waited, used = seen.per_request(name, "cpu_wait_s"), seen.usage(name)
@@ -254,21 +276,67 @@ def _neighbour(case: Case) -> Match | None:
         ran = used.cpu_cores / seen.rate if seen.rate else 0.0
         if who == name or not waited or waited / (waited + ran) < WAIT_SHARE:
             continue
-        waits[name] = waited / (waited + ran)
+        shares[name] = waited / (waited + ran)
         # A source that waits sends late; who waits behind it makes the request itself longer.
         lost_s += seen.lateness_s if name == SOURCE else waited
-    name = max(waits, key=lambda one: waits[one], default="")
-    if not name:
+    if not shares and (brief := _brief(case)):
+        shares[brief] = 0.0
+    return _Waiting(who, cores, others, shares, lost_s) if shares else None
+
+
+COUNTED = 0.5
+"""Share of a function's CPU that its threads account for, under which most of its work is done by
+threads that end before anybody reads them, and so is its waiting."""
+LISTED_THREADS = 4
+"""The busiest, whose CPU is kept one by one."""
+
+
+def _brief(case: Case) -> str:
+    """A function whose threads end before their waiting is read; empty for none."""
+    for name in case.order:
+        threads = case.seen.details(name, "thread_cpu_s").values()
+        used = case.seen.usage(name)
+        if used is None or not threads or len(threads) >= LISTED_THREADS:
+            continue
+        if sum(threads) < COUNTED * used.cpu_cores * case.seen.seconds:
+            return name
+    return ""
+
+
+def _uncounted_s(case: Case, others: float) -> float:
+    """What a request takes more than its functions alone, where threads are too brief for their
+    waiting to be counted and others use half of the host; 0 else."""
+    seen, alone_s = case.seen, case.alone_s
+    if not _brief(case) or seen.mean_s is None or alone_s is None or others < 0.5 * seen.host_cores:
+        return 0.0
+    if most_throttled(case)[1] > THROTTLED_LABEL:
+        return 0.0
+    return max(0.0, seen.mean_s - alone_s)
+
+
+def _neighbour(case: Case) -> Match | None:
+    waiting, mean_s = _waiting(case), case.seen.mean_s
+    if waiting is None or waiting.who in case.passive or not mean_s:
         return None
-    lost = min(1.0, lost_s / seen.mean_s)
+    name, uncounted_s = waiting.most, _uncounted_s(case, waiting.others)
+    lost_s = max(waiting.lost_s, uncounted_s)
+    waits = f"{name} waits for CPU {waiting.shares[name]:.0%} of the time in which it could run"
+    if uncounted_s > waiting.lost_s:
+        waits = f"a request waits for CPU {1e3 * uncounted_s:.2f} ms"
+    brief = (
+        f"threads of {_brief(case)} end before their waiting is counted: the figure is what a "
+        "request takes more than its functions alone",
+    )
     return Match(
         name,
-        lost,
-        f"{name} waits for CPU {waits[name]:.0%} of the time in which it could run, since others "
-        f"use {others:.1f} cores of this host, {who} the most with {cores:.1f}",
+        min(1.0, lost_s / mean_s),
+        f"{waits}, since others use {waiting.others:.1f} cores of this host, {waiting.who} the "
+        f"most with {waiting.cores:.1f}",
         (
-            f"a request loses {lost:.0%} of its time to that: {lost_s * 1e3:.2f} ms or more",
-            f"the host was {host.cpu_share:.0%} busy; nobody counted here was throttled",
+            f"a request loses {min(1.0, lost_s / mean_s):.0%} of its time to that: "
+            f"{lost_s * 1e3:.2f} ms or more",
+            "the host was full; nobody counted here was throttled",
+            *(brief if uncounted_s > waiting.lost_s else ()),
         ),
     )
 
@@ -283,6 +351,34 @@ NEIGHBOUR = Rule(
     "its own quota",
     "throttled periods: with a quota they count, with a neighbour they do not",
     _neighbour,
+)
+
+
+def _copy(case: Case) -> Match | None:
+    """A function that only gets a copy takes the CPU that those in the way of traffic wait for."""
+    waiting = _waiting(case)
+    if waiting is None or waiting.who not in case.passive:
+        return None
+    name, mean_s = waiting.most, case.seen.mean_s
+    lost = waiting.lost_s / mean_s if mean_s else waiting.shares[name]
+    return Match(
+        waiting.who,
+        min(1.0, lost),
+        f"{waiting.who}, which only gets a copy, uses {waiting.cores:.1f} cores, and {name} waits "
+        f"for CPU {waiting.shares[name]:.0%} of the time in which it could run",
+        ("the host was full; nobody counted here was throttled",),
+    )
+
+
+COPY = Rule(
+    "passive copy slows the chain",
+    ("cpu_wait_s",),
+    f"as for a neighbour, where the busiest is a function that gets a copy, with {NEIGHBOUR_CORES} "
+    "cores (paper E, section 8.2)",
+    "Give the passive function cores of its own, or a quota, or mirror only a part of the traffic",
+    "a neighbour outside of the lab",
+    "the same load without the mirror",
+    _copy,
 )
 
 UNCHARGED_SHARE, UNCHARGED_CORES = 0.25, 0.1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from workbench.diagnosis.base import Case, Match, Rule
 from workbench.diagnosis.readings import Reading
-from workbench.diagnosis.rule_phrases import beside_alone, not_cpu
+from workbench.diagnosis.rule_phrases import beside_alone, extra_cpu, not_cpu
 from workbench.measuring.remarks import STALL_HIGH_S, STALL_LOW_S
 from workbench.measuring.usage import HOST, SINK, SOURCE
 
@@ -118,6 +119,42 @@ NAGLE = Rule(
 )
 
 CLOSED_PER_REQUEST = 0.01
+MORE_SEGMENTS = 1.6
+"""Times the segments per request on its own from which a sender was made to cut them smaller."""
+
+
+def _more_segments(case: Case, name: str) -> tuple[float, float] | None:
+    """Segments per request that a function or the sink sends, here and on its own, where they are
+    many more."""
+    here = case.seen.per_request(name, "segments_sent")
+    # The sink has no sample on its own: it is held against the one of the function before it.
+    of = case.alone.get(case.order[-1] if name == SINK else name, ())
+    known = [n for one in of if (n := one.per_request(name, "segments_sent"))]
+    if not here or not known or here < MORE_SEGMENTS * sum(known) / len(known):
+        return None
+    return here, sum(known) / len(known)
+
+
+def _cut_smaller(case: Case) -> Match | None:
+    """A sender, on the way back, that sends many more segments to a function than on its own."""
+    for name, sender in zip(case.order, (*case.order[1:], SINK), strict=True):
+        found, mean_s, alone_s = _more_segments(case, sender), case.seen.mean_s, case.alone_s
+        if found is None or not mean_s or not alone_s or mean_s <= alone_s:
+            continue
+        return Match(
+            name,
+            1.0 - alone_s / mean_s,
+            f"{sender} sends {found[0]:.0f} segments per request to {name} and {found[1]:.0f} on "
+            f"its own: the receive window of {name} is too small for full ones",
+            (f"a request takes {mean_s * 1e3:.3g} ms, and {alone_s * 1e3:.3g} by its functions",),
+        )
+    for name, mean_bytes, match in _smaller(case):
+        if mean_bytes > FRAME_BYTES and _writer(case, name, mean_bytes) is None:
+            said = (
+                f"{match.sentence}: more than a frame holds, so that it is its window that is small"
+            )
+            return replace(match, sentence=said)
+    return None
 
 
 def _small_window(case: Case) -> Match | None:
@@ -128,7 +165,7 @@ def _small_window(case: Case) -> Match | None:
     who = max(rates, key=lambda one: rates[one], default="")
     alone = case.alone_mean(who, "zero_windows") or 0.0
     if not who or rates[who] < CLOSED_PER_REQUEST or rates[who] < 2 * alone:
-        return None
+        return _cut_smaller(case)
     sender = case.before(who)
     return Match(
         who,
@@ -146,14 +183,17 @@ WINDOW = Rule(
     "small window",
     ("zero_windows",),
     f"the receive window closed {CLOSED_PER_REQUEST} times per request, and twice as often as on "
-    "its own (RFC 9293, 3.8.6: who finds it closed may only probe; the figure is ours)",
+    f"its own, or {MORE_SEGMENTS} times the segments of its own sent to it (RFC 9293, 3.8.6: who "
+    "finds it closed may only probe; the figures are ours)",
     "Raise its receive buffer (SO_RCVBUF, net.ipv4.tcp_rmem), or let it read sooner",
-    "a function that reads late since it lacks CPU",
+    "a function that reads late since it lacks CPU, or a sender that writes in small pieces",
     "its waiting for CPU: with CPU to spare it is the buffer",
     _small_window,
 )
 
 CHURN_PER_REQUEST = 0.5
+CONNECTION_S = 0.0002
+"""A connection's CPU at most: 157 us of haproxy (benchmarks/results/calibration.json)."""
 PORTS = 55_000
 """Local ports of a function (`net.ipv4.ip_local_port_range` of the Docker lab)."""
 
@@ -171,11 +211,12 @@ def _churn(case: Case) -> Match | None:
             continue
         used = waiting / PORTS
         more = opened - alone if alone is not None else 0.0
+        cost = min(extra_cpu(case, name), more * CONNECTION_S / (case.seen.mean_s or CONNECTION_S))
         if more < CHURN_PER_REQUEST and used < 0.5 and failed < 0.01:
             continue
         return Match(
             name,
-            min(1.0, max(failed, used, 0.3 * more)),
+            min(1.0, max(failed, used, cost)),
             f"{name} opens {opened:.1f} connections per request"
             + (f", {alone:.1f} on its own" if alone is not None else "")
             + f"; {waiting:.0f} sockets are in TIME_WAIT",
@@ -291,6 +332,7 @@ OVERFLOW = Rule(
 
 TIMEOUTS_PER_REQUEST = 0.001
 RETRY_S = 0.2
+SYN_LOW_S, SYN_HIGH_S = 0.95, 1.3
 
 
 def _stall(case: Case) -> Match | None:
@@ -300,14 +342,18 @@ def _stall(case: Case) -> Match | None:
     }
     who = max(rates, key=lambda one: rates[one], default="")
     slow = seen.share_between(STALL_LOW_S, STALL_HIGH_S)
-    if not who or rates[who] < TIMEOUTS_PER_REQUEST or slow < TIMEOUTS_PER_REQUEST:
+    # A second is what a connection waits that is turned away, too: then nothing was lost.
+    refused = any(seen.amount(c, "listen_overflows") for c in (*case.order, SINK))
+    opening = 0.0 if refused else seen.share_between(SYN_LOW_S, SYN_HIGH_S)
+    if not who or rates[who] < TIMEOUTS_PER_REQUEST or slow + opening < TIMEOUTS_PER_REQUEST:
         return None
-    mean = seen.mean_s or RETRY_S
+    waited_s = min(slow, rates[who]) * RETRY_S + min(opening, rates[who]) * SYN_RETRY_S
     return Match(
         who,
-        min(1.0, min(slow, rates[who]) * RETRY_S / mean),
+        min(1.0, waited_s / (seen.mean_s or RETRY_S)),
         f"{who} waits for retransmission time-outs, {rates[who]:.3f} per request: {slow:.1%} of "
-        "the answers take 200 ms and more",
+        "the answers take 200 ms more"
+        + (f", {opening:.1%} a second, as the opening of a connection does" if opening else ""),
         (
             f"{seen.per_request(who, 'retransmitted') or 0:.3f} segments per request sent again",
             *beside_alone(case, who, "tcp_timeouts", "time-outs per request"),
@@ -318,7 +364,8 @@ def _stall(case: Case) -> Match | None:
 RETRANSMISSION = Rule(
     "retransmission stall",
     ("tcp_timeouts", "retransmitted"),
-    "one time-out in a thousand requests and answers of 190-260 ms (RTO of 200 ms, METHOD.md 5)",
+    "one time-out in a thousand requests and answers of 190-260 ms (RTO of 200 ms, METHOD.md 5) or "
+    "of a second (a SYN that is sent again, RFC 6298)",
     "Look for drops on the hop (interface, socket buffers, policers) and raise what drops",
     "a function that answers in whole quota periods",
     "throttled periods, and segments that were sent again",
@@ -326,16 +373,20 @@ RETRANSMISSION = Rule(
 )
 
 HALVED, DOUBLED = 0.6, 1.6
+FRAME_BYTES = 1514
+"""Of a full frame (MTU 1500): packets that are larger on average were joined by an offload."""
 AS_SMALL = 1.5
 """Times the size that a neighbour's packets have on its own up to which they are its own."""
 
 
 def _smaller(case: Case) -> Iterator[tuple[str, float, Match]]:
-    """Where packets are smaller and more than on its own, and what they carry is the same: the
-    function, bytes per packet here, and what is said of it.
+    """Where packets are smaller and more than on its own, what they carry is the same, and who
+    sends them needs no more segments: the function, bytes per packet here, what is said of it.
     """
-    for name in case.order:
-        for way, words in (("rx", "receives"), ("tx", "sends")):
+    for name, behind in zip(case.order, (*case.order[1:], SINK), strict=True):
+        for way, words, sender in (("rx", "receives", behind), ("tx", "sends", name)):
+            if _more_segments(case, sender):
+                continue  # who sends cuts them so small
             packets, size = (
                 case.seen.per_request(name, f"{way}_{n}") for n in ("packets", "bytes")
             )
@@ -345,11 +396,9 @@ def _smaller(case: Case) -> Iterator[tuple[str, float, Match]]:
             smaller = (size / packets) / (all_before / before)
             if smaller > HALVED or packets / before < DOUBLED:
                 continue
-            used, mean_s = case.seen.usage(name), case.seen.mean_s
-            share = used.cpu_share if used is not None and mean_s else 0.0
             match = Match(
                 name,
-                min(1.0, max(0.1, share) * (1.0 - smaller)),
+                extra_cpu(case, name),
                 f"{name} {words} packets of {size / packets:.0f} bytes, {packets:.1f} per request; "
                 f"on its own {all_before / before:.0f} bytes and {before:.1f} per request",
                 (f"size {smaller:.0%}, number {packets / before:.1f} times that of its own",),
@@ -369,10 +418,14 @@ def _writer(case: Case, name: str, mean_bytes: float) -> tuple[str, float] | Non
 
 def _offload(case: Case) -> Match | None:
     """Smaller packets that no neighbour writes so small by itself."""
+    found: dict[str, Match] = {}
     for name, mean_bytes, match in _smaller(case):
-        if _writer(case, name, mean_bytes) is None:
-            return match
-    return None
+        if mean_bytes <= FRAME_BYTES and _writer(case, name, mean_bytes) is None:
+            found.setdefault(name, match)
+    if not found:
+        return None
+    first = next(iter(found.values()))
+    return replace(first, strength=min(1.0, sum(one.strength for one in found.values())))
 
 
 def _small_writes(case: Case) -> Match | None:

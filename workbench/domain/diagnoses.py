@@ -12,6 +12,22 @@ BoundBy = Literal["quota", "cpu", "cpu wait", "memory", "disk", "peer or network
 
 
 @dataclass(frozen=True)
+class TrialRecord:
+    """How often a cause was right where it was named first, in trials whose cause was known.
+
+    Attributes
+    ----------
+    right, named : trials of `make bench-why`.
+    low, high : 95 % interval of the share (Clopper-Pearson).
+    """
+
+    right: int
+    named: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Verdict:
     """One cause that the evidence speaks for.
 
@@ -24,6 +40,7 @@ class Verdict:
     evidence : what it rests on, a sentence each.
     remedy : what to do.
     rival : the explanation that would look alike, and `tells_apart` what decides between them.
+    trials : how often it was right; None: no trial has named it.
     """
 
     cause: str
@@ -34,6 +51,7 @@ class Verdict:
     remedy: str
     rival: str
     tells_apart: str
+    trials: TrialRecord | None = None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from workbench.domain.answer_tables import AnswerColumn, AnswerTable
 from workbench.domain.chain_figures import figure
 from workbench.domain.counts import counted
-from workbench.domain.diagnoses import Bound, EvidenceRow, Experiment
+from workbench.domain.diagnoses import Bound, EvidenceRow, Experiment, Verdict
 from workbench.domain.observations import OBSERVABLES
 
 NAMED = 4
@@ -83,6 +83,17 @@ def counters_named(names: Sequence[str]) -> str:
         of[_LAYERS[known.layer] if known else "others"] += 1
     parts = ", ".join(f"{count} of {layer}" for layer, count in of.most_common())
     return f"{counted(len(names), 'counter')} ({parts}; `workbench why --json` names them)"
+
+
+def how_often_right(verdict: Verdict) -> str:
+    """How sure one can be of it, from trials whose cause was known."""
+    tried = verdict.trials
+    if tried is None:
+        return "no trial with a known cause has named it"
+    return (
+        f"right in {tried.right} of {tried.named} trials that named it "
+        f"({100 * tried.low:.0f} to {100 * tried.high:.0f} %)"
+    )
 
 
 def experiment(one: Experiment) -> str:

@@ -60,6 +60,7 @@ _ALL = (
     Observable("delayed_acks", "segments", "tcp", "acknowledged late", TCP_COUNTS),
     Observable("retransmitted", "segments", "tcp", "sent again", TCP_COUNTS),
     Observable("tcp_timeouts", "time-outs", "tcp", "retransmission time-outs", TCP_COUNTS),
+    Observable("segments_sent", "segments", "tcp", "sent, before a link joins them", TCP_COUNTS),
     Observable("zero_windows", "times", "tcp", "its receive window closed", TCP_COUNTS),
     Observable("listen_overflows", "connections", "tcp", "accept queue full", TCP_COUNTS),
     Observable("listen_drops", "connections", "tcp", "refused by its socket", TCP_COUNTS),

@@ -14,6 +14,7 @@ from workbench.domain.campaign import TargetPlan
 from workbench.domain.chain_figures import allocation
 from workbench.domain.counts import counted
 from workbench.domain.diagnoses import Diagnosis
+from workbench.domain.diagnosis_tables import how_often_right
 from workbench.domain.event_log import said_once
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import ChainCharted, ChainCompared
@@ -192,9 +193,12 @@ def _targets(view: SessionView) -> tuple[TargetPlan, ...]:
 def _verdicts(found: Diagnosis) -> Iterator[Block]:
     yield Paragraph(f"Why: {found.sentence}.")
     yield AnswerTable.of(
-        ("cause", "at", "strength", "evidence", "what to do"),
+        ("cause", "at", "strength", "how sure", "evidence", "what to do"),
         (
-            (v.cause, v.component, f"{v.strength:.0%}", "; ".join(v.evidence), v.remedy)
+            (
+                *(v.cause, v.component, f"{v.strength:.0%}", how_often_right(v)),
+                *("; ".join(v.evidence), v.remedy),
+            )
             for v in found.verdicts
         ),
     )

@@ -14,6 +14,7 @@ EXTENDED: Mapping[str, str] = {
 }
 """Our names of what `netstat` counts under `TcpExt`."""
 PLAIN: Mapping[str, str] = {
+    "segments_sent": "OutSegs",
     "retransmitted": "RetransSegs",
     "connections_opened": "ActiveOpens",
     "connections_accepted": "PassiveOpens",

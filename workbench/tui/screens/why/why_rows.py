@@ -9,7 +9,12 @@ from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.counts import counted
 from workbench.domain.deviations import deviation_lines
 from workbench.domain.diagnoses import Diagnosis, EvidenceRow, Verdict
-from workbench.domain.diagnosis_tables import counters_named, experiment, not_judged
+from workbench.domain.diagnosis_tables import (
+    counters_named,
+    experiment,
+    how_often_right,
+    not_judged,
+)
 from workbench.domain.projection import SessionView
 from workbench.tui import text
 from workbench.tui.plots.sparkline import bars, column_of, over
@@ -81,9 +86,8 @@ def answer_rows(found: Diagnosis, width: int, most: int) -> list[Row]:
 
 
 def _how_sure(first: Verdict, found: Diagnosis) -> str:
-    """No probability: how often verdicts are right is not known yet."""
-    often = f" · found in {found.agree} of {counted(found.samples, 'sample')}"
-    return f"strength {percent(first.strength)}, no probability{often * (found.samples > 1)}"
+    often = f" · in {found.agree} of {counted(found.samples, 'sample')}"
+    return f"{how_often_right(first)}{often * (found.samples > 1)}"
 
 
 def hop_rows(found: Diagnosis, width: int) -> list[Row]:
@@ -148,6 +152,8 @@ def _verdict_rows(place: int, verdict: Verdict, found: Diagnosis, width: int) ->
         yield from _indented(verdict.sentence, width, "", "")
     for evidence in verdict.evidence:
         yield from _indented(evidence, width, "", "·")
+    if place > 1:
+        yield from _indented(how_often_right(verdict), width, "dim", "·")
     if place > 1 or not found.answered:
         yield from _indented(verdict.remedy, width, "accent", "→")
     apart = f"rival: {verdict.rival}; told apart by {verdict.tells_apart}"
