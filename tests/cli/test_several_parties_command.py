@@ -58,6 +58,8 @@ def test_only_signed_bundles_are_taken_where_signers_are_given(
     refused = shared.run(*asked, expect=3)
     assert f"{bundles[1]}: is not signed" in refused.stderr
     assert not refused.stdout
+    held = ("demo-real", "--chain", "tinyproxy-haproxy", *asked[1:3], *asked[-2:])
+    assert f"{bundles[1]}: is not signed" in shared.run("compare", *held, expect=3).stderr
     shared.run("sign", str(bundles[1]), "--key", str(key))
     assert shared.run(*asked).stderr.count("signed by vendor (SHA256:") == 2
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workbench.cli.completion import chains, sessions_and_recordings
-from workbench.cli.signed_bundles import OnlyFromSigners
+from workbench.cli.profile_options import ProfilesGiven, session_asked, with_profiles
 
 if TYPE_CHECKING:
     from workbench.domain.questions import ChainPredicted, ChainQuery
@@ -31,20 +31,10 @@ KpiOption = Annotated[str | None, typer.Option(help="Default: the campaign's.")]
 RuleOption = Annotated[
     str, typer.Option(help="Rule of composition; default: that of the KPI and the load.")
 ]
-ProfilesOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Sessions or bundles that have the functions' profiles, as A,B; who is named first "
-        "speaks. Default: the same session."
-    ),
-]
-InsistOption = Annotated[
-    bool, typer.Option("--insist", help="Take profiles of another host, and mark the answer.")
-]
 
 
 def register(app: typer.Typer) -> None:
-    app.command("predict", cls=OnlyFromSigners)(predict)
+    app.command("predict")(with_profiles(predict))
 
 
 def predict(
@@ -62,9 +52,9 @@ def predict(
     allocate: Annotated[
         str, typer.Option(help='One allocation: "haproxy=25%, tinyproxy=50%". Default: all.')
     ] = "",
-    profiles: ProfilesOption = None,
-    insist: InsistOption = False,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    *,
+    given: ProfilesGiven,
 ) -> None:
     """Predict a chain from the stand-alone profiles of its functions; what limits, what would help.
 
@@ -77,22 +67,13 @@ def predict(
         put,
         put_json,
         say,
-        session_name,
-        session_names,
     )
     from workbench.cli.prediction_words import predicted
-    from workbench.domain.errors import UsageError
     from workbench.domain.questions import PredictChain
 
-    others = session_names(profiles)
-    if session is None and not others:
-        raise UsageError(
-            "names neither a session nor profiles",
-            where="predict",
-            remedy="Write `workbench predict SESSION ...`, or --profiles A.bundle,B.bundle",
-        )
-    name = session_name(session) if session is not None else others[0]
-    asked = PredictChain(_query(name, chain, kpi, rule, others, insist=insist), at, allocate)
+    others = given.sessions(session)
+    name = session_asked(session, others, "predict")
+    asked = PredictChain(_query(name, chain, kpi, rule, others, insist=given.insist), at, allocate)
     reply = ask_patiently(asked, *dict.fromkeys((name, *others)))
     if json:
         put_json(_plain(reply))
@@ -108,9 +89,8 @@ def compare_with_profiles(
     chain: str,
     kpi: str | None,
     rule: str,
-    profiles: str | None,
+    given: ProfilesGiven,
     *,
-    insist: bool,
     json: bool,
 ) -> None:
     """`compare SESSION --chain C`; a chain that deviates is a finding."""
@@ -121,7 +101,6 @@ def compare_with_profiles(
         put_json,
         say,
         session_name,
-        session_names,
     )
     from workbench.domain.codec import to_plain
     from workbench.domain.errors import FINDING, UsageError
@@ -133,9 +112,9 @@ def compare_with_profiles(
             where="--chain",
             remedy=f"Say --profiles {second} if that session has the profiles",
         )
-    others = session_names(profiles)
+    others = given.sessions(session)
     name = session_name(session)
-    query = _query(name, chain, kpi, rule, others, insist=insist)
+    query = _query(name, chain, kpi, rule, others, insist=given.insist)
     reply = ask_patiently(CompareChain(query), *dict.fromkeys((name, *others)))
     if json:
         plain = to_plain(reply.comparison)
