@@ -39,6 +39,16 @@ def test_two_bundles_make_a_chain_and_each_figure_says_whose_it_is(
     assert whose == {"haproxy": str(bundles[0]), "tinyproxy": str(bundles[1])}
 
 
+def test_a_recommendation_says_whose_profiles_it_stands_on(
+    shared: Workbench, bundles: tuple[Path, Path]
+) -> None:
+    both = ",".join(map(str, bundles))
+    sla = ("--sla", "mean<=1s @ rate=200/s, filesize=10kB", *ASKED[:2])
+    found = json.loads(shared.run("recommend", "--profiles", both, *sla, "--json").stdout)
+    assert found["whose"] == {"haproxy": str(bundles[0]), "tinyproxy": str(bundles[1])}
+    assert found["met"]
+
+
 @pytest.mark.needs("ssh-keygen")
 def test_only_signed_bundles_are_taken_where_signers_are_given(
     shared: Workbench, bundles: tuple[Path, Path], tmp_path: Path

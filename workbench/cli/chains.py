@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workbench.cli.completion import chains, sessions_and_recordings
-from workbench.cli.profile_options import ProfilesGiven, session_asked, with_profiles
+from workbench.cli.completion import chains
+from workbench.cli.profile_options import ProfilesGiven, with_profiles
 
 if TYPE_CHECKING:
     from workbench.domain.questions import ChainPredicted, ChainQuery
@@ -40,13 +41,6 @@ def register(app: typer.Typer) -> None:
 def predict(
     chain: ChainOption,
     at: Annotated[str, typer.Option(help='Load and workload: "rate=300/s, filesize=10kB".')],
-    session: Annotated[
-        str | None,
-        typer.Argument(
-            help="A session, a recording, or a bundle's folder; default: the first of --profiles.",
-            autocompletion=sessions_and_recordings,
-        ),
-    ] = None,
     kpi: KpiOption = None,
     rule: RuleOption = "",
     allocate: Annotated[
@@ -71,8 +65,7 @@ def predict(
     from workbench.cli.prediction_words import predicted
     from workbench.domain.questions import PredictChain
 
-    others = given.sessions(session)
-    name = session_asked(session, others, "predict")
+    others, name = given.sessions(), given.asked("predict")
     asked = PredictChain(_query(name, chain, kpi, rule, others, insist=given.insist), at, allocate)
     reply = ask_patiently(asked, *dict.fromkeys((name, *others)))
     if json:
@@ -112,7 +105,7 @@ def compare_with_profiles(
             where="--chain",
             remedy=f"Say --profiles {second} if that session has the profiles",
         )
-    others = given.sessions(session)
+    others = replace(given, session=session).sessions()
     name = session_name(session)
     query = _query(name, chain, kpi, rule, others, insist=given.insist)
     reply = ask_patiently(CompareChain(query), *dict.fromkeys((name, *others)))

@@ -10,10 +10,18 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from workbench.cli.completion import sessions_and_recordings
 from workbench.cli.signed_bundles import SignersOption, say_who_signed
 
 
 def _options(
+    session: Annotated[
+        str | None,
+        typer.Argument(
+            help="A session, a recording, or a bundle's folder; default: the first of --profiles.",
+            autocompletion=sessions_and_recordings,
+        ),
+    ] = None,
     *,
     profiles: Annotated[
         str | None,
@@ -33,15 +41,16 @@ def _options(
 
 @dataclass(frozen=True)
 class ProfilesGiven:
-    """What the options say."""
+    """What they say, and of which session."""
 
+    session: str | None = None
     profiles: str | None = None
     signers: Path | None = None
     insist: bool = False
 
-    def sessions(self, session: str | None) -> tuple[str, ...]:
-        """Those of `--profiles`; with `--signers` they, else `session`, have to be signed bundles,
-        and who signed them is said.
+    def sessions(self) -> tuple[str, ...]:
+        """Those of `--profiles`; with `--signers` they, else the session, are signed bundles, and
+        who signed them is said.
 
         Raises `UsageError` for what is no bundle, `SessionError` where nobody of the signers did.
         """
@@ -51,7 +60,7 @@ class ProfilesGiven:
         named = session_names(self.profiles)
         if self.signers is None:
             return named
-        for name in named or session_names(session):
+        for name in named or session_names(self.session):
             if not Path(name).is_dir():
                 raise UsageError(
                     "is no bundle, and only bundles are signed",
@@ -61,16 +70,32 @@ class ProfilesGiven:
             say_who_signed(Path(name), self.signers)
         return named
 
+    def asked(self, command: str) -> str:
+        """The session that is asked: the one that is named, else the first that has profiles."""
+        from workbench.cli.context import session_name, session_names
+        from workbench.domain.errors import UsageError
 
-def with_profiles(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with these options, which it gets as its parameter `given`."""
+        if self.session is None and not self.profiles:
+            raise UsageError(
+                "names neither a session nor profiles",
+                where=command,
+                remedy=f"Write `workbench {command} SESSION ...`, or --profiles A.bundle,B.bundle",
+            )
+        return session_name(self.session) if self.session else session_names(self.profiles)[0]
+
+
+def with_profiles(command: Callable[..., None], *, argument: bool = True) -> Callable[..., None]:
+    """A command with these options, which it gets as its parameter `given`; the session is an
+    `argument` unless the command has its own."""
 
     def called(**said: Any) -> None:
         given = ProfilesGiven(**{name: said.pop(name) for name in options})
         command(**said, given=given)
 
     own = inspect.signature(command, eval_str=True)
-    options = inspect.signature(_options, eval_str=True).parameters
+    options = dict(inspect.signature(_options, eval_str=True).parameters)
+    if not argument:
+        del options["session"]
     kept = [one for name, one in own.parameters.items() if name != "given"]
     keyword = inspect.Parameter.KEYWORD_ONLY
     merged = [one.replace(kind=keyword) for one in (*kept, *options.values())]
@@ -78,17 +103,3 @@ def with_profiles(command: Callable[..., None]) -> Callable[..., None]:
     called.__annotations__ = {one.name: one.annotation for one in merged}
     cast(Any, called).__signature__ = own.replace(parameters=merged)
     return called
-
-
-def session_asked(session: str | None, profiles: tuple[str, ...], command: str) -> str:
-    """The session that is asked: the one that is named, else the first that has profiles."""
-    from workbench.cli.context import session_name
-    from workbench.domain.errors import UsageError
-
-    if session is None and not profiles:
-        raise UsageError(
-            "names neither a session nor profiles",
-            where=command,
-            remedy=f"Write `workbench {command} SESSION ...`, or --profiles A.bundle,B.bundle",
-        )
-    return session_name(session) if session is not None else profiles[0]

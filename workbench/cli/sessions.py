@@ -60,7 +60,7 @@ def register(app: typer.Typer) -> None:
     app.command("ls")(list_sessions)
     app.command("show")(show)
     app.command("samples")(samples)
-    app.command("compare")(with_profiles(compare))
+    app.command("compare")(with_profiles(compare, argument=False))
     app.command("export", cls=ListsFormats)(export)
     app.command("import")(import_recording)
     app.command("rescue")(rescue)
