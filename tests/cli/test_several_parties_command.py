@@ -39,6 +39,16 @@ def test_two_bundles_make_a_chain_and_each_figure_says_whose_it_is(
     assert whose == {"haproxy": str(bundles[0]), "tinyproxy": str(bundles[1])}
 
 
+def test_a_recommendation_says_whose_profiles_it_stands_on(
+    shared: Workbench, bundles: tuple[Path, Path]
+) -> None:
+    both = ",".join(map(str, bundles))
+    sla = ("--sla", "mean<=1s @ rate=200/s, filesize=10kB", *ASKED[:2])
+    found = json.loads(shared.run("recommend", "--profiles", both, *sla, "--json").stdout)
+    assert found["whose"] == {"haproxy": str(bundles[0]), "tinyproxy": str(bundles[1])}
+    assert found["met"]
+
+
 @pytest.mark.needs("ssh-keygen")
 def test_only_signed_bundles_are_taken_where_signers_are_given(
     shared: Workbench, bundles: tuple[Path, Path], tmp_path: Path
@@ -58,6 +68,8 @@ def test_only_signed_bundles_are_taken_where_signers_are_given(
     refused = shared.run(*asked, expect=3)
     assert f"{bundles[1]}: is not signed" in refused.stderr
     assert not refused.stdout
+    held = ("demo-real", "--chain", "tinyproxy-haproxy", *asked[1:3], *asked[-2:])
+    assert f"{bundles[1]}: is not signed" in shared.run("compare", *held, expect=3).stderr
     shared.run("sign", str(bundles[1]), "--key", str(key))
     assert shared.run(*asked).stderr.count("signed by vendor (SHA256:") == 2
 

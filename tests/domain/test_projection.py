@@ -32,6 +32,7 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint, ModelScore, ParameterInfluence, TargetModel
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Estimate, Finding, Sample
+from workbench.domain.session_tables import ending
 from workbench.domain.trials import TrialsView
 
 QUARTER = Configuration({"haproxy.vcpu": 0.25}, {"filesize_bytes": 10_000})
@@ -256,6 +257,7 @@ def test_runs_are_counted_by_the_clock_without_pauses_and_without_what_others_di
     for seq, (at, fact) in enumerate(facts, start=1):
         view.apply(Event(seq, at, "s", fact))
     assert view.ran_s == 25.0 + 10.0 + 20.0 + 60.0 - 40.0
+    assert "1.2 min on the clock, pauses left out" in ending(view)  # its last run took 1.0 s
 
 
 def test_who_is_paused_and_continued_in_the_queue_waits_on() -> None:

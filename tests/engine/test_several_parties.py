@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Never
 
 import pytest
 from chain_session import SESSION, alone_ms, chain_campaign, host, write_chain_session
@@ -14,12 +15,18 @@ from workbench.domain import chain_figures, codec
 from workbench.domain.errors import UsageError
 from workbench.domain.parameters import Parameter
 from workbench.domain.projection import SessionView
-from workbench.domain.questions import ChainQuery, PredictChain
+from workbench.domain.questions import (
+    ChainQuery,
+    PredictChain,
+    Recommend,
+    VerifyRecommendation,
+)
 from workbench.domain.requests import sessions_of
 from workbench.domain.topology import Target, Vnf
 from workbench.engine.answers.chain_models import speaks
 from workbench.engine.answers.parties import parties_for
 from workbench.engine.answers.predicting import predict_chain
+from workbench.engine.answers.recommending import recommend, verify
 from workbench.engine.learning import scoring
 from workbench.engine.learning.scoring import Material
 from workbench.engine.sessions.library import Library
@@ -30,6 +37,10 @@ CHAIN = "haproxy-tinyproxy"
 ASKED = PredictChain(
     ChainQuery(HA, CHAIN, "mean", profiles=HA, more_profiles=(TINY,)), "rate=200/s, filesize=10kB"
 )
+
+
+def no_lab(*_: object) -> Never:
+    raise AssertionError("the lab is not asked")
 
 
 @pytest.fixture(autouse=True)
@@ -112,6 +123,29 @@ async def test_a_function_that_nobody_profiled_is_named(
     with pytest.raises(UsageError, match=f"needs a stand-alone profile of {missing}"):
         await predict_chain(library, pool, of(*named))
     assert pool.asked == []
+
+
+async def test_an_allocation_is_recommended_from_the_profiles_of_several(
+    library: Library, pool: InlinePool
+) -> None:
+    asked = Recommend(HA, ("mean<=100ms @ rate=200/s, filesize=10kB",), CHAIN, profiles=HA)
+    both = replace(asked, more_profiles=(TINY,))
+    found = (await recommend(library, pool, no_lab, both)).recommendation
+    assert found.whose == {"haproxy": HA, "tinyproxy": TINY}
+    assert f"haproxy by {HA}, tinyproxy by {TINY}" in found.judged_by
+    assert found.chosen is not None
+    vcpus = {k.partition(".")[0]: v for k, v in found.chosen.allocation.items()}
+    alone = [alone_ms(vnf, vcpus[vnf], 200.0) for vnf in ("haproxy", "tinyproxy")]
+    assert found.chosen.kpis["mean_ms"].value == pytest.approx(sum(alone), rel=1e-6)
+    assert sessions_of(both) == (HA, HA, TINY)
+    with pytest.raises(UsageError, match="needs a stand-alone profile of tinyproxy"):
+        await recommend(library, pool, no_lab, asked)
+    with pytest.raises(UsageError, match="another host"):
+        await recommend(library, pool, no_lab, replace(asked, more_profiles=(FAR,)))
+    with pytest.raises(UsageError, match="not tried on the lab"):
+        await recommend(library, pool, no_lab, replace(both, verify=True))
+    with pytest.raises(UsageError, match="not tried on the lab"):
+        await verify(library, pool, no_lab, VerifyRecommendation(HA, found.id))
 
 
 # ------------------------------------------------------------------- what does not meet

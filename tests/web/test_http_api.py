@@ -298,7 +298,6 @@ async def test_streams_and_connections_are_bounded(api: Api) -> None:
     silent = [await asyncio.open_connection(host, int(port)) for _ in range(140)]
     async with asyncio.timeout(PATIENCE_S):
         assert await silent[-1][0].read() == b""  # hung up on at once, before a word is said
-        assert await silent[0][0].read() == b""  # and those who say nothing, after a while
     for _, writer in silent:
         writer.close()
     async with api.asking() as ann:

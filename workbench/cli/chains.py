@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workbench.cli.completion import chains, sessions_and_recordings
-from workbench.cli.signed_bundles import OnlyFromSigners
+from workbench.cli.completion import chains
+from workbench.cli.profile_options import ProfilesGiven, with_profiles
 
 if TYPE_CHECKING:
     from workbench.domain.questions import ChainPredicted, ChainQuery
@@ -31,40 +32,23 @@ KpiOption = Annotated[str | None, typer.Option(help="Default: the campaign's.")]
 RuleOption = Annotated[
     str, typer.Option(help="Rule of composition; default: that of the KPI and the load.")
 ]
-ProfilesOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Sessions or bundles that have the functions' profiles, as A,B; who is named first "
-        "speaks. Default: the same session."
-    ),
-]
-InsistOption = Annotated[
-    bool, typer.Option("--insist", help="Take profiles of another host, and mark the answer.")
-]
 
 
 def register(app: typer.Typer) -> None:
-    app.command("predict", cls=OnlyFromSigners)(predict)
+    app.command("predict")(with_profiles(predict))
 
 
 def predict(
     chain: ChainOption,
     at: Annotated[str, typer.Option(help='Load and workload: "rate=300/s, filesize=10kB".')],
-    session: Annotated[
-        str | None,
-        typer.Argument(
-            help="A session, a recording, or a bundle's folder; default: the first of --profiles.",
-            autocompletion=sessions_and_recordings,
-        ),
-    ] = None,
     kpi: KpiOption = None,
     rule: RuleOption = "",
     allocate: Annotated[
         str, typer.Option(help='One allocation: "haproxy=25%, tinyproxy=50%". Default: all.')
     ] = "",
-    profiles: ProfilesOption = None,
-    insist: InsistOption = False,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    *,
+    given: ProfilesGiven,
 ) -> None:
     """Predict a chain from the stand-alone profiles of its functions; what limits, what would help.
 
@@ -77,22 +61,12 @@ def predict(
         put,
         put_json,
         say,
-        session_name,
-        session_names,
     )
     from workbench.cli.prediction_words import predicted
-    from workbench.domain.errors import UsageError
     from workbench.domain.questions import PredictChain
 
-    others = session_names(profiles)
-    if session is None and not others:
-        raise UsageError(
-            "names neither a session nor profiles",
-            where="predict",
-            remedy="Write `workbench predict SESSION ...`, or --profiles A.bundle,B.bundle",
-        )
-    name = session_name(session) if session is not None else others[0]
-    asked = PredictChain(_query(name, chain, kpi, rule, others, insist=insist), at, allocate)
+    others, name = given.sessions(), given.asked("predict")
+    asked = PredictChain(_query(name, chain, kpi, rule, others, insist=given.insist), at, allocate)
     reply = ask_patiently(asked, *dict.fromkeys((name, *others)))
     if json:
         put_json(_plain(reply))
@@ -108,9 +82,8 @@ def compare_with_profiles(
     chain: str,
     kpi: str | None,
     rule: str,
-    profiles: str | None,
+    given: ProfilesGiven,
     *,
-    insist: bool,
     json: bool,
 ) -> None:
     """`compare SESSION --chain C`; a chain that deviates is a finding."""
@@ -121,7 +94,6 @@ def compare_with_profiles(
         put_json,
         say,
         session_name,
-        session_names,
     )
     from workbench.domain.codec import to_plain
     from workbench.domain.errors import FINDING, UsageError
@@ -133,9 +105,9 @@ def compare_with_profiles(
             where="--chain",
             remedy=f"Say --profiles {second} if that session has the profiles",
         )
-    others = session_names(profiles)
+    others = replace(given, session=session).sessions()
     name = session_name(session)
-    query = _query(name, chain, kpi, rule, others, insist=insist)
+    query = _query(name, chain, kpi, rule, others, insist=given.insist)
     reply = ask_patiently(CompareChain(query), *dict.fromkeys((name, *others)))
     if json:
         plain = to_plain(reply.comparison)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workbench.cli.completion import NameArgument, chains
+from workbench.cli.completion import chains
 from workbench.cli.context import finite
+from workbench.cli.profile_options import ProfilesGiven, with_profiles
 from workbench.cli.run import BudgetOption
 from workbench.cli.spans import seconds
 from workbench.domain import kpis
@@ -35,11 +36,10 @@ class ComparedWith(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    app.command("recommend")(recommend)
+    app.command("recommend")(with_profiles(recommend))
 
 
 def recommend(
-    name: NameArgument,
     sla: Annotated[
         list[str],
         typer.Option(help="As p95<=200ms @ rate=300/s, filesize=10kB; can be repeated."),
@@ -69,6 +69,8 @@ def recommend(
         bool, typer.Option("--oversubscribe", help="Deploy more cores than the host has, too.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    *,
+    given: ProfilesGiven,
 ) -> None:
     """Recommend the cheapest allocation of a chain that holds SLAs; exit with 1 where none does.
 
@@ -76,7 +78,7 @@ def recommend(
 
     Example: workbench recommend demo-1 --chain tinyproxy-haproxy --sla "p95<=50ms @ rate=300/s"
     """
-    from workbench.cli.context import ask_patiently, put, put_json, say, session_name
+    from workbench.cli.context import ask_patiently, put, put_json, say
     from workbench.domain.errors import FINDING, UsageError
     from workbench.domain.questions import Recommend
 
@@ -89,8 +91,9 @@ def recommend(
 
     path = Path(cost).expanduser()
     is_path = "/" in cost or path.suffix in (".yaml", ".yml")
+    others = given.sessions()
     request = Recommend(
-        session_name(name),
+        given.asked("recommend"),
         tuple(sla),
         chain,
         confidence,
@@ -100,8 +103,11 @@ def recommend(
         verify,
         seconds(budget),
         oversubscribe,
+        profiles=others[0] if others else None,
+        insist=given.insist,
+        more_profiles=others[1:],
     )
-    reply = ask_patiently(request, request.session)
+    reply = ask_patiently(request, *dict.fromkeys((request.session, *others)))
     if json:
         put_json(_plain(reply.recommendation))
     else:
@@ -131,6 +137,7 @@ def _plain(found: Recommendation) -> dict[str, Any]:
         **(_judged(judged) if judged else {}),
         "runners_up": [_judged(one) for one in found.runners_up],
         "model_version": found.model_version,
+        "whose": dict(found.whose),
         "after": found.after or None,
         "lab_iterations": found.lab_iterations,
         "lab_s": found.lab_s,
@@ -217,9 +224,7 @@ def _sentences(found: Recommendation, judged: Choice) -> Iterator[str]:
         yield found.note
     if judged.extrapolated:
         yield f"Outside of what was profiled: {', '.join(judged.extrapolated)}."
-    source = "the stand-alone profiles" if not found.model_version else "the chain's model"
-    version = f" (version {found.model_version})" if found.model_version else ""
-    yield f"Judged by {source}{version}, {found.judged} allocations by rising cost."
+    yield f"Judged by {found.judged_by}, {found.judged} allocations by rising cost."
     greedy = found.greedy
     if greedy is not None:
         where = "on the lab" if greedy.lab_iterations else "on the same model, without the lab"

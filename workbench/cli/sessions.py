@@ -12,9 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from workbench.cli.chains import (
-    InsistOption,
     KpiOption,
-    ProfilesOption,
     RuleOption,
     compare_with_profiles,
 )
@@ -25,6 +23,7 @@ from workbench.cli.completion import (
     sessions,
     sessions_and_recordings,
 )
+from workbench.cli.profile_options import ProfilesGiven, with_profiles
 from workbench.cli.session_words import comparison, explain
 from workbench.cli.signed_bundles import SignersOption, say_who_signed
 from workbench.cli.tables import fitted, lines_of, terminal_columns
@@ -61,7 +60,7 @@ def register(app: typer.Typer) -> None:
     app.command("ls")(list_sessions)
     app.command("show")(show)
     app.command("samples")(samples)
-    app.command("compare")(compare)
+    app.command("compare")(with_profiles(compare, argument=False))
     app.command("export", cls=ListsFormats)(export)
     app.command("import")(import_recording)
     app.command("rescue")(rescue)
@@ -172,8 +171,8 @@ def compare(
     ] = None,
     kpi: KpiOption = None,
     rule: RuleOption = "",
-    profiles: ProfilesOption = None,
-    insist: InsistOption = False,
+    *,
+    given: ProfilesGiven,
 ) -> None:
     """Say where two sessions differ, or a chain from what is predicted of it, by more than chance.
 
@@ -191,14 +190,14 @@ def compare(
     from workbench.domain.messages import CompareSessions
 
     if chain is not None:
-        compare_with_profiles(first, second, chain, kpi, rule, profiles, insist=insist, json=json)
+        compare_with_profiles(first, second, chain, kpi, rule, given, json=json)
         return
-    if second is None or kpi or rule or profiles or insist:
+    if second is None or kpi or rule or given != ProfilesGiven():
         raise UsageError(
             "compares two sessions, or a chain with its functions' profiles",
             where="compare",
-            remedy="Give two sessions and none of --kpi, --rule, --profiles, --insist; or one and "
-            "--chain",
+            remedy="Give two sessions and none of --kpi, --rule, --profiles, --signers, --insist; "
+            "or one and --chain",
         )
     names = session_name(first), session_name(second)
     reply = ask_patiently(CompareSessions(*names), *names)

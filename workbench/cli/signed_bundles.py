@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 BundleArgument = Annotated[Path, typer.Argument(help="A bundle's folder.", file_okay=False)]
 SignersOption = Annotated[
@@ -18,32 +17,6 @@ SignersOption = Annotated[
         dir_okay=False,
     ),
 ]
-
-
-def _asked(signers: SignersOption = None) -> None:
-    """Has the option that `OnlyFromSigners` adds."""
-
-
-class OnlyFromSigners(TyperCommand):
-    """A command with `--signers`: the bundles of `--profiles`, else the one that it is about, are
-    verified before it begins."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        alone = typer.Typer(add_completion=False)
-        alone.command()(_asked)
-        self.params += [
-            one for one in typer.main.get_command(alone).params if one.name == "signers"
-        ]
-
-    def invoke(self, ctx: Any) -> Any:
-        signers = ctx.params.pop("signers", None)
-        if signers is not None:
-            from workbench.cli.context import session_names
-
-            named = session_names(ctx.params["profiles"] or ctx.params["session"])
-            _must_be_signed(named, Path(signers))
-        return super().invoke(ctx)
 
 
 def register(app: typer.Typer) -> None:
@@ -98,18 +71,3 @@ def _who_signed(bundle: Path, signers: Path) -> str:
 
     by = signing.verify(bundle.expanduser(), signers.expanduser())
     return f"{bundle}: signed by {by.principal}" + (f" ({by.key})" if by.key else "")
-
-
-def _must_be_signed(bundles: tuple[str, ...], signers: Path) -> None:
-    """Say who signed each of them. Raises `UsageError` for what is no bundle, `SessionError` where
-    nobody of the signers did."""
-    from workbench.domain.errors import UsageError
-
-    for name in bundles:
-        if not Path(name).is_dir():
-            raise UsageError(
-                "is no bundle, and only bundles are signed",
-                where=name,
-                remedy="Give the bundle's folder, or leave out --signers",
-            )
-        say_who_signed(Path(name), signers)

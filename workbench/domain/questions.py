@@ -278,6 +278,10 @@ class Recommend(Query[Recommended]):
     oversubscribe: bool = False
     """Measure deployments that need more cores than the host has, too."""
     by: str = ""
+    profiles: str | None = None
+    """As `ChainQuery` has it, as are these two; what others profiled is not tried on the lab."""
+    insist: bool = False
+    more_profiles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -193,6 +193,7 @@ class Recommendation:
     profiling_s : lab seconds of the profiles that it rests on.
     after : id of the recommendation that was asked about on the lab, where that taught another.
     priced_by : the cost function or price table that was asked for.
+    whose : by profiled target, the session that its figures are of; empty: all are its own.
     """
 
     id: str
@@ -217,6 +218,17 @@ class Recommendation:
     probability_of: ProbabilityOf = "long_run"
     after: str = ""
     priced_by: str = "vcpu-hours"
+    whose: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def judged_by(self) -> str:
+        """Whose figures it stands on, in words."""
+        if self.model_version:
+            return f"the chain's model (version {self.model_version})"
+        told = "the stand-alone profiles"
+        if not self.whose:
+            return told
+        return f"{told} of " + ", ".join(f"{t} by {s}" for t, s in self.whose.items())
 
     @property
     def ways(self) -> tuple[ComparisonRow, ...]:

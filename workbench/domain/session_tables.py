@@ -365,7 +365,8 @@ def ending(view: SessionView) -> str:
         text = f"The run ended: {view.finished.outcome}"
         text += f" ({view.finished.note})" if view.finished.note else ""
         text += f"; {view.finished.measured_s / 60:.1f} min of lab time, "
-        return text + f"{view.finished.wall_s / 60:.1f} min on the wall clock."
+        # `finished` knows of its own run alone, and a campaign that was resumed had several.
+        return text + f"{view.ran_s / 60:.1f} min on the clock, pauses left out."
     if view.state == "interrupted":
         return f"Its engine ended before the run did; go on with `workbench resume {view.session}`."
     return f"The session is {view.state}."

@@ -64,7 +64,10 @@ async def give_links(giving: socket.socket, opened: Callable[[], Awaitable[socke
 async def handed_client(number: int) -> SocketClient:
     """The client of a link that is asked for at the inherited descriptor `number`."""
     link = await asyncio.to_thread(_ask_for_link, number)
-    return await SocketClient.adopt(link)
+    try:
+        return await SocketClient.adopt(link)
+    except OSError as error:
+        raise EngineError(f"it is gone: {error.strerror}", remedy="Ask again") from None
 
 
 def _ask_for_link(number: int) -> socket.socket:

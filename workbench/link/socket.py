@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
+import math
 import socket
 from collections import deque
 from collections.abc import AsyncIterator
@@ -72,7 +74,8 @@ class SocketClient:
     async def connect(cls, path: Path, identity: str, role: Role = "operator") -> SocketClient:
         """Meet the engine that listens at `path`.
 
-        Raises `OSError` where nobody listens, `EngineError` where the engine refuses.
+        Raises `OSError` where nobody listens, or an engine that is dying hangs up before it
+        greets; `EngineError` where the engine refuses.
         """
         reader, writer = await asyncio.open_unix_connection(path, limit=REPLY_LIMIT)
         mine = Hello(PROTOCOL_VERSION, __version__, identity, role)
@@ -86,8 +89,15 @@ class SocketClient:
 
     @classmethod
     async def adopt(cls, link: socket.socket) -> SocketClient:
-        """Go on with a connection on which somebody else has said the hello (`link.handing`)."""
-        path = Path(link.getpeername())
+        """Go on with a connection on which somebody else has said the hello (`link.handing`).
+
+        Raises as `connect`.
+        """
+        try:
+            path = Path(link.getpeername())
+        except OSError:
+            link.close()
+            raise
         reader, writer = await asyncio.open_unix_connection(sock=link, limit=REPLY_LIMIT)
         return await cls._met(path, reader, writer)
 
@@ -98,7 +108,9 @@ class SocketClient:
         """A client, once the engine has answered the hello."""
         try:
             async with asyncio.timeout(HELLO_TIMEOUT_S):
-                engine = hello_of(await reader.readline())
+                if not (greeting := await reader.readline()):
+                    raise ConnectionResetError(errno.ECONNRESET, "it hung up before it greeted")
+                engine = hello_of(greeting)
             refuse_other_protocol(engine, Hello(PROTOCOL_VERSION, __version__, ""))
         except TimeoutError:
             writer.close()
@@ -134,10 +146,10 @@ class SocketClient:
         return await self._ask(next(self._ids), request)
 
     @asynccontextmanager
-    async def follow(self, session: str) -> AsyncIterator[Feed]:
-        """Follow a session, live or finished."""
+    async def follow(self, session: str, most_behind: float = math.inf) -> AsyncIterator[Feed]:
+        """Follow a session, live or finished; its feed fails for who lags by more events."""
         number = next(self._ids)
-        changes = self._feeds[number] = _Changes(session)
+        changes = self._feeds[number] = _Changes(session, most_behind)
         try:
             viewed = await self._ask(number, Subscribe(session))
             yield Feed(viewed.view, changes)
@@ -244,8 +256,9 @@ class SocketClient:
 class _Changes:
     """What a feed has yet to yield: every event, and of the ticks the latest of each kind."""
 
-    def __init__(self, session: str) -> None:
+    def __init__(self, session: str, most_behind: float) -> None:
         self.session = session
+        self._most_behind = most_behind
         self._events: deque[Event] = deque()
         self._ticks: dict[type, Tick] = {}
         self._changed = asyncio.Event()
@@ -253,8 +266,13 @@ class _Changes:
         self._error: WorkbenchError | None = None
 
     def add(self, change: Event | Tick) -> None:
+        if self._ended:
+            return
         if isinstance(change, Event):
             self._events.append(change)
+            if len(self._events) > self._most_behind:
+                self._events.clear()
+                self.end(EngineError(f"the reader is more than {self._most_behind} events behind"))
         else:
             self._ticks[type(change)] = change
         self._changed.set()

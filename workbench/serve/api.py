@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, cast
@@ -56,6 +57,10 @@ IDLE_S = 15.0
 END_S = 4.0
 PAGE = 500
 """Events of the past that a stream asks for at once."""
+MOST_BEHIND = 1000
+"""Events that wait for a stream's reader, however little at a time it takes; beyond, it ends."""
+PIECE = 1 << 16
+"""Bytes of a stream that have to be taken in `SLOW_S`."""
 LISTS_NAMES = f"{BY_ADDRESS}, or list that name (`workbench serve --http ... --name`)"
 STATUSES: tuple[tuple[type[WorkbenchError], int], ...] = (
     (NotAllowed, 403),
@@ -129,6 +134,7 @@ class ApiServer:
             handler_cancellation=True,
             keepalive_timeout=IDLE_S,
             shutdown_timeout=END_S,
+            lingering_time=END_S,
         )
         await self._runner.setup()
         try:
@@ -138,6 +144,9 @@ class ApiServer:
         except OSError as error:
             await self.close()
             raise cannot_listen(error, host, port, "Choose another address or port") from None
+        for listener in self._listener.sockets:  # what is accepted there has it, too
+            # Of bytes that nobody takes, also after the server has closed the connection.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SLOW_S * 1000))
         listening: int = self._listener.sockets[0].getsockname()[1]
         self.audit.write("listening", host=host, port=listening, door="http")
         return listening
@@ -200,6 +209,8 @@ class ApiServer:
             if status == 401:
                 headers["WWW-Authenticate"] = "Bearer"
             response = _json(codec.dumps(plain), status, headers)
+        if not response.prepared:
+            await _give(request, response)
         return response
 
     @web.middleware
@@ -227,7 +238,7 @@ class ApiServer:
         details = {"door": "http", "address": request.remote or ""}
         hello = Hello(PROTOCOL_VERSION, __version__, token.name, token.role, details=details)
         try:
-            client = await SocketClient.adopt(await self._links.open(hello))
+            client = await self._links.client(hello)
         except EngineError as error:
             raise _Refused(503, error.what, error.remedy) from None
         try:
@@ -251,10 +262,7 @@ class ApiServer:
                 reply = await client.ask(asked)
             text = await asyncio.to_thread(lambda: codec.dumps(codec.message_to_plain(reply)))
             response = _json(text, 200)
-            with _hanging_up(request):  # here, so that who does not read has a place and a time
-                async with asyncio.timeout(WHOLE_S):
-                    await response.prepare(request)
-                    await response.write_eof()
+            await _give(request, response)  # here, so that who does not read has a place
             return response
 
     async def _request_of(self, request: web.Request) -> Any:
@@ -299,7 +307,10 @@ class ApiServer:
             raise _Refused(503, "there are as many streams as may be", "End one of them")
         self._streams[name] += 1
         try:
-            async with self._link(request) as client, client.follow(asked.session) as feed:
+            async with (
+                self._link(request) as client,
+                client.follow(asked.session, MOST_BEHIND) as feed,
+            ):
                 response = web.StreamResponse(headers=HEADERS)
                 response.content_type = "text/event-stream"
                 response.charset = "utf-8"
@@ -403,9 +414,18 @@ async def _send_past(
         after = page.events[-1].seq
 
 
+async def _give(request: web.Request, response: web.StreamResponse) -> None:
+    """Send an answer whole, to whoever it is."""
+    with _hanging_up(request):
+        async with asyncio.timeout(WHOLE_S):
+            await response.prepare(request)
+            await response.write_eof()
+
+
 async def _send(response: web.StreamResponse, text: bytes) -> None:
-    async with asyncio.timeout(SLOW_S):
-        await response.write(text)
+    for begin in range(0, len(text), PIECE):
+        async with asyncio.timeout(SLOW_S):
+            await response.write(text[begin : begin + PIECE])
 
 
 @contextlib.contextmanager

@@ -43,7 +43,7 @@ COMMANDS: Final[dict[str, dict[str, Kind]]] = {
         **_JSON,
         **{"--sla": "text", "--chain": "name", "--confidence": "name", "--cost": "name"},
         **{"--compare": "name", "--on-lab": "flag", "--verify": "flag", "--budget": "name"},
-        **{"--oversubscribe": "flag"},
+        **{"--oversubscribe": "flag", "--profiles": "name", "--insist": "flag"},
     },
     "canary": {
         **_JSON,

@@ -1,4 +1,4 @@
-"""Links to the engine in the names of others, for the screens that a server starts."""
+"""Links to the engine in the names of others: for screens that a server starts, or for itself."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from pathlib import Path
 from workbench.domain.errors import EngineError
 from workbench.domain.messages import Hello
 from workbench.link.handing import open_link
+from workbench.link.socket import SocketClient
+
+ATTEMPTS = 3
+AGAIN_S = 0.1
+"""An engine that is killed may take a link in its last instant: it is asked for anew."""
 
 
 class Links:
@@ -37,3 +42,13 @@ class Links:
                 return await open_link(self._path, hello)
             except OSError as error:
                 raise EngineError(f"it cannot be reached: {error.strerror}") from None
+
+    async def client(self, hello: Hello) -> SocketClient:
+        """The client of such a link, which the engine has greeted. Raises as `open`."""
+        for _ in range(ATTEMPTS):
+            try:
+                return await SocketClient.adopt(await self.open(hello))
+            except OSError as error:
+                why = error.strerror
+                await asyncio.sleep(AGAIN_S)
+        raise EngineError(f"it hangs up: {why}")

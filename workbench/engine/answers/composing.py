@@ -218,30 +218,47 @@ async def gather(
     )
     if wl is not None:
         _must_be_reached(wl, subject.primary.name, subject.reach, terms.visits)
-    asked = [
-        await profiles_of(
-            library,
-            pool,
-            party,
-            [t for t in subject.targets if subject.parties.whose[t.name] is party],
-            terms.chosen,
-            besides=terms.besides,
-            store=store,
-            say=say,
-        )
-        for party in subject.parties.speaking
-    ]
-    profiles = Profiles(
-        subject.parties.campaign,
-        subject.targets,
-        tuple(sample for one in asked for sample in one.samples),
-        tuple(model for one in asked for model in one.models),
-        asked[0].besides,
+    profiles = await profiles_by(
+        library, pool, subject.parties, (terms.chosen, terms.besides), store=store, say=say
     )
     warnings = (*terms.warnings, *subject.parties.warnings(own, subject.chain))
     several = len(subject.parties.sessions) > 1
     whose = {t: p.session for t, p in subject.parties.whose.items() if several or p is not own}
     return Basis(subject.chain, own.kpi, question.rule, subject.kpi_max, profiles, warnings, whose)
+
+
+async def profiles_by(
+    library: Library,
+    pool: Pool,
+    parties: Parties,
+    learned: tuple[Sequence[str], Sequence[str]],
+    *,
+    store: bool,
+    say: Say,
+) -> Profiles:
+    """The profiles of all parties as one, of what is `learned` (`learned_for`). Raises as
+    `profiles_of`."""
+    kpis, besides = learned
+    asked = [
+        await profiles_of(
+            library,
+            pool,
+            party,
+            [t for t in parties.targets if parties.whose[t.name] is party],
+            kpis,
+            besides=besides,
+            store=store,
+            say=say,
+        )
+        for party in parties.speaking
+    ]
+    return Profiles(
+        parties.campaign,
+        parties.targets,
+        tuple(sample for one in asked for sample in one.samples),
+        tuple(model for one in asked for model in one.models),
+        asked[0].besides,
+    )
 
 
 def _must_be_reached(
@@ -322,12 +339,18 @@ def terms_of(
 ) -> RuleTerms:
     """What a rule asks for, before any model is made. Raises `UsageError`, `PluginError`."""
     from workbench.chains.base import family_of, visits_of
-    from workbench.chains.parts import must_be_of_one_host
 
-    warnings = must_be_of_one_host(hosts, insisted)
+    warnings = one_host(hosts, insisted)
     family, visits = family_of(load_model), visits_of(graph)
     chosen, besides = learned_for(kpi, load_model, len(visits), rule_of(rule, kpi, family))
     return RuleTerms(chosen, besides, visits, warnings)
+
+
+def one_host(hosts: Mapping[str, HostFacts], insisted: bool) -> tuple[str, ...]:
+    """Warnings where profiles of another host are insisted on. Raises `UsageError`."""
+    from workbench.chains.parts import must_be_of_one_host
+
+    return must_be_of_one_host(hosts, insisted)
 
 
 def rule_of(name: str, kpi: str, family: LoadFamily) -> ChainRule:

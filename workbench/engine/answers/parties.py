@@ -13,7 +13,7 @@ from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.errors import SessionError, UsageError
 from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import Parameter, PrimaryWorkload
-from workbench.domain.questions import ChainQuery
+from workbench.domain.questions import ChainQuery, Recommend
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Target
 from workbench.engine.answers.hosts import elsewhere
@@ -58,7 +58,10 @@ class Parties:
         if not others:
             return first
         plans = tuple(self.plan_of(target.vnfs[0].template) for target in self.targets)
-        return replace(first, targets=plans, workload=self.workload)
+        templates = {t.name: t for o in (*reversed(others), first) for t in o.templates}
+        return replace(
+            first, targets=plans, workload=self.workload, templates=tuple(templates.values())
+        )
 
     @property
     def workload(self) -> tuple[Parameter, ...]:
@@ -113,7 +116,7 @@ def host_of(given: Material) -> HostFacts:
 
 
 async def sessions_asked(
-    library: Library, question: ChainQuery, own: Material
+    library: Library, question: ChainQuery | Recommend, own: Material
 ) -> tuple[Material, ...]:
     """The sessions whose profiles are asked for. Raises `SessionError`, and `UsageError` for one
     that was measured under another load than the chain."""

@@ -21,10 +21,11 @@ from workbench.domain.recommendations import IssuedRecommendation, PriceTable, R
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Parallel, Series, Target, Vnf
 from workbench.engine.answers.chain_models import Accepted, accepted_for
-from workbench.engine.answers.composing import subject_of
+from workbench.engine.answers.composing import one_host, profiles_by, subject_of
 from workbench.engine.answers.hosts import elsewhere
 from workbench.engine.answers.judging import AnswerableQuestion, Judged, examine, judge
 from workbench.engine.answers.order import Order
+from workbench.engine.answers.parties import Parties, host_of, parties_for, sessions_asked
 from workbench.engine.answers.parts import (
     Profiles,
     chain_of,
@@ -68,11 +69,18 @@ async def recommend(
             raise UsageError("observers may watch, not command", where=request.session)
         await library.resumable(request.session)
     given = await material(library, request.session, None)
-    order = await asyncio.to_thread(order_of, given, request, library.workspace)
-    order = replace(order, accepted=await _accepted(library, given, order))
+    parties, warnings = await _parties(library, pool, given, request)
+    order = await asyncio.to_thread(order_of, given, request, library.workspace, parties)
+    if parties is None:
+        order = replace(order, accepted=await _accepted(library, given, order))
     say(f"{order.chain.name}: looking at the question")
     examined = await patiently(pool, examine, order)
-    profiles = await _profiles(library, pool, given, order, examined, store=store, say=say)
+    if parties is None:
+        profiles = await _profiles(library, pool, given, order, examined, store=store, say=say)
+    else:
+        profiles = await profiles_by(
+            library, pool, parties, (examined.kpis, ()), store=store, say=say
+        )
     say(f"{order.chain.name}: comparing allocations")
     judged = await patiently(pool, judge, order, examined.question, profiles)
     answer = judged.answer.recommendation(
@@ -81,12 +89,17 @@ async def recommend(
         order.chain.name,
         model_version=judged.model_version,
         at=now(),
-        profiling_s=_profiling_s(given, order),
+        profiling_s=_profiling_s(given, order, parties),
     )
-    answer = replace(answer, greedy=judged.greedy, priced_by=request.cost)
+    answer = replace(
+        answer,
+        greedy=judged.greedy,
+        priced_by=request.cost,
+        whose={t: party.session for t, party in parties.whose.items()} if parties else {},
+    )
     issued, trouble = await _issued(library, given, order, answer, judged, store)
     here = elsewhere(given.session, given.view.host)
-    notes = [*here, *profiles.unstored, *judged.notes, trouble]
+    notes = [*here, *warnings, *profiles.unstored, *judged.notes, trouble]
     if issued.id and (request.verify or request.on_lab):
         proof = Proof(library, pool, trials, request, order, examined.question, by, say, given.view)
         if request.verify and issued.chosen is None:
@@ -196,6 +209,8 @@ async def verify(
             f"{found.id} recommends nothing, so that nothing can be verified",
             where=request.session,
         )
+    if found.whose:
+        raise UsageError(_NOT_TRIED, where=f"{request.session} {found.id}")
     slas = tuple(sla.text for sla in found.slas)
     question = questions.Recommend(
         request.session,
@@ -253,18 +268,52 @@ def stored_in(view: SessionView, id: str) -> IssuedRecommendation:
 # ------------------------------------------------------------------- the question
 
 
-def order_of(given: Material, request: questions.Recommend, workspace: Workspace) -> Order:
+_NOT_TRIED = "rests on profiles of others, and what they profiled is not tried on the lab"
+
+
+async def _parties(
+    library: Library, pool: Pool, given: Material, request: questions.Recommend
+) -> tuple[Parties | None, tuple[str, ...]]:
+    """Who speaks where others' profiles are named, and warnings.
+
+    Raises `UsageError` as `parties_for`, for hosts that differ, and where the lab is to be asked.
+    """
+    if request.profiles is None:
+        return None, ()
+    if request.verify or request.on_lab:
+        raise UsageError(_NOT_TRIED, where="--profiles", remedy="Leave out --verify and --on-lab")
+    chain = await asyncio.to_thread(chain_of, given.campaign, request.chain, library.workspace)
+    parties = parties_for(await sessions_asked(library, request, given), chain)
+    hosts = {f"session {given.session}": host_of(given), **parties.hosts}
+    warnings = await patiently(pool, one_host, hosts, request.insist)
+    return parties, (*warnings, *parties.warnings(given, chain))
+
+
+def _campaign_of(given: Material, chain: Target, parties: Parties) -> Campaign:
+    """What the parties profiled, and the chain where the session measures it."""
+    plans = tuple(parties.plan_of(target.vnfs[0].template) for target in parties.targets)
+    own = tuple(p for p in given.campaign.targets if p.target == chain and len(chain.vnfs) > 1)
+    return replace(parties.campaign, targets=(*plans, *own))
+
+
+def order_of(
+    given: Material,
+    request: questions.Recommend,
+    workspace: Workspace,
+    parties: Parties | None = None,
+) -> Order:
     """What the worker is asked, as far as names can be looked up."""
-    campaign = given.campaign
-    chain = chain_of(campaign, request.chain, workspace)
-    spoken_for, balancers = _spoken_for(given, chain)
+    chain = chain_of(given.campaign, request.chain, workspace)
+    campaign = _campaign_of(given, chain, parties) if parties else given.campaign
+    spoken_for, balancers = _spoken_for(given, campaign, chain)
     names = tuple(dict.fromkeys(spoken_for.values())) or (chain.name,)
-    samples = tuple(sample for name in names for sample in given.of(name))
+    samples_of = parties.samples_of if parties else given.of
+    samples = tuple(sample for name in names for sample in samples_of(name))
     for name in names:
-        if not any(sample.valid for sample in given.of(name)):
+        if not any(sample.valid for sample in samples_of(name)):
             raise UsageError(
                 f"has no valid sample of {name}",
-                where=given.session,
+                where=parties.whose[name].session if parties else given.session,
                 remedy="Measure it first, or see why by `workbench show`",
             )
     primary = campaign.target_plan(names[0]).primary.name
@@ -322,12 +371,13 @@ def _prices(cost: str, workspace: Workspace) -> PriceTable | None:
         ) from None
 
 
-def _spoken_for(given: Material, chain: Target) -> tuple[dict[str, str], dict[str, Vnf]]:
+def _spoken_for(
+    given: Material, campaign: Campaign, chain: Target
+) -> tuple[dict[str, str], dict[str, Vnf]]:
     """The profiled target of each function, and what could balance the load of each.
 
     Nothing speaks for the functions of a chain that was measured itself while they were not.
     """
-    campaign = given.campaign
     try:
         profiles = profiles_for(campaign, chain)
     except UsageError:
@@ -394,12 +444,16 @@ async def _accepted(library: Library, given: Material, order: Order) -> dict[str
     return found
 
 
-def _profiling_s(given: Material, order: Order) -> float:
+def _profiling_s(given: Material, order: Order, parties: Parties | None) -> float:
     """Lab seconds of the profiles: deployments are shared out as the samples are."""
-    profiles = [s for s in given.samples if s.purpose == "profile"]
-    everything = sum(sample.lab_s for sample in profiles)
-    own = sum(sample.lab_s for sample in order.samples)
-    return given.view.lab_s * own / everything if everything else 0.0
+    used = {id(sample) for sample in order.samples}
+    found = 0.0
+    for one in parties.speaking if parties else (given,):
+        profiles = [s for s in one.samples if s.purpose == "profile"]
+        everything = sum(sample.lab_s for sample in profiles)
+        own = sum(sample.lab_s for sample in profiles if id(sample) in used)
+        found += one.view.lab_s * own / everything if everything else 0.0
+    return found
 
 
 # ------------------------------------------------------------------- what is left behind

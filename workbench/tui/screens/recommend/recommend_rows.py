@@ -437,12 +437,11 @@ def _notes(found: Recommendation, notes: Sequence[str]) -> Iterator[str]:
     if found.note:
         yield found.note
     yield from notes
-    source = "the stand-alone profiles" if not found.model_version else "the chain's model"
+    source = found.judged_by
     judged = found.chosen or found.closest
     if not found.model_version and judged is not None and len(judged.deployment.functions) > 1:
         source += ", which no canary checked on the chain,"
-    version = f" (version {found.model_version})" if found.model_version else ""
-    yield f"Judged by {source}{version}: {counted(found.judged, 'allocation')} by rising cost."
+    yield f"Judged by {source}: {counted(found.judged, 'allocation')} by rising cost."
 
 
 # ------------------------------------------------------------------- others
