@@ -106,6 +106,17 @@ async def test_rules_cost_delay_and_bursts_queue(workspace: Workspace) -> None:
     assert queued.kpis["p95_ms"].low > many.kpis["p95_ms"].high
 
 
+async def test_two_translations_carry_what_a_quarter_of_a_core_did(workspace: Workspace) -> None:
+    campaign = load_campaign("nat64", workspace=workspace).campaign
+    few, counts = await driven(campaign, 0, configured(campaign, 0), 4_000.0)
+    assert counts.unaccounted == 0
+    assert few.kpis["loss_pct"].value == 0.0
+    over, counts = await driven(campaign, 0, configured(campaign, 0), 20_000.0)
+    assert set(counts.dropped_at) == {"nat64: queue"}
+    # Measured: 5,350 and 6,300 packets/s at a quarter of a core (docs/packets.md).
+    assert over.kpis["loss_pct"].value == pytest.approx(100 * (1 - 6_500 / 20_000), abs=3.0)
+
+
 async def test_each_pattern_costs_and_the_quota_holds(workspace: Workspace) -> None:
     campaign = load_campaign("inspect", workspace=workspace).campaign
     few, *_, many = campaign.configurations(campaign.targets[0])

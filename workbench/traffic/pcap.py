@@ -1,8 +1,8 @@
 """Files of numbered packets: flows and frame sizes as asked, a number in each payload.
 
 Scapy makes one frame of each size; what differs from packet to packet (source port and number) is
-written into copies of it, 65,536 packets in some 20 ms where Scapy alone takes 10 s. UDP's checksum
-is 0, which means none (RFC 768), so that neither needs another.
+written into copies of it, 65,536 packets in some 20 ms where Scapy alone takes 10 s. Each has UDP's
+checksum, which a packet without one would lose where it is translated to IPv6 (RFC 7915, 4.5).
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ MARK = 0x57426B70
 NUMBERS_BYTES = 12
 HEADERS_BYTES = 14 + 20 + 8
 """Ethernet, IPv4 and UDP."""
+_ADDRESSES, _UDP, _CHECKSUM = 26, 34, 40
+"""Where in a frame IPv4's addresses, UDP's header and its checksum begin."""
 SMALLEST_FRAME, LARGEST_FRAME = 64, 1514
 SMALLEST, LARGEST = SMALLEST_FRAME - HEADERS_BYTES, LARGEST_FRAME - HEADERS_BYTES
 """Bytes of payload, as `packetsize` says them."""
@@ -89,7 +91,24 @@ def _records(frame: bytes, numbers: Any, flows: int, count: int) -> Any:
     rows[:, payload : payload + 4] = np.frombuffer(struct.pack(">I", MARK), dtype=np.uint8)
     rows[:, payload + 4 : payload + 8] = numbers.astype(">u4").reshape(-1, 1).view(np.uint8)
     rows[:, payload + 8 : payload + 12] = np.frombuffer(struct.pack(">I", count), dtype=np.uint8)
+    varied = (FIRST_PORT + numbers % flows) + (numbers >> 16) + (numbers & 0xFFFF)
+    checksums = _checksums(rows[0, 16:].tobytes(), varied - varied[0]) if numbers.size else varied
+    rows[:, 16 + _CHECKSUM : 16 + _CHECKSUM + 2] = (
+        checksums.astype(">u2").reshape(-1, 1).view(np.uint8)
+    )
     return rows
+
+
+def _checksums(frame: bytes, more: Any) -> Any:
+    """UDP's checksums (RFC 768) of a frame that has none, its words' sum raised by `more`."""
+    udp = frame[_UDP:]
+    summed = (
+        frame[_ADDRESSES:_UDP] + struct.pack(">HH", 17, len(udp)) + udp + b"\0" * (len(udp) % 2)
+    )
+    total = np.frombuffer(summed, dtype=">u2").sum(dtype=np.int64) + more
+    for _ in range(2):
+        total = (total >> 16) + (total & 0xFFFF)
+    return np.where(total == 0xFFFF, 0xFFFF, 0xFFFF - total)  # 0 means none
 
 
 def _frame(path: PacketPath, port: int, size: int) -> bytes:
