@@ -1,0 +1,100 @@
+"""Two lab hosts in namespaces with an sshd each, by the README's command: measured, and removed."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from driving import REPOSITORY, Workbench
+
+CAMPAIGN = """
+kind: campaign
+targets:
+  - vnf: tinyproxy
+    resource_parameters:
+      - {vnf: tinyproxy, name: vcpu, values: [25%, 50%]}
+workload_parameters:
+  - {name: filesize, values: [10 kB]}
+primary_workload_parameter: {name: rate, range: [100/s, 400/s], scale: log}
+load: {kind: open, arrivals: constant, connections: 32}
+kpi: p95
+sampling: {method: uniform, max_samples: 2, repetitions: 1}
+windows: {warmup: 1 s, window: 2 s}
+"""
+SAMPLES = 2 * 2
+LONGEST_S = 900
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.needs("apt-get", "dpkg-deb", "ip", "nsenter", "sshd", "ssh-keygen"),
+]
+
+
+def begin(workbench: Workbench) -> subprocess.Popen[str]:
+    (workbench.root / "small.yaml").write_text(CAMPAIGN)
+    script = str(REPOSITORY / "scripts" / "two_hosts.py")
+    return subprocess.Popen(
+        [sys.executable, script, "./small.yaml", "--session", "s"],
+        env=workbench.environment, cwd=workbench.root, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def processes(workbench: Workbench) -> list[str]:
+    """That have this workspace in their environment or their command."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            told = (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if str(workbench.root).encode() in told:
+            found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return found
+
+
+def groups() -> list[Path]:
+    """Control groups of both hosts."""
+    return list(Path("/sys/fs/cgroup").glob("**/vnf-workbench-two-hosts"))
+
+
+def test_two_hosts_measure_and_agree(workbench: Workbench) -> None:
+    running = begin(workbench)
+    out, _ = running.communicate(timeout=LONGEST_S)
+
+    assert running.returncode == 0, out
+    assert "alpha  up" in out
+    assert "beta   up" in out
+    assert len(workbench.samples("s")) == SAMPLES
+    # One host's cores measured by turns: the factor in what is carried is one, within its interval.
+    factor = re.search(r"beta throughput x[\d.]+ \(([\d.]+) to ([\d.]+)\)", out)
+    assert factor, out
+    assert float(factor[1]) <= 1.0 <= float(factor[2])
+    workbench.run("engine", "stop", expect=None)
+    assert processes(workbench) == []
+    assert groups() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_host_outlives_the_command(workbench: Workbench, number: signal.Signals) -> None:
+    running = begin(workbench)
+    assert running.stdout is not None
+    for line in running.stdout:
+        if line.startswith("beta   up"):
+            break
+    else:
+        pytest.fail("the hosts did not come up")
+    running.send_signal(number)
+    running.communicate(timeout=60)
+
+    deadline = time.monotonic() + 30
+    while (left := processes(workbench)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left == []
+    if number is not signal.SIGKILL:  # then they are empty, and removed by the next start
+        assert groups() == []
