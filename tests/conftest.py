@@ -58,6 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByRoom | None:
+    # Else xdist sorts files by how many tests they have, and those of one long test come last.
+    config.option.loadscopereorder = False
     return ByRoom(config, log) if config.getvalue("dist") == "load" else None
 
 

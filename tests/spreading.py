@@ -12,11 +12,14 @@ SHARING = ("acceptance", "cli", "docker", "engine", "plugins", "science", "ssh",
 
 
 def put_whole_ways_first(items: list[pytest.Item]) -> None:
-    """Tests that drive the whole way wait for most of their minute.
-
-    As the last of a run they would leave the other core idle.
+    """Tests that drive the whole way, then files that go to one worker as a whole, then single
+    tests: what is long, and waits most of its minute, would leave the other core idle at the end.
     """
-    items.sort(key=lambda item: "_whole_way" not in item.nodeid.partition("::")[0])
+    items.sort(key=lambda item: _late(item.nodeid.partition("::")[0]))
+
+
+def _late(file: str) -> tuple[bool, bool]:
+    return "_whole_way" not in file, Path(file).parent.name not in SHARING
 
 
 class ByRoom(LoadScopeScheduling):

@@ -14,7 +14,7 @@ from recommending_session import CHAIN, campaign, write_session
 FIELDS = {
     "id", "sla", "confidence", "met", "allocation", "replicas", "usage", "cost", "probability",
     "margin_wl", "runners_up", "extrapolated", "model_version",
-    "after", "lab_iterations", "lab_s",
+    "after", "lab_iterations", "lab_s", "whose",
 }  # fmt: skip
 SLA = "p95<=1000ms @ concurrent=80, filesize=10kB"
 MANY = "p95<=2200ms @ concurrent=300, filesize=10kB"

@@ -111,8 +111,13 @@ def test_files_whose_tests_share_something_stay_with_one_worker() -> None:
     assert (scope(None, first), scope(None, second)) == (first, second)  # type: ignore[arg-type]
 
 
-def test_what_waits_for_a_minute_begins_first() -> None:
-    names = ("cli/test_a.py::test_1", "tui/test_tui_whole_way.py::test_2", "web/test_b.py::test_3")
+def test_what_waits_for_a_minute_begins_first_and_single_tests_last() -> None:
+    names = (
+        "chains/test_0.py::test_0",
+        "cli/test_a.py::test_1",
+        "tui/test_tui_whole_way.py::test_2",
+        "web/test_b.py::test_3",
+    )
     items: list[Any] = [SimpleNamespace(nodeid=name) for name in names]
     put_whole_ways_first(items)
-    assert [item.nodeid for item in items] == [names[1], names[0], names[2]]
+    assert [item.nodeid for item in items] == [names[2], names[1], names[3], names[0]]
