@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -45,22 +46,20 @@ def begin(workbench: Workbench) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def processes(workbench: Workbench) -> list[str]:
-    """That have this workspace in their environment or their command."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            told = (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if str(workbench.root).encode() in told:
-            found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-    return found
-
-
 def groups() -> list[Path]:
     """Control groups of both hosts."""
     return list(Path("/sys/fs/cgroup").glob("**/vnf-workbench-two-hosts"))
+
+
+def processes() -> list[int]:
+    """Of the hosts: all that is in their control groups; sshd clears its environment, so that no
+    workspace is named there."""
+    found = set()
+    for group in groups():
+        for file in group.glob("**/cgroup.procs"):
+            with suppress(OSError):
+                found |= {int(pid) for pid in file.read_text().split()}
+    return sorted(found)
 
 
 def test_two_hosts_measure_and_agree(workbench: Workbench) -> None:
@@ -71,12 +70,13 @@ def test_two_hosts_measure_and_agree(workbench: Workbench) -> None:
     assert "alpha  up" in out
     assert "beta   up" in out
     assert len(workbench.samples("s")) == SAMPLES
-    # One host's cores measured by turns: the factor in what is carried is one, within its interval.
+    # The same cores, measured in turns: the factor in what is carried is near one. That an interval
+    # of 95 % holds one is not asked for, which would fail one run in twenty.
     factor = re.search(r"beta throughput x[\d.]+ \(([\d.]+) to ([\d.]+)\)", out)
     assert factor, out
-    assert float(factor[1]) <= 1.0 <= float(factor[2])
+    assert 0.8 < float(factor[1]) < float(factor[2]) < 1.25
     workbench.run("engine", "stop", expect=None)
-    assert processes(workbench) == []
+    assert processes() == []
     assert groups() == []
 
 
@@ -93,7 +93,7 @@ def test_no_host_outlives_the_command(workbench: Workbench, number: signal.Signa
     running.communicate(timeout=60)
 
     deadline = time.monotonic() + 30
-    while (left := processes(workbench)) and time.monotonic() < deadline:
+    while (left := processes()) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left == []
     if number is not signal.SIGKILL:  # then they are empty, and removed by the next start
