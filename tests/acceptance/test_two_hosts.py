@@ -70,11 +70,13 @@ def test_two_hosts_measure_and_agree(workbench: Workbench) -> None:
     assert "alpha  up" in out
     assert "beta   up" in out
     assert len(workbench.samples("s")) == SAMPLES
-    # The same cores, measured in turns: the factor in what is carried is near one. That an interval
-    # of 95 % holds one is not asked for, which would fail one run in twenty.
-    factor = re.search(r"beta throughput x[\d.]+ \(([\d.]+) to ([\d.]+)\)", out)
-    assert factor, out
-    assert 0.8 < float(factor[1]) < float(factor[2]) < 1.25
+    # The same cores, measured in turns: the factor is near one. That an interval of 95 % holds one is
+    # not asked for, which would fail one run in twenty.
+    for kpi in ("throughput_rps", "p95_ms"):
+        factor = re.search(rf"beta {kpi} x[\d.]+ \(([\d.]+) to ([\d.]+)\)", out)
+        assert factor, out
+        assert float(factor[1]) < 1.2
+        assert float(factor[2]) > 1 / 1.2
     workbench.run("engine", "stop", expect=None)
     assert processes() == []
     assert groups() == []
