@@ -70,8 +70,8 @@ def test_two_hosts_measure_and_agree(workbench: Workbench) -> None:
     assert "alpha  up" in out
     assert "beta   up" in out
     assert len(workbench.samples("s")) == SAMPLES
-    # The same cores, measured in turns: the factor is near one. That an interval of 95 % holds one is
-    # not asked for, which would fail one run in twenty.
+    # The same cores, measured in turns: the factor is near one. That an interval of 95 % holds
+    # one is not asked for, which would fail one run in twenty.
     for kpi in ("throughput_rps", "p95_ms"):
         factor = re.search(rf"beta {kpi} x[\d.]+ \(([\d.]+) to ([\d.]+)\)", out)
         assert factor, out
