@@ -175,15 +175,16 @@ def test_a_neighbour_is_found_where_threads_end_before_their_waiting_is_counted(
     """As tinyproxy's, one for each connection: the threads that are there hardly compute."""
     functions = {"tiny": usage(0.5, 0.6), "ha": usage(0.02, 0.04)}
     threads = by_thread("tiny", 0.02)
-    given = {"host": BUSY, "functions": functions, "details": (*of_neighbour(1.8), *threads)}
-    brief = verdicts(chained((0.003,), **given))  # type: ignore[arg-type]
-    assert brief["CPU wait by a neighbour"].strength == pytest.approx(2 / 3, rel=0.05)
-    assert "tiny end before" in " ".join(brief["CPU wait by a neighbour"].evidence)
-    alike = verdicts(chained((0.001,), **given))  # type: ignore[arg-type]
-    assert "CPU wait by a neighbour" not in alike, "it takes what its functions take alone"
-    given["details"] = (*of_neighbour(0.6), *threads)
-    few = verdicts(chained((0.003,), **given))  # type: ignore[arg-type]
-    assert "CPU wait by a neighbour" not in few, "others use less than half of the host"
+
+    def found(answer_s: float, others: float) -> Mapping[str, Verdict]:
+        details = (*of_neighbour(others), *threads)
+        return verdicts(chained((answer_s,), host=BUSY, functions=functions, details=details))
+
+    brief = found(0.003, 1.8)["CPU wait by a neighbour"]
+    assert brief.strength == pytest.approx(2 / 3, rel=0.05)
+    assert "tiny end before" in " ".join(brief.evidence)
+    assert "CPU wait by a neighbour" not in found(0.001, 1.8), "as long as its functions alone"
+    assert "CPU wait by a neighbour" not in found(0.003, 0.6), "others use under half of the host"
 
 
 def test_a_copy_that_takes_the_cpu_is_told_from_a_neighbour() -> None:

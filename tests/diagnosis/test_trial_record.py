@@ -35,4 +35,6 @@ def test_a_verdict_says_how_often_it_was_right() -> None:
     seen = chained((0.0435, 0.044, 0.0445), ha={"delayed_acks": float(REQUESTS)})
     first = diagnose(known(seen), seen, RULES).verdicts[0]
     assert first.trials is TRIALS["delayed acknowledgement"]
-    assert f"right in {first.trials.right} of {first.trials.named} trials" in how_often_right(first)
+    assert f"right in {first.trials.right} of {first.trials.named} bench trials" in how_often_right(
+        first
+    )

@@ -207,10 +207,23 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def test_the_group_is_found_that_perf_knows() -> None:
-    assert perf_stat.group_of(os.getpid()) == "" or not perf_stat.group_of(os.getpid()).startswith(
-        "/"
-    )
+def test_a_group_that_perf_knows_is_named_below_its_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in `/proc`: hierarchies of version 1, of which perf asks its own."""
+    top = tmp_path / "top"
+    (top / "lab" / "web").mkdir(parents=True)
+    for folder in ("self", "7", "8"):
+        (tmp_path / folder).mkdir()
+    line = f"30 23 0:26 / {top} rw - cgroup cgroup rw,perf_event\n"
+    (tmp_path / "self" / "mountinfo").write_text(line)
+    (tmp_path / "7" / "cgroup").write_text("3:perf_event:/lab/web\n2:cpu:/elsewhere\n")
+    (tmp_path / "8" / "cgroup").write_text("3:perf_event:/\n")
+    monkeypatch.setattr(perf_stat, "PROC", tmp_path)
+    assert perf_stat.group_of(7) == "lab/web"
+    assert perf_stat.group_of(8) == "", "the root's group counts everybody"
+    (tmp_path / "8" / "cgroup").write_text("3:perf_event:/lab/gone\n")
+    assert perf_stat.group_of(8) == "", "it is not there"
 
 
 async def test_a_function_that_has_ended_is_an_error(tmp_path: Path) -> None:

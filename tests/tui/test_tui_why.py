@@ -60,7 +60,7 @@ async def test_the_sentence_comes_first_then_what_to_do_and_how_sure_it_is() -> 
         order = (
             "acknowledges late: 1.0 per request",
             "→ Set TCP_NODELAY",
-            "right in 80 of 80 trials",
+            "right in 80 of 80 bench trials",
             "◀ 1",
             "≠ rival: a timer",
             "told apart by the same load",

@@ -244,12 +244,14 @@ FULL_HOST = 0.85
 class _Waiting:
     """That functions, source or sink wait for CPU that somebody else uses.
 
-    `shares`: of the time in which each could run; `lost_s`: what a request loses at least.
+    `busy`: of the host's CPU; `shares`: of the time in which each could run; `lost_s`: what a
+    request loses at least.
     """
 
     who: str
     cores: float
     others: float
+    busy: float
     shares: Mapping[str, float]
     lost_s: float
 
@@ -281,7 +283,7 @@ def _waiting(case: Case) -> _Waiting | None:
         lost_s += seen.lateness_s if name == SOURCE else waited
     if not shares and (brief := _brief(case)):
         shares[brief] = 0.0
-    return _Waiting(who, cores, others, shares, lost_s) if shares else None
+    return _Waiting(who, cores, others, host.cpu_share, shares, lost_s) if shares else None
 
 
 COUNTED = 0.5
@@ -335,7 +337,7 @@ def _neighbour(case: Case) -> Match | None:
         (
             f"a request loses {min(1.0, lost_s / mean_s):.0%} of its time to that: "
             f"{lost_s * 1e3:.2f} ms or more",
-            "the host was full; nobody counted here was throttled",
+            f"the host was {waiting.busy:.0%} busy; nobody counted here was throttled",
             *(brief if uncounted_s > waiting.lost_s else ()),
         ),
     )
@@ -366,7 +368,7 @@ def _copy(case: Case) -> Match | None:
         min(1.0, lost),
         f"{waiting.who}, which only gets a copy, uses {waiting.cores:.1f} cores, and {name} waits "
         f"for CPU {waiting.shares[name]:.0%} of the time in which it could run",
-        ("the host was full; nobody counted here was throttled",),
+        (f"the host was {waiting.busy:.0%} busy; nobody counted here was throttled",),
     )
 
 

@@ -89,9 +89,9 @@ def how_often_right(verdict: Verdict) -> str:
     """How sure one can be of it, from trials whose cause was known."""
     tried = verdict.trials
     if tried is None:
-        return "no trial with a known cause has named it"
+        return "no bench trial has named it"
     return (
-        f"right in {tried.right} of {tried.named} trials that named it "
+        f"right in {tried.right} of {tried.named} bench trials "
         f"({100 * tried.low:.0f} to {100 * tried.high:.0f} %)"
     )
 
