@@ -37,7 +37,7 @@ from workbench.labs.netns.lab import BASICS, lacking, programs_of
 from workbench.labs.netns.packages import layer
 from workbench.labs.programs import Listener
 from workbench.measuring.records import Drive
-from workbench.probes import host, perf_stat
+from workbench.probes import host, recorders
 from workbench.traffic.base import Offer, PathFacts
 
 log = structlog.get_logger(__name__)
@@ -336,7 +336,7 @@ class AttachedLab:
             {**allotted, "source": float(self._cores), "host": float(self._cores)},
             {},
             self._settings.own_cpu_s,
-            await perf_stat.asked_for(self._campaign.evidence),
+            await recorders.asked_for(self._campaign.evidence, self._campaign.windows.warmup_s),
         )
         load = driving.drive(watch, standing.choice, offer, on_usage)
         return await self._watched(load, standing, point.configuration)

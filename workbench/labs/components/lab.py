@@ -21,7 +21,7 @@ from workbench.labs.components.target import Deployed, size_of
 from workbench.labs.components.watching import Watch
 from workbench.labs.components.wiring import SINK, SOURCE
 from workbench.measuring.records import Drive
-from workbench.probes import perf_stat
+from workbench.probes import recorders
 from workbench.traffic.base import Offer, PathFacts
 
 
@@ -195,7 +195,7 @@ class ComponentLab(ABC):
             deployed.allotted(),
             deployed.threads(),
             self._settings.own_cpu_s,
-            await perf_stat.asked_for(self._campaign.evidence),
+            await recorders.asked_for(self._campaign.evidence, self._campaign.windows.warmup_s),
         )
 
     async def written(self) -> tuple[ComponentLog, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from workbench.domain.observations import OBSERVABLES, PERF
+from workbench.domain.observations import OBSERVABLES, ON_REQUEST
 from workbench.domain.samples import Usage
 from workbench.labs.components.component import Component, Ended
 from workbench.labs.components.wiring import SINK, SOURCE
@@ -25,13 +25,13 @@ from workbench.measuring.usage import OWN, Meter
 from workbench.probes import host
 from workbench.probes.containers import ThreadLedger
 from workbench.probes.evidence import ComponentEvidence, HostEvidence, Seen
-from workbench.probes.perf_stat import PerfHere, PerfReader
+from workbench.probes.recorders import Recorder, RecorderOf
 
 HOST = "host"
 COLLECTED = tuple(
     name
     for name, one in OBSERVABLES.items()
-    if one.layer not in ("workbench", "load") and name not in PERF
+    if one.layer not in ("workbench", "load") and name not in ON_REQUEST
 )
 """What is counted of components and hosts by probes on them."""
 THREADED = (SOURCE, SINK)
@@ -47,8 +47,8 @@ class Watch:
     threads: Mapping[str, int]
     own_cpu_s: Callable[[], float] | None = None
     """What the workbench's own processes burned; counted where they share the host."""
-    perf: PerfHere | None = None
-    """Counts events of the functions besides, where it is given."""
+    recorder_of: RecorderOf | None = None
+    """Records the functions besides, where a campaign asks for it."""
     instants: list[Counters] = field(default_factory=list)
     ledgers: dict[str, ThreadLedger] = field(
         default_factory=lambda: {name: ThreadLedger() for name in THREADED}
@@ -58,23 +58,23 @@ class Watch:
     _host: HostEvidence = field(default_factory=HostEvidence)
     _looked: Seen = field(default_factory=dict)
     _collecting_s: float = 0.0
-    _perf: dict[str, PerfReader] = field(default_factory=dict)
+    _recorders: dict[str, Recorder] = field(default_factory=dict)
 
     @asynccontextmanager
     async def counting(self) -> AsyncIterator[None]:
-        """With `perf stat` of every function on this host; it ends on every way out."""
-        if self.perf is not None:
+        """With a recorder of every function on this host; it ends on every way out."""
+        if self.recorder_of is not None:
             for component in self._here:
                 if component.probe and component.template.role == "function":
                     with suppress(OSError):  # it has ended, which its counters tell
-                        reader = PerfReader.of(self.perf, component.probe.folders)
-                        self._perf[component.name] = reader
+                        recorder = self.recorder_of(component.probe.folders)
+                        self._recorders[component.name] = recorder
         try:
-            for reader in self._perf.values():
-                await reader.begin()
+            for recorder in self._recorders.values():
+                await recorder.begin()
             yield
         finally:
-            await asyncio.gather(*(reader.end() for reader in self._perf.values()))
+            await asyncio.gather(*(recorder.end() for recorder in self._recorders.values()))
 
     @property
     def local(self) -> bool:
@@ -138,8 +138,8 @@ class Watch:
         if not self.local:
             return {(HOST, name): "the engine runs on another host" for name in COLLECTED}
         by_component = {name: one.absent for name, one in self._evidence.items()}
-        for name, reader in self._perf.items():
-            by_component[name] = {**by_component.get(name, {}), **reader.absent}
+        for name, recorder in self._recorders.items():
+            by_component[name] = {**by_component.get(name, {}), **recorder.absent}
         by_component[HOST] = self._host.absent
         for component in self._elsewhere:
             by_component[component.name] = dict.fromkeys(COLLECTED, "it runs on another host")
@@ -155,8 +155,8 @@ class Watch:
         at_s = np.array([instant.at_s for instant in self.instants])
         counted = {
             (name, *key): counts
-            for name, reader in self._perf.items()
-            for key, counts in reader.at(at_s).items()
+            for name, recorder in self._recorders.items()
+            for key, counts in recorder.at(at_s).items()
         }
         return tuple(
             replace(
