@@ -28,8 +28,8 @@ from workbench.descriptors.fields import (
     Vcpu,
     quantity_schema,
 )
-from workbench.descriptors.library import Library
 from workbench.descriptors.load_text import LoadText
+from workbench.descriptors.lookups import Lookups
 from workbench.descriptors.plugged import plugin_name
 from workbench.descriptors.reading import Described, Descriptor, Located, Reading, did_you_mean
 from workbench.descriptors.references import (
@@ -196,7 +196,7 @@ class TargetText(Reference):
         if self.form in ("series", "parallel") and self.name is None:
             yield ("name",), "is missing; a target that is composed in place needs a name"
 
-    def mistakes_among(self, library: Library) -> Iterator[Located]:
+    def mistakes_among(self, library: Lookups) -> Iterator[Located]:
         yield from whole_mistakes(self, library)
         roles: tuple[Role, Role] = ("source", "sink")
         for role, template in zip(roles, self.ends(library), strict=True):
@@ -248,7 +248,7 @@ class TargetText(Reference):
                 f"make {configurations} configurations, at most {MOST_CONFIGURATIONS} are allowed",
             )
 
-    def _setting_mistakes(self, vnfs: tuple[Vnf, ...], library: Library) -> Iterator[Located]:
+    def _setting_mistakes(self, vnfs: tuple[Vnf, ...], library: Lookups) -> Iterator[Located]:
         instances, seen = [vnf.name for vnf in vnfs], set[str]()
         for index, given in enumerate(self.function_parameters):
             here = ("function_parameters", index)
@@ -291,7 +291,7 @@ class TargetText(Reference):
         """The target's name; empty where it has none."""
         return self.name or self.vnf or self.chain or ""
 
-    def ends(self, library: Library) -> tuple[str, str]:
+    def ends(self, library: Lookups) -> tuple[str, str]:
         """Template names of source and sink: the target's own, else its chain's."""
         chain = library.chain(self.chain) if self.chain else None
         source, sink = (chain.source, chain.sink) if chain else ("source", "sink")

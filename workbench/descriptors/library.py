@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from workbench import paths
+from workbench.descriptors.chain import ChainText
 from workbench.descriptors.document import is_file, printable, read_document
 from workbench.descriptors.fields import NAME_RULE, VNF_NAME_RULE, is_name, is_vnf_name
+from workbench.descriptors.lookups import Chain, Kind
+from workbench.descriptors.metrics import MetricsText
 from workbench.descriptors.rate_traces import RateTrace
 from workbench.descriptors.reading import (
     AnyDescriptor,
@@ -19,13 +20,12 @@ from workbench.descriptors.reading import (
     validated,
 )
 from workbench.descriptors.units import shown
+from workbench.descriptors.vnf import VnfText
 from workbench.domain.campaign import Metric, MetricsServer
 from workbench.domain.errors import DescriptorError, Mistake
 from workbench.domain.sessions import DescriptorText
-from workbench.domain.topology import Node, VnfTemplate
+from workbench.domain.topology import VnfTemplate
 
-Kind = Literal["vnf", "chain", "campaign", "metrics", "prices", "mapping", "hosts"]
-KINDS: tuple[Kind, ...] = ("vnf", "chain", "campaign", "metrics", "prices", "mapping", "hosts")
 FOLDERS: dict[Kind, str] = {
     "vnf": "vnfs",
     "chain": "chains",
@@ -37,15 +37,6 @@ FOLDERS: dict[Kind, str] = {
 }
 VNF_FILE = "vnf.yaml"
 _LONGEST_CHAIN_OF_CHAINS = 20
-
-
-@dataclass(frozen=True)
-class Chain:
-    """A chain's descriptor, resolved."""
-
-    node: Node
-    source: str
-    sink: str
 
 
 class Library:
@@ -109,8 +100,6 @@ class Library:
     def vnf(self, name: str) -> VnfTemplate | None:
         """The template of that name; None where it is missing or has mistakes."""
         if name not in self._vnfs:
-            from workbench.descriptors.vnf import VnfText
-
             path = self.path("vnf", name)
             text = self.read(path, VnfText) if path else None
             self._vnfs[name] = text.resolved(name, path.parent) if text and path else None
@@ -121,8 +110,6 @@ class Library:
         if name in self._chains_being_read:
             return None
         if name not in self._chains:
-            from workbench.descriptors.chain import ChainText
-
             path = self.path("chain", name)
             text = self.read(path, ChainText) if path else None
             self._chains[name] = text.resolved(self) if text else None
@@ -132,8 +119,6 @@ class Library:
         """The metrics of that name and the servers that are asked for them; None where they are
         missing or have mistakes."""
         if name not in self._metrics:
-            from workbench.descriptors.metrics import MetricsText
-
             path = self.path("metrics", name)
             text = self.read(path, MetricsText) if path else None
             self._metrics[name] = text.resolved() if text else None

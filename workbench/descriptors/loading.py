@@ -7,7 +7,8 @@ from pathlib import Path
 
 from workbench import files
 from workbench.descriptors.campaign import CampaignText
-from workbench.descriptors.library import Chain, Library, library_for
+from workbench.descriptors.library import Library, library_for
+from workbench.descriptors.lookups import Chain
 from workbench.descriptors.reading import did_you_mean
 from workbench.descriptors.resolving import resolved_campaign
 from workbench.domain import codec

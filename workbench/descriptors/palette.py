@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from workbench import plugins
 from workbench.descriptors.chain import ChainText
-from workbench.descriptors.library import Kind, Library, library_for
+from workbench.descriptors.library import Library, library_for
+from workbench.descriptors.lookups import Kind
 from workbench.descriptors.units import PRIMARIES, WORKLOADS
 from workbench.domain import kpis
 from workbench.domain.drafts import Origin, Palette, PaletteChain, PaletteVnf

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -20,12 +20,10 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from workbench.descriptors.document import Document, FieldPath, Section
+from workbench.descriptors.lookups import Lookups
 from workbench.descriptors.units import shown
 from workbench.domain.counts import counted
 from workbench.domain.naming import nearest
-
-if TYPE_CHECKING:
-    from workbench.descriptors.library import Library
 
 Located = tuple[FieldPath, str]
 """A mistake relative to the mapping that it was found in."""
@@ -49,7 +47,7 @@ class Reading:
 
     document: Document
     path: Path
-    library: Library
+    library: Lookups
     valid: dict[str, Any] = field(default_factory=dict)
 
     def note(self, path: FieldPath, message: str, *, at_key: bool = False) -> None:
@@ -71,7 +69,7 @@ class Described(BaseModel):
         """What is wrong between the fields of this mapping, each of them being right by itself."""
         yield from ()
 
-    def mistakes_among(self, library: Library) -> Iterator[Located]:  # noqa: ARG002 - subclasses do
+    def mistakes_among(self, library: Lookups) -> Iterator[Located]:  # noqa: ARG002 - subclasses do
         """What is wrong between this mapping and the descriptors that it names."""
         yield from ()
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ValidationInfo
 
-from workbench.descriptors.library import Library
+from workbench.descriptors.lookups import Lookups
 from workbench.descriptors.reading import Reading
 from workbench.descriptors.units import shown
 from workbench.domain.topology import Role
 
 
-def require_role(library: Library, name: str, role: Role) -> None:
+def require_role(library: Lookups, name: str, role: Role) -> None:
     """Raise `ValueError` with a sentence if no VNF has that name, or one in another role."""
     library.require("vnf", name)
     template = library.vnf(name)
