@@ -6,19 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from workbench import plugins
-from workbench.descriptors.attach_text import attach_mistakes
-from workbench.descriptors.campaign import (
-    FlavorText,
-    ResourceText,
-    TargetText,
-    functions,
-)
+from workbench.descriptors.attach_checks import attach_mistakes
 from workbench.descriptors.composition import node_of
 from workbench.descriptors.document import FieldPath
 from workbench.descriptors.load_checks import load_mistakes, load_model, shape_of
 from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.reading import Located, Reading, did_you_mean
 from workbench.descriptors.sla_text import parse_sla
+from workbench.descriptors.target_text import FlavorText, ResourceText, TargetText, functions
 from workbench.descriptors.units import (
     PACKET_RATE,
     PRIMARIES,

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from workbench.descriptors import attach_text
-from workbench.descriptors.campaign import (
-    CampaignText,
-    FlavorText,
-    ResourceText,
-    TargetText,
-    functions,
-)
+from workbench.descriptors.campaign import CampaignText
 from workbench.descriptors.campaign_checks import primary_workload
 from workbench.descriptors.composition import node_of
 from workbench.descriptors.fields import RESOURCE_KEYS, RESOURCES
@@ -19,6 +13,7 @@ from workbench.descriptors.library import Library
 from workbench.descriptors.load_checks import PRIMARIES_OF_LOAD, load_model, shape_of
 from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.sla_text import parse_sla
+from workbench.descriptors.target_text import FlavorText, ResourceText, TargetText, functions
 from workbench.descriptors.units import CORES, kpi_dimension, workload_key
 from workbench.domain.campaign import (
     Agent,
