@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from workbench.descriptors.attach_text import FILE_SIZE, AttachText, guard_of, lab_of, load_of
 from workbench.descriptors.composition import node_of
 from workbench.descriptors.document import FieldPath
-from workbench.descriptors.reading import Located, Reading
+from workbench.descriptors.reading import DescriptorReading, Located
 from workbench.descriptors.target_text import TargetText
 from workbench.descriptors.units import PER_SECOND, PRIMARIES, shown
 from workbench.descriptors.workload_text import PrimaryText
@@ -15,7 +15,7 @@ from workbench.domain.attaching import ATTACHING
 from workbench.domain.topology import Target
 
 
-def attach_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
+def attach_mistakes(reading: DescriptorReading, primary: PrimaryText | None) -> Iterator[Located]:
     """What is wrong between the attached functions and the rest of the campaign."""
     attach: Mapping[str, AttachText] = reading.valid.get("attach", {})
     lab = reading.valid.get("lab")
@@ -64,7 +64,7 @@ def _bound_mistakes(attach: Mapping[str, AttachText], primary: PrimaryText) -> I
 
 
 def _target_mistakes(
-    reading: Reading,
+    reading: DescriptorReading,
     attach: Mapping[str, AttachText],
     index: int,
     target: TargetText,

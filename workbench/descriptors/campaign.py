@@ -25,7 +25,7 @@ from workbench.descriptors.fields import (
 from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.plugged import plugin_name
 from workbench.descriptors.policy_targets import with_chains
-from workbench.descriptors.reading import Described, Descriptor, Located, Reading
+from workbench.descriptors.reading import Described, Descriptor, DescriptorReading, Located
 from workbench.descriptors.references import (
     MetricsName,
 )
@@ -126,7 +126,7 @@ class CampaignText(Descriptor):
         cls, attach: dict[str, AttachText], info: ValidationInfo
     ) -> dict[str, AttachText]:
         """What is attached is named by targets like a template, and goes over one."""
-        if isinstance(info.context, Reading):
+        if isinstance(info.context, DescriptorReading):
             info.context.library.put(templates(attach))
         return attach
 
@@ -136,12 +136,12 @@ class CampaignText(Descriptor):
         cls, targets: list[TargetText], info: ValidationInfo
     ) -> list[TargetText]:
         """A policy stands for its chains."""
-        if not isinstance(info.context, Reading) or not any(t.policy for t in targets):
+        if not isinstance(info.context, DescriptorReading) or not any(t.policy for t in targets):
             return targets
         expanded = with_chains(targets, info.context.library)
         info.context.valid["targets"] = expanded
         return expanded
 
     @classmethod
-    def checks(cls, reading: Reading) -> Iterator[Located]:
+    def checks(cls, reading: DescriptorReading) -> Iterator[Located]:
         yield from campaign_mistakes(reading)

@@ -15,7 +15,7 @@ from workbench.descriptors.rate_traces import RateTrace
 from workbench.descriptors.reading import (
     AnyDescriptor,
     Descriptor,
-    Reading,
+    DescriptorReading,
     did_you_mean,
     validated,
 )
@@ -39,7 +39,7 @@ VNF_FILE = "vnf.yaml"
 _LONGEST_CHAIN_OF_CHAINS = 20
 
 
-class Library:
+class DescriptorLibrary:
     """Finds, reads and remembers descriptors; collects their texts and their mistakes.
 
     Parameters
@@ -154,7 +154,7 @@ class Library:
         if kind == "chain":
             self._chains_being_read.append(name)
         try:
-            found = validated(model, Reading(document, path, self))
+            found = validated(model, DescriptorReading(document, path, self))
         finally:
             if kind == "chain":
                 self._chains_being_read.pop()
@@ -183,7 +183,7 @@ def neighbourhood(path: Path) -> Path:
     return path.parent.parent if path.parent.name in FOLDERS.values() else path.parent
 
 
-def library_for(workspace: paths.Workspace, beside: Path | None = None) -> Library:
+def library_for(workspace: paths.Workspace, beside: Path | None = None) -> DescriptorLibrary:
     """The descriptors that a file, and a workspace, can name."""
     own = (neighbourhood(beside),) if beside else ()
-    return Library(*own, workspace.templates, paths.shipped("templates"))
+    return DescriptorLibrary(*own, workspace.templates, paths.shipped("templates"))

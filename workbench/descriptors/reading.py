@@ -38,7 +38,7 @@ PAPER_KEYS: Mapping[str, str] = {
 
 
 @dataclass
-class Reading:
+class DescriptorReading:
     """A document, the library that its names are looked up in, and the fields found right so far.
 
     `valid` lets checks that compare fields run although other fields are wrong, so that all
@@ -79,7 +79,7 @@ class Described(BaseModel):
         cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
         reading = info.context
-        if not isinstance(data, Section) or not isinstance(reading, Reading):
+        if not isinstance(data, Section) or not isinstance(reading, DescriptorReading):
             return handler(data)
         known = [f.alias or name for name, f in cls.model_fields.items()]
         unknown = [key for key in data if key not in known]
@@ -102,12 +102,12 @@ class Descriptor(Described):
     @field_validator("*", mode="after")
     @classmethod
     def _keep(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(info.context, Reading) and info.field_name:
+        if isinstance(info.context, DescriptorReading) and info.field_name:
             info.context.valid[info.field_name] = value
         return value
 
     @classmethod
-    def checks(cls, reading: Reading) -> Iterator[Located]:  # noqa: ARG003 - for subclasses
+    def checks(cls, reading: DescriptorReading) -> Iterator[Located]:  # noqa: ARG003 - for subclasses
         """What is wrong between top-level fields; looks at `reading.valid` alone."""
         yield from ()
 
@@ -115,7 +115,7 @@ class Descriptor(Described):
 AnyDescriptor = TypeVar("AnyDescriptor", bound=Descriptor)
 
 
-def validated(model: type[AnyDescriptor], reading: Reading) -> AnyDescriptor | None:
+def validated(model: type[AnyDescriptor], reading: DescriptorReading) -> AnyDescriptor | None:
     """The document as a `model`; None, with the mistakes in the document, where it is not one."""
     document = reading.document
     if not isinstance(document.root, Section):

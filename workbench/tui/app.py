@@ -50,7 +50,7 @@ from workbench.tui.screens.dialogs import HelpScreen, MessageScreen
 from workbench.tui.screens.failed import FailedScreen
 from workbench.tui.screens.jump import JumpScreen
 from workbench.tui.screens.making_screens import make_screen
-from workbench.tui.screens.palette import ActionProvider, Palette
+from workbench.tui.screens.palette import ActionPalette, ActionProvider
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
 from workbench.tui.taking import TakingApp
@@ -420,7 +420,7 @@ class WorkbenchApp(TakingApp):
 
     def action_palette(self) -> None:
         if isinstance(self.screen, WorkbenchScreen):
-            self.push_screen(Palette(id="--command-palette"))
+            self.push_screen(ActionPalette(id="--command-palette"))
 
     @property
     def theme_name(self) -> str:

@@ -22,7 +22,7 @@ from workbench.tui.commands.actions import in_places
 from workbench.tui.commands.catalogue import Entry, entry
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.listing import Listing
-from workbench.tui.widgets.table import Table
+from workbench.tui.widgets.table import CursorTable
 from workbench.tui.widgets.tabs import TabLine
 
 SMALLEST = (60, 15)
@@ -200,7 +200,7 @@ class WorkbenchScreen(Screen[None]):
 class HasList(WorkbenchScreen):
     """A screen with a list; the keys of the place `list` move the cursor of `listing`."""
 
-    def listing(self) -> Table | Listing:
+    def listing(self) -> CursorTable | Listing:
         """The list that the keys are for now."""
         raise NotImplementedError
 

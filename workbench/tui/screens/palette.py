@@ -21,7 +21,7 @@ Entry = tuple[str, str, Callable[[], Any]]
 """Title, help, and what it does."""
 
 
-class Palette(CommandPalette):
+class ActionPalette(CommandPalette):
     """Textual's, without its errors on a page key while nothing is found, and where it is closed
     while it still looks for commands (Textual 8.2)."""
 
