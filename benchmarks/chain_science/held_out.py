@@ -27,7 +27,7 @@ from workbench.domain.campaign import TargetPlan
 from workbench.domain.errors import DataError, WorkbenchError
 from workbench.domain.parameters import Configuration, Sla
 from workbench.domain.recommendations import Deployment
-from workbench.domain.retraining import Decision, ModelVersion
+from workbench.domain.retraining import ChainModelVersion, Decision
 from workbench.domain.samples import Sample
 from workbench.engine.answers.chain_models import (
     Accepted,
@@ -290,7 +290,7 @@ class Adviser:
             return InForce(prediction), own
         if not proposal.gain:
             return InForce(prediction), own
-        version = ModelVersion(1, proposal, Decision(proposal.id, True, "benchmark", 0.0))
+        version = ChainModelVersion(1, proposal, Decision(proposal.id, True, "benchmark", 0.0))
         accepted = Accepted(version, own, plan.primary, given.kpi_max)
         return in_force(prediction, accepted), own
 

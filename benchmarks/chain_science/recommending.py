@@ -26,7 +26,7 @@ from workbench.domain.errors import DataError, WorkbenchError
 from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Sla
 from workbench.domain.recommendations import Choice, Deployment
-from workbench.domain.retraining import Decision, ModelVersion
+from workbench.domain.retraining import ChainModelVersion, Decision
 from workbench.engine.answers.chain_models import Accepted, in_force, method_named, usual_method
 from workbench.engine.answers.proving import ITERATIONS
 from workbench.models.base import Floats
@@ -267,5 +267,5 @@ def accepted_canary(grid: Grid, plan: TargetPlan) -> Accepted | None:
         return None
     if not proposal.gain:
         return None
-    version = ModelVersion(1, proposal, Decision(proposal.id, True, "benchmark", 0.0))
+    version = ChainModelVersion(1, proposal, Decision(proposal.id, True, "benchmark", 0.0))
     return Accepted(version, own, plan.primary, given.kpi_max)

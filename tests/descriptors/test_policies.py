@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench import paths
-from workbench.descriptors.library import Library
+from workbench.descriptors.library import DescriptorLibrary
 from workbench.descriptors.policies import MOST_CHAINS, chains_of, generate_chains
 from workbench.descriptors.policy_text import Name, Operation, Policy, parse_policy
 from workbench.domain.errors import DescriptorError
@@ -160,7 +160,7 @@ def test_functions_are_those_that_the_library_knows(tmp_path: Path) -> None:
     (folder / "vnf.yaml").write_text(
         "kind: vnf\nplacement: passive\nimage: tap\ncommand: [tap]\ndefault_vcpu: 25%\n"
     )
-    library = Library(tmp_path, paths.shipped("templates"))
+    library = DescriptorLibrary(tmp_path, paths.shipped("templates"))
     one, two = generate_chains("haproxy | squid > tinyproxy", library)
     assert (one.name, one.graph) == ("haproxy", Vnf("haproxy", "haproxy"))
     assert (two.name, two.graph) == (
@@ -194,7 +194,7 @@ def test_functions_are_those_that_the_library_knows(tmp_path: Path) -> None:
 
 
 def test_long_names_are_cut_and_still_differ() -> None:
-    library = Library(paths.shipped("templates"))
+    library = DescriptorLibrary(paths.shipped("templates"))
     text = "study-tinyproxy & study-haproxy & study-firewall & haproxy"
     names = [target.name for target in generate_chains(text, library)]
     assert len(set(names)) == len(names) == 24

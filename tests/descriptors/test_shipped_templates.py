@@ -12,8 +12,8 @@ from ruamel.yaml import YAML
 
 from workbench import paths
 from workbench.descriptors.checking import lint
-from workbench.descriptors.library import KINDS, Kind
 from workbench.descriptors.loading import list_campaigns, load_campaign, load_vnf_templates
+from workbench.descriptors.lookups import KINDS, Kind
 from workbench.descriptors.schemas import DIALECT, json_schema
 from workbench.descriptors.vnf import SimulatedKey
 from workbench.domain.kpis import known

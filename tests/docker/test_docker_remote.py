@@ -12,7 +12,7 @@ from workbench.domain.errors import LabError
 from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import Usage
 from workbench.labs.components import driving
-from workbench.labs.components.watching import Watch
+from workbench.labs.components.watching import DriveWatch
 from workbench.labs.docker.doctor import examine
 
 pytestmark = pytest.mark.docker
@@ -94,10 +94,10 @@ async def test_the_engines_counters_agree_with_the_kernels(open_lab: OpenLab) ->
     await lab.drive(point(HAPROXY, QUARTER, 2), 1.0, ignore)
     assert lab._deployed is not None
     components = lab._deployed.components
-    here = await Watch(components, {}, {}).read()
+    here = await DriveWatch(components, {}, {}).read()
     for component in components:
         component.probe = None
-    watch = Watch(components, {}, {})
+    watch = DriveWatch(components, {}, {})
     assert not watch.local
     asked = await watch.read()
     for name, counted in here.components.items():
@@ -106,7 +106,7 @@ async def test_the_engines_counters_agree_with_the_kernels(open_lab: OpenLab) ->
         assert told.rx_bytes == pytest.approx(counted.rx_bytes, rel=0.05)
         assert told.throttled_periods == pytest.approx(counted.throttled_periods, abs=1)
     drive = await driving.drive(
-        Watch(components, lab._deployed.allotted(), lab._deployed.threads()),
+        DriveWatch(components, lab._deployed.allotted(), lab._deployed.threads()),
         lab._choice,
         driving.Offer(
             lab._deployed.url(lab._deployed.entry, QUARTER), LoadModel("closed"), 2, 1.0, True,

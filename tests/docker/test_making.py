@@ -29,7 +29,7 @@ from workbench.labs.docker import (
     oha_binary,
 )
 from workbench.labs.docker.apt_sources import AptSource
-from workbench.labs.programs import GOT, SET_UP, Listener, PackageProgress, Progress
+from workbench.labs.programs import GOT, SET_UP, Listener, PackageProgress, StepProgress
 from workbench.locks import FileLock, Holder
 from workbench.paths import SHIPPED_TEMPLATE, located
 
@@ -54,7 +54,7 @@ def nothing_made_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_progress_says_how_far_and_how_long(said: list[str], listener: Listener) -> None:
     now = 0.0
-    progress = Progress(listener, "building it", "parts", clock=lambda: now)
+    progress = StepProgress(listener, "building it", "parts", clock=lambda: now)
     progress.reached(100, 300)  # what an earlier build left
     for done in (110, 120, 140):
         now += 1.5
@@ -67,7 +67,7 @@ def test_packages_are_counted_with_the_time_that_they_still_take(
 ) -> None:
     now = 0.0
     packages = PackageProgress(listener, "getting it", (GOT, SET_UP))
-    packages._progress = Progress(listener, "getting it", "packages", clock=lambda: now)
+    packages._progress = StepProgress(listener, "getting it", "packages", clock=lambda: now)
     packages.hear("Get:1 http://m.example bookworm InRelease [151 kB]")
     packages.hear("0 upgraded, 4 newly installed, 0 to remove and 0 not upgraded.")
     for line in ("Get:1 a", "Get:2 b", "Get:3 c", "Get:4 d", "Setting up a", "Setting up b"):

@@ -94,7 +94,7 @@ def test_show_and_live_and_a_recommendation_say_it() -> None:
     other = replace(answer, chosen=replace(chosen, allocation={"nginx.vcpu": 1.0}))
     assert tuple(to_be_said(view, Recommended(other, ()))) == ()
     third = view.configurations[2]
-    spans = live_rows.breakpoints(Shown(view), present.Choice(third.key), 200)
+    spans = live_rows.breakpoints(Shown(view), present.ViewChoice(third.key), 200)
     assert says in "".join(words for words, _ in spans)
 
 

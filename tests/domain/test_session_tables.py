@@ -27,7 +27,7 @@ def view_of(*found: Breakpoint) -> SessionView:
 
 
 def live_line(view: SessionView) -> str:
-    chosen = present.Choice(view.configurations[0].key)
+    chosen = present.ViewChoice(view.configurations[0].key)
     return "".join(words for words, _ in live_rows.breakpoints(Shown(view), chosen, 120))
 
 

@@ -10,7 +10,7 @@ from workbench.domain.errors import LabError
 from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Target
-from workbench.labs.base import Deployment, OnUsage
+from workbench.labs.base import DeployedTarget, OnUsage
 from workbench.labs.simulated import SimulatedLab
 from workbench.measuring.records import Counters, Drive
 
@@ -43,7 +43,7 @@ class FaultyLab(SimulatedLab):
 
     async def deploy(
         self, target: Target, configuration: Configuration, block: int = 0
-    ) -> Deployment:
+    ) -> DeployedTarget:
         self._fail("deploy", configuration)
         return await super().deploy(target, configuration, block)
 

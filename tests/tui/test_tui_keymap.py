@@ -16,7 +16,7 @@ from workbench.tui.commands.actions import ACTIONS
 from workbench.tui.commands.keymap import Keymap, keymap_of, load, meet, preset_actions
 from workbench.tui.commands.meanings import MEANINGS, SHARED
 from workbench.tui.places import Files
-from workbench.tui.screens.palette import Palette
+from workbench.tui.screens.palette import ActionPalette
 
 
 def keys(keymap: Keymap, id: str) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ async def test_commands_that_are_found_after_the_palette_was_closed_are_no_error
     async with opened(FakeClient()) as pilot:
         await pilot.press("ctrl+p")
         palette = pilot.app.screen
-        assert isinstance(palette, Palette)
+        assert isinstance(palette, ActionPalette)
         commands = palette.query_one(CommandList)
         await palette.query("*").remove()
         palette._refresh_command_list(commands, [], False)

@@ -15,7 +15,7 @@ from workbench.domain.samples import Estimate
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.figure import draw
 from workbench.tui.plots.sparkline import sparkline
-from workbench.tui.present import Choice, Shown
+from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.live.overview import multiples, overview
 
 TARGETS = ("haproxy 25 %", "tinyproxy 50 %", "haproxy-tinyproxy 25+50 %", "tinyproxy-haproxy 50+25")
@@ -94,7 +94,7 @@ def test_hundreds_are_shown_a_page_at_a_time_with_the_one_shown_on_it() -> None:
     seen = shown()
     items = seen.view.configurations
     seen.view.configurations = [items[i % len(items)] for i in range(3)] + items * 40
-    last = Choice(key=items[-1].key)
+    last = ViewChoice(key=items[-1].key)
     rows, places = overview(seen, last, 160, 40, False)
     assert len(rows) == 40
     assert any("›" in span for row in rows for span, _ in row)
@@ -104,7 +104,7 @@ def test_hundreds_are_shown_a_page_at_a_time_with_the_one_shown_on_it() -> None:
 def test_a_single_target_is_shown_by_its_configurations() -> None:
     seen = shown()
     seen.view.configurations = seen.view.configurations[:2]
-    made = multiples(seen, Choice(), 4)
+    made = multiples(seen, ViewChoice(), 4)
     assert [title.split(" ·")[0] for _, title in made] == ["haproxy 12.5 %", "haproxy 25 %"]
 
 
@@ -117,7 +117,7 @@ def test_a_sparkline_is_on_the_scale_of_all() -> None:
 
 def line_of(seen: Shown, name: str, width: int = 80) -> str:
     """The sparkline of a configuration."""
-    rows, _ = overview(seen, Choice(), width, 20, False)
+    rows, _ = overview(seen, ViewChoice(), width, 20, False)
     row = next(row for row in rows if any(name in span for span, _ in row))
     return next(text for text, look in row if look == "accent" and len(text) > 10)
 
@@ -158,17 +158,17 @@ def test_all_configurations_of_a_target_have_one_axis_of_loads() -> None:
 
 def test_the_head_of_the_overview_fits_the_narrowest_terminal() -> None:
     seen = shown()
-    head = overview(seen, Choice(), 60, 15, False)[0][0][0][0]
+    head = overview(seen, ViewChoice(), 60, 15, False)[0][0][0][0]
     assert "…" not in head
     assert "over the load" in head
     seen.view.configurations = seen.view.configurations * 40
-    head = overview(seen, Choice(), 60, 15, False)[0][0][0][0]
+    head = overview(seen, ViewChoice(), 60, 15, False)[0][0][0][0]
     assert head.startswith(" 1–14 of 320 · p95 ")
     assert "…" not in head
 
 
 def test_plots_side_by_side_have_one_scale() -> None:
-    made = [figure for figure, _ in multiples(shown(), Choice(), 4)]
+    made = [figure for figure, _ in multiples(shown(), ViewChoice(), 4)]
     assert len(made) == 4
     drawn = [draw(figure, 60, 16, GLYPHS["braille"]).cells[:14] for figure in made]
     axes = {tuple("".join(sign for sign, _ in row[:4]) for row in rows) for rows in drawn}
@@ -177,11 +177,11 @@ def test_plots_side_by_side_have_one_scale() -> None:
 
 def test_a_plot_among_others_names_its_breakpoint() -> None:
     seen = shown()
-    titles = [title for _, title in multiples(seen, Choice(), 4)]
+    titles = [title for _, title in multiples(seen, ViewChoice(), 4)]
     found = [c for c in seen.view.configurations if any(b.wl for b in c.breakpoints)]
     assert found
     named = [title for title in titles if "[" in title]
     assert named, titles
     assert all(title.split(" · ")[2].split()[0] in BREAKPOINT_RULES for title in named)
-    planned = multiples(Shown(FakeClient(story()[:3]).view()), Choice(), 4)
+    planned = multiples(Shown(FakeClient(story()[:3]).view()), ViewChoice(), 4)
     assert all(title.endswith("planned") for _, title in planned), "else how far it is"

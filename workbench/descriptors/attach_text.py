@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from workbench.descriptors.composition import node_of
-from workbench.descriptors.document import FieldPath
 from workbench.descriptors.fields import NonEmptyText
-from workbench.descriptors.reading import Described, Located, Reading
+from workbench.descriptors.reading import Described, Located
 from workbench.descriptors.sla_text import parse_sla
-from workbench.descriptors.units import PER_SECOND, PRIMARIES, shown
-from workbench.domain.attaching import ATTACH, ATTACHING, KUBERNETES, Attached, FoundBy, Means
+from workbench.descriptors.units import PRIMARIES, shown
+from workbench.domain import kpis
+from workbench.domain.attaching import ATTACH, KUBERNETES, Attached, FoundBy, Means
 from workbench.domain.errors import UsageError
 from workbench.domain.parameters import Sla
-from workbench.domain.topology import Target, VnfTemplate
-
-if TYPE_CHECKING:
-    from workbench.descriptors.campaign import TargetText
-    from workbench.descriptors.workload_text import PrimaryText
+from workbench.domain.topology import VnfTemplate
 
 NO_GUARD = "none"
 GUARDED = ("response_time", "share")
@@ -155,8 +150,8 @@ def resolved(attach: Mapping[str, AttachText], primary: str) -> tuple[Attached, 
             found_at=str(getattr(text, text.found_by)),
             url=text.url or "",
             past=text.past or "",
-            max_load=0.0 if text.max_load is None else _load(text.max_load, primary),
-            guard=_guard(text.guard, primary),
+            max_load=0.0 if text.max_load is None else load_of(text.max_load, primary),
+            guard=guard_of(text.guard, primary),
             resources=text.means,
             program=text.program or "",
             container=(text.container or "") if text.pod else "",
@@ -167,19 +162,18 @@ def resolved(attach: Mapping[str, AttachText], primary: str) -> tuple[Attached, 
     )
 
 
-def _load(given: Any, primary: str) -> float:
+def load_of(given: Any, primary: str) -> float:
+    """A load in the unit of the primary workload parameter. Raises `ValueError`."""
     value = PRIMARIES[primary].read(given)
     if value <= 0:
         raise ValueError(f"is {shown(given)}, must be over 0")
     return value
 
 
-def _guard(text: str | None, primary: str) -> Sla | None:
-    """Raises `ValueError`."""
+def guard_of(text: str | None, primary: str) -> Sla | None:
+    """What the system has to hold; None for no guard. Raises `ValueError`."""
     if text is None or text == NO_GUARD:
         return None
-    from workbench.domain import kpis
-
     try:
         sla = parse_sla(text, primary)
     except UsageError as error:
@@ -191,126 +185,8 @@ def _guard(text: str | None, primary: str) -> Sla | None:
     return sla
 
 
-def attach_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
-    """What is wrong between the attached functions and the rest of the campaign."""
-    attach: Mapping[str, AttachText] = reading.valid.get("attach", {})
-    lab = reading.valid.get("lab")
-    if not attach:
-        if lab in ATTACHING:
-            yield ("lab",), f"is {lab}, and `attach` names no function that runs already"
-        return
-    if lab not in (None, lab_of(attach)):
-        yield ("lab",), f"is {lab}, but `attach` names functions that run already; leave it out"
-    yield from _cluster_mistakes(attach)
-    if primary is not None:
-        if primary.name == "packet_rate":
-            yield (
-                ("primary_workload_parameter", "name"),
-                "is packet_rate; functions that run already are loaded with requests alone",
-            )
-            return
-        yield from _bound_mistakes(attach, primary)
-    for index, target in enumerate(reading.valid.get("targets", ())):
-        yield from _target_mistakes(reading, attach, index, target, primary)
-
-
 def lab_of(attach: Mapping[str, AttachText]) -> str:
     """The lab that such functions need; empty where there are none."""
     if not attach:
         return ""
     return KUBERNETES if any(text.pod for text in attach.values()) else ATTACH
-
-
-def _cluster_mistakes(attach: Mapping[str, AttachText]) -> Iterator[Located]:
-    pods = [name for name, text in attach.items() if text.pod is not None]
-    for name, text in attach.items():
-        if pods and text.pod is None:
-            yield (
-                ("attach", name),
-                f"is on this host and {pods[0]} is a pod; a campaign has one kind",
-            )
-        elif pods and text.context != attach[pods[0]].context:
-            yield ("attach", name), f"is in another cluster than {pods[0]} (context)"
-
-
-def _bound_mistakes(attach: Mapping[str, AttachText], primary: PrimaryText) -> Iterator[Located]:
-    for name, text in attach.items():
-        if text.max_load is not None:
-            try:
-                _load(text.max_load, primary.name)
-            except ValueError as error:
-                yield ("attach", name, "max_load"), str(error)
-        try:
-            _guard(text.guard, primary.name)
-        except ValueError as error:
-            yield ("attach", name, "guard"), str(error)
-
-
-def _target_mistakes(
-    reading: Reading,
-    attach: Mapping[str, AttachText],
-    index: int,
-    target: TargetText,
-    primary: PrimaryText | None,
-) -> Iterator[Located]:
-    here: FieldPath = ("targets", index)
-    node = node_of(target, reading.library)
-    vnfs = Target("", node).vnfs if node else ()
-    for vnf in vnfs:
-        if vnf.template not in attach or vnf.name != vnf.template:
-            yield here, f"has {shown(vnf.name)}, which `attach` does not name as it stands there"
-            return
-    if not vnfs:
-        return
-    entry = attach[vnfs[0].name]
-    if entry.url is None:
-        yield here, f"begins with {vnfs[0].name}, which has no url: no load can enter it"
-        return
-    for place, parameter in enumerate(target.resource_parameters):
-        name = parameter.vnf or vnfs[0].name
-        at = (*here, "resource_parameters", place)
-        if name in attach and attach[name].means == "fixed":
-            yield at, f"sets {parameter.name} of {name}, whose resources are fixed"
-        elif name in attach and attach[name].means == "resize" and parameter.name != "vcpu":
-            yield (*at, "name"), f"is {parameter.name}; of a pod, vcpu alone is changed in place"
-        elif parameter.name in ("bandwidth", "flavor"):
-            yield (*at, "name"), f"is {parameter.name}; allowed here: vcpu, memory"
-    if reading.valid.get("workload_parameters") and FILE_SIZE not in entry.url:
-        yield (
-            ("workload_parameters",),
-            f"say what is asked for, and the url of {vnfs[0].name} has no {FILE_SIZE} in it",
-        )
-    if reading.valid.get("initialization"):
-        yield ("initialization",), "runs commands in functions, and nothing is run in attached ones"
-    yield from _range_mistakes(attach, here, target, primary, [vnf.name for vnf in vnfs])
-
-
-def _range_mistakes(
-    attach: Mapping[str, AttachText],
-    here: FieldPath,
-    target: TargetText,
-    primary: PrimaryText | None,
-    names: list[str],
-) -> Iterator[Located]:
-    """Load that may never be passed, and a range that would."""
-    if primary is None:
-        return
-    own = target.primary_workload_parameter
-    given = (own and own.range) or primary.range
-    try:
-        high = PRIMARIES[primary.name].read(given[-1])
-        bounds = {
-            name: _load(attach[name].max_load, primary.name)
-            for name in names
-            if attach[name].max_load is not None
-        }
-    except ValueError:
-        return
-    for name, most in bounds.items():
-        if high > most:
-            unit = "/s" if PRIMARIES[primary.name] is PER_SECOND else ""
-            yield (
-                here,
-                f"is loaded with up to {high:g}{unit}, and {name} with more than its max_load of "
-                f"{most:g}{unit} never",
-            )

@@ -6,19 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from workbench import plugins
-from workbench.descriptors.attach_text import attach_mistakes
-from workbench.descriptors.campaign import (
-    FlavorText,
-    ResourceText,
-    TargetText,
-    functions,
-)
+from workbench.descriptors.attach_checks import attach_mistakes
 from workbench.descriptors.composition import node_of
 from workbench.descriptors.document import FieldPath
 from workbench.descriptors.load_checks import load_mistakes, load_model, shape_of
 from workbench.descriptors.load_text import LoadText
-from workbench.descriptors.reading import Located, Reading, did_you_mean
+from workbench.descriptors.reading import DescriptorReading, Located, did_you_mean
 from workbench.descriptors.sla_text import parse_sla
+from workbench.descriptors.target_text import FlavorText, ResourceText, TargetText, functions
 from workbench.descriptors.units import (
     PACKET_RATE,
     PRIMARIES,
@@ -46,7 +41,7 @@ MOST_LOAD = 1e7
 """Requests, packets or clients: no generator offers more, and the simulated lab holds each."""
 
 
-def campaign_mistakes(reading: Reading) -> Iterator[Located]:
+def campaign_mistakes(reading: DescriptorReading) -> Iterator[Located]:
     """All of them, over `reading.valid`: a field that is wrong by itself is not compared."""
     valid = reading.valid
     primary: PrimaryText | None = valid.get("primary_workload_parameter")
@@ -81,7 +76,7 @@ def _read_range(name: str, given: list[Any]) -> tuple[float, float]:
     return low, high
 
 
-def _range_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
+def _range_mistakes(reading: DescriptorReading, primary: PrimaryText | None) -> Iterator[Located]:
     if primary is None:
         return
     ranges: list[tuple[FieldPath, list[Any]]] = [
@@ -115,7 +110,9 @@ def _one_range_mistakes(path: FieldPath, name: str, given: list[Any]) -> Iterato
         yield path, f"runs from {shown(given[0])} to {shown(given[1])}, must be [low, high]"
 
 
-def _generator_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
+def _generator_mistakes(
+    reading: DescriptorReading, primary: PrimaryText | None
+) -> Iterator[Located]:
     """What the campaign's own generator refuses whatever the path; the pre-flight looks again."""
     load: LoadText | None = reading.valid.get("load")
     if load is None or load.generator is None or primary is None:
@@ -137,7 +134,7 @@ def _generator_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterat
         yield ("load", "generator"), f"is {load.generator}, which cannot measure this: {reason}"
 
 
-def _flavor_mistakes(reading: Reading) -> Iterator[Located]:
+def _flavor_mistakes(reading: DescriptorReading) -> Iterator[Located]:
     flavors: dict[str, FlavorText] = reading.valid.get("flavors", {})
     if "flavors" in reading.document.root and "flavors" not in reading.valid:
         return
@@ -176,7 +173,7 @@ def _one_flavor_mistakes(
         first = allots if first is None else first
 
 
-def _target_mistakes(reading: Reading) -> Iterator[Located]:
+def _target_mistakes(reading: DescriptorReading) -> Iterator[Located]:
     seen: set[str] = set()
     for index, target in enumerate(reading.valid.get("targets", ())):
         if target.title in seen:
@@ -188,7 +185,7 @@ def _target_mistakes(reading: Reading) -> Iterator[Located]:
             seen.add(target.title)
 
 
-def _passage_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
+def _passage_mistakes(reading: DescriptorReading, primary: PrimaryText | None) -> Iterator[Located]:
     """Packets pass routers alone; requests end at the routers' sink, which answers none."""
     if primary is None:
         return
@@ -213,7 +210,9 @@ def _passage_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator
                 )
 
 
-def _kpi_of_packets_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
+def _kpi_of_packets_mistakes(
+    reading: DescriptorReading, primary: PrimaryText | None
+) -> Iterator[Located]:
     """KPIs that one load has and the other has not, and what is asked of them."""
     kpi = reading.valid.get("kpi", kpis.P95)
     if primary is None or ("kpi" in reading.document.root and "kpi" not in reading.valid):
@@ -239,7 +238,7 @@ def _kpi_of_packets_mistakes(reading: Reading, primary: PrimaryText | None) -> I
         yield ("kpi",), f"is {kpi}, which is of packets, but {primary.name} is of requests"
 
 
-def _streams_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
+def _streams_mistakes(reading: DescriptorReading, primary: PrimaryText | None) -> Iterator[Located]:
     """What only streams have, and what they need: whole stretches of playback."""
     if primary is None or ("kpi" in reading.document.root and "kpi" not in reading.valid):
         return
@@ -267,7 +266,7 @@ def _streams_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator
         yield ("windows", "interval"), "is of requests; streams are not driven on, remove it"
 
 
-def _workload_mistakes(reading: Reading) -> Iterator[Located]:
+def _workload_mistakes(reading: DescriptorReading) -> Iterator[Located]:
     parameters: list[WorkloadText] = reading.valid.get("workload_parameters", [])
     sources = {target.ends(reading.library)[0] for target in reading.valid.get("targets", ())}
     seen: set[str] = set()
@@ -285,7 +284,7 @@ def _workload_mistakes(reading: Reading) -> Iterator[Located]:
                 )
 
 
-def _kpi_mistakes(reading: Reading) -> Iterator[Located]:
+def _kpi_mistakes(reading: DescriptorReading) -> Iterator[Located]:
     given = reading.document.root
     if "kpi" in given and "kpi" not in reading.valid:
         return
@@ -305,7 +304,7 @@ def _kpi_mistakes(reading: Reading) -> Iterator[Located]:
         yield ("kpi_max",), f"is {shown(limit)}, must be over 0"
 
 
-def _sla_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
+def _sla_mistakes(reading: DescriptorReading, primary: PrimaryText | None) -> Iterator[Located]:
     text = reading.valid.get("sla")
     if text is None or primary is None:
         return
@@ -343,7 +342,7 @@ def _sla_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Loc
             )
 
 
-def _settings_of(reading: Reading) -> Iterator[tuple[str, FunctionParameter]]:
+def _settings_of(reading: DescriptorReading) -> Iterator[tuple[str, FunctionParameter]]:
     """Settings of all functions of all targets, by their keys in configurations."""
     for target in reading.valid.get("targets", ()):
         node = node_of(target, reading.library)
@@ -366,7 +365,9 @@ def _setting_mistake(
     return None
 
 
-def _sla_range_mistakes(reading: Reading, primary: PrimaryText, sla: Sla) -> Iterator[Located]:
+def _sla_range_mistakes(
+    reading: DescriptorReading, primary: PrimaryText, sla: Sla
+) -> Iterator[Located]:
     ranges: list[PrimaryWorkload] = []
     for target in reading.valid.get("targets", ()):
         try:
@@ -382,7 +383,7 @@ def _sla_range_mistakes(reading: Reading, primary: PrimaryText, sla: Sla) -> Ite
         )
 
 
-def _manager_mistakes(reading: Reading) -> Iterator[Located]:
+def _manager_mistakes(reading: DescriptorReading) -> Iterator[Located]:
     valid = reading.valid
     agents = _keys(reading, "agents")
     known = {"source", "sink"}
@@ -413,7 +414,7 @@ def _manager_mistakes(reading: Reading) -> Iterator[Located]:
             )
 
 
-def _keys(reading: Reading, field: str) -> list[str]:
+def _keys(reading: DescriptorReading, field: str) -> list[str]:
     """Names that a mapping of the file defines, whether or not what they stand for is right."""
     value = reading.document.root.get(field)
     return list(value) if isinstance(value, dict) else []

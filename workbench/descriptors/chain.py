@@ -7,7 +7,7 @@ from typing import Literal
 
 from workbench.descriptors.composition import Composition, node_of, whole_mistakes
 from workbench.descriptors.fields import Summary
-from workbench.descriptors.library import Chain, Library
+from workbench.descriptors.lookups import Chain, Lookups
 from workbench.descriptors.reading import Descriptor, Located
 from workbench.descriptors.references import SinkName, SourceName
 
@@ -20,9 +20,9 @@ class ChainText(Composition, Descriptor):
     source: SourceName = "source"
     sink: SinkName = "sink"
 
-    def mistakes_among(self, library: Library) -> Iterator[Located]:
+    def mistakes_among(self, library: Lookups) -> Iterator[Located]:
         yield from whole_mistakes(self, library)
 
-    def resolved(self, library: Library) -> Chain | None:
+    def resolved(self, library: Lookups) -> Chain | None:
         node = node_of(self, library)
         return Chain(node, self.source, self.sink) if node else None

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from workbench import paths
 from workbench.descriptors.document import Document, read_document
-from workbench.descriptors.library import FOLDERS, KINDS, VNF_FILE, Kind, library_for
+from workbench.descriptors.library import FOLDERS, VNF_FILE, library_for
+from workbench.descriptors.lookups import KINDS, Kind
 from workbench.descriptors.models import MODELS
 from workbench.descriptors.reading import did_you_mean
 from workbench.descriptors.units import shown

@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema
 
 from workbench.descriptors.document import FieldPath
 from workbench.descriptors.fields import InstanceName, OpenShare
-from workbench.descriptors.library import Library
+from workbench.descriptors.lookups import Lookups
 from workbench.descriptors.reading import Described, Located
 from workbench.descriptors.references import ChainName, FunctionName
 from workbench.descriptors.units import shown
@@ -107,7 +107,7 @@ def _share_mistakes(branches: list[ChainPart]) -> Iterator[Located]:
         yield ("parallel",), f"has shares that sum to {sum(shares):.4g}, must sum to 1"
 
 
-def node_of(composition: Composition, library: Library) -> Node | None:
+def node_of(composition: Composition, library: Lookups) -> Node | None:
     """The composition as a domain's node; None where a part of it has mistakes."""
     match composition.form:
         case "series":
@@ -143,7 +143,7 @@ def node_of(composition: Composition, library: Library) -> Node | None:
     return None
 
 
-def whole_mistakes(composition: Composition, library: Library) -> Iterator[Located]:
+def whole_mistakes(composition: Composition, library: Lookups) -> Iterator[Located]:
     """What is wrong with a composition as a whole: a name used twice, a passive one in a branch."""
     leaves = list(_leaves(composition, library, ())) if composition.form else []
     seen: set[str] = set()
@@ -167,7 +167,7 @@ def whole_mistakes(composition: Composition, library: Library) -> Iterator[Locat
 
 
 def _leaves(
-    composition: Composition, library: Library, path: FieldPath
+    composition: Composition, library: Lookups, path: FieldPath
 ) -> Iterator[tuple[FieldPath, Vnf, Placement | None]]:
     """Every function with the place in this file that brings it in, and where that puts it."""
     for form in ("series", "parallel"):

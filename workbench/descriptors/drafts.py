@@ -15,8 +15,8 @@ from workbench.descriptors.document import (
     read_document,
 )
 from workbench.descriptors.fields import NAME_RULE, is_name
-from workbench.descriptors.library import Library, library_for
-from workbench.descriptors.reading import Reading, did_you_mean, validated
+from workbench.descriptors.library import DescriptorLibrary, library_for
+from workbench.descriptors.reading import DescriptorReading, did_you_mean, validated
 from workbench.descriptors.resolving import resolved_campaign
 from workbench.descriptors.units import shown
 from workbench.descriptors.writing import written
@@ -128,9 +128,11 @@ def checked(
     return plain, campaign if not mistakes else None, mistakes
 
 
-def _campaign(name: str, document: Document, library: Library, path: Path) -> Campaign | None:
+def _campaign(
+    name: str, document: Document, library: DescriptorLibrary, path: Path
+) -> Campaign | None:
     """The campaign; None, with the mistakes in document and library, where it has some."""
-    text = validated(CampaignText, Reading(document, path, library))
+    text = validated(CampaignText, DescriptorReading(document, path, library))
     if text is None or library.mistakes:
         return None
     return resolved_campaign(name, text, library)

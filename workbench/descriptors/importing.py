@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from workbench.descriptors.fields import NAME_RULE, is_name
-from workbench.descriptors.library import Library, library_for
+from workbench.descriptors.library import DescriptorLibrary, library_for
 from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.loading import load_campaign
 from workbench.descriptors.mapping import (
@@ -313,7 +313,7 @@ def _is_resource(key: str) -> bool:
 
 
 def descriptors(
-    name: str, table: TableRead, mapping: MappingText, library: Library, source: str
+    name: str, table: TableRead, mapping: MappingText, library: DescriptorLibrary, source: str
 ) -> dict[str, str]:
     """Files below a `templates` folder, by path: the campaign, and the chains and functions that
     the library does not have. Raises `UsageError` where a target cannot be made out."""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from workbench.descriptors.fields import InstanceName, NonEmptyText, Port, Summary
 from workbench.descriptors.library import library_for
-from workbench.descriptors.reading import Described, Descriptor, Located, Reading
+from workbench.descriptors.reading import Described, Descriptor, DescriptorReading, Located
 from workbench.descriptors.units import shown
 from workbench.domain.errors import DescriptorError
 from workbench.domain.fleets import Fleet, HostKind, LabHost
@@ -80,7 +80,7 @@ class HostsText(Descriptor):
     hosts: dict[InstanceName, HostText] = Field(min_length=1, max_length=MOST_HOSTS)
 
     @classmethod
-    def checks(cls, reading: Reading) -> Iterator[Located]:
+    def checks(cls, reading: DescriptorReading) -> Iterator[Located]:
         from workbench.own_names import is_loopback  # the web server behind it takes time
 
         hosts: dict[str, HostText] = reading.valid.get("hosts", {})

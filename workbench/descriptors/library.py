@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from workbench import paths
+from workbench.descriptors.chain import ChainText
 from workbench.descriptors.document import is_file, printable, read_document
 from workbench.descriptors.fields import NAME_RULE, VNF_NAME_RULE, is_name, is_vnf_name
+from workbench.descriptors.lookups import Chain, Kind
+from workbench.descriptors.metrics import MetricsText
 from workbench.descriptors.rate_traces import RateTrace
 from workbench.descriptors.reading import (
     AnyDescriptor,
     Descriptor,
-    Reading,
+    DescriptorReading,
     did_you_mean,
     validated,
 )
 from workbench.descriptors.units import shown
+from workbench.descriptors.vnf import VnfText
 from workbench.domain.campaign import Metric, MetricsServer
 from workbench.domain.errors import DescriptorError, Mistake
 from workbench.domain.sessions import DescriptorText
-from workbench.domain.topology import Node, VnfTemplate
+from workbench.domain.topology import VnfTemplate
 
-Kind = Literal["vnf", "chain", "campaign", "metrics", "prices", "mapping", "hosts"]
-KINDS: tuple[Kind, ...] = ("vnf", "chain", "campaign", "metrics", "prices", "mapping", "hosts")
 FOLDERS: dict[Kind, str] = {
     "vnf": "vnfs",
     "chain": "chains",
@@ -39,16 +39,7 @@ VNF_FILE = "vnf.yaml"
 _LONGEST_CHAIN_OF_CHAINS = 20
 
 
-@dataclass(frozen=True)
-class Chain:
-    """A chain's descriptor, resolved."""
-
-    node: Node
-    source: str
-    sink: str
-
-
-class Library:
+class DescriptorLibrary:
     """Finds, reads and remembers descriptors; collects their texts and their mistakes.
 
     Parameters
@@ -109,8 +100,6 @@ class Library:
     def vnf(self, name: str) -> VnfTemplate | None:
         """The template of that name; None where it is missing or has mistakes."""
         if name not in self._vnfs:
-            from workbench.descriptors.vnf import VnfText
-
             path = self.path("vnf", name)
             text = self.read(path, VnfText) if path else None
             self._vnfs[name] = text.resolved(name, path.parent) if text and path else None
@@ -121,8 +110,6 @@ class Library:
         if name in self._chains_being_read:
             return None
         if name not in self._chains:
-            from workbench.descriptors.chain import ChainText
-
             path = self.path("chain", name)
             text = self.read(path, ChainText) if path else None
             self._chains[name] = text.resolved(self) if text else None
@@ -132,8 +119,6 @@ class Library:
         """The metrics of that name and the servers that are asked for them; None where they are
         missing or have mistakes."""
         if name not in self._metrics:
-            from workbench.descriptors.metrics import MetricsText
-
             path = self.path("metrics", name)
             text = self.read(path, MetricsText) if path else None
             self._metrics[name] = text.resolved() if text else None
@@ -169,7 +154,7 @@ class Library:
         if kind == "chain":
             self._chains_being_read.append(name)
         try:
-            found = validated(model, Reading(document, path, self))
+            found = validated(model, DescriptorReading(document, path, self))
         finally:
             if kind == "chain":
                 self._chains_being_read.pop()
@@ -198,7 +183,7 @@ def neighbourhood(path: Path) -> Path:
     return path.parent.parent if path.parent.name in FOLDERS.values() else path.parent
 
 
-def library_for(workspace: paths.Workspace, beside: Path | None = None) -> Library:
+def library_for(workspace: paths.Workspace, beside: Path | None = None) -> DescriptorLibrary:
     """The descriptors that a file, and a workspace, can name."""
     own = (neighbourhood(beside),) if beside else ()
-    return Library(*own, workspace.templates, paths.shipped("templates"))
+    return DescriptorLibrary(*own, workspace.templates, paths.shipped("templates"))

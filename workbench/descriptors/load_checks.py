@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from workbench.descriptors.load_text import LoadText, trace_of
 from workbench.descriptors.rate_traces import RateTrace
-from workbench.descriptors.reading import Located, Reading
+from workbench.descriptors.reading import DescriptorReading, Located
 from workbench.descriptors.units import PACKET_RATE, STREAMS, shown
 from workbench.descriptors.workload_text import PrimaryText, WindowsText, WorkloadText
 from workbench.domain import kpis
@@ -20,7 +20,7 @@ PRIMARIES_OF_LOAD: Mapping[str, tuple[str, ...]] = {
 _UNITS: Mapping[str, LoadUnit] = {PACKET_RATE: "packets", STREAMS: "streams"}
 
 
-def load_mistakes(reading: Reading, primary: PrimaryText | None) -> Iterator[Located]:
+def load_mistakes(reading: DescriptorReading, primary: PrimaryText | None) -> Iterator[Located]:
     load: LoadText | None = reading.valid.get("load")
     if load and primary:
         yield from _kind_mistakes(load, primary)
@@ -81,7 +81,7 @@ def _kind_mistakes(load: LoadText, primary: PrimaryText) -> Iterator[Located]:
 
 
 def _shape_mistakes(
-    reading: Reading, load: LoadText | None, primary: PrimaryText | None
+    reading: DescriptorReading, load: LoadText | None, primary: PrimaryText | None
 ) -> Iterator[Located]:
     """Of loads whose rate varies, bursts among them."""
     workload: list[WorkloadText] = reading.valid.get("workload_parameters", [])
@@ -111,7 +111,7 @@ def _shape_mistakes(
 
 
 def _time_mistakes(
-    reading: Reading, shape: LoadShape | None, workload: list[WorkloadText]
+    reading: DescriptorReading, shape: LoadShape | None, workload: list[WorkloadText]
 ) -> Iterator[Located]:
     """Whether the time-out leaves room for warm-up and window in whole cycles."""
     windows = reading.valid.get("windows")

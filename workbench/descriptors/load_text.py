@@ -11,7 +11,7 @@ from pydantic import Field
 from workbench.descriptors.fields import Duration, PositiveDuration, ShareOfOne
 from workbench.descriptors.plugged import plugin_name
 from workbench.descriptors.rate_traces import RateTrace, read_trace
-from workbench.descriptors.reading import Described, Located, Reading
+from workbench.descriptors.reading import Described, DescriptorReading, Located
 from workbench.domain import load_shapes
 from workbench.domain.errors import DescriptorError
 from workbench.domain.load_shapes import LONGEST_S, SHORTEST_S, LoadShape
@@ -121,7 +121,7 @@ class LoadText(Described):
             yield ("arrivals",), f"are {self.arrivals}, but a shape says when each request is due"
 
 
-def trace_of(shape: ShapeText | None, reading: Reading) -> RateTrace | None:
+def trace_of(shape: ShapeText | None, reading: DescriptorReading) -> RateTrace | None:
     """The trace of a shape, kept for whoever resolves the campaign; what is wrong in its file
     becomes mistakes of the campaign, at their places in that file."""
     if shape is None or shape.file is None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from workbench import files
 from workbench.descriptors.campaign import CampaignText
-from workbench.descriptors.library import Chain, Library, library_for
+from workbench.descriptors.library import DescriptorLibrary, library_for
+from workbench.descriptors.lookups import Chain
 from workbench.descriptors.reading import did_you_mean
 from workbench.descriptors.resolving import resolved_campaign
 from workbench.domain import codec
@@ -101,7 +102,7 @@ def list_campaigns(workspace: Workspace) -> tuple[CampaignChoice, ...]:
         path = library.path("campaign", name)
         assert path is not None
         # A library remembers mistakes, and those of one campaign are not those of the next.
-        own = Library(*library.roots)
+        own = DescriptorLibrary(*library.roots)
         text = own.read(path, CampaignText)
         summary = f"broken: {own.mistakes[0]}" if own.mistakes or not text else text.summary
         choices.append(CampaignChoice(name, summary, str(path)))

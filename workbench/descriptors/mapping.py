@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workbench.descriptors.fields import NonEmptyText, Summary, TargetName
 from workbench.descriptors.load_text import LoadText
-from workbench.descriptors.reading import Descriptor, Located, Reading, did_you_mean
+from workbench.descriptors.reading import Descriptor, DescriptorReading, Located, did_you_mean
 from workbench.descriptors.units import (
     BYTES,
     CORES,
@@ -58,7 +58,7 @@ class MappingText(Descriptor):
     )
 
     @classmethod
-    def checks(cls, reading: Reading) -> Iterator[Located]:
+    def checks(cls, reading: DescriptorReading) -> Iterator[Located]:
         for key in ("columns", "units", "values", "constants"):
             for name in reading.valid.get(key, {}):
                 if not is_column(name):

@@ -16,7 +16,13 @@ from workbench.descriptors.fields import (
     Url,
     VariableName,
 )
-from workbench.descriptors.reading import Described, Descriptor, Located, Reading, did_you_mean
+from workbench.descriptors.reading import (
+    Described,
+    Descriptor,
+    DescriptorReading,
+    Located,
+    did_you_mean,
+)
 from workbench.descriptors.units import shown
 from workbench.domain import kpis
 from workbench.domain.campaign import ALWAYS_FIRING, Metric, MetricsServer
@@ -92,7 +98,7 @@ class MetricsText(Descriptor):
     probes: dict[VariableName, ProbeText] = Field(default_factory=dict)
 
     @classmethod
-    def checks(cls, reading: Reading) -> Iterator[Located]:
+    def checks(cls, reading: DescriptorReading) -> Iterator[Located]:
         # What is defined is known by its keys even where a definition itself is wrong.
         defined, probes = (reading.document.root.get(key) for key in ("definitions", "probes"))
         seen: set[str] = set()

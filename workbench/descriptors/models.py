@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from workbench.descriptors.campaign import CampaignText
 from workbench.descriptors.chain import ChainText
 from workbench.descriptors.lab_hosts import HostsText
-from workbench.descriptors.library import Kind
+from workbench.descriptors.lookups import Kind
 from workbench.descriptors.mapping import MappingText
 from workbench.descriptors.metrics import MetricsText
 from workbench.descriptors.prices import PricesText

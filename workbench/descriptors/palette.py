@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from workbench import plugins
 from workbench.descriptors.chain import ChainText
-from workbench.descriptors.library import Kind, Library, library_for
+from workbench.descriptors.library import DescriptorLibrary, library_for
+from workbench.descriptors.lookups import Kind
 from workbench.descriptors.units import PRIMARIES, WORKLOADS
 from workbench.domain import kpis
 from workbench.domain.drafts import Origin, Palette, PaletteChain, PaletteVnf
@@ -18,14 +19,14 @@ def palette(workspace: Workspace) -> Palette:
     chains: list[PaletteChain] = []
     notes: list[str] = []
     for name in library.names("vnf"):
-        own = Library(*library.roots)  # the mistakes of one descriptor are not those of the next
+        own = DescriptorLibrary(*library.roots)  # its mistakes are not those of the next
         template = own.vnf(name)
         if template is None or own.mistakes:
             notes.append(_broken("vnf", name, own))
             continue
         vnfs.append(PaletteVnf.of(template, _origin(library, "vnf", name, workspace)))
     for name in library.names("chain"):
-        own = Library(*library.roots)
+        own = DescriptorLibrary(*library.roots)
         path = own.path("chain", name)
         text = own.read(path, ChainText) if path else None
         chain = own.chain(name) if text else None
@@ -51,13 +52,13 @@ def palette(workspace: Workspace) -> Palette:
     )
 
 
-def _broken(kind: Kind, name: str, library: Library) -> str:
+def _broken(kind: Kind, name: str, library: DescriptorLibrary) -> str:
     first = next(iter(library.mistakes), None)
     why = f": {first.field} {first.message}" if first else ""
     return f"{kind} {name} cannot be used{why}"
 
 
-def _origin(library: Library, kind: Kind, name: str, workspace: Workspace) -> Origin:
+def _origin(library: DescriptorLibrary, kind: Kind, name: str, workspace: Workspace) -> Origin:
     path = library.path(kind, name)
     own = path is not None and path.is_relative_to(workspace.templates.absolute())
     return "workspace" if own else "shipped"

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, product
 
-from workbench.descriptors.library import Library
+from workbench.descriptors.lookups import Lookups
 from workbench.descriptors.policy_text import (
     Name,
     Operator,
@@ -52,7 +52,7 @@ _LONGEST_NAME = 60
 
 
 def generate_chains(
-    text: str, library: Library, free: Sequence[str] = (), limit: int = CHAINS
+    text: str, library: Lookups, free: Sequence[str] = (), limit: int = CHAINS
 ) -> tuple[Target, ...]:
     """Every chain that obeys a policy, each with a name of its own.
 
@@ -218,7 +218,7 @@ def _linear(
 # --------------------------------------------------------------------------- to topologies
 
 
-def _unfit(policy: Policy, library: Library) -> Iterator[tuple[Name, str]]:
+def _unfit(policy: Policy, library: Lookups) -> Iterator[tuple[Name, str]]:
     """Each mention of what can be no part of these chains, with a sentence."""
     alone = len(policy.names) == 1
     for name in _mentions(policy):
@@ -235,7 +235,7 @@ def _mentions(policy: Policy) -> Iterator[Name]:
         yield from _mentions(part)
 
 
-def _unfit_free(policy: Policy, free: Sequence[str], library: Library) -> Iterator[str]:
+def _unfit_free(policy: Policy, free: Sequence[str], library: Lookups) -> Iterator[str]:
     for name in islice(free, MOST_FUNCTIONS + 1):
         if name in policy.names:
             yield f"is {shown(name)}, which the policy names already"
@@ -243,7 +243,7 @@ def _unfit_free(policy: Policy, free: Sequence[str], library: Library) -> Iterat
             yield why
 
 
-def _unfit_function(name: str, library: Library, *, alone: bool) -> str:
+def _unfit_function(name: str, library: Lookups, *, alone: bool) -> str:
     """Why a function cannot be chained; empty if it can."""
     if library.path("vnf", name) is None and library.path("chain", name) is not None:
         return f"is {shown(name)}, which is a chain; name its functions"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
 from workbench.descriptors.composition import ChainPart
-from workbench.descriptors.library import Library
+from workbench.descriptors.lookups import Lookups
 from workbench.descriptors.policies import generate_chains
 from workbench.descriptors.reading import Located, did_you_mean
 from workbench.descriptors.units import shown
@@ -38,7 +38,7 @@ class _TargetText(Protocol):
 _Text = TypeVar("_Text", bound=_TargetText)
 
 
-def policy_mistakes(text: _TargetText, library: Library) -> Iterator[Located]:
+def policy_mistakes(text: _TargetText, library: Lookups) -> Iterator[Located]:
     """Of a policy, and of parameters of functions that none of its chains has."""
     try:
         chains = _chains(text, library)
@@ -57,7 +57,7 @@ def policy_mistakes(text: _TargetText, library: Library) -> Iterator[Located]:
                 yield here, f"is {shown(parameter.vnf)}, which no chain of this policy has; {hint}"
 
 
-def with_chains(targets: Sequence[_Text], library: Library) -> list[_Text]:
+def with_chains(targets: Sequence[_Text], library: Lookups) -> list[_Text]:
     """The same targets, each policy replaced by its chains; a chain that is a target already, such
     as a function alone, is not there twice."""
     found: list[_Text] = []
@@ -75,7 +75,7 @@ def with_chains(targets: Sequence[_Text], library: Library) -> list[_Text]:
     return found
 
 
-def _chains(text: _TargetText, library: Library) -> tuple[Target, ...]:
+def _chains(text: _TargetText, library: Lookups) -> tuple[Target, ...]:
     return generate_chains(text.policy or "", library, text.free)
 
 

@@ -11,7 +11,13 @@ from pydantic import AfterValidator, Field
 
 from workbench.descriptors.fields import Summary, TargetName
 from workbench.descriptors.library import library_for
-from workbench.descriptors.reading import Described, Descriptor, Located, Reading, did_you_mean
+from workbench.descriptors.reading import (
+    Described,
+    Descriptor,
+    DescriptorReading,
+    Located,
+    did_you_mean,
+)
 from workbench.descriptors.units import shown
 from workbench.domain.errors import DescriptorError, UsageError
 from workbench.domain.recommendations import PriceTable
@@ -54,7 +60,7 @@ class PricesText(Descriptor):
     )
 
     @classmethod
-    def checks(cls, reading: Reading) -> Iterator[Located]:
+    def checks(cls, reading: DescriptorReading) -> Iterator[Located]:
         root = reading.document.root
         if not root.get("flavors") and not root.get("per_hour"):
             yield (), "prices nothing; give flavors, or per_hour with vcpu"

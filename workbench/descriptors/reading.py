@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -20,12 +20,10 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from workbench.descriptors.document import Document, FieldPath, Section
+from workbench.descriptors.lookups import Lookups
 from workbench.descriptors.units import shown
 from workbench.domain.counts import counted
 from workbench.domain.naming import nearest
-
-if TYPE_CHECKING:
-    from workbench.descriptors.library import Library
 
 Located = tuple[FieldPath, str]
 """A mistake relative to the mapping that it was found in."""
@@ -40,7 +38,7 @@ PAPER_KEYS: Mapping[str, str] = {
 
 
 @dataclass
-class Reading:
+class DescriptorReading:
     """A document, the library that its names are looked up in, and the fields found right so far.
 
     `valid` lets checks that compare fields run although other fields are wrong, so that all
@@ -49,7 +47,7 @@ class Reading:
 
     document: Document
     path: Path
-    library: Library
+    library: Lookups
     valid: dict[str, Any] = field(default_factory=dict)
 
     def note(self, path: FieldPath, message: str, *, at_key: bool = False) -> None:
@@ -71,7 +69,7 @@ class Described(BaseModel):
         """What is wrong between the fields of this mapping, each of them being right by itself."""
         yield from ()
 
-    def mistakes_among(self, library: Library) -> Iterator[Located]:  # noqa: ARG002 - subclasses do
+    def mistakes_among(self, library: Lookups) -> Iterator[Located]:  # noqa: ARG002 - subclasses do
         """What is wrong between this mapping and the descriptors that it names."""
         yield from ()
 
@@ -81,7 +79,7 @@ class Described(BaseModel):
         cls, data: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
     ) -> Self:
         reading = info.context
-        if not isinstance(data, Section) or not isinstance(reading, Reading):
+        if not isinstance(data, Section) or not isinstance(reading, DescriptorReading):
             return handler(data)
         known = [f.alias or name for name, f in cls.model_fields.items()]
         unknown = [key for key in data if key not in known]
@@ -104,12 +102,12 @@ class Descriptor(Described):
     @field_validator("*", mode="after")
     @classmethod
     def _keep(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(info.context, Reading) and info.field_name:
+        if isinstance(info.context, DescriptorReading) and info.field_name:
             info.context.valid[info.field_name] = value
         return value
 
     @classmethod
-    def checks(cls, reading: Reading) -> Iterator[Located]:  # noqa: ARG003 - for subclasses
+    def checks(cls, reading: DescriptorReading) -> Iterator[Located]:  # noqa: ARG003 - for subclasses
         """What is wrong between top-level fields; looks at `reading.valid` alone."""
         yield from ()
 
@@ -117,7 +115,7 @@ class Descriptor(Described):
 AnyDescriptor = TypeVar("AnyDescriptor", bound=Descriptor)
 
 
-def validated(model: type[AnyDescriptor], reading: Reading) -> AnyDescriptor | None:
+def validated(model: type[AnyDescriptor], reading: DescriptorReading) -> AnyDescriptor | None:
     """The document as a `model`; None, with the mistakes in the document, where it is not one."""
     document = reading.document
     if not isinstance(document.root, Section):

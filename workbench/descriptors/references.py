@@ -7,13 +7,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ValidationInfo
 
-from workbench.descriptors.library import Library
-from workbench.descriptors.reading import Reading
+from workbench.descriptors.lookups import Lookups
+from workbench.descriptors.reading import DescriptorReading
 from workbench.descriptors.units import shown
 from workbench.domain.topology import Role
 
 
-def require_role(library: Library, name: str, role: Role) -> None:
+def require_role(library: Lookups, name: str, role: Role) -> None:
     """Raise `ValueError` with a sentence if no VNF has that name, or one in another role."""
     library.require("vnf", name)
     template = library.vnf(name)
@@ -23,7 +23,7 @@ def require_role(library: Library, name: str, role: Role) -> None:
 
 def _vnf(role: Role) -> Callable[[str, ValidationInfo], str]:
     def look_up(name: str, info: ValidationInfo) -> str:
-        if isinstance(info.context, Reading):
+        if isinstance(info.context, DescriptorReading):
             require_role(info.context.library, name, role)
         return name
 
@@ -31,7 +31,7 @@ def _vnf(role: Role) -> Callable[[str, ValidationInfo], str]:
 
 
 def _chain(name: str, info: ValidationInfo) -> str:
-    if isinstance(info.context, Reading):
+    if isinstance(info.context, DescriptorReading):
         library = info.context.library
         library.require("chain", name)
         library.require_end(name)
@@ -40,7 +40,7 @@ def _chain(name: str, info: ValidationInfo) -> str:
 
 
 def _metrics(name: str, info: ValidationInfo) -> str:
-    if isinstance(info.context, Reading):
+    if isinstance(info.context, DescriptorReading):
         info.context.library.require("metrics", name)
         info.context.library.metrics(name)
     return name

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from workbench.descriptors import attach_text
-from workbench.descriptors.campaign import (
-    CampaignText,
-    FlavorText,
-    ResourceText,
-    TargetText,
-    functions,
-)
+from workbench.descriptors.campaign import CampaignText
 from workbench.descriptors.campaign_checks import primary_workload
 from workbench.descriptors.composition import node_of
 from workbench.descriptors.fields import RESOURCE_KEYS, RESOURCES
-from workbench.descriptors.library import Library
+from workbench.descriptors.library import DescriptorLibrary
 from workbench.descriptors.load_checks import PRIMARIES_OF_LOAD, load_model, shape_of
 from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.sla_text import parse_sla
+from workbench.descriptors.target_text import FlavorText, ResourceText, TargetText, functions
 from workbench.descriptors.units import CORES, kpi_dimension, workload_key
 from workbench.domain.campaign import (
     Agent,
@@ -36,7 +31,7 @@ from workbench.domain.topology import Target, Vnf, VnfTemplate
 _DEFAULT_KPI_MAX = "1000ms"
 
 
-def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campaign:
+def resolved_campaign(name: str, text: CampaignText, library: DescriptorLibrary) -> Campaign:
     """All names looked up, all values in their units; `text` and `library` have no mistakes."""
     primary = text.primary_workload_parameter
     plans = tuple(_target_plan(text, target, library) for target in text.targets)
@@ -95,7 +90,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
     )
 
 
-def _target_plan(text: CampaignText, target: TargetText, library: Library) -> TargetPlan:
+def _target_plan(text: CampaignText, target: TargetText, library: DescriptorLibrary) -> TargetPlan:
     node = node_of(target, library)
     assert node is not None
     vnfs = functions(node)
@@ -125,7 +120,7 @@ def _target_plan(text: CampaignText, target: TargetText, library: Library) -> Ta
 
 
 def _settings(
-    vnf: Vnf, target: TargetText, vnfs: tuple[Vnf, ...], library: Library
+    vnf: Vnf, target: TargetText, vnfs: tuple[Vnf, ...], library: DescriptorLibrary
 ) -> Iterator[Parameter]:
     """All settings of a function: those that are not varied have their default, so that samples
     of every campaign say what the function was."""
@@ -148,7 +143,9 @@ def _resource(vnf: str, text: ResourceText, flavors: Mapping[str, FlavorText]) -
     return Parameter(f"{vnf}.flavor", values, "", allotted)
 
 
-def _templates(plans: tuple[TargetPlan, ...], library: Library) -> tuple[VnfTemplate, ...]:
+def _templates(
+    plans: tuple[TargetPlan, ...], library: DescriptorLibrary
+) -> tuple[VnfTemplate, ...]:
     wanted = dict.fromkeys(
         name
         for plan in plans
@@ -161,13 +158,13 @@ def _templates(plans: tuple[TargetPlan, ...], library: Library) -> tuple[VnfTemp
     return tuple(_template(name, library) for name in wanted)
 
 
-def _template(name: str, library: Library) -> VnfTemplate:
+def _template(name: str, library: DescriptorLibrary) -> VnfTemplate:
     template = library.vnf(name)
     assert template is not None
     return template
 
 
-def _shape(text: CampaignText, library: Library) -> LoadShape | None:
+def _shape(text: CampaignText, library: DescriptorLibrary) -> LoadShape | None:
     shape = text.load.shape if text.load else None
     trace = library.traces[shape.file] if shape and shape.file else None
     return shape_of(text.load, text.workload_parameters, trace)

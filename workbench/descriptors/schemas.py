@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.descriptors.library import KINDS
+from workbench.descriptors.lookups import KINDS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -24,7 +24,13 @@ from workbench.descriptors.fields import (
     Vcpu,
     secret_mistake,
 )
-from workbench.descriptors.reading import Described, Descriptor, Located, Reading, did_you_mean
+from workbench.descriptors.reading import (
+    Described,
+    Descriptor,
+    DescriptorReading,
+    Located,
+    did_you_mean,
+)
 from workbench.descriptors.units import WorkloadName, shown
 from workbench.domain.topology import (
     ChangeOfSetting,
@@ -220,7 +226,7 @@ class VnfText(Descriptor):
     )
 
     @classmethod
-    def checks(cls, reading: Reading) -> Iterator[Located]:
+    def checks(cls, reading: DescriptorReading) -> Iterator[Located]:
         valid = reading.valid
         match [key for key in ("build", "image") if key in reading.document.root]:
             case []:

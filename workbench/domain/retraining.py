@@ -319,7 +319,7 @@ RetrainingRecord = Proposal | Decision | Rollback
 
 
 @dataclass(frozen=True)
-class ModelVersion:
+class ChainModelVersion:
     """A proposal that was accepted. Versions count from 1 for each chain and KPI."""
 
     version: int
@@ -334,7 +334,7 @@ class ChainModels:
     chain: str
     kpi: str
     current: int
-    versions: tuple[ModelVersion, ...]
+    versions: tuple[ChainModelVersion, ...]
     rejected: tuple[Decision, ...]
     pending: tuple[Proposal, ...]
     """Not decided yet, the latest last."""
@@ -405,7 +405,7 @@ def _decide(state: Models, decision: Decision) -> ChainModels:
     pending = tuple(p for p in models.pending if p.id != found.id)
     if not decision.accepted:
         return replace(models, pending=pending, rejected=(*models.rejected, decision))
-    version = ModelVersion(len(models.versions) + 1, found, decision)
+    version = ChainModelVersion(len(models.versions) + 1, found, decision)
     return replace(
         models, current=version.version, versions=(*models.versions, version), pending=pending
     )

@@ -62,7 +62,7 @@ class LabCosts:
 
 
 @dataclass(frozen=True)
-class Deployment:
+class DeployedTarget:
     """What the pre-flight saw on a fresh target."""
 
     target: str
@@ -102,7 +102,7 @@ class Lab(Protocol):
 
     async def deploy(
         self, target: Target, configuration: Configuration, block: int = 0
-    ) -> Deployment:
+    ) -> DeployedTarget:
         """Bring up the target anew, wait until it is ready, run the pre-flight.
 
         `block` counts the deployments of a target in a campaign (`sampling.base.Ask.block`).

@@ -27,7 +27,7 @@ class Listener:
 SAY_EVERY_S = 2.0
 
 
-class Progress:
+class StepProgress:
     """Says how far something is and how long it still takes, as steps of a listener.
 
     Parameters
@@ -90,7 +90,7 @@ class PackageProgress:
     ) -> None:
         self.tail: deque[str] = deque(maxlen=TAIL)
         self._listener, self._steps, self._packages = listener, steps, packages
-        self._progress = Progress(listener, what, "packages")
+        self._progress = StepProgress(listener, what, "packages")
         self._heard = 0
 
     def hear(self, line: str) -> None:

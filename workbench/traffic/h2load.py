@@ -18,7 +18,7 @@ from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import KpiDefinition
 from workbench.measuring.records import NO_STATUS, Floats, RequestRecords
 from workbench.traffic.base import Offer, PathFacts
-from workbench.traffic.rebuild import Rows, free_since, records
+from workbench.traffic.rebuild import RequestRows, free_since, records
 
 MICROSECOND = 1e-6
 COLUMNS = 3
@@ -87,9 +87,9 @@ class H2load:
         status = np.where(table[held, 1] < 0, NO_STATUS, table[held, 1]).astype(np.int64)
         # It does not tell how much it read; an answer without an error had the body of the path.
         size = np.where((status > NO_STATUS) & (status < 400), offer.expected_bytes, 0)
-        answered = Rows(start, start, np.full(start.size, np.nan), end, status, size)
+        answered = RequestRows(start, start, np.full(start.size, np.nan), end, status, size)
         since = free_since(start, end, round(offer.wl))
-        unfinished = Rows.unanswered(since, since, np.full(since.size, np.nan))
+        unfinished = RequestRows.unanswered(since, since, np.full(since.size, np.nan))
         return records([answered, unfinished], begin_s)
 
 

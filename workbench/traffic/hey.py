@@ -17,7 +17,7 @@ from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import KpiDefinition
 from workbench.measuring.records import RequestRecords
 from workbench.traffic.base import Offer, PathFacts
-from workbench.traffic.rebuild import Rows, free_since, records
+from workbench.traffic.rebuild import RequestRows, free_since, records
 
 HEADER = [
     *("response-time", "DNS+dialup", "DNS", "Request-write", "Response-delay"),
@@ -76,10 +76,12 @@ class Hey:
         ended = rows.end[np.isfinite(rows.end)]
         # Clients without a line that runs past the end had failed or were hanging.
         since = free_since(rows.start, ended, clients)
-        return records([rows, Rows.unanswered(since, since, np.full(since.size, np.nan))], begin_s)
+        return records(
+            [rows, RequestRows.unanswered(since, since, np.full(since.size, np.nan))], begin_s
+        )
 
 
-def _rows(output: str, expected_bytes: int, seconds: float) -> Rows:
+def _rows(output: str, expected_bytes: int, seconds: float) -> RequestRows:
     lines = csv.reader(io.StringIO(output))
     if next(lines, None) != HEADER:
         raise TrafficError(
@@ -99,7 +101,7 @@ def _rows(output: str, expected_bytes: int, seconds: float) -> Rows:
     status = np.where(unfinished, 0, table[:, 6]).astype(np.int64)
     # hey does not tell how much it read; an answer without an error had the body of the path.
     size = np.where((status > 0) & (status < 400), expected_bytes, 0)
-    return Rows(
+    return RequestRows(
         start,
         start,
         np.where(unfinished & (first_byte > seconds), np.nan, first_byte),

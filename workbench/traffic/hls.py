@@ -17,7 +17,7 @@ from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import KpiDefinition
 from workbench.measuring.records import Floats, Playback, RequestRecords
 from workbench.traffic.base import Offer, PathFacts
-from workbench.traffic.rebuild import Rows, records
+from workbench.traffic.rebuild import RequestRows, records
 
 PROGRAM = "/usr/local/bin/play"
 COLUMNS = 10
@@ -109,7 +109,7 @@ def _records(
     table = table[table[:, 5] < seconds]
     player, _, kind, _, media, begin, first, end, status, size = table.T
     unfinished = ~(end <= seconds)
-    rows = Rows(
+    rows = RequestRows(
         begin,
         begin,
         np.where(first <= seconds, first, np.nan),

@@ -17,7 +17,7 @@ from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import KpiDefinition
 from workbench.measuring.records import RequestRecords
 from workbench.traffic.base import Offer, PathFacts
-from workbench.traffic.rebuild import Rows, records, table_of
+from workbench.traffic.rebuild import RequestRows, records, table_of
 
 PROGRAM = "/usr/local/bin/think"
 MOST_RPS = 2000.0
@@ -94,7 +94,7 @@ class Locust:
                 f"Locust's records cannot be read: {np.count_nonzero(unfinished)} requests are in "
                 f"flight of {offer.wl:g} clients"
             )
-        rows = Rows(
+        rows = RequestRows(
             start,
             start,
             np.full(start.size, np.nan),

@@ -27,7 +27,7 @@ from workbench.domain.samples import KpiDefinition
 from workbench.measuring.records import Floats, RequestRecords
 from workbench.traffic.base import Offer, PathFacts
 from workbench.traffic.rebuild import (
-    Rows,
+    RequestRows,
     assign_ticks,
     due_times,
     free_since,
@@ -99,7 +99,7 @@ class Oha:
         return records(_closed(offer, answered, errors, seconds), begin_s)
 
 
-def _answered(result: bytes) -> tuple[Floats, Rows]:
+def _answered(result: bytes) -> tuple[Floats, RequestRows]:
     """Instants of release, sorted, and the rows of the table in that order."""
     if not result:
         raise TrafficError("oha left no records", remedy="See its message in the log")
@@ -114,7 +114,7 @@ def _answered(result: bytes) -> tuple[Floats, Rows]:
     table = np.array(found, dtype=float).reshape(-1, 5)
     released, start, end = table[:, 0], table[:, 1], table[:, 2]
     status, size = table[:, 3].astype(np.int64), table[:, 4].astype(np.int64)
-    return released, Rows(start, start, np.full(start.size, np.nan), end, status, size)
+    return released, RequestRows(start, start, np.full(start.size, np.nan), end, status, size)
 
 
 def _errors(output: str) -> dict[str, int]:
@@ -132,12 +132,12 @@ def _errors(output: str) -> dict[str, int]:
 
 
 def _open(
-    offer: Offer, released: Floats, answered: Rows, errors: dict[str, int], seconds: float
-) -> list[Rows]:
+    offer: Offer, released: Floats, answered: RequestRows, errors: dict[str, int], seconds: float
+) -> list[RequestRows]:
     due = due_times(offer.wl, seconds)
     ticks = np.minimum(assign_ticks(released, offer.wl), due.size - 1)
     planned = np.minimum(released, due[ticks] + TIMER_S)
-    rows = Rows(
+    rows = RequestRows(
         planned, answered.start, answered.first_byte, answered.end, answered.status, answered.bytes
     )
     without = np.ones(due.size, dtype=bool)
@@ -161,13 +161,15 @@ def _open(
     gave_up = np.where(np.arange(failed.size) < timeouts, offer.request_timeout_s, 0.0)
     return [
         rows,
-        Rows.unanswered(failed, failed, failed + gave_up),
-        Rows.unanswered(in_flight, begun, np.full(in_flight.size, np.nan)),
-        Rows.unanswered(unsent, np.full(unsent.size, np.nan), np.full(unsent.size, np.nan)),
+        RequestRows.unanswered(failed, failed, failed + gave_up),
+        RequestRows.unanswered(in_flight, begun, np.full(in_flight.size, np.nan)),
+        RequestRows.unanswered(unsent, np.full(unsent.size, np.nan), np.full(unsent.size, np.nan)),
     ]
 
 
-def _closed(offer: Offer, answered: Rows, errors: dict[str, int], seconds: float) -> list[Rows]:
+def _closed(
+    offer: Offer, answered: RequestRows, errors: dict[str, int], seconds: float
+) -> list[RequestRows]:
     clients = round(offer.wl)
     timeouts = errors.get(TIMED_OUT, 0)
     failures = sum(n for message, n in errors.items() if message not in (ABORTED, TIMED_OUT))
@@ -178,10 +180,10 @@ def _closed(offer: Offer, answered: Rows, errors: dict[str, int], seconds: float
     refused = (np.arange(failures) + 0.5) / max(1, failures) * seconds
     parts = [
         answered,
-        Rows.unanswered(hung, hung, hung + offer.request_timeout_s),
-        Rows.unanswered(refused, refused, refused),
+        RequestRows.unanswered(hung, hung, hung + offer.request_timeout_s),
+        RequestRows.unanswered(refused, refused, refused),
     ]
     starts = np.concatenate([part.start for part in parts])
     ends = np.concatenate([part.end for part in parts])
     since = np.minimum(free_since(starts, ends, clients), seconds)
-    return [*parts, Rows.unanswered(since, since, np.full(since.size, np.nan))]
+    return [*parts, RequestRows.unanswered(since, since, np.full(since.size, np.nan))]

@@ -16,7 +16,7 @@ from workbench.measuring.records import NO_STATUS, Floats, Integers, RequestReco
 
 
 @dataclass(frozen=True)
-class Rows:
+class RequestRows:
     """Requests in columns of shape (n,), as in `RequestRecords` but since the load began."""
 
     planned: Floats
@@ -27,7 +27,7 @@ class Rows:
     bytes: Integers
 
     @classmethod
-    def unanswered(cls, planned: Floats, start: Floats, end: Floats) -> Rows:
+    def unanswered(cls, planned: Floats, start: Floats, end: Floats) -> RequestRows:
         """Requests without an answer: failed where `end` is finite, else still waiting."""
         nothing = np.zeros(planned.size, dtype=np.int64)
         return cls(planned, start, np.full(planned.size, np.nan), end, nothing + NO_STATUS, nothing)
@@ -36,7 +36,7 @@ class Rows:
         return int(self.planned.size)
 
 
-def records(parts: list[Rows], begin_s: float) -> RequestRecords:
+def records(parts: list[RequestRows], begin_s: float) -> RequestRecords:
     """All parts together, on the lab's clock, in the order in which they were due."""
     planned = np.concatenate([part.planned for part in parts])
     order = np.argsort(planned, kind="stable")

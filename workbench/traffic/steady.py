@@ -19,7 +19,7 @@ from workbench.domain.samples import KpiDefinition
 from workbench.measuring.cycles import planned_times
 from workbench.measuring.records import Floats, RequestRecords
 from workbench.traffic.base import Offer, PathFacts
-from workbench.traffic.rebuild import Rows, due_times, records, table_of
+from workbench.traffic.rebuild import RequestRows, due_times, records, table_of
 
 PROGRAM = "/usr/local/bin/steady"
 COLUMNS = 6
@@ -81,7 +81,7 @@ class Steady:
             raise TrafficError("steady's records cannot be read: they are not the requests due")
         # What was answered in the instant after the end was in flight at the end.
         unfinished = ~(end <= seconds)
-        rows = Rows(
+        rows = RequestRows(
             planned,
             start,
             np.where(first_byte <= seconds, first_byte, np.nan),

@@ -21,7 +21,7 @@ from workbench.domain.parameters import LoadModel
 from workbench.domain.samples import KpiDefinition
 from workbench.measuring.records import NO_STATUS, Floats, RequestRecords
 from workbench.traffic.base import Offer, PathFacts
-from workbench.traffic.rebuild import Rows, records
+from workbench.traffic.rebuild import RequestRows, records
 
 SCRIPT = "/usr/local/share/workbench/wrk.lua"
 """Beside the source; it takes the file that it writes to as its argument."""
@@ -91,15 +91,15 @@ class Wrk:
         starts = np.concatenate([np.zeros(clients), ends])
         size = np.where(status < 400, offer.expected_bytes, 0)
         begun = starts[: ends.size]
-        answered = Rows(begun, begun, np.full(ends.size, np.nan), ends, status, size)
+        answered = RequestRows(begun, begun, np.full(ends.size, np.nan), ends, status, size)
         since = starts[ends.size :]
         # When they failed is not written down: refusals come at any time.
         failed = (np.arange(failures) + 0.5) / max(1, failures) * seconds
         return records(
             [
                 answered,
-                Rows.unanswered(since, since, np.full(since.size, np.nan)),
-                Rows.unanswered(failed, failed, failed),
+                RequestRows.unanswered(since, since, np.full(since.size, np.nan)),
+                RequestRows.unanswered(failed, failed, failed),
             ],
             begin_s,
         )

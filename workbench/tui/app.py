@@ -1,7 +1,8 @@
 """The application: one connection to an engine, one open session, and the screens that share them.
 
-Everything that a screen may want from its surroundings is a method here: `client`, `tell`, `say`,
-`go`, `open_session`, `watch`, `key`. `docs/screens.md` shows a screen that uses them.
+Screens know it as `workbench.tui.application.Application`: what they may want from their
+surroundings stands there, `client`, `tell`, `say`, `go`, `open_session`, `key`. `docs/screens.md`
+shows a screen that uses them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ from workbench.tui.screens.base import WorkbenchScreen, bind
 from workbench.tui.screens.dialogs import HelpScreen, MessageScreen
 from workbench.tui.screens.failed import FailedScreen
 from workbench.tui.screens.jump import JumpScreen
-from workbench.tui.screens.palette import ActionProvider, Palette
+from workbench.tui.screens.making_screens import make_screen
+from workbench.tui.screens.palette import ActionPalette, ActionProvider
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
 from workbench.tui.taking import TakingApp
@@ -292,7 +294,7 @@ class WorkbenchApp(TakingApp):
         if (left := self.full_screen) is not None:
             left.take_along(name)
         if name not in self._kept:
-            self._kept[name] = entry(name).make()
+            self._kept[name] = make_screen(name)
             self.install_screen(self._kept[name], name)
         if len(self.screen_stack) > 1:
             self.switch_screen(name)
@@ -374,7 +376,7 @@ class WorkbenchApp(TakingApp):
             self.boundary.guard(self.screen, self.screen.draw_news)
 
     def forget_screen(self, screen: WorkbenchScreen) -> bool:
-        """It is made anew when it is asked for next; whether it was kept."""
+        """It is made again when it is asked for next; whether it was kept."""
         kept = self._kept.get(screen.NAME) is screen
         if kept:
             del self._kept[screen.NAME]
@@ -418,7 +420,7 @@ class WorkbenchApp(TakingApp):
 
     def action_palette(self) -> None:
         if isinstance(self.screen, WorkbenchScreen):
-            self.push_screen(Palette(id="--command-palette"))
+            self.push_screen(ActionPalette(id="--command-palette"))
 
     @property
     def theme_name(self) -> str:
@@ -461,7 +463,9 @@ class WorkbenchApp(TakingApp):
 
     def action_places(self) -> None:
         async def show() -> None:
-            self.push_screen(MessageScreen("Places", plain_lines(await places_text(self))))
+            preset = self.keymap.preset
+            text = await places_text(self.client, self.files, preset, self.theme_name)
+            self.push_screen(MessageScreen("Places", plain_lines(text)))
 
         begin(self, show)
 

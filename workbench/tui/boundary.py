@@ -7,26 +7,24 @@ Here the trace goes to the log, and a screen that opens the one that failed anew
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 from weakref import WeakSet
 
 from textual._context import active_message_pump
-from textual.app import App
 from textual.dom import NoScreen
 from textual.message import Message
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.worker import WorkerFailed, get_current_worker
 
+from workbench.tui.application import Application
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialogs import MessageScreen
 from workbench.tui.screens.failed import FailedScreen
 from workbench.tui.styling import RememberingStylesheet
 from workbench.tui.text import plain_lines
-
-if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
 
 Log = Callable[[Exception], str]
 """Keeps the trace; the reply says where it is to be found."""
@@ -35,7 +33,7 @@ Log = Callable[[Exception], str]
 class Boundary:
     """`caught` takes what nobody expected; without a log it is Textual's, as in a test."""
 
-    def __init__(self, app: WorkbenchApp, log: Log | None) -> None:
+    def __init__(self, app: BoundedApp, log: Log | None) -> None:
         self._app, self._log = app, log
         self._failed: WeakSet[Screen[Any]] = WeakSet()
         self.fatal: Exception | None = None
@@ -110,13 +108,17 @@ class Boundary:
         app.forget_screen(screen)
 
 
-class BoundedApp(App[None]):
+class BoundedApp(Application):
     """An application that goes on when one of its screens fails."""
 
     def __init__(self, log: Log | None, *, ansi_color: bool | None) -> None:
         super().__init__(ansi_color=ansi_color)
         self.stylesheet = RememberingStylesheet(variables=self.get_css_variables())
-        self.boundary = Boundary(cast("WorkbenchApp", self), log)
+        self.boundary = Boundary(self, log)
+
+    @abstractmethod
+    def forget_screen(self, screen: WorkbenchScreen) -> bool:
+        """It is made again when it is asked for next; whether it was kept."""
 
     async def _dispatch_message(self, message: Message) -> None:
         """Textual hands no message to whatever has failed once: not so the application."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from workbench.domain.counts import counted
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.messages import GetStatus
+from workbench.link.client import Client
+from workbench.tui.commands.keymap import Preset
 from workbench.tui.plots.plot import GLYPHS_VARIABLE, terminal_glyphs
-
-if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
 
 
 @dataclass(frozen=True)
@@ -32,10 +30,12 @@ class Files:
     """The next connection is made to the engine of this one."""
 
 
-async def places_text(app: WorkbenchApp) -> str:
+async def places_text(
+    connected: Callable[[], Awaitable[Client]], files: Files, preset: Preset, theme: str
+) -> str:
     """Workspace, engine, files and settings in force, a line each."""
     try:
-        reply = await (await app.client()).ask(GetStatus())
+        reply = await (await connected()).ask(GetStatus())
     except (WorkbenchError, OSError) as error:
         lines = [("engine", str(error))]
     else:
@@ -46,10 +46,9 @@ async def places_text(app: WorkbenchApp) -> str:
             ("measuring", reply.running or "nothing"),
             ("queue", ", ".join(reply.queued) or "empty"),
         ]
-    files = app.files
     lines += [
-        ("keys", f"{app.keymap.preset} preset, {_file(files.keys)}"),
-        ("theme", f"{app.theme_name}, remembered in {_file(files.memory)}"),
+        ("keys", f"{preset} preset, {_file(files.keys)}"),
+        ("theme", f"{theme}, remembered in {_file(files.memory)}"),
         ("pictures", str(files.pictures() if files.pictures else "not written here")),
         ("characters", f"{terminal_glyphs()}, by locale, TERM and {GLYPHS_VARIABLE}"),
     ]

@@ -41,7 +41,7 @@ ALIKE, ALIKE_S = 0.2, 2.0
 
 
 @dataclass(frozen=True)
-class Choice:
+class ViewChoice:
     """What the user chose to look at; None is *whatever is being measured* or the default."""
 
     key: str | None = None
@@ -66,7 +66,7 @@ class Shown:
         """A copy that later events leave alone."""
         return Shown(self.view.copy(), self.usage, self.progress)
 
-    def selected(self, choice: Choice) -> ConfigurationView | None:
+    def selected(self, choice: ViewChoice) -> ConfigurationView | None:
         """What to show: the chosen one, else the one being measured, else the first."""
         view = self.view
         for key in (choice.key, view.current):
@@ -74,14 +74,14 @@ class Shown:
                 return found
         return view.configurations[0] if view.configurations else None
 
-    def kpi(self, choice: Choice) -> str:
+    def kpi(self, choice: ViewChoice) -> str:
         if choice.kpi:
             return choice.kpi
         return self.view.campaign.kpi if self.view.campaign else P95
 
     def kpis(self) -> tuple[str, ...]:
         """KPIs that there are figures of, the campaign's own first."""
-        own = self.kpi(Choice())
+        own = self.kpi(ViewChoice())
         found = {
             name: None for c in self.view.configurations for s in c.samples[:1] for name in s.kpis
         }

@@ -7,15 +7,15 @@ from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import SessionView
 from workbench.tui import text
 from workbench.tui.plots.figure import Asked, BreakpointLine, Figure, Fit, Limit, Mark
-from workbench.tui.present import STATES, Choice, Shown, name_of
+from workbench.tui.present import STATES, Shown, ViewChoice, name_of
 from workbench.tui.sample_rows import within
 
 
-def figure(shown: Shown, choice: Choice) -> Figure:
+def figure(shown: Shown, choice: ViewChoice) -> Figure:
     return within(_whole_figure(shown, choice), choice.span)
 
 
-def _whole_figure(shown: Shown, choice: Choice) -> Figure:
+def _whole_figure(shown: Shown, choice: ViewChoice) -> Figure:
     selected = shown.selected(choice)
     if selected is None:
         return Figure(empty="nothing planned yet")
@@ -66,7 +66,7 @@ def sla_limit(view: SessionView, kpi: str) -> Limit | None:
     return Limit(sla.limit, f"SLA {name} {sign} {text.number(sla.limit)} {unit}".rstrip())
 
 
-def plot_title(shown: Shown, choice: Choice, width: int) -> str:
+def plot_title(shown: Shown, choice: ViewChoice, width: int) -> str:
     selected = shown.selected(choice)
     if selected is None:
         return "no configuration"

@@ -7,14 +7,10 @@ from abc import abstractmethod
 
 from workbench.domain.errors import WorkbenchError
 from workbench.tui.boundary import BoundedApp
-from workbench.tui.messages import Level
-from workbench.tui.places import Files
 from workbench.tui.plots import picture
 from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.text import plain
-from workbench.tui.undo import Undo
-from workbench.tui.watch import Watch
 
 LONGEST_COPY = 100_000
 """Bytes; terminals ignore longer OSC 52 sequences without a word."""
@@ -23,17 +19,10 @@ LONGEST_COPY = 100_000
 class TakingApp(BoundedApp):
     """Copies and draws what is shown; `WorkbenchApp` says what that is."""
 
-    files: Files
-    opened: Watch
-
     @property
     @abstractmethod
     def full_screen(self) -> WorkbenchScreen | None:
         """The full screen that is shown, whatever dialog lies over it."""
-
-    @abstractmethod
-    def say(self, message: str, level: Level = "information", *, undo: Undo | None = None) -> None:
-        """What happened, in one line over that of the keys."""
 
     def action_copy(self) -> None:
         if isinstance(self.screen, WorkbenchScreen):

@@ -27,7 +27,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.recordings import FIRST
 from workbench.link.client import Client
 from workbench.link.pieces import Pieces
-from workbench.tui.present import Choice, Shown
+from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.text import plain
 
@@ -75,7 +75,7 @@ class Watch:
         self.replay = replay
         self.live = Shown(SessionView(session or _named(command)))
         self.frozen: Shown | None = None
-        self.choice = Choice()
+        self.choice = ViewChoice()
         self.connected = False
         self.lost = ""
         """Why nothing comes any more, as a sentence without its full stop."""
@@ -147,7 +147,7 @@ class Watch:
         self.frozen = None
         self.touch()
 
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: ViewChoice) -> None:
         self.choice = choice
         self.touch()
 
@@ -239,7 +239,7 @@ class Watch:
 
     def _end_preview(self, command: RunCampaign | ResumeSession) -> None:
         if self.previewing:
-            self.previewing, self.frozen, self.choice = "", None, Choice()
+            self.previewing, self.frozen, self.choice = "", None, ViewChoice()
             self.live = Shown(SessionView(self.session or _named(command)))
             self.touch()
 

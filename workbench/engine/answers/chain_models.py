@@ -18,7 +18,7 @@ from workbench.domain.parameters import ParameterValue, PrimaryWorkload
 from workbench.domain.profiles import FittedModel
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import ChainQuery
-from workbench.domain.retraining import Drift, ModelVersion
+from workbench.domain.retraining import ChainModelVersion, Drift
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node
 from workbench.engine.answers.composing import Subject
@@ -47,7 +47,7 @@ class Accepted:
     samples : of the chain, in the order in which they were taken.
     """
 
-    version: ModelVersion
+    version: ChainModelVersion
     samples: tuple[Sample, ...]
     primary: PrimaryWorkload
     kpi_max: float

@@ -11,7 +11,7 @@ from workbench.domain.errors import DataError, UsageError
 from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.profiles import Residual
 from workbench.domain.questions import ChainQuery, ExplainModel, ModelExplained
-from workbench.domain.retraining import ModelVersion
+from workbench.domain.retraining import ChainModelVersion
 from workbench.domain.samples import Sample
 from workbench.engine.answers.chain_models import stored_method
 from workbench.engine.answers.composing import Basis, compose, gather, subject_of
@@ -106,7 +106,7 @@ def explained(stored: StoredModel) -> ModelExplained:
 
 
 def explained_chain(
-    basis: Basis, version: ModelVersion, samples: Sequence[Sample], primary: PrimaryWorkload
+    basis: Basis, version: ChainModelVersion, samples: Sequence[Sample], primary: PrimaryWorkload
 ) -> ModelExplained:
     """An accepted version of a chain; its terms are in its proposal. Raises as `compose` does."""
     from workbench.chains.alignment import measured

@@ -19,7 +19,7 @@ from workbench.engine.learning.pool import Pool
 from workbench.engine.runs import bypass
 from workbench.engine.runs.asking_site import SiteMetrics, TwoClocks
 from workbench.engine.sessions.clock import now
-from workbench.labs.base import Deployment, DrivingLab, Lab, RecallingLab
+from workbench.labs.base import DeployedTarget, DrivingLab, Lab, RecallingLab
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor
 from workbench.measuring.records import Drive
 
@@ -78,7 +78,7 @@ class Bench:
         self._on_phase = on_phase
         self._on_usage = on_usage
         self._configuration: Configuration | None = None
-        self._deployment: Deployment | None = None
+        self._deployment: DeployedTarget | None = None
         self._bypasses = list(bypasses)
         self._without_bypass: list[bypass.Kind] = []
         """Kinds of load whose bypass was tried in vain."""
@@ -94,7 +94,7 @@ class Bench:
 
     async def deploy(
         self, target: Target, configuration: Configuration, block: int = 0
-    ) -> Deployment:
+    ) -> DeployedTarget:
         """Bring up a target with the configuration that it is measured at first."""
         await self.undeploy()
         self._on_phase("deploying", None)

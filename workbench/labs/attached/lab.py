@@ -27,11 +27,11 @@ from workbench.labs.attached.finding import find
 from workbench.labs.attached.journal import AGAIN, Journal
 from workbench.labs.attached.load_guard import Guard
 from workbench.labs.attached.source import HostSource, make_source
-from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
+from workbench.labs.base import DeployedTarget, LabCosts, LabSettings, OnUsage
 from workbench.labs.components import driving, preflight, wiring
-from workbench.labs.components.preflight import Choice
+from workbench.labs.components.preflight import GeneratorChoice
 from workbench.labs.components.target import FILE_SIZES, size_of
-from workbench.labs.components.watching import Watch
+from workbench.labs.components.watching import DriveWatch
 from workbench.labs.netns import groups
 from workbench.labs.netns.lab import BASICS, lacking, programs_of
 from workbench.labs.netns.packages import layer
@@ -55,7 +55,7 @@ class AttachedTarget:
     functions: list[RunningFunction]
     source: HostSource
     path: PathFacts
-    choice: Choice
+    choice: GeneratorChoice
 
     @property
     def entry(self) -> RunningFunction:
@@ -176,7 +176,7 @@ class AttachedLab:
 
     async def deploy(
         self, target: Target, configuration: Configuration, block: int = 0
-    ) -> Deployment:
+    ) -> DeployedTarget:
         """Find the functions of a target as they are, and look at the path."""
         del block  # nothing is started again but the source
         if not self._open:
@@ -189,7 +189,7 @@ class AttachedLab:
             await self._leave()
             raise
 
-    async def _stand(self, target: Target, configuration: Configuration) -> Deployment:
+    async def _stand(self, target: Target, configuration: Configuration) -> DeployedTarget:
         functions = [await self._function(vnf.name) for vnf in target.vnfs]
         for function in functions:
             function.claim()
@@ -203,7 +203,7 @@ class AttachedLab:
         most = self._campaign.target_plan(target.name).primary.high
         choice = await preflight.choose(source, path, self._campaign, most, {})
         self._standing = AttachedTarget(target, functions, source, path, choice)
-        return Deployment(
+        return DeployedTarget(
             target.name,
             choice.title,
             path.keep_alive,
@@ -331,7 +331,7 @@ class AttachedLab:
             standing.source.threads,
         )
         allotted = {f.name: f.allotted(self._cores) for f in standing.functions}
-        watch = Watch(
+        watch = DriveWatch(
             [standing.source, *standing.functions],
             {**allotted, "source": float(self._cores), "host": float(self._cores)},
             {},

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from workbench.domain.errors import DataError, TrafficError
 from workbench.labs.base import OnUsage
 from workbench.labs.components.component import Component, Ended, Outcome, Program
-from workbench.labs.components.preflight import Choice
-from workbench.labs.components.watching import Watch
+from workbench.labs.components.preflight import GeneratorChoice
+from workbench.labs.components.watching import DriveWatch
 from workbench.labs.components.wiring import SOURCE
 from workbench.measuring.records import Drive
 from workbench.traffic.base import Offer
@@ -23,7 +23,9 @@ GRACE_S = 20.0
 POLL_S = 0.002
 
 
-async def drive(watch: Watch, choice: Choice, offer: Offer, on_usage: OnUsage) -> Drive:
+async def drive(
+    watch: DriveWatch, choice: GeneratorChoice, offer: Offer, on_usage: OnUsage
+) -> Drive:
     """Offer load and hand over what was seen. Raises `LabError` where a container ends."""
     source = next(c for c in watch.components if c.name == SOURCE)
     # An empty file is an empty database; what the last drive left must not be read again.
@@ -58,7 +60,7 @@ async def drive(watch: Watch, choice: Choice, offer: Offer, on_usage: OnUsage) -
 
 
 async def send(
-    watch: Watch, argv: Sequence[str], seconds: float, finishing_s: float, on_usage: OnUsage
+    watch: DriveWatch, argv: Sequence[str], seconds: float, finishing_s: float, on_usage: OnUsage
 ) -> tuple[float, Outcome]:
     """Run a generator in the source and watch; when it began to send, and what it left.
 
@@ -80,7 +82,7 @@ async def send(
 
 
 async def _sent(
-    watch: Watch, argv: Sequence[str], seconds: float, finishing_s: float, on_usage: OnUsage
+    watch: DriveWatch, argv: Sequence[str], seconds: float, finishing_s: float, on_usage: OnUsage
 ) -> tuple[float, Outcome]:
     source = next(c for c in watch.components if c.name == SOURCE)
     await watch.read()
@@ -103,7 +105,7 @@ async def _sent(
 
 
 async def _began(
-    source: Component, program: Program, watch: Watch, finishing: asyncio.Task[Outcome]
+    source: Component, program: Program, watch: DriveWatch, finishing: asyncio.Task[Outcome]
 ) -> float:
     """When the generator began to send, on the lab's clock.
 
@@ -124,7 +126,7 @@ async def _began(
 
 
 async def _watch(
-    watch: Watch, finishing: asyncio.Task[Outcome], stop_s: float, on_usage: OnUsage
+    watch: DriveWatch, finishing: asyncio.Task[Outcome], stop_s: float, on_usage: OnUsage
 ) -> None:
     """Read the counters about once a second and when the load stops."""
     begin_s = time.monotonic()

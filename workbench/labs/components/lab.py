@@ -13,12 +13,12 @@ from workbench.domain.errors import LabError
 from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target, VnfTemplate
-from workbench.labs.base import Deployment, LabSettings, OnUsage
+from workbench.labs.base import DeployedTarget, LabSettings, OnUsage
 from workbench.labs.components import driving, hops, packets, preflight, wiring
 from workbench.labs.components.component import Component, ComponentMaker
-from workbench.labs.components.preflight import Choice
+from workbench.labs.components.preflight import GeneratorChoice
 from workbench.labs.components.target import Deployed, size_of
-from workbench.labs.components.watching import Watch
+from workbench.labs.components.watching import DriveWatch
 from workbench.labs.components.wiring import SINK, SOURCE
 from workbench.measuring.records import Drive
 from workbench.probes import recorders
@@ -42,7 +42,7 @@ class ComponentLab(ABC):
         self._cores = 0
         self._deployed: Deployed | None = None
         self._packets: packets.Sender | None = None
-        self._choice: Choice | None = None
+        self._choice: GeneratorChoice | None = None
         self._path: PathFacts | None = None
 
     @abstractmethod
@@ -87,7 +87,7 @@ class ComponentLab(ABC):
 
     async def deploy(
         self, target: Target, configuration: Configuration, block: int = 0
-    ) -> Deployment:
+    ) -> DeployedTarget:
         del block  # every deployment is a new start here
         maker = self._maker()
         await self.undeploy()
@@ -126,7 +126,7 @@ class ComponentLab(ABC):
             warnings.append(
                 f"{size_of(configuration)} bytes were asked for and {path.body_bytes} came"
             )
-        return Deployment(
+        return DeployedTarget(
             target.name,
             self._choice.title,
             path.keep_alive,
@@ -189,8 +189,8 @@ class ComponentLab(ABC):
             return driven
         return replace(driven, copies=(await hops.read(deployed)).since(before).copies)
 
-    async def _watch(self, deployed: Deployed) -> Watch:
-        return Watch(
+    async def _watch(self, deployed: Deployed) -> DriveWatch:
+        return DriveWatch(
             deployed.components,
             deployed.allotted(),
             deployed.threads(),

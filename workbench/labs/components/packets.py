@@ -13,12 +13,12 @@ import numpy as np
 from workbench.domain.errors import LabError, TrafficError, UsageError
 from workbench.domain.load_shapes import refusal as refused
 from workbench.domain.parameters import Configuration, OperatingPoint, is_setting
-from workbench.labs.base import Deployment, OnUsage
+from workbench.labs.base import DeployedTarget, OnUsage
 from workbench.labs.components import driving, hops
 from workbench.labs.components.component import Component, Outcome
 from workbench.labs.components.preflight import wanted_kpis
 from workbench.labs.components.target import Deployed
-from workbench.labs.components.watching import Watch
+from workbench.labs.components.watching import DriveWatch
 from workbench.labs.components.wiring import SINK, SOURCE
 from workbench.measuring.records import Drive, PacketCounts, RequestRecords
 from workbench.plugins import make
@@ -58,7 +58,7 @@ class Sender:
     def title(self) -> str:
         return f"{self.generator.name} {self.version}"
 
-    def deployment(self, warnings: Sequence[str]) -> Deployment:
+    def deployment(self, warnings: Sequence[str]) -> DeployedTarget:
         """What the pre-flight saw."""
         source = self.deployed.component(SOURCE)
         if not self.seen_from:
@@ -70,7 +70,7 @@ class Sender:
                 f"{self.seen_from}, the source is {source.address}"
             )
         uncharged = [sentence for sentence in self.deployed.uncharged.values() if sentence]
-        return Deployment(
+        return DeployedTarget(
             self.deployed.target.name,
             self.title,
             False,
@@ -83,7 +83,7 @@ class Sender:
         point: OperatingPoint,
         seconds: float,
         on_usage: OnUsage,
-        watch: Watch,
+        watch: DriveWatch,
     ) -> Drive:
         """Send packets and hand over what was counted, on a whole number of seconds.
 
@@ -267,7 +267,7 @@ async def _finished(far: asyncio.Task[Outcome], latest_s: float) -> str:
     return outcome.stdout
 
 
-def _as_sent(counts: PacketCounts, watch: Watch) -> PacketCounts:
+def _as_sent(counts: PacketCounts, watch: DriveWatch) -> PacketCounts:
     """With what the source's interface counted instead of what the tool says, where it is here."""
     if not watch.local or counts.exact is None:
         return counts

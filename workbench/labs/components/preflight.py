@@ -23,7 +23,7 @@ SEPARATOR = "\n"
 
 
 @dataclass(frozen=True)
-class Choice:
+class GeneratorChoice:
     """A generator that is installed beside the source and fits the path."""
 
     generator: Generator
@@ -116,7 +116,7 @@ async def choose(
     campaign: Campaign,
     most: float,
     later: Mapping[str, str],
-) -> Choice:
+) -> GeneratorChoice:
     """The generator that the campaign names, or the first that is there and fits.
 
     `most` is the largest `wl` of the target; `later` says how generators come to be there that
@@ -131,7 +131,7 @@ async def choose(
             outcome = await source.run(generator.version_argv())
             if outcome.exit_code == 0:
                 version = generator.parse_version(outcome.stdout)
-                return Choice(generator, version, _instead(name, passed_over))
+                return GeneratorChoice(generator, version, _instead(name, passed_over))
             reason = f"{name} is not beside the source"
             reason += f", and {later[name]}" if name in later else ""
         passed_over.append(reason)

@@ -39,7 +39,7 @@ THREADED = (SOURCE, SINK)
 
 
 @dataclass
-class Watch:
+class DriveWatch:
     """Counters of one drive, instant by instant."""
 
     components: Sequence[Component]

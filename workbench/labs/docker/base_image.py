@@ -9,7 +9,7 @@ import aiodocker
 from workbench.domain.errors import LabError
 from workbench.labs.docker import debian_tree
 from workbench.labs.once import alone
-from workbench.labs.programs import Listener, Progress
+from workbench.labs.programs import Listener, StepProgress
 
 SUITE = "bookworm"
 REPOSITORY = "debian"
@@ -46,7 +46,7 @@ async def ensure_base(docker: aiodocker.Docker, listener: Listener) -> None:
 async def pull(docker: aiodocker.Docker, reference: str, listener: Listener) -> None:
     """Pull an image, and say how much of it has come. Raises `DockerError` where it does not."""
     listener.step(f"pulling {reference}")
-    progress = Progress(listener, f"pulling {reference}", "MB")
+    progress = StepProgress(listener, f"pulling {reference}", "MB")
     sizes: dict[str, tuple[int, int]] = {}
     async for message in docker.images.pull(reference, stream=True):
         layer, detail = str(message.get("id", "")), message.get("progressDetail") or {}

@@ -22,7 +22,7 @@ from workbench.labs.docker.base_image import BASE, ensure_base, present, pull
 from workbench.labs.docker.building import PREFIX, BuildFailed, Context, build, digest
 from workbench.labs.docker.engine import connect, speaking_to
 from workbench.labs.once import alone
-from workbench.labs.programs import Listener, Progress
+from workbench.labs.programs import Listener, StepProgress
 from workbench.paths import located
 from workbench.traffic.packets import PacketGenerator
 
@@ -159,7 +159,7 @@ async def _make(docker: aiodocker.Docker, missing: list[_Image], listener: Liste
             listener.step(f"building {len(left)} images: fetching the lists of packages")
             lists = {"Dockerfile": LISTS.encode()}
             await build(docker, lists, f"{PREFIX}/package-lists", listener, anew=True)
-        progress = Progress(listener, "building images", "done")
+        progress = StepProgress(listener, "building images", "done")
         gate = asyncio.Semaphore(AT_ONCE)
         done = 0
 

@@ -31,7 +31,7 @@ from workbench.labs.programs import (
     UNPACKED,
     Listener,
     PackageProgress,
-    Progress,
+    StepProgress,
     run,
 )
 from workbench.log import logger
@@ -151,8 +151,8 @@ async def _build(docker: aiodocker.Docker, listener: Listener) -> bytes:
 
 
 async def _compile(compiling: DockerContainer, listener: Listener) -> None:
-    progress = Progress(listener, f"building oha {VERSION}", "parts")
-    sources = Progress(listener, f"building oha {VERSION}: getting its sources", "crates")
+    progress = StepProgress(listener, f"building oha {VERSION}", "parts")
+    sources = StepProgress(listener, f"building oha {VERSION}: getting its sources", "crates")
     crates = 0
     lines = making.Lines()
     last, trouble = "cargo said nothing", ""

@@ -20,7 +20,7 @@ from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Measurement
 from workbench.domain.topology import Placement, Target
-from workbench.labs.base import Deployment, LabCosts, LabSettings
+from workbench.labs.base import DeployedTarget, LabCosts, LabSettings
 from workbench.labs.recorded.recall import SAME_WL, RecordedMeasurements
 from workbench.labs.recorded.recording import RecordedData, read_recording
 from workbench.labs.recorded_options import RecordedOptions
@@ -109,14 +109,16 @@ class RecordedLab:
         target: Target,
         configuration: Configuration,  # noqa: ARG002 - Lab
         block: int = 0,  # noqa: ARG002 - Lab
-    ) -> Deployment:
+    ) -> DeployedTarget:
         """Charge what the deployment cost then, and say what its pre-flight saw."""
         self._clock += self._recording.deploy_s
         self._written = self._recording.written.get((target.name, ""), ())
         seen = self._recording.deployments.get(target.name)
         if seen is None:
-            return Deployment(target.name, "recorded", True, f"answers come from {self._path}")
-        return Deployment(target.name, seen.generator, seen.keep_alive, f"recorded: {seen.path}")
+            return DeployedTarget(target.name, "recorded", True, f"answers come from {self._path}")
+        return DeployedTarget(
+            target.name, seen.generator, seen.keep_alive, f"recorded: {seen.path}"
+        )
 
     async def allocate(self, configuration: Configuration) -> None:
         """Nothing to do: a recorded visit includes its allocation."""

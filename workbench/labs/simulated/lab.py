@@ -18,7 +18,7 @@ from workbench.domain.lab import Check, HostFacts
 from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target
-from workbench.labs.base import Deployment, LabCosts, LabSettings, OnUsage
+from workbench.labs.base import DeployedTarget, LabCosts, LabSettings, OnUsage
 from workbench.labs.components.preflight import wanted_kpis
 from workbench.labs.simulated import packet_flow, players
 from workbench.labs.simulated.noise import HostDrift, pass_step, restart, stream
@@ -152,7 +152,7 @@ class SimulatedLab:
 
     async def deploy(
         self, target: Target, configuration: Configuration, block: int = 0
-    ) -> Deployment:
+    ) -> DeployedTarget:
         scene = set_scene(self._campaign, target, configuration, self.options)
         self._scene, self._point, self._block = scene, None, block
         self._degraded = False
@@ -160,9 +160,9 @@ class SimulatedLab:
         await self._spend(self.options.deploy_s)
         if self._campaign.load.unit == "packets":
             path = f"passes packets of {scene.answer_bytes:g} bytes on"
-            return Deployment(target.name, GENERATOR, False, path, self._warnings())
+            return DeployedTarget(target.name, GENERATOR, False, path, self._warnings())
         closes = any(function.part.closes for function in scene.functions)
-        return Deployment(
+        return DeployedTarget(
             target=target.name,
             generator=GENERATOR,
             keep_alive=not closes,

@@ -1,18 +1,13 @@
-"""The one list of screens: name, key, title, one line for the palette, help text, how it is made.
+"""The one list of screens: name, key, title, one line for the palette, help text.
 
-A screen that stands here has its key, its tab, its palette entry and its help page; nothing else is
-to be registered anywhere (`docs/screens.md` tells how to add one). Keys are digits in the order of
-a day's work; a digit that is missing belongs to a screen that is not built yet.
+A screen that stands here has its key, its tab, its palette entry and its help page; its class is
+known to `screens/making_screens.py` alone (`docs/screens.md` tells how to add one). Keys are digits
+in the order of a day's work; a digit that is missing belongs to a screen that is not built yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from workbench.tui.screens.base import WorkbenchScreen
 
 
 @dataclass(frozen=True)
@@ -29,8 +24,6 @@ class Entry:
     summary: str
     about: str
     """What the screen is for and how it is used; the head of its help page."""
-    make: Callable[[], WorkbenchScreen]
-    """Imports lazily: a screen that nobody opens costs nothing."""
     of_session: bool = True
     """Whether it shows the open session, and so needs one."""
     of_draft: bool = False
@@ -48,72 +41,6 @@ class Entry:
         return (*own, *shared, "anywhere")
 
 
-def _sessions() -> WorkbenchScreen:
-    from workbench.tui.screens.sessions.sessions import SessionsScreen
-
-    return SessionsScreen()
-
-
-def _grid() -> WorkbenchScreen:
-    from workbench.tui.screens.campaign.grid import GridScreen
-
-    return GridScreen()
-
-
-def _chain() -> WorkbenchScreen:
-    from workbench.tui.screens.chain.chain import ChainScreen
-
-    return ChainScreen()
-
-
-def _live() -> WorkbenchScreen:
-    from workbench.tui.screens.live.live import LiveScreen
-
-    return LiveScreen()
-
-
-def _compare() -> WorkbenchScreen:
-    from workbench.tui.screens.compare.compare import CompareScreen
-
-    return CompareScreen()
-
-
-def _models() -> WorkbenchScreen:
-    from workbench.tui.screens.models.models import ModelsScreen
-
-    return ModelsScreen()
-
-
-def _recommend() -> WorkbenchScreen:
-    from workbench.tui.screens.recommend.recommend import RecommendScreen
-
-    return RecommendScreen()
-
-
-def _canary() -> WorkbenchScreen:
-    from workbench.tui.screens.canary.canary import CanaryScreen
-
-    return CanaryScreen()
-
-
-def _events() -> WorkbenchScreen:
-    from workbench.tui.screens.events import EventsScreen
-
-    return EventsScreen()
-
-
-def _why() -> WorkbenchScreen:
-    from workbench.tui.screens.why.why_screen import WhyScreen
-
-    return WhyScreen()
-
-
-def _hosts() -> WorkbenchScreen:
-    from workbench.tui.screens.fleet_hosts.hosts_screen import HostsScreen
-
-    return HostsScreen()
-
-
 SCREENS: tuple[Entry, ...] = (
     Entry(
         "sessions",
@@ -124,7 +51,6 @@ SCREENS: tuple[Entry, ...] = (
         "A session is one run of a campaign with all its samples; it is one file. Enter opens the "
         "one under the cursor, whether it is being measured, finished or cut off. A session that "
         "is deleted goes to the trash of the workspace, and u brings it back.",
-        _sessions,
         has_list=True,
         of_session=False,
     ),
@@ -138,7 +64,6 @@ SCREENS: tuple[Entry, ...] = (
         "left, the one under the cursor is drawn. A function is added behind the part under the "
         "cursor, or in parallel with it; the descriptor shows what that means, and mistakes stand "
         "below their lines. A chain policy makes all chains that obey it targets.",
-        _chain,
         has_list=True,
         of_session=False,
         of_draft=True,
@@ -153,7 +78,6 @@ SCREENS: tuple[Entry, ...] = (
         "and its range, the KPI and its ceiling, the sampler and its budget. Values are typed with "
         "their units. Beside it stands what each sampler would take in samples and lab time, as "
         "you type. Nothing runs until you say so.",
-        _grid,
         of_session=False,
         of_draft=True,
     ),
@@ -167,7 +91,6 @@ SCREENS: tuple[Entry, ...] = (
         "its band, and the point that is measured next. It follows what is being measured until "
         "you choose a configuration, by keys or mouse. Freezing holds the drawing of every screen "
         "while measuring goes on.",
-        _live,
     ),
     Entry(
         "compare",
@@ -179,7 +102,6 @@ SCREENS: tuple[Entry, ...] = (
         "limits stands along the axis of the load. The list has first what deviates beyond both "
         "intervals and beyond what the host differs from itself, then the rest by error, and the "
         "plot follows its cursor. Computing takes seconds; what is shown stays until it is done.",
-        _compare,
         has_list=True,
     ),
     Entry(
@@ -192,7 +114,6 @@ SCREENS: tuple[Entry, ...] = (
         "the residuals. A key scores all methods on a target's samples. A version is the best of "
         "that, or what a retraining made; the mark says which one is in force. A chain can be "
         "rolled back to any accepted one, and to its functions' profiles.",
-        _models,
         has_list=True,
     ),
     Entry(
@@ -206,7 +127,6 @@ SCREENS: tuple[Entry, ...] = (
         "and how much of the guard was left. What was learned is a proposal: accepted, it says the "
         "chain's KPI; rejected, nothing changes. Beyond the highest kept load the curve is a "
         "guess.",
-        _canary,
         has_list=True,
     ),
     Entry(
@@ -219,7 +139,6 @@ SCREENS: tuple[Entry, ...] = (
         "measured unless you say so. The list shows the allocations that hold by rising cost, or "
         "what comes closest; the lower part is about the one under the cursor. What is recommended "
         "can be verified on the lab and written as Helm values, Compose and other formats.",
-        _recommend,
         has_list=True,
     ),
     Entry(
@@ -230,7 +149,6 @@ SCREENS: tuple[Entry, ...] = (
         "What happened, line by line; filter, follow, go to a sample",
         "Every line is an event that the session file holds. The list follows the latest one until "
         "you move the cursor; enter goes to the sample or configuration that a line is about.",
-        _events,
         has_list=True,
     ),
     Entry(
@@ -245,7 +163,6 @@ SCREENS: tuple[Entry, ...] = (
         "functions alone. Strength is the share that a cause accounts for, not a probability: how "
         "often its verdicts are right is not known yet. The evidence has each function alone "
         "beside what it does here, what changed most first, with curves over the load.",
-        _why,
         has_list=True,
         tab=False,
     ),
@@ -260,7 +177,6 @@ SCREENS: tuple[Entry, ...] = (
         "Below the list stands all of the host under the cursor, and how it differs from the first "
         "one by the anchor points that every host measures. Samples come when all shards are "
         "measured.",
-        _hosts,
         has_list=True,
         tab=False,
     ),

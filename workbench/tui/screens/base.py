@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual.actions import parse
 from textual.binding import BindingsMap
 from textual.css.query import NoMatches
+from textual.dom import DOMNode
 from textual.events import Key, Resize
 from textual.geometry import Offset
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from workbench.tui.application import Application
 from workbench.tui.commands.action import Action
 from workbench.tui.commands.actions import in_places
 from workbench.tui.commands.catalogue import Entry, entry
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.listing import Listing
-from workbench.tui.widgets.table import Table
+from workbench.tui.widgets.table import CursorTable
 from workbench.tui.widgets.tabs import TabLine
-
-if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
 
 SMALLEST = (60, 15)
 TOO_SMALL = f"terminal too small: needs {SMALLEST[0]}x{SMALLEST[1]}"
@@ -59,8 +58,8 @@ class WorkbenchScreen(Screen[None]):
     ]
 
     @property
-    def workbench(self) -> WorkbenchApp:
-        return cast("WorkbenchApp", self.app)
+    def workbench(self) -> Application:
+        return cast(Application, self.app)
 
     @property
     def entry(self) -> Entry:
@@ -201,7 +200,7 @@ class WorkbenchScreen(Screen[None]):
 class HasList(WorkbenchScreen):
     """A screen with a list; the keys of the place `list` move the cursor of `listing`."""
 
-    def listing(self) -> Table | Listing:
+    def listing(self) -> CursorTable | Listing:
         """The list that the keys are for now."""
         raise NotImplementedError
 
@@ -224,7 +223,7 @@ class HasList(WorkbenchScreen):
         self.listing().move(MOST_LINES)
 
 
-def bind(node: WorkbenchScreen | WorkbenchApp, actions: tuple[Action, ...]) -> None:
+def bind(node: DOMNode, actions: tuple[Action, ...]) -> None:
     """Put these keys in force, instead of whatever the node's class says.
 
     Textual's own keymap cannot do it: there, binding one of two actions that share a key anew takes

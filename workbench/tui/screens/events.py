@@ -16,7 +16,7 @@ from workbench.domain.events import LogWritten
 from workbench.domain.messages import ListEvents
 from workbench.domain.projection import SessionView
 from workbench.tui import present
-from workbench.tui.present import Choice, Shown
+from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.base import HasList, Target
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.text import clock, plain
@@ -66,7 +66,7 @@ class EventsScreen(SessionScreen, HasList):
 
     # ------------------------------------------------------------------------- drawing
 
-    def draw_middle(self, shown: Shown, choice: Choice) -> None:
+    def draw_middle(self, shown: Shown, choice: ViewChoice) -> None:
         del choice
         self._take_in(shown.view)
         cursor = self.here

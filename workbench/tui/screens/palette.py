@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from textual.command import Command, CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from workbench.domain.counts import counted
+from workbench.tui.application import Application
 from workbench.tui.commands.action import Action
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.text import plain
 from workbench.tui.theme import SUMMARIES
 
-if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
-
 Entry = tuple[str, str, Callable[[], Any]]
 """Title, help, and what it does."""
 
 
-class Palette(CommandPalette):
+class ActionPalette(CommandPalette):
     """Textual's, without its errors on a page key while nothing is found, and where it is closed
     while it still looks for commands (Textual 8.2)."""
 
@@ -45,7 +43,7 @@ class ActionProvider(Provider):
     def _entries(self) -> Iterator[Entry]:
         if not isinstance(self.screen, WorkbenchScreen):
             return
-        app = cast("WorkbenchApp", self.app)
+        app = cast(Application, self.app)
         for action in self.screen.offered():
             if action.method not in ("palette", "theme"):
                 yield _title(action), action.help, self._run(action)

@@ -1,7 +1,7 @@
 """What all screens of the open session share: head, banner, progress, commands, freezing, replay.
 
 A screen of a session says what stands in the middle and how that is drawn from `Shown` and
-`Choice`; everything around it is here.
+`ViewChoice`; everything around it is here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from workbench.tui import present
 from workbench.tui.commands.action import Action
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.plot import terminal_glyphs
-from workbench.tui.present import Choice, Shown
+from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.replaying.seeking import HINT, place_of
 from workbench.tui.replaying.timeline_rows import marks_row, timeline
@@ -75,7 +75,7 @@ class SessionScreen(WorkbenchScreen):
         """The widgets of this screen."""
         raise NotImplementedError
 
-    def draw_middle(self, shown: Shown, choice: Choice) -> None:
+    def draw_middle(self, shown: Shown, choice: ViewChoice) -> None:
         """Bring these widgets up to date; it is called as often as `pace.Pace` allows."""
         raise NotImplementedError
 
@@ -103,10 +103,10 @@ class SessionScreen(WorkbenchScreen):
         return self.opened.shown
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ViewChoice:
         return self.opened.choice
 
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: ViewChoice) -> None:
         """Look at something else; every screen of the session then does."""
         self.opened.choose(choice)
         self.draw()

@@ -18,7 +18,7 @@ Heading = tuple[str, str, int]
 """Of a column: its key, what stands above it, and its width in cells."""
 
 
-class Table(DataTable[Text], inherit_bindings=False):
+class CursorTable(DataTable[Text], inherit_bindings=False):
     """Columns have fixed widths, the last one at least its own and what is left; texts are drawn as
     they are, never as markup.
 
@@ -26,7 +26,7 @@ class Table(DataTable[Text], inherit_bindings=False):
     """
 
     DEFAULT_CSS = """
-    Table { height: 1fr; background: $background; scrollbar-size: 1 1; overflow-x: hidden; }
+    CursorTable { height: 1fr; background: $background; scrollbar-size: 1 1; overflow-x: hidden; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from workbench.tui.plots.legends import legend, plot_marks
 from workbench.tui.plots.plot import ProfilePlot
-from workbench.tui.present import Choice, Shown
+from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.base import HasList
 from workbench.tui.screens.canary import canary_figure, canary_rows
 from workbench.tui.screens.canary.canary_deciding import DecidingScreen
@@ -60,7 +60,7 @@ class CanaryScreen(DecidingScreen, HasList):
 
     # ------------------------------------------------------------------------- drawing
 
-    def draw_middle(self, shown: Shown, choice: Choice) -> None:
+    def draw_middle(self, shown: Shown, choice: ViewChoice) -> None:
         found = self.records(shown)
         record = self.here(shown)
         self._notice_news(shown)
@@ -87,7 +87,7 @@ class CanaryScreen(DecidingScreen, HasList):
         self._put("#state", canary_rows.state_rows(view, record, self.waiting_for, width))
         self._draw_panels(shown, record, choice)
 
-    def _draw_panels(self, shown: Shown, record: Record, choice: Choice) -> None:
+    def _draw_panels(self, shown: Shown, record: Record, choice: ViewChoice) -> None:
         view = shown.view
         both = self._has_room
         proposal, canary = record.proposal, record.canary

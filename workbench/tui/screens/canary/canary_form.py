@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
@@ -17,6 +17,7 @@ from workbench.domain.errors import WorkbenchError
 from workbench.domain.messages import GetStatus
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import CanaryPlanned, PlanCanary, RetrainChain
+from workbench.tui.application import Application
 from workbench.tui.screens.canary import canary_question
 from workbench.tui.screens.dialogs import ConfirmScreen, Dialog
 from workbench.tui.text import plain_lines
@@ -24,9 +25,6 @@ from workbench.tui.watch import WATCHED_PACE
 from workbench.tui.widgets.field import Field, Form
 from workbench.tui.widgets.waiting import Busy
 from workbench.tui.work import begin
-
-if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
 
 LOOK_S = 1.0
 """How often the engine is asked what it computes while an answer is awaited."""
@@ -98,7 +96,7 @@ class CanaryForm(Dialog[RetrainChain | None]):
             self._say(busy.text)
             looking = asyncio.ensure_future(self._look(busy))
             try:
-                client = await cast("WorkbenchApp", self.app).client()
+                client = await cast(Application, self.app).client()
                 reply = await client.ask(PlanCanary(request))
             except (WorkbenchError, OSError) as error:
                 self._refused(error, start)
@@ -117,7 +115,7 @@ class CanaryForm(Dialog[RetrainChain | None]):
         with suppress(WorkbenchError, OSError):  # the plan itself tells
             while True:
                 await asyncio.sleep(LOOK_S)
-                status = await (await cast("WorkbenchApp", self.app).client()).ask(GetStatus())
+                status = await (await cast(Application, self.app).client()).ask(GetStatus())
                 busy.hear(status)
                 self._say(busy.text)
 

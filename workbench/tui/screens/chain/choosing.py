@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, cast
+from typing import ClassVar, Literal, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -17,14 +17,12 @@ from workbench.domain.drafts import Palette
 from workbench.domain.errors import DescriptorError, WorkbenchError
 from workbench.domain.messages import GenerateChains
 from workbench.domain.topology import Target
+from workbench.tui.application import Application
 from workbench.tui.screens.chain.chain_rows import chain_facts, vnf_facts
 from workbench.tui.screens.chain.chain_tree import way_through
 from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import plain
 from workbench.tui.work import begin
-
-if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,7 @@ class PolicyScreen(Dialog[tuple[Target, ...]]):
             filter(None, (n.strip() for n in self.query_one("#free", Input).value.split(",")))
         )
         try:
-            client = await cast("WorkbenchApp", self.app).client()
+            client = await cast(Application, self.app).client()
             reply = await client.ask(GenerateChains(policy, free))
         except DescriptorError as error:
             first = error.mistakes[0]

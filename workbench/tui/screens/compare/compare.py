@@ -17,7 +17,7 @@ from workbench.domain.topology import Target
 from workbench.tui.plots.figure import Figure
 from workbench.tui.plots.legends import compare_marks, legend
 from workbench.tui.plots.plot import ProfilePlot
-from workbench.tui.present import Choice, Shown
+from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.base import HasList
 from workbench.tui.screens.base import Target as Place
 from workbench.tui.screens.compare import (
@@ -101,7 +101,7 @@ class CompareScreen(CompareAskingScreen, HasList):
 
     # ------------------------------------------------------------------------- drawing
 
-    def draw_middle(self, shown: Shown, choice: Choice) -> None:
+    def draw_middle(self, shown: Shown, choice: ViewChoice) -> None:
         subject = self.subject()
         answer = self.answers.get(subject) if subject is not None else None
         if (
@@ -195,7 +195,7 @@ class CompareScreen(CompareAskingScreen, HasList):
         widget.styles.height = max(1, len(rows))
         widget.show(rows)
 
-    def _draw_chain(self, target: Target, shown: Shown, choice: Choice) -> None:
+    def _draw_chain(self, target: Target, shown: Shown, choice: ViewChoice) -> None:
         drawn, width = self.answer, self.size.width
         compared = drawn.compared if drawn is not None else None
         self._lines = compare_lines.lines_of(shown.view, target, compared)
@@ -288,7 +288,7 @@ class CompareScreen(CompareAskingScreen, HasList):
         most = next((rows for name, rows in LIST_MOST.items() if self.has_class(name)), 6)
         return min(most, len(self._lines) + 1) if self.view != "sessions" else most
 
-    def _draw_contrast(self, shown: Shown, choice: Choice) -> None:
+    def _draw_contrast(self, shown: Shown, choice: ViewChoice) -> None:
         contrast, width = self.contrast, self.size.width
         assert contrast is not None
         assert contrast.compared is not None
@@ -451,5 +451,5 @@ class CompareScreen(CompareAskingScreen, HasList):
 
     def action_show_live(self) -> None:
         if key := self._key_here():
-            self.opened.choose(Choice(key, kpi=self.choice.kpi))
+            self.opened.choose(ViewChoice(key, kpi=self.choice.kpi))
             self.workbench.go("live")

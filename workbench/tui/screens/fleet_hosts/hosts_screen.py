@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.widgets import Static
 
-from workbench.tui.present import Choice, Shown
+from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.base import HasList, Target
 from workbench.tui.screens.fleet_hosts import host_rows
 from workbench.tui.screens.fleet_hosts.host_rows import HostLine
@@ -43,7 +43,7 @@ class HostsScreen(SessionScreen, HasList):
     def listing(self) -> Listing:
         return self.query_one(Listing)
 
-    def draw_middle(self, shown: Shown, choice: Choice) -> None:
+    def draw_middle(self, shown: Shown, choice: ViewChoice) -> None:
         del choice
         width = self.size.width
         self._lines = host_rows.host_lines(shown.view)

@@ -20,7 +20,7 @@ from workbench.domain.timeline import FindMoment
 from workbench.tui import present, profile_figure
 from workbench.tui.plots.legends import legend, plot_marks
 from workbench.tui.plots.plot import ProfilePlot
-from workbench.tui.present import Choice, Shown
+from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.replaying.timeline_rows import timeline_marks
 from workbench.tui.screens.base import Target
 from workbench.tui.screens.live import live_rows
@@ -70,7 +70,7 @@ class LiveScreen(SamplingScreen):
 
     # ------------------------------------------------------------------------- drawing
 
-    def draw_middle(self, shown: Shown, choice: Choice) -> None:
+    def draw_middle(self, shown: Shown, choice: ViewChoice) -> None:
         if self.view == "targets":
             self._draw_multiples(shown, choice)
             return
@@ -92,7 +92,7 @@ class LiveScreen(SamplingScreen):
         usage.show(live_rows.usage_rows(shown, choice, usage.size.width, usage.size.height))
         self._draw_log(shown)
 
-    def _draw_multiples(self, shown: Shown, choice: Choice) -> None:
+    def _draw_multiples(self, shown: Shown, choice: ViewChoice) -> None:
         grid, room = self.query_one("#multiples"), self.query_one("#middle").size
         columns = max(1, min(3, room.width // SMALLEST_PLOT[0]))
         lines = max(1, room.height // SMALLEST_PLOT[1])
@@ -112,13 +112,13 @@ class LiveScreen(SamplingScreen):
             if plot.display:
                 plot.show(*made[index])
 
-    def _draw_overview(self, shown: Shown, choice: Choice) -> None:
+    def _draw_overview(self, shown: Shown, choice: ViewChoice) -> None:
         panel, room = self.query_one("#overview", Rows), self.query_one("#middle").size
         ascii_only = self.query_one("#plot", ProfilePlot).glyphs.dots == (1, 1)
         rows, _ = overview(shown, choice, room.width, room.height, ascii_only)
         panel.show(rows)
 
-    def _draw_list(self, shown: Shown, choice: Choice) -> None:
+    def _draw_list(self, shown: Shown, choice: ViewChoice) -> None:
         panel = self.query_one(ConfigurationList)
         selected, items, width = shown.selected(choice), shown.view.configurations, panel.size.width
         index = next((i for i, item in enumerate(items) if item is selected), 0)

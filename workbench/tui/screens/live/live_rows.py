@@ -10,7 +10,7 @@ from workbench.domain.profiles import Breakpoint
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Usage
 from workbench.tui import text
-from workbench.tui.present import STATES, Choice, Shown, name_of
+from workbench.tui.present import STATES, Shown, ViewChoice, name_of
 from workbench.tui.profile_figure import headline_rule, ranked
 from workbench.tui.sample_rows import in_order
 from workbench.tui.widgets.rows import Look, Row, Span, fit
@@ -20,7 +20,7 @@ BUSY_SHARE = 0.9
 BUSY_HOST_SHARE = 0.85
 
 
-def breakpoints(shown: Shown, choice: Choice, width: int) -> Row:
+def breakpoints(shown: Shown, choice: ViewChoice, width: int) -> Row:
     selected = shown.selected(choice)
     title = " breakpoints " if width >= 78 else " "
     if selected is None or not selected.breakpoints:
@@ -45,7 +45,7 @@ def breakpoints(shown: Shown, choice: Choice, width: int) -> Row:
     return tuple(spans)
 
 
-def sample_row(shown: Shown, choice: Choice, width: int, why: str = "") -> Row:
+def sample_row(shown: Shown, choice: ViewChoice, width: int, why: str = "") -> Row:
     """The sample that was gone to, else the last one; `why` is the key that asks for the cause."""
     selected = shown.selected(choice)
     if selected is None or not selected.samples:
@@ -68,7 +68,7 @@ def sample_row(shown: Shown, choice: Choice, width: int, why: str = "") -> Row:
     return tuple(spans)
 
 
-def table_of(shown: Shown, choice: Choice) -> tuple[str, str]:
+def table_of(shown: Shown, choice: ViewChoice) -> tuple[str, str]:
     """The configuration's name, and its samples with the KPI as tab-separated text."""
     selected, kpi = shown.selected(choice), shown.kpi(choice)
     if selected is None or not selected.samples:
@@ -171,7 +171,7 @@ def _beyond(view: SessionView, target: str, found: Breakpoint, wide: bool) -> st
     return f"{'above' if above else 'below'} {end}" if wide else f"{'>' if above else '<'} {end}"
 
 
-def usage_rows(shown: Shown, choice: Choice, width: int, height: int) -> list[Row]:
+def usage_rows(shown: Shown, choice: ViewChoice, width: int, height: int) -> list[Row]:
     """A heading and a bar per component; one line with figures alone where there is one line."""
     usage, when = _usage(shown, choice)
     if height <= 1:
@@ -204,7 +204,7 @@ def usage_rows(shown: Shown, choice: Choice, width: int, height: int) -> list[Ro
 
 
 def _usage_heading(
-    shown: Shown, choice: Choice, when: str, usage: Sequence[tuple[str, Usage]], width: int
+    shown: Shown, choice: ViewChoice, when: str, usage: Sequence[tuple[str, Usage]], width: int
 ) -> Row:
     """At which load of which configuration; what the marks mean, where there is room."""
     selected, view = shown.selected(choice), shown.view
@@ -233,7 +233,7 @@ def _mark_usage(name: str, used: Usage) -> str:
     return full + throttled
 
 
-def _usage(shown: Shown, choice: Choice) -> tuple[list[tuple[str, Usage]], str]:
+def _usage(shown: Shown, choice: ViewChoice) -> tuple[list[tuple[str, Usage]], str]:
     """Usage now if the configuration shown is being measured, else in its last sample."""
     selected, view = shown.selected(choice), shown.view
     if selected is None:

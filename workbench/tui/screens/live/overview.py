@@ -15,7 +15,7 @@ from workbench.domain.projection import SessionView
 from workbench.tui import present, profile_figure, text
 from workbench.tui.plots.figure import Figure, on_one_scale
 from workbench.tui.plots.sparkline import sparkline
-from workbench.tui.present import Choice, Shown
+from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.widgets.rows import Row, Span, fit
 
 LEAST_POINTS, MOST_POINTS = 12, 40
@@ -26,7 +26,7 @@ CELL = 44
 """Columns of a configuration in the overview, where there is room."""
 
 
-def beside(shown: Shown, choice: Choice) -> tuple[list[ConfigurationView], str]:
+def beside(shown: Shown, choice: ViewChoice) -> tuple[list[ConfigurationView], str]:
     """All that could stand side by side, and what one of them is: a target, or a configuration of
     the only one."""
     view, selected = shown.view, shown.selected(choice)
@@ -42,7 +42,7 @@ def beside(shown: Shown, choice: Choice) -> tuple[list[ConfigurationView], str]:
     return list(by_target.values()), "target"
 
 
-def multiples(shown: Shown, choice: Choice, most: int) -> list[tuple[Figure, str]]:
+def multiples(shown: Shown, choice: ViewChoice, most: int) -> list[tuple[Figure, str]]:
     """Figure and title of what stands side by side: one configuration of each target, the one
     shown or measured last; of a campaign with one target its configurations, from the one shown.
     All have one scale, so that they can be compared. Before anything is planned it is one figure
@@ -75,7 +75,7 @@ def _breakpoint(view: SessionView, item: ConfigurationView) -> str:
 
 
 def overview(
-    shown: Shown, choice: Choice, width: int, height: int, ascii_only: bool
+    shown: Shown, choice: ViewChoice, width: int, height: int, ascii_only: bool
 ) -> tuple[list[Row], list[tuple[int, int, int]]]:
     """Rows of sparklines, column by column, and line, column and index of each that is seen.
 

@@ -20,7 +20,7 @@ from workbench.domain.messages import Done, Request, ResumeSession, ViewSession
 from workbench.domain.projection import SessionView
 from workbench.domain.sessions import UNDER_WAY
 from workbench.tui import profile_figure, sample_rows
-from workbench.tui.present import Choice, Shown
+from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.replaying.seeking import UNITS_S
 from workbench.tui.screens.dialogs import MessageScreen, NameScreen
 from workbench.tui.screens.reason import ReasonScreen
@@ -150,7 +150,7 @@ class SamplingScreen(SessionScreen):
 
         begin(self, show, group="details", exclusive=True)
 
-    def fill_in(self, shown: Shown, choice: Choice) -> None:
+    def fill_in(self, shown: Shown, choice: ViewChoice) -> None:
         """Fetch samples of the configuration shown that the view of a long session leaves out."""
         selected, live = shown.selected(choice), self.opened.live.view
         if selected is None or not selected.left_out or self.opened.lost or shown.view is not live:

@@ -16,7 +16,7 @@ from workbench.domain.questions import ExplainModel, ModelExplained, RollBackMod
 from workbench.tui.columns import ListColumn, Sorting
 from workbench.tui.plots.legends import legend, plot_marks
 from workbench.tui.plots.plot import ProfilePlot
-from workbench.tui.present import Choice, Shown
+from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.base import HasList
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.models import model_rows, residual_rows
@@ -112,7 +112,7 @@ class ModelsScreen(ScoringScreen, HasList):
 
     # ------------------------------------------------------------------------- drawing
 
-    def draw_middle(self, shown: Shown, choice: Choice) -> None:
+    def draw_middle(self, shown: Shown, choice: ViewChoice) -> None:
         del choice
         subjects = self._subjects
         self.query_one(Waiting).tell(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -15,12 +15,10 @@ from textual.widgets import OptionList, Static
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.handing_on import ExportFormat, PreviewedFile, PreviewRecommendation
 from workbench.domain.messages import ExportRecommendation
+from workbench.tui.application import Application
 from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import plain, plain_lines
 from workbench.tui.work import begin
-
-if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
 
 SETTLE_S = 0.15
 """How long the cursor rests on a format before its text is asked for."""
@@ -92,7 +90,7 @@ class HandOnScreen(Dialog[None]):
     async def _look(self, format: str) -> None:
         await asyncio.sleep(SETTLE_S)
         try:
-            client = await cast("WorkbenchApp", self.app).client()
+            client = await cast(Application, self.app).client()
             reply = await client.ask(PreviewRecommendation(self.session, self.of, format))
             self.files = reply.files
         except (WorkbenchError, OSError) as error:
@@ -139,14 +137,14 @@ class HandOnScreen(Dialog[None]):
     def action_copy(self) -> None:
         if self.files:
             shown = self.files[self.file]
-            cast("WorkbenchApp", self.app).copy_out(f"{self.format} of {self.of}", shown.text)
+            cast(Application, self.app).copy_out(f"{self.format} of {self.of}", shown.text)
 
     def on_option_list_option_selected(self) -> None:
         if self.writes and self.files and not self.trouble:
             begin(self, partial(self._write, self.format), group="write", exclusive=True)
 
     async def _write(self, format: str) -> None:
-        app = cast("WorkbenchApp", self.app)
+        app = cast(Application, self.app)
         try:
             reply = await (await app.client()).ask(
                 ExportRecommendation(self.session, self.of, format)

@@ -13,7 +13,7 @@ from textual.widgets import Static
 from workbench.domain.handing_on import RecommendOptions
 from workbench.domain.lab_verdicts import lab_verdict
 from workbench.domain.recommendations import Recommendation
-from workbench.tui.present import Choice, Shown
+from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.base import HasList
 from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.screens.recommend import recommend_question as question
@@ -67,7 +67,7 @@ class RecommendScreen(AskingScreen, HasList):
 
     # ------------------------------------------------------------------------- drawing
 
-    def draw_middle(self, shown: Shown, choice: Choice) -> None:
+    def draw_middle(self, shown: Shown, choice: ViewChoice) -> None:
         del shown, choice
         self._prepare()
         pair = self.found()

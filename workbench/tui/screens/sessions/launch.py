@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -22,13 +22,11 @@ from workbench.domain.messages import (
     RunCampaign,
 )
 from workbench.domain.sessions import Plan
+from workbench.tui.application import Application
 from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import plain
 from workbench.tui.watch import WATCHED_PACE, lab_time
 from workbench.tui.work import begin
-
-if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
 
 LABS: tuple[tuple[str | None, str], ...] = (
     (None, "automatic: Docker where an engine answers, else simulated"),
@@ -77,7 +75,7 @@ class LaunchScreen(Dialog[RunCampaign | None]):
 
     async def _load(self) -> None:
         try:
-            client = await cast("WorkbenchApp", self.app).client()
+            client = await cast(Application, self.app).client()
             reply = CampaignList(self.campaigns) if self.campaigns else await client.ask(_ALL)
         except (WorkbenchError, OSError) as error:
             self._note(str(error))
@@ -124,7 +122,7 @@ class LaunchScreen(Dialog[RunCampaign | None]):
         self._note("planning…")
         await asyncio.sleep(SETTLE_S)
         try:
-            client = await cast("WorkbenchApp", self.app).client()
+            client = await cast(Application, self.app).client()
             reply = await client.ask(PlanCampaign(campaign.name, LABS[self.lab][0]))
         except (WorkbenchError, OSError) as error:
             self.refused = True

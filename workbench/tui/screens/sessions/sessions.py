@@ -43,7 +43,7 @@ from workbench.tui.watch import RESUMABLE, WATCHED_PACE
 from workbench.tui.widgets.filter import FilterLine
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Row, Rows
-from workbench.tui.widgets.table import Table
+from workbench.tui.widgets.table import CursorTable
 from workbench.tui.widgets.tabs import TabLine
 from workbench.tui.work import begin
 
@@ -80,7 +80,7 @@ class SessionsScreen(HasList):
         yield Rows(id="banner")
         yield FilterLine("part of a name, state, lab or target")
         with Container(id="middle"):
-            yield Table(id="sessions")
+            yield CursorTable(id="sessions")
             yield Static("connecting…", id="empty", markup=False)
         yield Rows(id="about")
         yield Rows(id="queue")
@@ -99,12 +99,12 @@ class SessionsScreen(HasList):
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw)
 
-    def listing(self) -> Table:
+    def listing(self) -> CursorTable:
         return self._table
 
     @property
-    def _table(self) -> Table:
-        return self.query_one(Table)
+    def _table(self) -> CursorTable:
+        return self.query_one(CursorTable)
 
     # ------------------------------------------------------------------------- what happens
 
@@ -182,7 +182,7 @@ class SessionsScreen(HasList):
         longest = max((len(column.text(session)) for session in self.sessions), default=0)
         return max(column.width, min(LONGEST_NAME, longest))
 
-    def _begin(self, table: Table) -> None:
+    def _begin(self, table: CursorTable) -> None:
         """Where nothing was measured yet, the cursor begins on the recording to start with."""
         first = session_rows.begins(self.sessions)
         if not self._begun and first in (lines := table.keys()):
@@ -438,7 +438,7 @@ class SessionsScreen(HasList):
     def on_data_table_row_selected(self) -> None:
         self.action_open()
 
-    def on_data_table_header_selected(self, event: Table.HeaderSelected) -> None:
+    def on_data_table_header_selected(self, event: CursorTable.HeaderSelected) -> None:
         self._sort_by(event.column_key.value or "")
 
     def on_data_table_row_highlighted(self) -> None:

@@ -15,7 +15,7 @@ from workbench.domain.counts import counted
 from workbench.domain.diagnoses import Diagnosis
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.plot import terminal_glyphs
-from workbench.tui.present import Choice, Shown
+from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.base import HasList, Target
 from workbench.tui.screens.why import why_rows
 from workbench.tui.screens.why.why_asking import AskingWhyScreen
@@ -56,7 +56,7 @@ class WhyScreen(AskingWhyScreen, HasList):
 
     # ------------------------------------------------------------------------- drawing
 
-    def draw_middle(self, shown: Shown, choice: Choice) -> None:
+    def draw_middle(self, shown: Shown, choice: ViewChoice) -> None:
         del choice
         self.go_on()
         found, question, width = self.found, self.question, self.size.width
