@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from workbench.domain.observations import TRACE
 from workbench.probes import kernel_trace
 from workbench.probes.cgroup import CgroupFolders
 from workbench.probes.kernel_trace import TraceReader
+from workbench.probes.process import read_threads
 
 WORKING = (
     "import select, time\n"
@@ -77,6 +78,34 @@ async def test_what_a_thread_did_is_told_apart(
     assert amounts["state_changes", "idle > waiting for CPU"] > 5
     assert amounts["trace_lost", ""] == 0.0
     assert left_in(tracefs) == []
+
+
+async def test_waiting_for_cpu_is_what_the_kernels_own_count_says(
+    tracefs: Path, working: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside somebody who spins on its core; schedstat is read where the trace begins and ends."""
+    core = min(os.sched_getaffinity(0))
+    os.sched_setaffinity(working, {core})
+    read: list[float] = []
+
+    def noting(count: Callable[..., float | None]) -> Callable[..., float | None]:
+        def noted(*given: object) -> float | None:
+            read.append(read_threads([working], switches=True)[working].wait_s or 0.0)
+            return count(*given)
+
+        return noted
+
+    monkeypatch.setattr(kernel_trace, "_start", noting(kernel_trace._start))
+    monkeypatch.setattr(kernel_trace, "_stop", noting(kernel_trace._stop))
+    spinning = f"import os\nos.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-c", spinning]) as spinner:
+        time.sleep(0.2)
+        reader = await traced(group(tmp_path, working), tracefs, monkeypatch, 1.0)
+        spinner.kill()
+    waited = reader.at(np.array([time.monotonic()]))["state_s", "waiting for CPU"][0]
+    # Enabling the events takes a moment that only the kernel's own count sees.
+    assert waited == pytest.approx(read[1] - read[0], rel=0.25)
+    assert waited > 0.1
 
 
 async def test_a_buffer_that_is_full_ends_the_trace_and_says_so(
