@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from workbench.cli.completion import chains, sessions
 from workbench.cli.context import finite
+from workbench.cli.option_values import with_values
 from workbench.cli.run import BudgetOption
 from workbench.cli.spans import seconds
 from workbench.domain import departures
@@ -24,110 +26,117 @@ UNSEEN_CHANGES = 8
 """Changed terms that are shown; of more configurations `--json` has the rest."""
 
 
-ProfiledArgument = Annotated[
-    str, typer.Argument(help="A session whose functions are profiled.", autocompletion=sessions)
-]
-ChainOption = Annotated[
-    str | None,
-    typer.Option(
-        help="A target of the campaign, or a chain's descriptor; default: the only.",
-        autocompletion=chains,
-    ),
-]
-KpiOption = Annotated[
-    str | None, typer.Option(help="What is retrained; default: the SLA's, or the campaign's.")
-]
-SlaOption = Annotated[
-    str,
-    typer.Option(help='"p95<=200ms @ rate=300/s, filesize=10kB"; default: campaign\'s.'),
-]
-ShareOption = Annotated[
-    float,
-    typer.Option(
-        callback=finite, help="Of the SLA's load, without an SLA of the campaign's range."
-    ),
-]
-StepsOption = Annotated[
-    int, typer.Option(help="Rising loads; 0: none, retrain with what is stored.")
-]
-GuardOption = Annotated[
-    list[str] | None,
-    typer.Option(help='Limit that stops it: "p95<=200ms"; again for more. Default: the SLA.'),
-]
-AllocateOption = Annotated[
-    str, typer.Option(help='"haproxy=25%, tinyproxy=50%"; default: the campaign\'s largest.')
-]
-OnlineOption = Annotated[
-    bool, typer.Option("--online", help="Random loads, as production brings them.")
-]
-MethodOption = Annotated[
-    str,
-    typer.Option(
-        help="A model of the chain's samples alone, or trend: the one that says the predicted "
-        "trend best. Default: what the chain adds to its prediction."
-    ),
-]
-AlignOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="What is learned from: low-kpi or sla-band; again for both. "
-        "Default: the method's own rule."
-    ),
-]
-AcceptOption = Annotated[bool, typer.Option("--accept", help="Put the stored proposal in force.")]
-RejectOption = Annotated[bool, typer.Option("--reject", help="Turn it down; needs --why.")]
-WhyOption = Annotated[str, typer.Option(help="Stored with the decision.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
+@dataclass(frozen=True)
+class CanaryGiven:
+    """What is loaded, how, and what is learned of it."""
+
+    chain: Annotated[
+        str | None,
+        typer.Option(
+            help="A target of the campaign, or a chain's descriptor; default: the only.",
+            autocompletion=chains,
+        ),
+    ] = None
+    kpi: Annotated[
+        str | None, typer.Option(help="What is retrained; default: the SLA's, or the campaign's.")
+    ] = None
+    sla: Annotated[
+        str,
+        typer.Option(help='"p95<=200ms @ rate=300/s, filesize=10kB"; default: campaign\'s.'),
+    ] = ""
+    share: Annotated[
+        float,
+        typer.Option(
+            callback=finite, help="Of the SLA's load, without an SLA of the campaign's range."
+        ),
+    ] = 0.5
+    steps: Annotated[
+        int, typer.Option(help="Rising loads; 0: none, retrain with what is stored.")
+    ] = 10
+    guard: Annotated[
+        list[str] | None,
+        typer.Option(help='Limit that stops it: "p95<=200ms"; again for more. Default: the SLA.'),
+    ] = None
+    budget: BudgetOption = None
+    allocate: Annotated[
+        str, typer.Option(help='"haproxy=25%, tinyproxy=50%"; default: the campaign\'s largest.')
+    ] = ""
+    online: Annotated[
+        bool, typer.Option("--online", help="Random loads, as production brings them.")
+    ] = False
+    method: Annotated[
+        str,
+        typer.Option(
+            help="A model of the chain's samples alone, or trend: the one that says the predicted "
+            "trend best. Default: what the chain adds to its prediction."
+        ),
+    ] = ""
+    align: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is learned from: low-kpi or sla-band; again for both. "
+            "Default: the method's own rule."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class DecisionGiven:
+    """What becomes of the proposal."""
+
+    accept: Annotated[bool, typer.Option("--accept", help="Put the stored proposal in force.")] = (
+        False
+    )
+    reject: Annotated[bool, typer.Option("--reject", help="Turn it down; needs --why.")] = False
+    why: Annotated[str, typer.Option(help="Stored with the decision.")] = ""
+
+    @property
+    def decided(self) -> Literal["accept", "reject", ""]:
+        """Raises `UsageError` where it is both."""
+        from workbench.domain.errors import UsageError
+
+        if self.accept and self.reject:
+            raise UsageError("cannot be accepted and rejected", where="canary", remedy="Choose one")
+        return "accept" if self.accept else "reject" if self.reject else ""
 
 
 def register(app: typer.Typer) -> None:
-    app.command("canary")(canary)
+    app.command("canary")(with_values(canary))
 
 
 def canary(
-    session: ProfiledArgument,
-    chain: ChainOption = None,
-    kpi: KpiOption = None,
-    sla: SlaOption = "",
-    share: ShareOption = 0.5,
-    steps: StepsOption = 10,
-    guard: GuardOption = None,
-    budget: BudgetOption = None,
-    allocate: AllocateOption = "",
-    online: OnlineOption = False,
-    method: MethodOption = "",
-    align: AlignOption = None,
-    accept: AcceptOption = False,
-    reject: RejectOption = False,
-    why: WhyOption = "",
-    json: JsonOption = False,
+    session: Annotated[
+        str, typer.Argument(help="A session whose functions are profiled.", autocompletion=sessions)
+    ],
+    given: CanaryGiven,
+    decision: DecisionGiven,
+    json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Load a real chain in small steps, and propose a model of what it adds to its prediction.
 
     Example: workbench canary demo-1 --chain tinyproxy-haproxy --guard "p95<=200ms" --budget 5m
     """
     from workbench.cli.context import ask_patiently, identity, put, put_json, say, session_name
-    from workbench.domain.errors import FINDING, UsageError
+    from workbench.domain.errors import FINDING
     from workbench.domain.questions import RetrainChain
 
-    if accept and reject:
-        raise UsageError("cannot be accepted and rejected", where="canary", remedy="Choose one")
+    decided = decision.decided
     asked = RetrainChain(
         session_name(session),
-        chain,
-        kpi,
-        sla,
-        share,
-        steps,
-        tuple(guard or ()),
-        seconds(budget),
-        allocate,
-        online,
-        method,
-        "accept" if accept else "reject" if reject else "",
-        why,
+        given.chain,
+        given.kpi,
+        given.sla,
+        given.share,
+        given.steps,
+        tuple(given.guard or ()),
+        seconds(given.budget),
+        given.allocate,
+        given.online,
+        given.method,
+        decided,
+        decision.why,
         identity(),
-        align=tuple(align or ()),
+        align=tuple(given.align or ()),
     )
     reply = ask_patiently(asked, asked.session)
     if json:
@@ -136,7 +145,7 @@ def canary(
         put("\n".join(_text(reply)))
     for note in reply.notes:
         say(note)
-    if _finding(reply, decide=accept or reject):
+    if _finding(reply, decide=bool(decided)):
         raise typer.Exit(FINDING)
 
 

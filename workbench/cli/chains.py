@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from workbench.cli.completion import chains
-from workbench.cli.profile_options import ProfilesGiven, with_profiles
+from workbench.cli.option_values import with_values
+from workbench.cli.profile_options import ProfilesGiven
 
 if TYPE_CHECKING:
     from workbench.domain.questions import ChainPredicted, ChainQuery
@@ -21,28 +22,42 @@ COMPARED = (
 """The fields of `compare --chain --json`."""
 
 
-ChainOption = Annotated[
-    str,
-    typer.Option(
-        help="A target of the campaign, or the name of a chain's descriptor.",
-        autocompletion=chains,
-    ),
-]
-KpiOption = Annotated[str | None, typer.Option(help="Default: the campaign's.")]
-RuleOption = Annotated[
-    str, typer.Option(help="Rule of composition; default: that of the KPI and the load.")
-]
+@dataclass(frozen=True)
+class RuleGiven:
+    """What is predicted of a chain, and how."""
+
+    kpi: Annotated[str | None, typer.Option(help="Default: the campaign's.")] = None
+    rule: Annotated[
+        str, typer.Option(help="Rule of composition; default: that of the KPI and the load.")
+    ] = ""
+
+
+@dataclass(frozen=True)
+class ChainGiven(RuleGiven):
+    """The chain that is held against its functions' profiles."""
+
+    chain: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare this chain with its functions' profiles.", autocompletion=chains
+        ),
+    ] = None
 
 
 def register(app: typer.Typer) -> None:
-    app.command("predict")(with_profiles(predict))
+    app.command("predict")(with_values(predict))
 
 
 def predict(
-    chain: ChainOption,
+    chain: Annotated[
+        str,
+        typer.Option(
+            help="A target of the campaign, or the name of a chain's descriptor.",
+            autocompletion=chains,
+        ),
+    ],
     at: Annotated[str, typer.Option(help='Load and workload: "rate=300/s, filesize=10kB".')],
-    kpi: KpiOption = None,
-    rule: RuleOption = "",
+    by: RuleGiven,
     allocate: Annotated[
         str, typer.Option(help='One allocation: "haproxy=25%, tinyproxy=50%". Default: all.')
     ] = "",
@@ -66,7 +81,7 @@ def predict(
     from workbench.domain.questions import PredictChain
 
     others, name = given.sessions(), given.asked("predict")
-    asked = PredictChain(_query(name, chain, kpi, rule, others, insist=given.insist), at, allocate)
+    asked = PredictChain(_query(name, chain, by, others, insist=given.insist), at, allocate)
     reply = ask_patiently(asked, *dict.fromkeys((name, *others)))
     if json:
         put_json(_plain(reply))
@@ -80,8 +95,7 @@ def compare_with_profiles(
     session: str,
     second: str | None,
     chain: str,
-    kpi: str | None,
-    rule: str,
+    by: RuleGiven,
     given: ProfilesGiven,
     *,
     json: bool,
@@ -107,7 +121,7 @@ def compare_with_profiles(
         )
     others = replace(given, session=session).sessions()
     name = session_name(session)
-    query = _query(name, chain, kpi, rule, others, insist=given.insist)
+    query = _query(name, chain, by, others, insist=given.insist)
     reply = ask_patiently(CompareChain(query), *dict.fromkeys((name, *others)))
     if json:
         plain = to_plain(reply.comparison)
@@ -121,12 +135,12 @@ def compare_with_profiles(
 
 
 def _query(
-    session: str, chain: str, kpi: str | None, rule: str, others: tuple[str, ...], *, insist: bool
+    session: str, chain: str, by: RuleGiven, others: tuple[str, ...], *, insist: bool
 ) -> ChainQuery:
     from workbench.domain.questions import ChainQuery
 
     first = others[0] if others else None
-    return ChainQuery(session, chain, kpi, rule, first, insist, others[1:])
+    return ChainQuery(session, chain, by.kpi, by.rule, first, insist, others[1:])
 
 
 def _plain(reply: ChainPredicted) -> list[dict[str, Any]]:

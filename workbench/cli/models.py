@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from workbench.cli.completion import NameArgument
+from workbench.cli.option_values import with_values
 from workbench.domain.counts import counted
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
         ModelVersion,
         ParameterInfluence,
     )
-    from workbench.domain.questions import ModelsScored
+    from workbench.domain.questions import ModelsScored, RollBackModel
 
 BAR = 20
 """Characters of an influence of 100 %."""
@@ -35,44 +36,68 @@ class By(StrEnum):
     CONFIGURATION = "configuration"
 
 
-def register(app: typer.Typer) -> None:
-    app.command("models")(models)
+@dataclass(frozen=True)
+class ScoringGiven:
+    """What is scored, and how."""
 
-
-def models(
-    name: NameArgument,
-    target: Annotated[str | None, typer.Option(help="One target only.")] = None,
-    kpi: Annotated[str | None, typer.Option(help="Default: the campaign's.")] = None,
-    by: Annotated[By, typer.Option(help="What is held out in a fold.")] = By.POINT,
+    target: Annotated[str | None, typer.Option(help="One target only.")] = None
+    kpi: Annotated[str | None, typer.Option(help="Default: the campaign's.")] = None
+    by: Annotated[By, typer.Option(help="What is held out in a fold.")] = By.POINT
     methods: Annotated[
         str, typer.Option(help="Names, by comma; short: the short list. Default: all.")
-    ] = "",
+    ] = ""
+
+
+@dataclass(frozen=True)
+class RollbackGiven:
+    """Which version of a chain's model is put in force."""
+
     rollback: Annotated[
         int | None,
         typer.Option(
             min=0,
             help="Put this version of a chain's retrained model in force; 0: the profiles alone.",
         ),
-    ] = None,
+    ] = None
     chain: Annotated[
         str | None, typer.Option(help="With --rollback: whose; default: the only one's.")
-    ] = None,
-    why: Annotated[str, typer.Option(help="With --rollback: stored with it.")] = "",
+    ] = None
+    why: Annotated[str, typer.Option(help="With --rollback: stored with it.")] = ""
+
+
+def register(app: typer.Typer) -> None:
+    app.command("models")(with_values(models))
+
+
+def models(
+    name: NameArgument,
+    scoring: ScoringGiven,
+    back: RollbackGiven,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """Score every model on a session by 5-fold cross-validation; choose and store the best.
 
     Example: workbench models demo-real --target haproxy --methods short
     """
-    from workbench.cli.context import ask_patiently, put, put_json, say, session_name
-    from workbench.domain.questions import ScoreModels
+    from workbench.cli.context import (
+        ask_patiently,
+        identity,
+        put,
+        put_json,
+        say,
+        session_name,
+    )
+    from workbench.domain.questions import RollBackModel, ScoreModels
 
-    if rollback is not None:
-        _roll_back(session_name(name), rollback, chain, kpi, why, json=json)
+    if back.rollback is not None:
+        asked_back = RollBackModel(
+            session_name(name), back.rollback, back.chain, scoring.kpi, back.why, identity()
+        )
+        _roll_back(asked_back, json=json)
         return
-    wanted = tuple(part.strip() for part in methods.split(",") if part.strip())
-    asked = ScoreModels(session_name(name), target, kpi, methods=wanted)
-    if by is By.CONFIGURATION:
+    wanted = tuple(part.strip() for part in scoring.methods.split(",") if part.strip())
+    asked = ScoreModels(session_name(name), scoring.target, scoring.kpi, methods=wanted)
+    if scoring.by is By.CONFIGURATION:
         asked = replace(asked, by="configuration")
     reply = ask_patiently(asked, asked.session)
     if json:
@@ -83,17 +108,14 @@ def models(
         say(note)
 
 
-def _roll_back(
-    session: str, version: int, chain: str | None, kpi: str | None, why: str, *, json: bool
-) -> None:
-    from workbench.cli.context import ask, identity, put_json, say
+def _roll_back(asked: RollBackModel, *, json: bool) -> None:
+    from workbench.cli.context import ask, put_json, say
     from workbench.domain.messages import ViewSession
-    from workbench.domain.questions import RollBackModel
 
-    reply = ask(RollBackModel(session, version, chain, kpi, why, identity()))
+    reply = ask(asked)
     say(reply.note)
     if json:
-        viewed = ask(ViewSession(session))
+        viewed = ask(ViewSession(asked.session))
         put_json(
             [
                 {"chain": m.chain, "kpi": m.kpi, "version": m.current, "versions": len(m.versions)}

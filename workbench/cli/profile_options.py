@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import typer
 
@@ -14,39 +12,29 @@ from workbench.cli.completion import sessions_and_recordings
 from workbench.cli.signed_bundles import SignersOption, say_who_signed
 
 
-def _options(
+@dataclass(frozen=True)
+class ProfilesGiven:
+    """What they say, and of which session."""
+
     session: Annotated[
         str | None,
         typer.Argument(
             help="A session, a recording, or a bundle's folder; default: the first of --profiles.",
             autocompletion=sessions_and_recordings,
         ),
-    ] = None,
-    *,
+    ] = None
     profiles: Annotated[
         str | None,
         typer.Option(
             help="Sessions or bundles that have the functions' profiles, as A,B; who is named "
             "first speaks. Default: the same session."
         ),
-    ] = None,
-    signers: SignersOption = None,
+    ] = None
+    signers: SignersOption = None
     insist: Annotated[
         bool,
         typer.Option("--insist", help="Take profiles of another host, and mark the answer."),
-    ] = False,
-) -> None:
-    """Has the options that `with_profiles` adds to a command."""
-
-
-@dataclass(frozen=True)
-class ProfilesGiven:
-    """What they say, and of which session."""
-
-    session: str | None = None
-    profiles: str | None = None
-    signers: Path | None = None
-    insist: bool = False
+    ] = False
 
     def sessions(self) -> tuple[str, ...]:
         """Those of `--profiles`; with `--signers` they, else the session, are signed bundles, and
@@ -82,24 +70,3 @@ class ProfilesGiven:
                 remedy=f"Write `workbench {command} SESSION ...`, or --profiles A.bundle,B.bundle",
             )
         return session_name(self.session) if self.session else session_names(self.profiles)[0]
-
-
-def with_profiles(command: Callable[..., None], *, argument: bool = True) -> Callable[..., None]:
-    """A command with these options, which it gets as its parameter `given`; the session is an
-    `argument` unless the command has its own."""
-
-    def called(**said: Any) -> None:
-        given = ProfilesGiven(**{name: said.pop(name) for name in options})
-        command(**said, given=given)
-
-    own = inspect.signature(command, eval_str=True)
-    options = dict(inspect.signature(_options, eval_str=True).parameters)
-    if not argument:
-        del options["session"]
-    kept = [one for name, one in own.parameters.items() if name != "given"]
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    merged = [one.replace(kind=keyword) for one in (*kept, *options.values())]
-    called.__name__, called.__doc__ = command.__name__, command.__doc__
-    called.__annotations__ = {one.name: one.annotation for one in merged}
-    cast(Any, called).__signature__ = own.replace(parameters=merged)
-    return called

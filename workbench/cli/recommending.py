@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,8 @@ import typer
 
 from workbench.cli.completion import chains
 from workbench.cli.context import finite
-from workbench.cli.profile_options import ProfilesGiven, with_profiles
+from workbench.cli.option_values import with_values
+from workbench.cli.profile_options import ProfilesGiven
 from workbench.cli.run import BudgetOption
 from workbench.cli.spans import seconds
 from workbench.domain import kpis
@@ -35,39 +37,71 @@ class ComparedWith(StrEnum):
     GREEDY = "greedy"
 
 
-def register(app: typer.Typer) -> None:
-    app.command("recommend")(with_profiles(recommend))
+@dataclass(frozen=True)
+class AskedGiven:
+    """What is to hold, on which chain, how surely, and what counts as cheap."""
 
-
-def recommend(
     sla: Annotated[
         list[str],
         typer.Option(help="As p95<=200ms @ rate=300/s, filesize=10kB; can be repeated."),
-    ],
+    ]
     chain: Annotated[
         str | None,
         typer.Option(help="Default: the only chain, or the only target.", autocompletion=chains),
-    ] = None,
+    ] = None
     confidence: Annotated[
         float, typer.Option(callback=finite, help="With which the limits are to hold.")
-    ] = 0.95,
+    ] = 0.95
     cost: Annotated[
         str, typer.Option(help="vcpu-hours, a price table or its path, or a plugin's cost.")
-    ] = "vcpu-hours",
-    compare: Annotated[
-        ComparedWith | None, typer.Option(help="Put greedy scaling beside it.")
-    ] = None,
+    ] = "vcpu-hours"
+
+    @property
+    def cost_found(self) -> str:
+        """A path as it is from any folder, since the engine stands in another one."""
+        path = Path(self.cost).expanduser()
+        is_path = "/" in self.cost or path.suffix in (".yaml", ".yml")
+        return str(path.absolute()) if is_path else self.cost
+
+
+@dataclass(frozen=True)
+class LabGiven:
+    """What it is put beside, and what is measured for it."""
+
+    compare: Annotated[ComparedWith | None, typer.Option(help="Put greedy scaling beside it.")] = (
+        None
+    )
     on_lab: Annotated[
         bool, typer.Option("--on-lab", help="Run greedy scaling on the lab, not on the model.")
-    ] = False,
+    ] = False
     verify: Annotated[
         bool,
         typer.Option("--verify", help="Try up to two allocations on the lab, and recommend by it."),
-    ] = False,
-    budget: BudgetOption = None,
+    ] = False
+    budget: BudgetOption = None
     oversubscribe: Annotated[
         bool, typer.Option("--oversubscribe", help="Deploy more cores than the host has, too.")
-    ] = False,
+    ] = False
+
+    def check(self) -> None:
+        """Raise `UsageError` for what is said of a measurement that is not asked for."""
+        from workbench.domain.errors import UsageError
+
+        if self.on_lab and self.compare is not ComparedWith.GREEDY:
+            raise UsageError("says where greedy scaling runs", where="--on-lab",
+                             remedy="Add --compare greedy")  # fmt: skip
+        if (self.budget or self.oversubscribe) and not (self.verify or self.on_lab):
+            raise UsageError("nothing is measured", where="--budget, --oversubscribe",
+                             remedy="Add --verify, or --compare greedy --on-lab")  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    app.command("recommend")(with_values(recommend))
+
+
+def recommend(
+    asked: AskedGiven,
+    lab: LabGiven,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
     *,
     given: ProfilesGiven,
@@ -79,30 +113,22 @@ def recommend(
     Example: workbench recommend demo-1 --chain tinyproxy-haproxy --sla "p95<=50ms @ rate=300/s"
     """
     from workbench.cli.context import ask_patiently, put, put_json, say
-    from workbench.domain.errors import FINDING, UsageError
+    from workbench.domain.errors import FINDING
     from workbench.domain.questions import Recommend
 
-    if on_lab and compare is not ComparedWith.GREEDY:
-        raise UsageError("says where greedy scaling runs", where="--on-lab",
-                         remedy="Add --compare greedy")  # fmt: skip
-    if (budget or oversubscribe) and not (verify or on_lab):
-        raise UsageError("nothing is measured", where="--budget, --oversubscribe",
-                         remedy="Add --verify, or --compare greedy --on-lab")  # fmt: skip
-
-    path = Path(cost).expanduser()
-    is_path = "/" in cost or path.suffix in (".yaml", ".yml")
+    lab.check()
     others = given.sessions()
     request = Recommend(
         given.asked("recommend"),
-        tuple(sla),
-        chain,
-        confidence,
-        str(path.absolute()) if is_path else cost,  # the engine stands in another folder
-        compare is ComparedWith.GREEDY,
-        on_lab,
-        verify,
-        seconds(budget),
-        oversubscribe,
+        tuple(asked.sla),
+        asked.chain,
+        asked.confidence,
+        asked.cost_found,
+        lab.compare is ComparedWith.GREEDY,
+        lab.on_lab,
+        lab.verify,
+        seconds(lab.budget),
+        lab.oversubscribe,
         profiles=others[0] if others else None,
         insist=given.insist,
         more_profiles=others[1:],
@@ -116,7 +142,7 @@ def recommend(
         say(note)
     if json and reply.recommendation.note:
         say(reply.recommendation.note)
-    unseen = verify and reply.recommendation.verified is None
+    unseen = lab.verify and reply.recommendation.verified is None
     if unseen or not tables.holds(reply.recommendation):
         raise typer.Exit(FINDING)
 

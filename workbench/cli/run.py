@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workbench.cli.completion import CampaignArgument, sessions
+from workbench.cli.option_values import with_values
 from workbench.cli.spans import seconds
 
 if TYPE_CHECKING:
@@ -36,9 +38,6 @@ def within(field: str) -> Callable[[float | None], float | None]:
     return check
 
 
-SessionOption = Annotated[
-    str | None, typer.Option("--session", help="Its name; default: the campaign and a counter.")
-]
 LabOption = Annotated[
     str | None,
     typer.Option(
@@ -57,49 +56,72 @@ FitOption = Annotated[
         "--fit", help="Only what this host can give; with --budget, thinned until it fits that."
     ),
 ]
-HeadlessOption = Annotated[
-    bool, typer.Option(help="No screen; default where there is no terminal.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="One event per line; implies --headless.")]
-HttpOption = Annotated[
-    str | None,
-    typer.Option(help="Serve /status and /metrics at 127.0.0.1:PORT.", metavar="ADDRESS"),
-]
-PaceOption = Annotated[
-    float | None,
-    typer.Option(
-        callback=within("pace"),
-        help="Simulated lab: lab seconds per second; default: 20 on a screen, else no limit.",
-    ),
-]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("run")(run)
-    app.command("resume")(resume)
+@dataclass(frozen=True)
+class WatchedGiven:
+    """How a run is watched: on a screen, as lines, over HTTP; and how fast a simulated one goes."""
+
+    headless: Annotated[
+        bool, typer.Option(help="No screen; default where there is no terminal.")
+    ] = False
+    json: Annotated[
+        bool, typer.Option("--json", help="One event per line; implies --headless.")
+    ] = False
+    http: Annotated[
+        str | None,
+        typer.Option(help="Serve /status and /metrics at 127.0.0.1:PORT.", metavar="ADDRESS"),
+    ] = None
+    pace: Annotated[
+        float | None,
+        typer.Option(
+            callback=within("pace"),
+            help="Simulated lab: lab seconds per second; default: 20 on a screen, else no limit.",
+        ),
+    ] = None
+
+    @property
+    def screen(self) -> bool:
+        return not (self.headless or self.json) and sys.stdout.isatty()
+
+    @property
+    def kept_pace(self) -> float | None:
+        return self.pace if self.pace is not None else (DEMO_PACE if self.screen else None)
 
 
-def run(
-    campaign: CampaignArgument = "demo",
-    session: SessionOption = None,
-    lab: LabOption = None,
-    seed: SeedOption = 1,
-    budget: BudgetOption = None,
-    headless: HeadlessOption = False,
-    json: JsonOption = False,
-    http: HttpOption = None,
-    pace: PaceOption = None,
-    fit: FitOption = False,
+@dataclass(frozen=True)
+class RunGiven:
+    """Where a campaign runs, and how much of it."""
+
+    lab: LabOption = None
+    seed: SeedOption = 1
+    budget: BudgetOption = None
+    fit: FitOption = False
     oversubscribe: Annotated[
         bool,
         typer.Option(help="Run even if source, sink and functions need more cores than there are."),
-    ] = False,
+    ] = False
     fleet: Annotated[
         Path | None,
         typer.Option(
             help="Over the lab hosts of this hosts file (docs/fleet.md).", metavar="HOSTS"
         ),
+    ] = None
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run")(with_values(run))
+    app.command("resume")(with_values(resume))
+
+
+def run(
+    campaign: CampaignArgument = "demo",
+    session: Annotated[
+        str | None, typer.Option("--session", help="Its name; default: the campaign and a counter.")
     ] = None,
+    *,
+    given: RunGiven,
+    watched: WatchedGiven,
 ) -> None:
     """Profile the targets of a campaign.
 
@@ -107,28 +129,30 @@ def run(
     """
     from workbench.domain.messages import RunCampaign
 
-    if fleet is not None:
-        _refuse_beside_fleet(json=json, http=http, fit=fit, budget=budget)
+    lab = _absolute_recording(given.lab)
+    if given.fleet is not None:
+        _refuse_beside_fleet(
+            json=watched.json, http=watched.http, fit=given.fit, budget=given.budget
+        )
         from workbench.cli.lab_fleet import run_over
         from workbench.domain.fleets import FleetRun
 
         asked = FleetRun(
-            _absolute(campaign), session, _absolute_recording(lab), seed, pace, oversubscribe
+            _absolute(campaign), session, lab, given.seed, watched.pace, given.oversubscribe
         )
-        run_over(fleet, asked)
+        run_over(given.fleet, asked)
         return
-    screen = not (headless or json) and sys.stdout.isatty()
     command = RunCampaign(
         campaign=_absolute(campaign),
         session=session,
-        lab=_absolute_recording(lab),
-        seed=seed,
-        budget_s=seconds(budget),
-        oversubscribe=oversubscribe,
-        fit=fit,
-        pace=pace if pace is not None else (DEMO_PACE if screen else None),
+        lab=lab,
+        seed=given.seed,
+        budget_s=seconds(given.budget),
+        oversubscribe=given.oversubscribe,
+        fit=given.fit,
+        pace=watched.kept_pace,
     )
-    _start(command, screen=screen, json=json, http=http)
+    _start(command, watched)
 
 
 def _refuse_beside_fleet(**given: object) -> None:
@@ -147,10 +171,8 @@ def resume(
         str, typer.Argument(help="An interrupted or stopped session.", autocompletion=sessions)
     ],
     budget: BudgetOption = None,
-    headless: HeadlessOption = False,
-    json: JsonOption = False,
-    http: HttpOption = None,
-    pace: PaceOption = None,
+    *,
+    watched: WatchedGiven,
 ) -> None:
     """Go on with a session where it stood; no stored point is measured again.
 
@@ -159,27 +181,22 @@ def resume(
     from workbench.cli.context import session_name
     from workbench.domain.messages import ResumeSession
 
-    screen = not (headless or json) and sys.stdout.isatty()
     command = ResumeSession(
-        session=session_name(session),
-        budget_s=seconds(budget),
-        pace=pace if pace is not None else (DEMO_PACE if screen else None),
+        session=session_name(session), budget_s=seconds(budget), pace=watched.kept_pace
     )
-    _start(command, screen=screen, json=json, http=http)
+    _start(command, watched)
 
 
-def _start(
-    command: RunCampaign | ResumeSession, *, screen: bool, json: bool, http: str | None
-) -> None:
-    if screen:
+def _start(command: RunCampaign | ResumeSession, watched: WatchedGiven) -> None:
+    if watched.screen:
         from workbench.cli.screen import open_screen
 
-        open_screen(command=command, http=http)
+        open_screen(command=command, http=watched.http)
         return
     from workbench.cli.context import execute
     from workbench.cli.headless import run_headless
 
-    raise typer.Exit(execute(run_headless(command, json=json, http=http)))
+    raise typer.Exit(execute(run_headless(command, json=watched.json, http=watched.http)))
 
 
 def _absolute(name: str) -> str:

@@ -6,10 +6,13 @@ import asyncio
 import signal
 import socket
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from workbench.cli.option_values import with_values
 
 if TYPE_CHECKING:
     from workbench.serve.api import ApiServer
@@ -18,37 +21,46 @@ if TYPE_CHECKING:
     from workbench.serve.web import WebServer
 
 
-def register(app: typer.Typer) -> None:
-    app.command("serve")(serve)
-    app.command("web")(web)
+@dataclass(frozen=True)
+class SshGiven:
+    """Who may come over SSH, where, and how many."""
 
-
-def serve(
     authorized_keys: Annotated[
         Path | None,
         typer.Option(help="Public keys, with `operator` before those that may run campaigns."),
-    ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 2222,
-    connections: Annotated[int, typer.Option(min=1, help="At the same time.")] = 32,
-    idle: Annotated[str, typer.Option(help="Hang up after so long without a key; 0: never.")] = (
-        "8h"
-    ),
+    ] = None
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1"
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 2222
+    connections: Annotated[int, typer.Option(min=1, help="At the same time.")] = 32
+    idle: Annotated[str, typer.Option(help="Hang up after so long without a key; 0: never.")] = "8h"
+
+
+@dataclass(frozen=True)
+class HttpGiven:
+    """Where requests are answered over HTTP instead, and for whom."""
+
     http: Annotated[
         str | None,
         typer.Option(
             metavar="HOST:PORT",
             help="Answer requests over HTTP there, for tokens of `workbench token`, and no SSH.",
         ),
-    ] = None,
+    ] = None
     insist: Annotated[
         bool, typer.Option("--insist", help="With --http: let others than this host reach it.")
-    ] = False,
+    ] = False
     name: Annotated[
         list[str] | None,
         typer.Option(help="With --http: name that it answers to, beside --http's; repeatable."),
-    ] = None,
-) -> None:
+    ] = None
+
+
+def register(app: typer.Typer) -> None:
+    app.command("serve")(with_values(serve))
+    app.command("web")(web)
+
+
+def serve(ssh: SshGiven, http: HttpGiven) -> None:
     """Let people with a known SSH key see the screens, run a few commands and fetch exports.
 
     Keys without `operator` before them see everything and change nothing. With --http programs
@@ -56,30 +68,29 @@ def serve(
 
     Example: workbench serve --authorized-keys lab_keys
     """
-    if http is not None:
-        if authorized_keys is not None:
+    if http.http is not None:
+        if ssh.authorized_keys is not None:
             raise typer.BadParameter("one server has SSH keys, another one --http; start two")
-        _serve_http(http, insist, name or [])
+        _serve_http(http.http, http.insist, http.name or [])
         return
-    if authorized_keys is None:
+    if ssh.authorized_keys is None:
         raise typer.BadParameter("say --authorized-keys FILE for SSH, or --http HOST:PORT")
     from workbench.cli.context import current_workspace, execute
     from workbench.cli.spans import seconds
     from workbench.serve.limits import ServerLimits
-    from workbench.serve.server import SshServer
-    from workbench.serve.server import authorized_keys as read_keys
+    from workbench.serve.server import SshServer, authorized_keys
 
-    idle_s = 0.0 if idle == "0" else seconds(idle, "--idle")
+    idle_s = 0.0 if ssh.idle == "0" else seconds(ssh.idle, "--idle")
     assert idle_s is not None
-    keys = read_keys(authorized_keys)
+    keys = authorized_keys(ssh.authorized_keys)
     server = SshServer(
         current_workspace(),
         keys,
         [sys.executable, "-m", "workbench"],
         _engine_up,
-        ServerLimits(connections=connections, idle_s=idle_s),
+        ServerLimits(connections=ssh.connections, idle_s=idle_s),
     )
-    execute(_serve(server, keys, host, port))
+    execute(_serve(server, keys, ssh.host, ssh.port))
 
 
 def _serve_http(address: str, insist: bool, names: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,19 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from workbench.cli.chains import (
-    KpiOption,
-    RuleOption,
-    compare_with_profiles,
-)
+from workbench.cli.chains import ChainGiven, compare_with_profiles
 from workbench.cli.completion import (
     NameArgument,
-    chains,
     export_formats,
     sessions,
     sessions_and_recordings,
 )
-from workbench.cli.profile_options import ProfilesGiven, with_profiles
+from workbench.cli.option_values import with_values
+from workbench.cli.profile_options import ProfilesGiven
 from workbench.cli.session_words import comparison, explain
 from workbench.cli.signed_bundles import SignersOption, say_who_signed
 from workbench.cli.tables import fitted, lines_of, terminal_columns
@@ -58,9 +55,9 @@ class TableFormat(StrEnum):
 
 def register(app: typer.Typer) -> None:
     app.command("ls")(list_sessions)
-    app.command("show")(show)
+    app.command("show")(with_values(show))
     app.command("samples")(samples)
-    app.command("compare")(with_profiles(compare, argument=False))
+    app.command("compare")(with_values(compare, without=("session",)))
     app.command("export", cls=ListsFormats)(export)
     app.command("import")(import_recording)
     app.command("rescue")(rescue)
@@ -106,19 +103,27 @@ def list_sessions(
     put(fitted(answer, terminal_columns(), ("targets", "campaign", "lab")))
 
 
+@dataclass(frozen=True)
+class PictureGiven:
+    """A picture of a screen instead of text."""
+
+    export_svg: Annotated[
+        Path | None, typer.Option(help="Write a screen of it as SVG instead.", dir_okay=False)
+    ] = None
+    screen: Annotated[str, typer.Option(help="Which screen: live, models, events.")] = "live"
+    plot: Annotated[bool, typer.Option("--plot", help="The plot of the screen alone.")] = False
+    size: Annotated[str, typer.Option(help="Columns and rows of the picture.")] = "120x36"
+    theme: Annotated[str, typer.Option(help="dark, light, safe, ansi or mono.")] = "light"
+
+
 def show(
     name: NameArgument,
     json: JsonOption = False,
     logs: Annotated[
         bool, typer.Option("--logs", help="What its functions wrote instead, line by line.")
     ] = False,
-    export_svg: Annotated[
-        Path | None, typer.Option(help="Write a screen of it as SVG instead.", dir_okay=False)
-    ] = None,
-    screen: Annotated[str, typer.Option(help="Which screen: live, models, events.")] = "live",
-    plot: Annotated[bool, typer.Option("--plot", help="The plot of the screen alone.")] = False,
-    size: Annotated[str, typer.Option(help="Columns and rows of the picture.")] = "120x36",
-    theme: Annotated[str, typer.Option(help="dark, light, safe, ansi or mono.")] = "light",
+    *,
+    picture: PictureGiven,
 ) -> None:
     """Explain a session: where it was measured, what was sampled, where each target saturates.
 
@@ -130,10 +135,17 @@ def show(
     """
     from workbench.cli.context import ask, put, put_json, session_name
 
-    if export_svg is not None:
+    if picture.export_svg is not None:
         from workbench.cli.screen import export_picture
 
-        export_picture(session_name(name), export_svg, screen, size, theme, plot=plot)
+        export_picture(
+            session_name(name),
+            picture.export_svg,
+            picture.screen,
+            picture.size,
+            picture.theme,
+            plot=picture.plot,
+        )
         return
     if logs:
         from workbench.cli.session_logs import put_logs
@@ -163,15 +175,8 @@ def compare(
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 1 where a difference is visible.")
     ] = False,
-    chain: Annotated[
-        str | None,
-        typer.Option(
-            help="Compare this chain with its functions' profiles.", autocompletion=chains
-        ),
-    ] = None,
-    kpi: KpiOption = None,
-    rule: RuleOption = "",
     *,
+    asked: ChainGiven,
     given: ProfilesGiven,
 ) -> None:
     """Say where two sessions differ, or a chain from what is predicted of it, by more than chance.
@@ -189,10 +194,10 @@ def compare(
     from workbench.domain.errors import FINDING, UsageError
     from workbench.domain.messages import CompareSessions
 
-    if chain is not None:
-        compare_with_profiles(first, second, chain, kpi, rule, given, json=json)
+    if asked.chain is not None:
+        compare_with_profiles(first, second, asked.chain, asked, given, json=json)
         return
-    if second is None or kpi or rule or given != ProfilesGiven():
+    if second is None or asked.kpi or asked.rule or given != ProfilesGiven():
         raise UsageError(
             "compares two sessions, or a chain with its functions' profiles",
             where="compare",

@@ -21,14 +21,10 @@ from workbench.domain.samples import Sample
 from workbench.domain.sessions import ConfigurationOutcome
 from workbench.engine.learning.advice import Advice, first_s
 from workbench.engine.learning.advisor import Advisor
-from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.budget import Budget
-from workbench.engine.runs.control import Control, Place
-from workbench.engine.runs.measurement import Bench
+from workbench.engine.runs.control import Place
 from workbench.engine.runs.planning import bypasses_s
-from workbench.engine.runs.progress import ProgressReport
-from workbench.engine.runs.visits import Ending, Visits
-from workbench.engine.sessions.channel import Publisher
+from workbench.engine.runs.visits import Ending, VisitParts, Visits
 from workbench.measuring.floor import VarianceFloor
 from workbench.sampling.base import Ask
 
@@ -60,42 +56,25 @@ class RunOrder:
 class Profiler:
     """Takes samples of target after target until all configurations have ended."""
 
-    def __init__(
-        self,
-        order: RunOrder,
-        out: Publisher,
-        pool: Pool,
-        bench: Bench,
-        control: Control,
-        progress: ProgressReport,
-        *,
-        on_host: bool = False,
-    ) -> None:
-        self.visits = Visits(
-            out,
-            pool,
-            bench,
-            control,
-            progress,
-            budget=Budget(
-                order.budget_s,
-                order.spent_s,
-                lambda: bench.lab_s,
-                by_clock=on_host,
-                extended=lambda: out.view.budget_s,
-            ),
-            on_host=on_host,
+    def __init__(self, order: RunOrder, parts: VisitParts) -> None:
+        budget = Budget(
+            order.budget_s,
+            order.spent_s,
+            lambda: parts.bench.lab_s,
+            by_clock=parts.on_host,
+            extended=lambda: parts.out.view.budget_s,
         )
+        self.visits = Visits(parts, budget)
         self.begin = self.visits.begin
         self.faults = self.visits.faults
         self._note = self.visits.note
         self._order = order
         self._campaign = order.campaign
-        self._out = out
-        self._pool = pool
-        self._bench = bench
-        self._control = control
-        self._progress = progress
+        self._out = parts.out
+        self._pool = parts.pool
+        self._bench = parts.bench
+        self._control = parts.control
+        self._progress = parts.progress
         self._taken = {sample.point for sample in order.samples}
         self._samples: dict[str, list[Sample]] = defaultdict(list)
         """Of the whole session, by target."""
@@ -105,7 +84,7 @@ class Profiler:
         """Points whose configuration was given up."""
         self._begun: set[Place] = set()
         """Configurations that were announced in this run."""
-        self._worker_losses = pool.losses
+        self._worker_losses = parts.pool.losses
         self._asides: set[str] = set()
         """What was said already of plugins that were set aside."""
 

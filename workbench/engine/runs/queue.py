@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from workbench.domain.curation import DecideSample, ExtendBudget, RequestPoint
 from workbench.domain.errors import EngineError, UsageError
@@ -27,7 +28,7 @@ from workbench.engine.runs.profiling import RunOrder
 from workbench.engine.runs.run import Run
 from workbench.engine.runs.starting import Ready, Starting
 from workbench.engine.runs.trials import Trials, TrialsRequest
-from workbench.engine.runs.turn import Turn
+from workbench.engine.runs.turn import Turn, TurnParts
 from workbench.engine.sessions.channel import Channel
 from workbench.engine.sessions.library import Library
 from workbench.locks import FileLock, own
@@ -200,8 +201,11 @@ class Queue:
 
     def _launch(self, ready: Ready[RunOrder]) -> RunAccepted:
         session, behind = ready.channel.view.session, self._behind(ready.uses_host)
-        run = Run(
-            ready.order,
+        self._take_on(Run(ready.order, self._parts(ready, session)), ready.channel)
+        return RunAccepted(session, behind)
+
+    def _parts(self, ready: Ready[Any], session: str) -> TurnParts:
+        return TurnParts(
             ready.lab,
             ready.channel,
             self._pool,
@@ -209,8 +213,6 @@ class Queue:
             self._host_lock if ready.uses_host else None,
             own(self._library.workspace.root, session),
         )
-        self._take_on(run, ready.channel)
-        return RunAccepted(session, behind)
 
     def _behind(self, uses_host: bool) -> str:
         """Who has the lab now; empty if nobody."""
@@ -245,16 +247,8 @@ class Queue:
         session = request.session
         await self._let_go(session)
         ready = await self._starting.trials(request)
-        trials = Trials(
-            ready.order,
-            ready.lab,
-            ready.channel,
-            self._pool,
-            self._slot,
-            self._host_lock if ready.uses_host else None,
-            own(self._library.workspace.root, session),
-            self._behind(ready.uses_host),
-        )
+        behind = self._behind(ready.uses_host)
+        trials = Trials(ready.order, self._parts(ready, session), behind)
         self._take_on(trials, ready.channel)
         task = self._tasks[session]
         try:

@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 from workbench.domain.events import Noted, RunStarted
-from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.control import Place
 from workbench.engine.runs.profiling import Profiler, RunOrder
 from workbench.engine.runs.progress import ProgressReport
-from workbench.engine.runs.turn import Turn
+from workbench.engine.runs.turn import Turn, TurnParts
 from workbench.engine.runs.verdict import finished, unfinished
 from workbench.engine.runs.visits import Ending
-from workbench.engine.sessions.channel import Publisher
-from workbench.labs.base import Lab
-from workbench.locks import FileLock, Holder
 
 
 class Run(Turn):
     """A turn in which a sampler asks, target by target, until all configurations have ended."""
 
-    def __init__(
-        self,
-        order: RunOrder,
-        lab: Lab,
-        publisher: Publisher,
-        pool: Pool,
-        slot: asyncio.Lock,
-        host_lock: FileLock | None,
-        holder: Holder,
-    ) -> None:
+    def __init__(self, order: RunOrder, parts: TurnParts) -> None:
         self._order = order
-        super().__init__(order.campaign, lab, publisher, pool, slot, host_lock, holder)
-        self._profiler = Profiler(
-            order,
-            self._out,
-            pool,
-            self._bench,
-            self.control,
-            self._progress,
-            on_host=host_lock is not None,
-        )
+        super().__init__(order.campaign, parts)
+        self._profiler = Profiler(order, self._visit_parts(parts))
 
     def knows(self, place: Place) -> bool:
         """Whether the campaign holds that configuration."""

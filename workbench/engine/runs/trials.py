@@ -31,15 +31,11 @@ from workbench.domain.samples import Sample, TrialPurpose
 from workbench.domain.topology import Target
 from workbench.domain.trials import planned_sample_s, usual_s
 from workbench.engine.learning.advice import first_s
-from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.budget import Budget
 from workbench.engine.runs.planning import blocks
 from workbench.engine.runs.progress import ProgressReport
-from workbench.engine.runs.turn import Turn
+from workbench.engine.runs.turn import Turn, TurnParts
 from workbench.engine.runs.visits import Ending, Visits
-from workbench.engine.sessions.channel import Publisher
-from workbench.labs.base import Lab
-from workbench.locks import FileLock, Holder
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor, variance_floor
 
 
@@ -102,31 +98,17 @@ class Trials(Turn):
     def __init__(
         self,
         order: TrialsOrder,
-        lab: Lab,
-        publisher: Publisher,
-        pool: Pool,
-        slot: asyncio.Lock,
-        host_lock: FileLock | None,
-        holder: Holder,
+        parts: TurnParts,
         queued_behind: str = "",
     ) -> None:
         self.queued_behind = queued_behind
         self._order = order
         self._taken: list[Sample] = []
-        super().__init__(order.campaign, lab, publisher, pool, slot, host_lock, holder)
-        on_host = host_lock is not None
+        super().__init__(order.campaign, parts)
         self._budget = Budget(
-            order.started.budget_s, 0.0, lambda: self._bench.lab_s, by_clock=on_host
+            order.started.budget_s, 0.0, lambda: self._bench.lab_s, by_clock=parts.on_host
         )
-        self._visits = Visits(
-            self._out,
-            pool,
-            self._bench,
-            self.control,
-            self._progress,
-            budget=self._budget,
-            on_host=on_host,
-        )
+        self._visits = Visits(self._visit_parts(parts), self._budget)
         self._asks: asyncio.Queue[_Ask | None] = asyncio.Queue()
         """What is to be measured; None: nothing more."""
         self._samples: dict[str, list[Sample]] = defaultdict(list)

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import PluginError, WorkbenchError
@@ -26,7 +27,7 @@ from workbench.engine.runs.measurement import Bench
 from workbench.engine.runs.patience import PatientPublisher
 from workbench.engine.runs.progress import ProgressReport
 from workbench.engine.runs.strays import reap_lab
-from workbench.engine.runs.visits import Ending
+from workbench.engine.runs.visits import Ending, VisitParts
 from workbench.engine.sessions.channel import Publisher
 from workbench.engine.sessions.clock import now
 from workbench.engine.sessions.memory import give_back
@@ -39,12 +40,33 @@ QUEUE_TICK_S = 1.0
 log = logger("engine.run")
 
 
+@dataclass(frozen=True)
+class TurnParts:
+    """What a turn works with.
+
+    Attributes
+    ----------
+    publisher : of the session that it writes.
+    slot : one turn of this engine at a time.
+    host_lock : one turn of this host at a time; None for a lab that loads no host.
+    holder : who it is, for those that wait behind it.
+    """
+
+    lab: Lab
+    publisher: Publisher
+    pool: Pool
+    slot: asyncio.Lock
+    host_lock: FileLock | None
+    holder: Holder
+
+    @property
+    def on_host(self) -> bool:
+        """Whether it measures on this host."""
+        return self.host_lock is not None
+
+
 class Turn(ABC):
     """Queues, works, tears down, concludes; everything that happens is in the session's events.
-
-    Parameters
-    ----------
-    host_lock : None for a lab that loads no host.
 
     Attributes
     ----------
@@ -54,17 +76,9 @@ class Turn(ABC):
     error : why it failed; None while it has not.
     """
 
-    def __init__(
-        self,
-        campaign: Campaign,
-        lab: Lab,
-        publisher: Publisher,
-        pool: Pool,
-        slot: asyncio.Lock,
-        host_lock: FileLock | None,
-        holder: Holder,
-    ) -> None:
-        self.session = holder.session
+    def __init__(self, campaign: Campaign, parts: TurnParts) -> None:
+        lab, publisher, pool = parts.lab, parts.publisher, parts.pool
+        self.session = parts.holder.session
         self.control = Control()
         self.started = False
         self.concluded = False
@@ -73,9 +87,9 @@ class Turn(ABC):
         self._publisher = publisher
         self._pool = pool
         self._out = PatientPublisher(publisher, self.control, self._on_wait)
-        self._slot = slot
-        self._host_lock = host_lock
-        self._holder = holder
+        self._slot = parts.slot
+        self._host_lock = parts.host_lock
+        self._holder = parts.holder
         self._bench = Bench(
             lab, campaign, pool, self._on_phase, self._on_usage, publisher.view.bypasses
         )
@@ -84,6 +98,12 @@ class Turn(ABC):
             self._bench.site = SiteMetrics(campaign, self.session, lab)
         self._progress = self._make_progress()
         self._work: asyncio.Task[Ending] | None = None
+
+    def _visit_parts(self, parts: TurnParts) -> VisitParts:
+        """What its visits work with."""
+        return VisitParts(
+            self._out, parts.pool, self._bench, self.control, self._progress, parts.on_host
+        )
 
     @abstractmethod
     def _make_progress(self) -> ProgressReport:

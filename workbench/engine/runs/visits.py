@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from workbench.domain.durations import duration
@@ -44,36 +44,44 @@ Ending = tuple[Outcome, str]
 log = logger("engine.run")
 
 
+@dataclass(frozen=True)
+class VisitParts:
+    """What visits work with.
+
+    Attributes
+    ----------
+    out : where everything that happens is recorded.
+    control : what users want of the turn.
+    on_host : it measures on this host, so that one that others keep busy is waited for.
+    """
+
+    out: Publisher
+    pool: Pool
+    bench: Bench
+    control: Control
+    progress: ProgressReport
+    on_host: bool = False
+
+
 class Visits:
     """Deploys what is to be measured, measures and stores; knows when to stop.
 
     Parameters
     ----------
     budget : what it may take.
-    on_host : it measures on this host, so that one that others keep busy is waited for.
     """
 
-    def __init__(
-        self,
-        out: Publisher,
-        pool: Pool,
-        bench: Bench,
-        control: Control,
-        progress: ProgressReport,
-        *,
-        budget: Budget,
-        on_host: bool = False,
-    ) -> None:
+    def __init__(self, parts: VisitParts, budget: Budget) -> None:
         self.faults = Faults()
-        self._out = out
-        self._pool = pool
-        self._bench = bench
-        self._control = control
-        self._progress = progress
+        self._out = parts.out
+        self._pool = parts.pool
+        self._bench = parts.bench
+        self._control = parts.control
+        self._progress = parts.progress
         self._budget = budget
-        self._on_host = on_host
-        self.busy_host = BusyHost(control, self._waiting, self._warn)
-        self._lab_away = LabAway(control, self._waiting, self._warn)
+        self._on_host = parts.on_host
+        self.busy_host = BusyHost(parts.control, self._waiting, self._warn)
+        self._lab_away = LabAway(parts.control, self._waiting, self._warn)
         self.waited_in_vain_s = 0.0
         """How long it waited for a host that stayed busy until the end."""
         self._warned: set[str] = set()
