@@ -29,6 +29,7 @@ from workbench.domain.campaign import (
     TargetPlan,
     WindowPlan,
 )
+from workbench.domain.competitors import COMPETITOR, NONE, STRESSOR
 from workbench.domain.load_shapes import LoadShape
 from workbench.domain.parameters import LoadKind, Parameter
 from workbench.domain.topology import Target, Vnf, VnfTemplate
@@ -44,7 +45,7 @@ def resolved_campaign(name: str, text: CampaignText, library: Library) -> Campai
     return Campaign(
         name=name,
         targets=plans,
-        templates=_templates(plans, library),
+        templates=_templates(text, plans, library),
         workload=tuple(
             Parameter(
                 workload_key(parameter.name),
@@ -148,7 +149,9 @@ def _resource(vnf: str, text: ResourceText, flavors: Mapping[str, FlavorText]) -
     return Parameter(f"{vnf}.flavor", values, "", allotted)
 
 
-def _templates(plans: tuple[TargetPlan, ...], library: Library) -> tuple[VnfTemplate, ...]:
+def _templates(
+    text: CampaignText, plans: tuple[TargetPlan, ...], library: Library
+) -> tuple[VnfTemplate, ...]:
     wanted = dict.fromkeys(
         name
         for plan in plans
@@ -158,6 +161,8 @@ def _templates(plans: tuple[TargetPlan, ...], library: Library) -> tuple[VnfTemp
             plan.target.sink,
         )
     )
+    if any(p.name == COMPETITOR and {*p.values} != {NONE} for p in text.workload_parameters):
+        wanted[STRESSOR] = None
     return tuple(_template(name, library) for name in wanted)
 
 

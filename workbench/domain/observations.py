@@ -18,6 +18,7 @@ CPU_COUNTS = "schedstat, which kernels have with CONFIG_SCHED_INFO"
 TCP_COUNTS = "/proc/PID/net of its network on this host, not a remote engine"
 GROUP_COUNTS = "its control group's files on this host, not a remote engine"
 RECORDS = "a load whose rate varies, in an open loop"
+COMPETED = "a campaign with competitors"
 PERF_TOOL = "perf and leave to use it (`evidence: perf` of the campaign)"
 PMU = "perf, and a PMU, which few virtual machines have"
 PRESSURE = "pressure stall information (CONFIG_PSI) and, for a group, cgroup version 2"
@@ -108,6 +109,9 @@ _ALL = (
     Observable("perf_cache_references", "accesses", "memory", "perf: asked the last cache", PMU),
     Observable("perf_cache_misses", "accesses", "memory", "perf: missed the last cache", PMU),
     Observable("perf_dtlb_misses", "loads", "memory", "perf: data TLB missed", PMU),
+    Observable("competitor_cpu_s", "s", "load", "CPU that the competitor used", COMPETED),
+    Observable("competitor_began_s", "s", "load", "began, from load begin", COMPETED, "level"),
+    Observable("competitor_ended_s", "s", "load", "ended, from load begin", COMPETED, "level"),
     Observable("due_in_second", "requests", "load", "due in that second", RECORDS),
     Observable("answered_in_second", "requests", "load", "answered in that second", RECORDS),
     Observable("p95_in_second", "ms", "load", "p95 of what was due in that second", RECORDS),
