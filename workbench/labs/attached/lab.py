@@ -28,7 +28,7 @@ from workbench.labs.attached.journal import AGAIN, Journal
 from workbench.labs.attached.load_guard import Guard
 from workbench.labs.attached.source import HostSource, make_source
 from workbench.labs.base import DeployedTarget, LabCosts, LabSettings, OnUsage
-from workbench.labs.components import driving, preflight, wiring
+from workbench.labs.components import competing, driving, preflight, wiring
 from workbench.labs.components.preflight import GeneratorChoice
 from workbench.labs.components.target import FILE_SIZES, size_of
 from workbench.labs.components.watching import DriveWatch
@@ -108,6 +108,7 @@ class AttachedLab:
     async def open(self) -> HostFacts:
         if short := lacking():
             raise LabError(short[0], remedy=short[1])
+        competing.refuse(self._campaign, self.name)
         await asyncio.to_thread(journal.reap, frozenset())
         targets = [plan.target for plan in self._campaign.targets]
         for name in dict.fromkeys(vnf.name for target in targets for vnf in target.vnfs):

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from workbench.domain.competitors import COMPETITOR
 from workbench.domain.observations import OBSERVABLES, ON_REQUEST
 from workbench.domain.samples import Usage
+from workbench.labs.components.competing import Rival
 from workbench.labs.components.component import Component, Ended
 from workbench.labs.components.wiring import SINK, SOURCE
 from workbench.measuring.records import (
@@ -49,6 +51,8 @@ class DriveWatch:
     """What the workbench's own processes burned; counted where they share the host."""
     recorder_of: RecorderOf | None = None
     """Records the functions besides, where a campaign asks for it."""
+    rival: Rival | None = None
+    """Who competes meanwhile."""
     instants: list[Counters] = field(default_factory=list)
     ledgers: dict[str, ThreadLedger] = field(
         default_factory=lambda: {name: ThreadLedger() for name in THREADED}
@@ -91,11 +95,12 @@ class DriveWatch:
 
     async def read(self) -> Counters:
         """Note the counters now. Raises `Ended`."""
+        told = {COMPETITOR: await self.rival.count()} if self.rival else {}
         if self.local:
-            told = [(one.name, await one.counters()) for one in self._elsewhere]
-            seen = self._read_here(dict(told))
+            told |= {one.name: await one.counters() for one in self._elsewhere}
+            seen = self._read_here(told)
         else:
-            seen = await self._ask()
+            seen = await self._ask(told)
         self.instants.append(seen)
         return seen
 
@@ -187,7 +192,8 @@ class DriveWatch:
         seen = self._counters(
             at_s, counted, host.read_busy_s(), host.read_softirq_s(), host.read_conntrack()
         )
-        return replace(seen, observed=self._observe())
+        rival = self.rival.observed() if self.rival else {}
+        return replace(seen, observed={**self._observe(), **rival})
 
     def _observe(self) -> dict[ObservedKey, float]:
         """Read the evidence of every component and the host, and note what that cost."""
@@ -208,10 +214,10 @@ class DriveWatch:
         self._collecting_s += time.thread_time() - began_s
         return observed
 
-    async def _ask(self) -> Counters:
+    async def _ask(self, told: Mapping[str, ComponentCounters]) -> Counters:
         at_s = time.monotonic()
         answers = await asyncio.gather(*(component.counters() for component in self.components))
-        counted = dict(zip((c.name for c in self.components), answers, strict=True))
+        counted = {**told, **dict(zip((c.name for c in self.components), answers, strict=True))}
         # A container's /proc/stat is its host's; the engine itself does not tell idle time.
         sink = next(c for c in self.components if c.name == SINK)
         uptime, _, stat = (await sink.run(("cat", "/proc/uptime", "/proc/stat"))).stdout.partition(
