@@ -100,11 +100,18 @@ def run(
             help="Over the lab hosts of this hosts file (docs/fleet.md).", metavar="HOSTS"
         ),
     ] = None,
+    priority: Annotated[
+        int,
+        typer.Option(
+            min=-100, max=100, help="With --fleet: campaigns of a higher one there go first."
+        ),
+    ] = 0,
 ) -> None:
     """Profile the targets of a campaign.
 
     Example: workbench run demo --lab sim --seed 7 --headless
     """
+    from workbench.domain.errors import UsageError
     from workbench.domain.messages import RunCampaign
 
     if fleet is not None:
@@ -113,10 +120,15 @@ def run(
         from workbench.domain.fleets import FleetRun
 
         asked = FleetRun(
-            _absolute(campaign), session, _absolute_recording(lab), seed, pace, oversubscribe
-        )
+            _absolute(campaign), session, _absolute_recording(lab), seed, pace, oversubscribe,
+            priority=priority,
+        )  # fmt: skip
         run_over(fleet, asked)
         return
+    if priority:
+        raise UsageError(
+            "is of campaigns that share a fleet", where="--priority", remedy="Give --fleet as well"
+        )
     screen = not (headless or json) and sys.stdout.isatty()
     command = RunCampaign(
         campaign=_absolute(campaign),

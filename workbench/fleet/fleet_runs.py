@@ -302,7 +302,7 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
 
     was_up = folder.read() is not None
     try:
-        with leases.contending(name):
+        with leases.contending(name, work.asked.priority):
             dispatch = await _dispatched(
                 lambda: come_up(fleet, workspace, tell, os.getpid()), made_of, tell
             )
