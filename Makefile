@@ -9,7 +9,7 @@ SOURCES = $(shell find workbench templates sessions/recorded -type f -not -name 
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	$(if $(PYTHONDONTWRITEBYTECODE),,--no-compile)
 
-.PHONY: demo replay test lint unit docker-test accept bench bench-truth bench-why bench-science bench-chains bench-counters bench-fleet release-check lock lock-check screenshot clean help
+.PHONY: demo replay test lint unit docker-test accept bench bench-truth bench-why bench-science bench-chains bench-counters bench-fleet bench-hosts release-check lock lock-check screenshot clean help
 
 # Exit code 1 is a finding, such as a configuration without a usable sample: told, and no error of make.
 demo: $(VENV)/.runtime  ## profile haproxy, tinyproxy and their chains; a new session each time
@@ -67,6 +67,9 @@ bench-counters: $(VENV)/.dev  ## models of a KPI from counters, by experiment: F
 
 bench-fleet: $(VENV)/.dev  ## breakpoints of hosts of speeds 0.5 to 2, by the factor between them and as they are; MINUTES=30
 	$(BIN)/python -W ignore benchmarks/fleet_factors.py --minutes $(or $(MINUTES),30)
+
+bench-hosts: $(VENV)/.dev  ## 480 configurations by one simulated host and by HOSTS=16: lab time over 1/16 of one host's
+	$(BIN)/python benchmarks/fleet_scale.py --hosts $(or $(HOSTS),16) --pace $(or $(PACE),2) --results benchmarks/results/hosts.json
 
 release-check: $(VENV)/.dev-tools  ## build sdist and wheel, install each into empty environments
 	$(BIN)/python scripts/check_release.py

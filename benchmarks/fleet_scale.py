@@ -2,7 +2,7 @@
 
 With `--hosts` a campaign is measured by one simulated host, then by that many, each a process with
 an engine of its own: the longest lab time of a host, anchor points included, over 1/N of one
-host's.
+host's; `--results FILE` keeps the figures as JSON.
 With `--light` workers that measure nothing are attached to a scheduler, and what it burns is told.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import math
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign
 from workbench.domain.fleets import FleetRun
 from workbench.engine.runs.planning import bypasses_s, make_plan
-from workbench.fleet.fleet_runs import run_over_fleet
+from workbench.fleet.fleet_runs import FleetOutcome, run_over_fleet
 from workbench.fleet.security import configure, made
 from workbench.labs.base import LabCosts
 from workbench.paths import Workspace
@@ -60,8 +61,8 @@ def campaign(configurations: int, samples: int) -> str:
     )
 
 
-def measured(folder: Path, hosts: int, asked: FleetRun) -> tuple[float, float]:
-    """Longest lab time of a host and the time on the wall, s."""
+def measured(folder: Path, hosts: int, asked: FleetRun) -> FleetOutcome:
+    """What came of it, whole: lab time by host, and the time on the wall, s."""
     path = folder / f"of{hosts}.yaml"
     path.write_text(f"kind: hosts\nhosts: {{h: {{kind: simulated, count: {hosts}}}}}\n")
     workspace = Workspace(folder / f"workspace-{hosts}")
@@ -70,20 +71,34 @@ def measured(folder: Path, hosts: int, asked: FleetRun) -> tuple[float, float]:
         run_over_fleet(asked, fleet, workspace, lambda text: print(f"  {text}", flush=True))
     )
     assert not outcome.note, outcome.note
-    return max(outcome.lab_s.values()), outcome.wall_s
+    assert len(outcome.lab_s) == hosts, sorted(outcome.lab_s)
+    return outcome
 
 
-def speed_up(hosts: int, configurations: int, samples: int, pace: float) -> None:
+def speed_up(
+    hosts: int, configurations: int, samples: int, pace: float, results: Path | None
+) -> None:
     with tempfile.TemporaryDirectory(prefix="fleet-") as name:
         folder = Path(name)
         path = folder / "scale.yaml"
         path.write_text(campaign(configurations, samples))
-        one_s, one_wall_s = measured(folder, 1, FleetRun(str(path), session="one"))
-        many_s, wall_s = measured(folder, hosts, FleetRun(str(path), session="many", pace=pace))
+        one = measured(folder, 1, FleetRun(str(path), session="one"))
+        many = measured(folder, hosts, FleetRun(str(path), session="many", pace=pace))
+    assert one.samples == many.samples == configurations * samples
+    one_s, many_s = max(one.lab_s.values()), max(many.lab_s.values())
     ratio = many_s / (one_s / hosts)
+    if results is not None:
+        figures = {
+            "hosts": hosts, "configurations": configurations, "samples": many.samples,
+            "samples at anchor points": many.anchor_samples, "pace": pace,
+            "one host: lab s": one_s, "one host: wall s": one.wall_s,
+            "lab s by host": many.lab_s, "longest: lab s": many_s, "wall s": many.wall_s,
+            "ratio": ratio, "goal": GOAL, "holds": ratio <= GOAL,
+        }  # fmt: skip
+        results.write_text(json.dumps(figures, indent=2) + "\n")
     print(f"{configurations} configurations, {samples} samples of each")
-    print(f"one host {one_s:.0f} s of lab time (simulated in {one_wall_s:.0f} s)")
-    print(f"{hosts} hosts: the longest {many_s:.0f} s (at pace {pace:g} in {wall_s:.0f} s)")
+    print(f"one host {one_s:.0f} s of lab time (simulated in {one.wall_s:.0f} s)")
+    print(f"{hosts} hosts: the longest {many_s:.0f} s (at pace {pace:g} in {many.wall_s:.0f} s)")
     print(
         f"{ratio:.3f} of 1/{hosts} (goal: at most {GOAL}): {'holds' if ratio <= GOAL else 'missed'}"
     )
@@ -156,8 +171,6 @@ asyncio.run(main())
 
 
 def child(code: str, told: dict[str, object]) -> subprocess.Popen[str]:
-    import json
-
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, text=True,
@@ -235,6 +248,7 @@ def main() -> None:
     asked.add_argument("--samples", type=int, default=10)
     asked.add_argument("--pace", type=float, default=4.0)
     asked.add_argument("--planned", action="store_true", help="plans only: nothing is measured")
+    asked.add_argument("--results", type=Path, help="JSON file for what `--hosts` measured")
     asked.add_argument("--light", type=int, nargs="*", default=[])
     asked.add_argument("--seconds", type=float, default=20.0)
     given = asked.parse_args()
@@ -243,7 +257,7 @@ def main() -> None:
     if given.hosts and given.planned:
         planned(given.hosts, given.configurations, given.samples)
     elif given.hosts:
-        speed_up(given.hosts, given.configurations, given.samples, given.pace)
+        speed_up(given.hosts, given.configurations, given.samples, given.pace, given.results)
 
 
 if __name__ == "__main__":

@@ -71,6 +71,21 @@ def test_what_cannot_be_is_a_sentence(
     assert "Traceback" not in refused.stderr
 
 
+def test_what_hosts_cannot_measure_together_is_refused_before_any_is_started(
+    workbench: Workbench, hosts: str
+) -> None:
+    mixed = workbench.root / "mixed.yaml"
+    mixed.write_text(HOSTS + "  gamma: {address: 127.0.0.1, lab: netns}\n")
+    refused = workbench.run("run", "demo", "--fleet", str(mixed), "--session", "s", expect=2)
+    assert "sim of alpha, beta; netns of gamma" in " ".join(refused.stderr.split())
+    assert "one kind of lab" in refused.stderr
+    assert not (workbench.root / "sessions" / "s.duckdb").exists()
+    assert not (workbench.root / ".workbench" / "fleet" / "mixed" / "standing.json").exists()
+
+    alone = workbench.run("run", "demo", "--priority", "3", expect=2)
+    assert "Give --fleet" in alone.stderr
+
+
 def test_sessions_of_hosts_that_are_not_up_are_none(workbench: Workbench, hosts: str) -> None:
     listed = workbench.run("ls", "--fleet", hosts, expect=None)
     assert "Traceback" not in listed.stderr

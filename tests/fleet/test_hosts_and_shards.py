@@ -20,6 +20,8 @@ from workbench.domain.fleets import LabHost
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Estimate, Sample
+from workbench.fleet.fleet_standing import FleetError
+from workbench.fleet.folding import lab_kind
 from workbench.fleet.host_engine import lab_of
 from workbench.models.host_factors import compare_hosts, on_reference
 from workbench.paths import Workspace
@@ -146,6 +148,13 @@ def test_what_a_simulated_host_is_goes_into_its_lab() -> None:
     )
     assert lab_of(LabHost("c", "ssh", lab="netns"), None) == "netns"
     assert lab_of(LabHost("c", "ssh"), None) is None
+
+
+def test_shards_of_labs_of_different_kinds_are_not_folded() -> None:
+    alike = [("a", "sim"), ("b", "sim:host_speed=2")]
+    assert lab_kind(alike, "s") == "sim"
+    with pytest.raises(FleetError, match="sim on a, netns on c"):
+        lab_kind([*alike, ("c", "netns")], "s")
 
 
 def sample(wl: float, block: int, p95_ms: float, rate_rps: float) -> Sample:

@@ -63,6 +63,9 @@ def test_campaigns_go_by_priority_and_share_where_it_is_the_same(tmp_path: Path)
         assert set(said.values()) == {"two goes first (priority 5)"}
         leases.prefer("one", 5)
         assert leases.refused("one", ("a",)) == {}
+        with leases.contending("three", 6):
+            assert set(leases.refused("two", ("a",)).values()) == {"three goes first (priority 6)"}
+        assert leases.refused("two", ("a",)) == {}
     with pytest.raises(UsageError, match="not measured by this fleet"):
         leases.prefer("two", 1)
 

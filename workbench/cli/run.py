@@ -107,6 +107,12 @@ class RunGiven:
             help="Over the lab hosts of this hosts file (docs/fleet.md).", metavar="HOSTS"
         ),
     ] = None
+    priority: Annotated[
+        int,
+        typer.Option(
+            min=-100, max=100, help="With --fleet: campaigns of a higher one there go first."
+        ),
+    ] = 0
 
 
 def register(app: typer.Typer) -> None:
@@ -127,6 +133,7 @@ def run(
 
     Example: workbench run demo --lab sim --seed 7 --headless
     """
+    from workbench.domain.errors import UsageError
     from workbench.domain.messages import RunCampaign
 
     lab = _absolute_recording(given.lab)
@@ -138,10 +145,15 @@ def run(
         from workbench.domain.fleets import FleetRun
 
         asked = FleetRun(
-            _absolute(campaign), session, lab, given.seed, watched.pace, given.oversubscribe
+            *(_absolute(campaign), session, lab, given.seed, watched.pace, given.oversubscribe),
+            priority=given.priority,
         )
         run_over(given.fleet, asked)
         return
+    if given.priority:
+        raise UsageError(
+            "is of campaigns that share a fleet", where="--priority", remedy="Give --fleet as well"
+        )
     command = RunCampaign(
         campaign=_absolute(campaign),
         session=session,

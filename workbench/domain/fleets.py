@@ -63,6 +63,7 @@ class FleetRun:
     ----------
     lab : that every host measures with; None: as the hosts file says.
     size : configurations of a shard, at most; None: as many as suit the hosts.
+    priority : campaigns of a higher one on the same fleet go first, from the next shard on.
     """
 
     campaign: str
@@ -72,6 +73,7 @@ class FleetRun:
     pace: float | None = None
     oversubscribe: bool = False
     size: int | None = None
+    priority: int = 0
 
 
 @dataclass(frozen=True)

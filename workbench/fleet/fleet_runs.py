@@ -22,7 +22,7 @@ from workbench.domain.errors import SessionTaken, Stopped, UsageError, Workbench
 from workbench.domain.events import RunFinished, SessionCreated
 from workbench.domain.fleet_requests import BeginFleetSession
 from workbench.domain.fleets import Fleet, FleetRun, HostsCompared, Shard, ShardOrder
-from workbench.domain.lab import SIMULATION, HostFacts
+from workbench.domain.lab import HostFacts
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.sessions import Outcome, Plan
 from workbench.engine.runs.planning import make_plan
@@ -36,7 +36,15 @@ from workbench.fleet.fleet_standing import (
     end_stray,
     is_keeper,
 )
-from workbench.fleet.folding import FoldedAs, ShardSession, fold, put_in_place, read_piece
+from workbench.fleet.folding import (
+    FoldedAs,
+    ShardSession,
+    fold,
+    lab_kind,
+    put_in_place,
+    read_piece,
+)
+from workbench.fleet.host_engine import one_lab_kind
 from workbench.fleet.keeper import GRACE_S, STARTING_S, KeeperPosting, opened_errors
 from workbench.fleet.leases import Leases
 from workbench.fleet.ledger import Ledger
@@ -221,6 +229,7 @@ async def run_over_fleet(
     Raises
     ------
     SessionTaken, FleetError, Stopped
+    UsageError : hosts have labs of different kinds.
     """
     loaded = await asyncio.to_thread(load_campaign, asked.campaign, workspace=workspace)
     name = asked.session or fresh_name(workspace, loaded.campaign.name)
@@ -229,6 +238,7 @@ async def run_over_fleet(
     shards, own = _planned(loaded, asked, fleet, name)
     looks = FleetLooks(fleet, folder, own, len(shards) + len(own))
     work = FleetWork(loaded, asked, fleet, workspace, name, shards, own, looks)
+    _lab_kind(work)
     if connect is None:
         if session_path(workspace, name).exists():
             raise SessionTaken("exists already", where=name, remedy="Choose another --session")
@@ -302,7 +312,7 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
 
     was_up = folder.read() is not None
     try:
-        with leases.contending(name):
+        with leases.contending(name, work.asked.priority):
             dispatch = await _dispatched(
                 lambda: come_up(fleet, workspace, tell, os.getpid()), made_of, tell
             )
@@ -333,8 +343,9 @@ async def _folded(
         compared = on_reference(compared, _breakpoints(pieces))
     told = await reports.told() if reports is not None else ()
     began = min([began, *(event.at for event in told[:1])])
+    lab = lab_kind(((p.host, p.created.lab) for p in pieces), name)
     frame = FoldedAs(
-        campaign, work.loaded.descriptors, pieces[0].created.lab.partition(":")[0],
+        campaign, work.loaded.descriptors, lab,
         work.asked.seed, began, note and f"not measured: {note}", told,
     )  # fmt: skip
     between = folder.run(name) / session_path(work.workspace, name).name
@@ -364,10 +375,8 @@ def _breakpoints(pieces: Sequence[ShardSession]) -> dict[str, list[Breakpoint]]:
 
 
 def _lab_kind(work: FleetWork) -> str:
-    """What kind of lab the hosts have, before one of them has said it."""
-    kinds = {host.kind for host in work.fleet.hosts}
-    given = work.asked.lab or work.loaded.campaign.lab
-    return (given or (SIMULATION if kinds == {"simulated"} else "docker")).partition(":")[0]
+    """What kind of lab the hosts have, before one of them has said it. Raises `UsageError`."""
+    return one_lab_kind(work.fleet.hosts, work.asked.lab or work.loaded.campaign.lab)
 
 
 def _created(work: FleetWork) -> SessionCreated:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from workbench.domain.lab import HostFacts
 from workbench.domain.samples import Measurement, Sample
 from workbench.domain.sessions import DescriptorText, Plan
 from workbench.fleet.dispatched import Gathered
+from workbench.fleet.fleet_standing import FleetError
 from workbench.store.session_file import SessionFile, open_session
 
 AT_ONCE = 500
@@ -143,6 +144,24 @@ async def fold(
         await session.close()
         raise
     await session.close()
+
+
+def lab_kind(labs: Iterable[tuple[str, str]], run: str) -> str:
+    """The kind of lab that measured all shards of a run, each given as its host and its lab.
+
+    Raises `FleetError` where there were several: their figures never meet in one session.
+    """
+    kinds: dict[str, str] = {}
+    for host, lab in labs:
+        kinds.setdefault(lab.partition(":")[0], host)
+    if len(kinds) > 1:
+        raise FleetError(
+            "its shards were measured with labs of different kinds: "
+            + ", ".join(f"{kind} on {host}" for kind, host in kinds.items()),
+            where=run,
+            remedy="Measure the campaign again under another --session, with one kind of lab",
+        )
+    return next(iter(kinds))
 
 
 def _make_room(between: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from workbench import files
 from workbench.descriptors.loading import RESOLVED, LoadedCampaign, save_resolved
-from workbench.domain.errors import WorkbenchError
+from workbench.domain.errors import UsageError, WorkbenchError
 from workbench.domain.events import Event, RunFinished, SampleTaken
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
 from workbench.domain.messages import (
@@ -177,6 +178,26 @@ def lab_of(host: LabHost, wanted: str | None) -> str | None:
     if host.noise != 1.0:
         own += [f"{name}={getattr(usual, name) * host.noise:g}" for name in LUCK]
     return f"sim:{','.join(own)}" if own else "sim"
+
+
+def one_lab_kind(hosts: Sequence[LabHost], wanted: str | None) -> str:
+    """The kind of lab that all hosts measure with, `docker` where nobody says.
+
+    Raises `UsageError` where they would not measure alike: figures of two kinds of lab never meet
+    in one session.
+    """
+    kinds: dict[str, list[str]] = {}
+    for host in hosts:
+        kind = (lab_of(host, wanted) or "docker").partition(":")[0]
+        kinds.setdefault(kind, []).append(host.name)
+    if len(kinds) > 1:
+        told = "; ".join(f"{kind} of {', '.join(names)}" for kind, names in kinds.items())
+        raise UsageError(
+            f"its hosts have labs of different kinds: {told}",
+            where="hosts file",
+            remedy="Give all hosts one kind of lab, or measure the campaign once for each kind",
+        )
+    return next(iter(kinds))
 
 
 LUCK = ("window_sd", "tail_sd", "jitter_sd", "delay_sd", "restart_sd", "drift_sd")

@@ -123,10 +123,10 @@ class Leases:
         return found, tuple(over)
 
     @contextmanager
-    def contending(self, session: str) -> Iterator[None]:
-        """A campaign is measured while the body runs; none goes before another at first."""
+    def contending(self, session: str, priority: int = 0) -> Iterator[None]:
+        """A campaign is measured while the body runs."""
         path = self._run(session)
-        own = Contender(session, 0, os.getpid(), started(os.getpid()))
+        own = Contender(session, priority, os.getpid(), started(os.getpid()))
         with self._alone():
             self._write(path, own)
         try:
