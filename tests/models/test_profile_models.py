@@ -18,7 +18,7 @@ from workbench.domain.profiles import Breakpoint, Curve, FittedModel
 from workbench.domain.samples import Estimate
 from workbench.domain.topology import Target, Vnf
 from workbench.engine.learning.advice import refit
-from workbench.models.breakpoints import find_breakpoints
+from workbench.models.breakpoints import RuleTerms, find_breakpoints
 from workbench.models.gaussian_process import GaussianProcess
 from workbench.models.interpolation import LogInterpolation
 from workbench.models.profile import fit_profile
@@ -196,12 +196,14 @@ def test_breakpoints_refuse_definitions_of_latency_that_differ():
             TARGET,
             CONFIGURATION,
             samples,
-            primary=RATE,
-            load=OPEN,
-            kpi="p95_ms",
-            kpi_max=1e3,
-            loss_goal=0.005,
-            sla=None,
+            RuleTerms(
+                primary=RATE,
+                load=OPEN,
+                kpi="p95_ms",
+                kpi_max=1e3,
+                loss_goal=0.005,
+                sla=None,
+            ),
         )
 
 

@@ -261,7 +261,7 @@ def visit_s(campaign: Campaign, point: OperatingPoint, costs: LabCosts) -> float
 def _fit(
     question: SamplerQuestion, samples: Sequence[Sample], configuration: Configuration, method: str
 ) -> ConfigurationFit:
-    from workbench.models.breakpoints import find_breakpoints
+    from workbench.models.breakpoints import RuleTerms, find_breakpoints
 
     campaign, target = question.campaign, question.target
     space = space_of(campaign, target, question.seed)
@@ -274,13 +274,15 @@ def _fit(
             target,
             configuration,
             samples,
-            primary=space.primary,
-            load=space.load,
-            kpi=space.kpi,
-            kpi_max=space.kpi_max,
-            loss_goal=space.loss_goal,
-            sla=space.sla,
-            noise=question.noise,
+            RuleTerms(
+                primary=space.primary,
+                load=space.load,
+                kpi=space.kpi,
+                kpi_max=space.kpi_max,
+                loss_goal=space.loss_goal,
+                sla=space.sla,
+                noise=question.noise,
+            ),
         )
         try:
             breaks_at = next((b.wl for b in breakpoints if b.rule == "cpu"), None)
