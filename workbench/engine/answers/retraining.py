@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from typing import Protocol
@@ -42,7 +42,6 @@ from workbench.domain.retraining import (
     CanaryState,
     ChainModels,
     Decision,
-    Drift,
     Models,
     Proposal,
     RetrainingRecord,
@@ -115,7 +114,8 @@ async def retrain(
     if request.decision and (stored := _stored_proposal(view, chain.name, wanted.kpi)):
         accept = request.decision == "accept"
         decided = await _decide(library, request.session, stored.id, accept, request.why, by)
-        return await _report(library, request.session, stored, decision=decided)
+        told = ChainRetrained(stored.chain, stored.kpi, 0, None, stored, decided, None)
+        return await _as_it_stands(library, request.session, told)
 
     if request.steps:
         must_have_ended(view)
@@ -137,9 +137,8 @@ async def retrain(
     if found.drift is not None and found.drift.direction:
         await _keep(library, request.session, DriftSeen(found.drift))
     if found.proposal is None:
-        return await _report(
-            library, request.session, None, chain.name, kpi, canary, drift=found.drift, notes=notes
-        )
+        told = ChainRetrained(chain.name, kpi, 0, canary, None, None, found.drift, tuple(notes))
+        return await _as_it_stands(library, request.session, told)
     await _propose(library, request.session, found.proposal, found)
     decision: Decision | None = None
     if request.decision == "accept" and not found.proposal.gain:
@@ -152,10 +151,17 @@ async def retrain(
         decision = await _decide(
             library, request.session, found.proposal.id, accept, request.why, by
         )
-    return await _report(
-        library, request.session, found.proposal, canary=canary, decision=decision,
-        drift=found.drift, notes=notes,
-    )  # fmt: skip
+    told = ChainRetrained(
+        found.proposal.chain,
+        found.proposal.kpi,
+        0,
+        canary,
+        found.proposal,
+        decision,
+        found.drift,
+        tuple(notes),
+    )
+    return await _as_it_stands(library, request.session, told)
 
 
 async def decide(library: Library, request: DecideProposal, *, by: str) -> Done:
@@ -381,21 +387,9 @@ async def _decide(
     return decision
 
 
-async def _report(
-    library: Library,
-    session: str,
-    proposal: Proposal | None,
-    chain: str = "",
-    kpi: str = "",
-    canary: CanaryRun | None = None,
-    *,
-    decision: Decision | None = None,
-    drift: Drift | None = None,
-    notes: Sequence[str] = (),
-) -> ChainRetrained:
-    if proposal is not None:
-        chain, kpi = proposal.chain, proposal.kpi
-    models = (await _view(library, session)).chain_model(chain, kpi)
+async def _as_it_stands(library: Library, session: str, told: ChainRetrained) -> ChainRetrained:
+    """What came of it, with the version that is in force now, and each note once."""
+    models = (await _view(library, session)).chain_model(told.chain, told.kpi)
     version = models.current if models is not None else 0
-    every = tuple(dict.fromkeys(note for note in notes if note))
-    return ChainRetrained(chain, kpi, version, canary, proposal, decision, drift, every)
+    notes = tuple(dict.fromkeys(note for note in told.notes if note))
+    return replace(told, version=version, notes=notes)
