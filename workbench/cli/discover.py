@@ -35,7 +35,8 @@ def discover(
     Example: workbench discover --write web.yaml web
     """
     from workbench.cli.context import execute, put, put_json, say
-    from workbench.cli.tables import table
+    from workbench.cli.tables import whole
+    from workbench.domain.answer_tables import AnswerColumn, AnswerTable
     from workbench.domain.errors import UsageError
     from workbench.labs.attached.discovering import MOST, campaign_of
     from workbench.labs.attached.discovering import discover as look
@@ -55,19 +56,23 @@ def discover(
     if json:
         put_json([candidate.plain() for candidate in candidates])
     else:
-        rows = [
-            [
-                c.name,
-                c.kind,
-                c.image or c.program,
-                ",".join(map(str, c.ports)) or "-",
-                f"{c.vcpu:g}" if c.vcpu else "-",
-                f"{c.memory_bytes / 2**20:.0f} MiB" if c.memory_bytes else "-",
-                c.why_not or "yes",
-            ]
-            for c in candidates
-        ]
-        put(table(["name", "kind", "what", "ports", "vCPU", "memory", "can be attached"], rows))
+        vcpu_column = AnswerColumn("vCPU", "g")
+        answer = AnswerTable.of(
+            ("name", "kind", "what", "ports", vcpu_column, "memory", "can be attached"),
+            (
+                (
+                    c.name,
+                    c.kind,
+                    c.image or c.program,
+                    ",".join(map(str, c.ports)) or None,
+                    float(c.vcpu) if c.vcpu else None,
+                    f"{c.memory_bytes / 2**20:.0f} MiB" if c.memory_bytes else None,
+                    c.why_not or "yes",
+                )
+                for c in candidates
+            ),
+        )
+        put(whole(answer))
     if why:
         say(f"no container is listed: {why}")
 
