@@ -278,24 +278,27 @@ def _curve(
 
 def _chosen(case: CanaryInputs, prediction: ChainForecaster, notes: list[str]) -> str:
     """The name of the method; of several by the predicted trend, before real samples are seen."""
-    from workbench.chains.trend import LATE, rank_by_trend
+    from workbench.chains.trend import LATE, TrendTerms, rank_by_trend
 
     name = case.request.method
     if not name:
         return usual_method(prediction)
     if name != TREND:
         return name
-    ranked = rank_by_trend(
-        {method: factory_of(method) for method in case.methods},
-        prediction,
-        [case.configuration],
-        case.primary,
-        target=case.chain,
+    terms = TrendTerms(
         kpi_max=case.basis.kpi_max,
         share=case.request.share,
         seed=case.seed,
         budget_s=TREND_S,
         clock=time.process_time,
+    )
+    ranked = rank_by_trend(
+        case.chain,
+        {method: factory_of(method) for method in case.methods},
+        prediction,
+        [case.configuration],
+        case.primary,
+        terms,
     )
     if ranked[0].scores is None:
         raise DataError(f"no method can say the predicted trend: {ranked[0].trouble}")
