@@ -1,7 +1,8 @@
-"""`python benchmarks/collecting_cost.py [--pairs 20]`: what collecting evidence costs and changes.
+"""`python benchmarks/collecting_cost.py [--pairs 20] [--evidence perf|trace]`: what evidence costs.
 
 One target of the Docker lab (haproxy before tinyproxy), pairs of drives beside each other at one
-load, with evidence and without, which comes first drawn anew for each pair. Said of each figure:
+load, with evidence and without, which comes first drawn anew for each pair: all that is collected
+anyway, or only what a campaign asks for besides (`--evidence`). Said of each figure:
 the ratio of with to without with its 95 % interval, and beside it the spread of the drives without
 (the A/A floor). Issue: under 3 % of a core, and no KPI beyond the floor.
 """
@@ -16,13 +17,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import get_args
 from unittest import mock
 
 import numpy as np
 from scipy import stats
 
 from workbench.descriptors.loading import load_vnf_templates
-from workbench.domain.campaign import Campaign, TargetPlan, WindowPlan
+from workbench.domain.campaign import Campaign, EvidenceKind, TargetPlan, WindowPlan
 from workbench.domain.parameters import (
     Configuration,
     LoadModel,
@@ -36,6 +38,7 @@ from workbench.labs.base import LabSettings
 from workbench.labs.docker import DockerLab
 from workbench.measuring.judging import Terms, judge
 from workbench.paths import workspace
+from workbench.probes import recorders
 from workbench.probes.evidence import ComponentEvidence, HostEvidence
 
 CHAIN = ("haproxy", "tinyproxy")
@@ -44,10 +47,14 @@ KPIS = ("mean_ms", "p50_ms", "p95_ms", "p99_ms")
 
 
 @contextmanager
-def collecting(wanted: bool) -> Iterator[None]:
-    """Without: usage is read as ever, and nothing beside it."""
+def collecting(wanted: bool, evidence: EvidenceKind) -> Iterator[None]:
+    """Without: usage is read as ever, and nothing beside it, or only what is collected anyway."""
     if wanted:
         yield
+        return
+    if evidence != "kernel":
+        with mock.patch.object(recorders, "asked_for", new=mock.AsyncMock(return_value=None)):
+            yield
         return
     with (
         mock.patch.object(ComponentEvidence, "read", return_value={}),
@@ -57,7 +64,7 @@ def collecting(wanted: bool) -> Iterator[None]:
         yield
 
 
-async def drives(pairs: int, seed: int) -> list[tuple[bool, Measurement]]:
+async def drives(pairs: int, seed: int, evidence: EvidenceKind) -> list[tuple[bool, Measurement]]:
     parts = tuple(Vnf(name, name) for name in CHAIN)
     target, load = Target("-".join(CHAIN), Series(parts)), LoadModel("open")
     campaign = Campaign(
@@ -67,6 +74,7 @@ async def drives(pairs: int, seed: int) -> list[tuple[bool, Measurement]]:
         (Parameter("filesize_bytes", (SIZE,), "B"),),
         load,
         generator="steady",
+        evidence=evidence,
     )
     configuration = Configuration({f"{n}.vcpu": VCPU for n in CHAIN}, {"filesize_bytes": SIZE})
     point, terms = (
@@ -81,7 +89,7 @@ async def drives(pairs: int, seed: int) -> list[tuple[bool, Measurement]]:
         await lab.drive(point, DRIVE_S, lambda _: None)  # everything is warm after it
         for number in range(pairs):
             for wanted in order.sample([True, False], 2):
-                with collecting(wanted):
+                with collecting(wanted, evidence):
                     began = time.time()
                     drive = await lab.drive(point, DRIVE_S, lambda _: None)
                 one = judge([drive], point, terms, started_at=began, lab_s=DRIVE_S).measurement
@@ -134,5 +142,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--evidence", choices=get_args(EvidenceKind), default="kernel")
     given = parser.parse_args()
-    print(table(asyncio.run(drives(given.pairs, given.seed))))
+    print(table(asyncio.run(drives(given.pairs, given.seed, given.evidence))))

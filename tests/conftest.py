@@ -63,6 +63,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByRoom | Non
     return ByRoom(config, log) if config.getvalue("dist") == "load" else None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    gc.disable()  # nearly nothing is garbage yet; searching for it took as long as the rest
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     put_whole_ways_first(items)
 

@@ -33,12 +33,17 @@ class Package:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.modules: dict[str, Module] = {}
-        for path in sorted(root.rglob("*.py")):
-            parts = path.relative_to(root).with_suffix("").parts
+
+    @cached_property
+    def modules(self) -> dict[str, Module]:
+        """Read when they are first asked for: whoever collects tests does without."""
+        found = {}
+        for path in sorted(self.root.rglob("*.py")):
+            parts = path.relative_to(self.root).with_suffix("").parts
             is_package = parts[-1] == "__init__"
             name = ".".join(parts[:-1] if is_package else parts)
-            self.modules[name] = Module(name, is_package, ast.parse(path.read_bytes()))
+            found[name] = Module(name, is_package, ast.parse(path.read_bytes()))
+        return found
 
     def class_names(self) -> dict[str, list[str]]:
         """Public classes that stand in several modules."""

@@ -7,7 +7,18 @@ from pathlib import Path
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-SHARING = ("acceptance", "cli", "docker", "engine", "plugins", "science", "ssh", "store", "web")
+SHARING = (
+    "acceptance",
+    "cli",
+    "docker",
+    "engine",
+    "house",
+    "plugins",
+    "science",
+    "ssh",
+    "store",
+    "web",
+)
 """Rooms in which tests of a file share an engine, a session or what was fitted."""
 
 

@@ -125,13 +125,14 @@ async def main() -> None:
             if given.only not in cause.name:
                 continue
             try:
-                trial = await play(cause, alone)
+                played = await play(cause, alone)
             except WorkbenchError as error:
                 print(f"{cause.name}, trial {number + 1}: {error}", file=sys.stderr, flush=True)
                 continue
-            trials.append(trial)
+            trials += played
             RESULTS.write_text(json.dumps([asdict(t) for t in trials], indent=1) + "\n")
-            print(f"{cause.name}: {trial.mean_ms:.3g} ms: {trial.sentence}", flush=True)
+            for trial in played:
+                print(f"{cause.name}: {trial.mean_ms:.3g} ms: {trial.sentence}", flush=True)
     write_record(trials)
     print(table(trials))
 

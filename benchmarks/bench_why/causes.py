@@ -30,6 +30,7 @@ class Cause:
     text : by template, what is replaced in its files by what.
     build : by template, the folder beside this file that its image is built of instead.
     inside : by function, commands that are run in its network namespace before the load.
+    drives : samples of one deployment, a trial each.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Cause:
     text: dict[str, tuple[str, str]] = field(default_factory=dict)
     build: dict[str, str] = field(default_factory=dict)
     inside: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    drives: int = 1
 
     def changed(self, template: VnfTemplate) -> VnfTemplate:
         """A template as this cause has it."""
@@ -84,9 +86,10 @@ def _losing(per_mille: int) -> tuple[tuple[str, ...], ...]:
 OFFLOADS_OFF = (("ethtool", "-K", "eth0", "gro", "off", "gso", "off", "tso", "off"),)
 
 CAUSES = (
-    Cause("healthy, one function", (), HAPROXY, 100.0, tuned=True),
-    Cause("healthy, a chain", (), BOTH, 60.0, tuned=True),
-    Cause("healthy, tinyproxy", (), ("tinyproxy",), 40.0),
+    Cause("healthy, one function", (), HAPROXY, 100.0, tuned=True, drives=8),
+    Cause("healthy, a chain", (), BOTH, 60.0, tuned=True, drives=8),
+    Cause("healthy, tinyproxy", (), ("tinyproxy",), 40.0, drives=8),
+    Cause("healthy, nginx before haproxy", (), LARGE[::-1], 150.0, drives=8),
     Cause("order, with TCP_NODELAY set", (), SWAPPED, 60.0, build=NODELAY),
     Cause("order: small writes first", (ACK,), SWAPPED, 60.0, tuned=True),
     Cause("order, at other loads", (ACK,), SWAPPED, 150.0),
@@ -178,6 +181,17 @@ CAUSES = (
             inside={"haproxy": OFFLOADS_OFF, "nginx": OFFLOADS_OFF},
         )
         for size in (200_000.0, 300_000.0, 400_000.0)
+    ),
+    *(
+        Cause(
+            "memory of squid",
+            ("memory reclaim or OOM",),
+            ("squid",),
+            60.0,
+            f"{mib:g} MiB",
+            resources={"squid.memory_bytes": mib * 2**20},
+        )
+        for mib in (15.0, 14.0, 13.0)
     ),
     Cause(
         "order, and a quota of tinyproxy",

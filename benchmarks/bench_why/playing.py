@@ -94,8 +94,8 @@ def target_of(*names: str) -> Target:
     return Target("-".join(names), parts[0] if len(parts) == 1 else Series(parts))
 
 
-async def measure(cause: Cause, chain: Sequence[str], *, injected: bool) -> Measurement:
-    """The sample of one drive at a fresh target; nothing of the cause where not `injected`."""
+async def measure(cause: Cause, chain: Sequence[str], *, injected: bool) -> list[Measurement]:
+    """Samples at a fresh target, one for each drive; nothing of the cause where not `injected`."""
     known = load_vnf_templates(workspace=workspace(None))
     templates = tuple(cause.changed(t) if injected else t for t in known)
     target, load = target_of(*chain), LoadModel("open")
@@ -113,27 +113,37 @@ async def measure(cause: Cause, chain: Sequence[str], *, injected: bool) -> Meas
     configuration = Configuration(resources, {"filesize_bytes": cause.filesize_bytes})
     point = OperatingPoint(target.name, configuration, cause.wl)
     lab = DockerLab(campaign, LabSettings(f"why-{secrets.token_hex(4)}", oversubscribe=True))
+    driven = []
     try:
         await lab.open()
         await lab.deploy(target, point.configuration)
-        started = time.time()
         if injected:
             run_inside({f: lab.known_as(f)["container"] for f in chain}, cause.inside)
-        with spinning(cause.niceness if injected else None):
-            drive = await lab.drive(point, DRIVE_S, lambda _: None)
+        for _ in range(cause.drives if injected else 1):
+            started = time.time()
+            with spinning(cause.niceness if injected else None):
+                driven.append((started, await lab.drive(point, DRIVE_S, lambda _: None)))
     finally:
         await lab.close()
     terms = Terms(load, WindowPlan(), None, "p95_ms")
-    return judge([drive], point, terms, started_at=started, lab_s=DRIVE_S).measurement
+    return [
+        judge([drive], point, terms, started_at=started, lab_s=DRIVE_S).measurement
+        for started, drive in driven
+    ]
 
 
-async def play(cause: Cause, alone: dict[tuple[str, float, float], Reading]) -> Trial:
-    """One trial; functions alone are measured once for each load and kept in `alone`."""
+async def play(cause: Cause, alone: dict[tuple[str, float, float], Reading]) -> list[Trial]:
+    """A trial of each drive; what functions do alone is measured once a load, and kept."""
     for function in cause.chain:
         key = function, cause.wl, cause.filesize_bytes
         if key not in alone:
             alone[key] = await _alone(cause, function)
-    seen = read(await measure(cause, cause.chain, injected=True))
+    measured = await measure(cause, cause.chain, injected=True)
+    return [_trial(cause, read(one), alone) for one in measured]
+
+
+def _trial(cause: Cause, seen: Reading, alone: dict[tuple[str, float, float], Reading]) -> Trial:
+    """What is said of one sample."""
     keys = {f: (f, cause.wl, cause.filesize_bytes) for f in cause.chain}
     beside = {f: [alone[key]] for f, key in keys.items() if key in alone}
     names = {function: function for function in cause.chain}
@@ -160,7 +170,7 @@ async def play(cause: Cause, alone: dict[tuple[str, float, float], Reading]) -> 
 async def _alone(cause: Cause, function: str) -> Reading:
     """A function on its own; again where the sample is invalid, three times at most."""
     for _ in range(3):
-        seen = read(await measure(cause, (function,), injected=False))
+        seen = read((await measure(cause, (function,), injected=False))[0])
         if seen.sample.valid:
             break
     return seen

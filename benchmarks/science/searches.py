@@ -16,16 +16,16 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-from MLRsearch import (
+from msgspec.structs import replace
+
+from science.devices import GOAL, HIGH, LOW, NOISES, Device, Fault, Noise, device
+from science.mlrsearch import (
     AbstractMeasurer,
     Config,
     MeasurementResult,
     MultipleLossRatioSearch,
     SearchGoal,
 )
-from msgspec.structs import replace
-
-from science.devices import GOAL, HIGH, LOW, NOISES, Device, Fault, Noise, device
 
 METHOD_VERSION = 2
 """Raised by hand when a search here or a device of `devices` does otherwise."""

@@ -13,8 +13,9 @@ import pytest
 from docker_targets import OpenLab, campaign, templates
 
 from workbench.domain.campaign import Agent, Manager
+from workbench.domain.competitors import COMPETITOR
 from workbench.domain.errors import LabError
-from workbench.domain.parameters import LoadModel
+from workbench.domain.parameters import LoadModel, Parameter
 from workbench.domain.topology import Target, VnfTemplate
 from workbench.labs.base import LabSettings
 from workbench.labs.docker import DockerLab
@@ -56,6 +57,7 @@ async def open_lab(known: tuple[VnfTemplate, ...], session: str) -> AsyncIterato
         most: float | None = None,
         cpusets: Mapping[str, str] = MappingProxyType({}),
         request_timeout_s: float = 5.0,
+        competitors: tuple[str, ...] = (),
     ) -> DockerLab:
         used = tuple(changed if changed and t.name == changed.name else t for t in known)
         settings = replace(LabSettings(session), oversubscribe=oversubscribe)
@@ -63,6 +65,9 @@ async def open_lab(known: tuple[VnfTemplate, ...], session: str) -> AsyncIterato
         managers = tuple(Manager(name, "here", cores) for name, cores in cpusets.items())
         windows = replace(made.windows, request_timeout_s=request_timeout_s)
         made = replace(made, managers=managers, windows=windows)
+        if competitors:
+            varied = (*made.workload, Parameter(COMPETITOR, competitors))
+            made = replace(made, workload=varied)
         if url:
             made = replace(made, agents=(Agent("elsewhere", "docker", url),))
         lab = DockerLab(made, settings)

@@ -6,9 +6,12 @@ What is asserted holds however busy the host is; its speed is not.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from docker_targets import OpenLab, configuration, ignore, point, target
+from tracefs_mounting import mounted
 
 from workbench.diagnosis.explaining import Known, diagnose
 from workbench.diagnosis.readings import Reading, read
@@ -18,6 +21,8 @@ from workbench.domain.observations import OBSERVABLES
 from workbench.domain.parameters import LoadModel
 from workbench.domain.topology import Target
 from workbench.measuring.judging import Terms, judge
+from workbench.measuring.thread_states import ON_CORE
+from workbench.probes import kernel_trace
 
 pytestmark = pytest.mark.docker
 
@@ -66,3 +71,27 @@ async def test_one_order_waits_for_acknowledgements_and_the_other_does_not(
         cost = seen.amount("workbench", "collecting_cores")
         assert cost is not None
         assert 0.0 < cost < DEAREST
+
+
+async def test_what_a_functions_threads_did_adds_up_to_its_cpu(
+    open_lab: OpenLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = target("haproxy")
+    lab = await open_lab(OPEN, own)
+    lab._campaign = replace(lab._campaign, evidence="trace")
+    chosen = configuration(haproxy=0.5)
+    with mounted(tmp_path) as place:
+        monkeypatch.setattr(kernel_trace, "PLACES", (place,))
+        await lab.deploy(own, chosen)
+        at = point(own, chosen, 200.0)
+        began = time.time()
+        drive = await lab.drive(at, 4.5, ignore)
+        assert not list((place / "instances").glob("workbench-*"))
+    terms = Terms(OPEN, WindowPlan(), None, "p95_ms")
+    seen = read(judge([drive], at, terms, started_at=began, lab_s=4.5).measurement)
+    found = diagnose(Known(own, [seen], {}, {}), seen, RULES)
+    told = {row.what: row.chained or 0.0 for row in found.rows if row.component == "haproxy"}
+    on_core = sum(told.get(f"traced: {state}", 0.0) for state in ON_CORE)
+    assert on_core == pytest.approx(told["CPU"], rel=0.7)  # two seconds of four
+    assert told["traced: idle"] > told["traced: computing"] > 0.0
+    assert told["traced: system call > idle"] > 0.1

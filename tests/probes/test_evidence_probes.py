@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -152,6 +155,33 @@ def test_waiting_and_switches_of_a_thread_are_read() -> None:
     assert found.wait_s is not None
     assert found.voluntary_switches is not None
     assert process.parse_switches("Name:\tx\n") == (None, None)
+
+
+def test_waiting_for_cpu_is_the_truth_of_a_known_load() -> None:
+    """Who never sleeps waits whenever it does not run; but for what interrupts took on its core, of
+    which a busy host has some percent."""
+    core = min(os.sched_getaffinity(0))
+    spinning = (
+        f"import os\nos.sched_setaffinity(0, {{{core}}})\nprint(flush=True)\nwhile True: pass"
+    )
+    argv = [sys.executable, "-c", spinning]
+    started = [subprocess.Popen(argv, stdout=subprocess.PIPE) for _ in range(3)]
+    try:
+        for one in started:
+            assert one.stdout is not None
+            one.stdout.readline()
+        ids = [one.pid for one in started]
+        before, began_s = process.read_threads(ids, switches=True), time.monotonic()
+        time.sleep(2.5)  # a wait that has not ended is not counted yet
+        after, seconds = process.read_threads(ids, switches=True), time.monotonic() - began_s
+    finally:
+        for one in started:
+            one.kill()
+            one.communicate()
+    ran = sum(after[one].cpu_s - before[one].cpu_s for one in ids)
+    waited = sum((after[one].wait_s or 0.0) - (before[one].wait_s or 0.0) for one in ids)
+    assert waited == pytest.approx(len(ids) * seconds - ran, rel=0.1)
+    assert waited > seconds, "three on one core: each waits two thirds of the time or more"
 
 
 def test_who_else_uses_the_host_is_known_from_the_second_look_on() -> None:

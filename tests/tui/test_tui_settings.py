@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from workbench import paths
 from workbench.descriptors.drafts import beginning, checked, document_of, text_from
-from workbench.descriptors.loading import list_campaigns
+from workbench.descriptors.loading import library_for
 from workbench.descriptors.palette import palette
 from workbench.domain.drafts import Palette
 from workbench.domain.errors import Mistake
@@ -26,7 +26,7 @@ from workbench.tui.screens.campaign.campaign_settings import LOADS, campaign_set
 from workbench.tui.screens.campaign.settings import Setting, placed, scalar, scalars
 
 WORKSPACE = paths.Workspace(Path("/nowhere"))
-CAMPAIGNS = [choice.name for choice in list_campaigns(WORKSPACE)]
+CAMPAIGNS = library_for(WORKSPACE).names("campaign")
 
 
 @pytest.fixture(scope="module")

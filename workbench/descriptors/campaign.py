@@ -117,7 +117,9 @@ class CampaignText(Descriptor):
     initialization: list[CommandText] = Field(default_factory=list)
     metrics: MetricsName | None = None
     evidence: EvidenceKind = Field(
-        "kernel", description="perf: events of `perf stat` of each function besides"
+        "kernel",
+        description="besides, of each function: perf: events of `perf stat`; trace: what its "
+        "threads did in two seconds of each sample",
     )
 
     @field_validator("attach", mode="after")

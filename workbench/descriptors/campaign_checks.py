@@ -25,6 +25,7 @@ from workbench.descriptors.units import (
 )
 from workbench.descriptors.workload_text import PrimaryText, WindowsText, WorkloadText
 from workbench.domain import kpis
+from workbench.domain.competitors import COMPETITOR
 from workbench.domain.errors import UsageError
 from workbench.domain.load_shapes import refusal
 from workbench.domain.parameters import (
@@ -276,6 +277,8 @@ def _workload_mistakes(reading: DescriptorReading) -> Iterator[Located]:
         seen.add(parameter.name)
         for source in sorted(sources):
             template = reading.library.vnf(source)
+            if parameter.name == COMPETITOR:
+                continue  # of the lab, whatever the source is
             if template and parameter.name not in template.parameters:
                 yield (
                     ("workload_parameters", index, "name"),

@@ -28,6 +28,7 @@ from workbench.descriptors.units import (
     Dimension,
     shown,
 )
+from workbench.domain.competitors import COMPETITOR
 
 REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 """`${NAME}`: read from the environment when it is used, never stored."""
@@ -37,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CPUSET = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*")
 _IMAGE = re.compile(r"[a-z0-9]+([._:/@-]+[A-Za-z0-9]+)*")
-RESERVED_INSTANCES = ("source", "sink", "host", "workbench")
+RESERVED_INSTANCES = ("source", "sink", "host", "workbench", COMPETITOR)
 """Names that samples use for what is not a function."""
 
 

@@ -24,6 +24,7 @@ from workbench.domain.campaign import (
     TargetPlan,
     WindowPlan,
 )
+from workbench.domain.competitors import COMPETITOR, NONE, STRESSOR
 from workbench.domain.load_shapes import LoadShape
 from workbench.domain.parameters import LoadKind, Parameter
 from workbench.domain.topology import Target, Vnf, VnfTemplate
@@ -39,7 +40,7 @@ def resolved_campaign(name: str, text: CampaignText, library: DescriptorLibrary)
     return Campaign(
         name=name,
         targets=plans,
-        templates=_templates(plans, library),
+        templates=_templates(text, plans, library),
         workload=tuple(
             Parameter(
                 workload_key(parameter.name),
@@ -144,7 +145,7 @@ def _resource(vnf: str, text: ResourceText, flavors: Mapping[str, FlavorText]) -
 
 
 def _templates(
-    plans: tuple[TargetPlan, ...], library: DescriptorLibrary
+    text: CampaignText, plans: tuple[TargetPlan, ...], library: DescriptorLibrary
 ) -> tuple[VnfTemplate, ...]:
     wanted = dict.fromkeys(
         name
@@ -155,6 +156,8 @@ def _templates(
             plan.target.sink,
         )
     )
+    if any(p.name == COMPETITOR and {*p.values} != {NONE} for p in text.workload_parameters):
+        wanted[STRESSOR] = None
     return tuple(_template(name, library) for name in wanted)
 
 

@@ -11,10 +11,12 @@ from workbench.descriptors.units import (
     PRIMARIES,
     WORKLOADS,
     kpi_dimension,
+    read_competitor,
     shown,
     workload_key,
 )
 from workbench.domain import kpis
+from workbench.domain.competitors import COMPETITOR
 from workbench.domain.errors import UsageError
 from workbench.domain.parameters import PACKET_MIXES, Direction, ParameterValue, Sla
 
@@ -124,6 +126,8 @@ def _workload(
             wl = _part(name, PRIMARIES[name].read, value_text)
             if wl <= 0:
                 raise ValueError(f"{name} is {shown(value_text)}, must be over 0")
+        elif name == COMPETITOR:
+            workload[name] = _part(name, read_competitor, value_text)
         elif name in WORKLOADS:
             mix = name == "packetsize" and value_text in PACKET_MIXES
             read = WORKLOADS[name].read

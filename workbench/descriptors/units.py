@@ -13,6 +13,7 @@ from functools import cache
 from typing import Literal
 
 from workbench.domain import kpis
+from workbench.domain.competitors import COMPETITOR, Competitor
 
 NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 """Regular expression; JSON Schema reads it the same way."""
@@ -156,7 +157,12 @@ def kpi_dimensions() -> tuple[Dimension, ...]:
     return tuple(dict.fromkeys(map(kpi_dimension, kpis.known())))
 
 
-WorkloadName = Literal["filesize", "packetsize", "flows", "duty", "period", "movies", "quality"]
+COMPETITION = Dimension("a competitor", "", {}, "none or cpu:50@function")
+"""A text (`domain.competitors`), and no quantity: it has no unit."""
+
+WorkloadName = Literal[
+    "filesize", "packetsize", "flows", "duty", "period", "movies", "quality", "competitor"
+]
 WORKLOADS: Mapping[str, Dimension] = {
     "filesize": BYTES,
     "packetsize": BYTES,
@@ -165,6 +171,7 @@ WORKLOADS: Mapping[str, Dimension] = {
     "period": SECONDS,
     "movies": COUNT,
     "quality": BIT_RATE,
+    COMPETITOR: COMPETITION,
 }
 """Workload parameters by the name that descriptors and SLAs use."""
 
@@ -180,6 +187,15 @@ PACKET_RATE = "packet_rate"
 """The primary workload parameter of packets; all others are of requests."""
 STREAMS = "streams"
 """That of players of live movies."""
+
+
+def read_competitor(given: object) -> str:
+    """A competitor as configurations have it. Raises `ValueError` with a sentence that begins with
+    *is*."""
+    if not isinstance(given, str):
+        raise ValueError(f"is {shown(given)}, must be {COMPETITION.name} such as cpu:50@function")
+    competitor = Competitor.parse(given.strip())
+    return competitor.text if competitor else given.strip()
 
 
 def workload_key(name: str) -> str:

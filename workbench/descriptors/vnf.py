@@ -249,9 +249,9 @@ class VnfText(Descriptor):
             for message in _placeholder_mistakes(file.text, placeholders):
                 yield ("files", index, "text"), message
         role = valid.get("role") if "role" in reading.document.root else "function"
-        if role in ("function", "sink") and valid.get("parameters"):
+        if role != "source" and valid.get("parameters"):
             yield ("parameters",), "are offered by a source alone; remove them or set role: source"
-        if role in ("source", "sink") and own:
+        if role != "function" and own:
             yield ("function_parameters",), "are of a function alone; remove them"
 
     def resolved(self, name: str, folder: Path) -> VnfTemplate:

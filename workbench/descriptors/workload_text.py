@@ -19,8 +19,10 @@ from workbench.descriptors.units import (
     WORKLOADS,
     Dimension,
     WorkloadName,
+    read_competitor,
     shown,
 )
+from workbench.domain.competitors import COMPETITOR, KINDS, NONE, PLACES
 from workbench.domain.load_shapes import LEAST_DUTY, SHORTEST_S
 from workbench.domain.parameters import PACKET_MIXES, Scale
 
@@ -35,7 +37,8 @@ RawWorkload = Annotated[
         {
             "anyOf": [
                 *quantity_schema(BYTES, COUNT, SHARE, SECONDS, BIT_RATE)["anyOf"],
-                {"enum": [*PACKET_MIXES]},
+                {"enum": [*PACKET_MIXES, NONE]},
+                {"pattern": f"^({'|'.join(KINDS)})(:[0-9]{{1,3}}%?)?(@({'|'.join(PLACES)}))?$"},
             ]
         }
     ),
@@ -64,7 +67,10 @@ class WorkloadText(Described):
             except ValueError as error:
                 yield ("values", index), str(error)
                 continue
-            if isinstance(value, str):
+            if self.name == COMPETITOR:
+                if value in seen:
+                    yield ("values", index), f"is {shown(given)}, which is given twice"
+            elif isinstance(value, str):
                 if len(self.values) > 1:
                     yield ("values", index), f"is {value}, a mix, which stands alone; one value"
             elif self.name in BOUNDS:
@@ -85,7 +91,9 @@ class WorkloadText(Described):
         return WORKLOADS[self.name]
 
     def read(self, given: Any) -> float | str:
-        """An amount, or the name of a mix of packet sizes. Raises `ValueError`."""
+        """An amount, the name of a mix of packet sizes, a competitor. Raises `ValueError`."""
+        if self.name == COMPETITOR:
+            return read_competitor(given)
         mixes = PACKET_MIXES if self.name == "packetsize" else ()
         return str(given) if given in mixes else self.dimension.read(given)
 

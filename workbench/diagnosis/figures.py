@@ -9,6 +9,7 @@ from functools import partial
 from statistics import mean
 from typing import Protocol
 
+from workbench.diagnosis import behaviour
 from workbench.diagnosis.base import Case
 from workbench.diagnosis.deviating import (
     FEWEST_POINTS,
@@ -66,6 +67,9 @@ def rows(
             if row.chained is None:
                 row = replace(row, note=case.seen.why_absent(name, observed))
             yield row
+        traced = [(one, name) for one in (case.seen, *case.alone.get(name, ()))]
+        for figure in behaviour.figures(traced):
+            yield _row(case, name, figure, chained, alone)
 
 
 def _row(

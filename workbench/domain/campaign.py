@@ -84,9 +84,9 @@ ALWAYS_FIRING = ("Watchdog", "InfoInhibitor")
 """Alerts that fire by design, so that their silence is noticed."""
 
 
-EvidenceKind = Literal["kernel", "perf"]
-"""What is collected beside usage: what the kernel counts anyway, or events of `perf stat` of each
-function besides."""
+EvidenceKind = Literal["kernel", "perf", "trace"]
+"""What is collected beside usage: what the kernel counts anyway; besides, of each function, events
+of `perf stat`, or two seconds of every sample traced by the kernel."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,9 @@ CPU_COUNTS = "schedstat, which kernels have with CONFIG_SCHED_INFO"
 TCP_COUNTS = "/proc/PID/net of its network on this host, not a remote engine"
 GROUP_COUNTS = "its control group's files on this host, not a remote engine"
 RECORDS = "a load whose rate varies, in an open loop"
+COMPETED = "a campaign with competitors"
 PERF_TOOL = "perf and leave to use it (`evidence: perf` of the campaign)"
+TRACEFS = "tracefs and root (`evidence: trace` of the campaign)"
 PMU = "perf, and a PMU, which few virtual machines have"
 PRESSURE = "pressure stall information (CONFIG_PSI) and, for a group, cgroup version 2"
 
@@ -108,6 +110,13 @@ _ALL = (
     Observable("perf_cache_references", "accesses", "memory", "perf: asked the last cache", PMU),
     Observable("perf_cache_misses", "accesses", "memory", "perf: missed the last cache", PMU),
     Observable("perf_dtlb_misses", "loads", "memory", "perf: data TLB missed", PMU),
+    Observable("state_s", "s", "cpu", "trace: its threads, by what they did", TRACEFS),
+    Observable("state_changes", "times", "cpu", "trace: from one to another", TRACEFS),
+    Observable("traced_s", "s", "cpu", "trace: how long it was traced", TRACEFS),
+    Observable("trace_lost", "events", "cpu", "trace: events without room", TRACEFS),
+    Observable("competitor_cpu_s", "s", "load", "CPU that the competitor used", COMPETED),
+    Observable("competitor_began_s", "s", "load", "began, from load begin", COMPETED, "level"),
+    Observable("competitor_ended_s", "s", "load", "ended, from load begin", COMPETED, "level"),
     Observable("due_in_second", "requests", "load", "due in that second", RECORDS),
     Observable("answered_in_second", "requests", "load", "answered in that second", RECORDS),
     Observable("p95_in_second", "ms", "load", "p95 of what was due in that second", RECORDS),
@@ -115,6 +124,9 @@ _ALL = (
 OBSERVABLES: Mapping[str, Observable] = {one.name: one for one in _ALL}
 PERF = tuple(name for name in OBSERVABLES if name.startswith("perf_"))
 """What `perf stat` counts of a function; collected only where a campaign asks for it."""
+TRACE = tuple(one.name for one in _ALL if one.takes == TRACEFS)
+"""What a trace says of a function's threads; collected only where a campaign asks for it."""
+ON_REQUEST = (*PERF, *TRACE)
 
 
 SITE = "the site"

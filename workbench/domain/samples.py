@@ -22,6 +22,7 @@ Reason = Literal[
     "bypass_limited",
     "conntrack_full",
     "mirror_lost",
+    "competitor_failed",
     "stream_failed",
     "site_alert",
     "errors",
@@ -33,10 +34,11 @@ Reason = Literal[
 ]
 """Why a sample is not valid (METHOD.md 4), in the order in which they are reported; `rejected`, by
 somebody who looked at it, stands before all others. `mirror_lost`: copies for a passive function
-were lost on their way. `stream_failed`: a movie ended, its playlist was none or stood still, or
-the players' log is no whole one. `site_alert`: an alert of the site's Prometheus fired meanwhile.
-`not_measured`: a recording has nothing at
-that point; figures that such a sample states are interpolated, and nothing rests on them."""
+were lost on their way. `competitor_failed`: who was to compete did not, or not all the time.
+`stream_failed`: a movie ended, its playlist was none or stood still, or the players' log is no
+whole one. `site_alert`: an alert of the site's Prometheus fired meanwhile. `not_measured`: a
+recording has nothing at that point; figures that such a sample states are interpolated, and nothing
+rests on them."""
 
 Label = Literal[
     "throttled",

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
+from workbench.domain.competitors import COMPETITOR
 from workbench.domain.kpis import known
 from workbench.domain.samples import Sample, Usage
 
@@ -28,7 +29,7 @@ CAUTION = "caution"
 LABEL_SEPARATOR = ";"
 USAGE_PREFIX = "usage."
 USAGE_FIELDS = tuple(field.name for field in fields(Usage))
-COMMON = ("source", "sink", "host", "workbench")
+COMMON = ("source", "sink", COMPETITOR, "host", "workbench")
 """Components besides the functions."""
 
 POINT = ("wl", "repetition")

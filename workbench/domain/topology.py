@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import Struct
 
 Placement = Literal["inline", "passive"]
-Role = Literal["function", "source", "sink"]
+Role = Literal["function", "source", "sink", "competitor"]
 ReadinessKind = Literal["http", "tcp", "command"]
 Passage = Literal["proxy", "router"]
 """How traffic passes: a proxy ends connections and makes its own upstream, a router forwards

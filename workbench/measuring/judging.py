@@ -17,7 +17,7 @@ from workbench.domain.load_shapes import cycles_needed, whole
 from workbench.domain.observations import Observation
 from workbench.domain.parameters import LoadModel, OperatingPoint, Sla
 from workbench.domain.samples import Measurement, Sample
-from workbench.measuring import copies, packets, playback
+from workbench.measuring import competition, copies, packets, playback
 from workbench.measuring.bypass import bypass_at, tells_the_most
 from workbench.measuring.cycles import cycle_of, seconds_of
 from workbench.measuring.evidence import observations
@@ -45,6 +45,7 @@ CAUSES = frozenset(
         "bypass_limited",
         "conntrack_full",
         "mirror_lost",
+        "competitor_failed",
         "stream_failed",
         "errors",
         "timeout",
@@ -160,7 +161,8 @@ def judge(
     bypass = bypass_at(terms.bypass, terms.load, point.wl)
     most = bypass if tells_the_most(terms.bypass, terms.load, point.wl) else None
     judged = ValidityInputs(pool, terms.windows, driven_s, most)
-    findings = playback.also((*examine(judged), *copies.examine(drives)), drives)
+    besides = (*copies.examine(drives), *competition.examine(drives))
+    findings = playback.also((*examine(judged), *besides), drives)
     factor = terms.factor if terms.windows.interval else 1.0
     asked = (terms.kpi, *((terms.sla.kpi,) if terms.sla else ()))
     statement = state(pool, terms.windows, terms.variance_floor, factor, asked)
@@ -229,7 +231,7 @@ def _judge_packets(
 ) -> Judgement:
     """The same of packets (`measuring.packets`): no bypass, no p_sla."""
     pool, stretches = packets.pool_of(drives, terms.windows)
-    findings = (*packets.examine(pool), *copies.examine(drives))
+    findings = (*packets.examine(pool), *copies.examine(drives), *competition.examine(drives))
     reasons = {finding.reason for finding in findings}
     remarks = packets.remark(pool, "source_saturated" in reasons)
     origin_s, first = drives[0].begin_s, drives[0]

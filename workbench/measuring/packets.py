@@ -29,13 +29,14 @@ from workbench.measuring.records import Drive, Floats, PacketCounts
 from workbench.measuring.remarks import THROTTLED_LABEL
 from workbench.measuring.steadiness import THROUGHPUT_TREND, trend
 from workbench.measuring.stretches import MIN_BATCHES
-from workbench.measuring.usage import HOST, NOT_FUNCTIONS, SINK, SOURCE, Meter, pooled
+from workbench.measuring.usage import NOT_FUNCTIONS, SINK, SOURCE, Meter, pooled
 from workbench.measuring.validity import (
     ALLOCATION_LIMIT,
     CONNTRACK_LIMIT,
     HOST_LIMIT,
     THREAD_LIMIT,
     UNSENT_LIMIT,
+    without_competitor,
 )
 from workbench.measuring.warmup import MIN_COMPLETIONS, MIN_WARMUP_S, warmup_s, window_s
 
@@ -267,7 +268,7 @@ def sink_saturated(pool: PacketPool) -> Finding | None:
 
 
 def host_saturated(pool: PacketPool) -> Finding | None:
-    host = pool.usage[HOST]
+    host = without_competitor(pool.usage)
     if host.cpu_share <= HOST_LIMIT:
         return None
     return Finding(

@@ -6,12 +6,14 @@ KPI yet: `workbench.measuring` computes every KPI, for every lab, from these.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.domain.competitors import COMPETITOR
 from workbench.domain.samples import KpiDefinition
 
 Floats = NDArray[np.float64]
@@ -191,6 +193,34 @@ class Copies:
 
 
 @dataclass(frozen=True)
+class Competition:
+    """Who competed during a drive, and when it really did.
+
+    Attributes
+    ----------
+    asked : as the configuration says it (`domain.competitors`).
+    cores : on how many it competed.
+    began_s, ended_s : when it was at work, on the lab's clock; infinite where it never was.
+    failure : why it did not compete all the time, a sentence; empty where it did.
+    """
+
+    asked: str
+    cores: int
+    began_s: float
+    ended_s: float
+    failure: str = ""
+
+    def standing(self, drive: Drive) -> dict[ObservedKey, float]:
+        """Observations of the whole drive: seconds from its begin to when it began and ended."""
+        known = {"competitor_began_s": self.began_s, "competitor_ended_s": self.ended_s}
+        return {
+            (COMPETITOR, name, self.asked): at_s - drive.begin_s
+            for name, at_s in known.items()
+            if math.isfinite(at_s)
+        }
+
+
+@dataclass(frozen=True)
 class Drive:
     """One stretch of load at one operating point, warm-up included.
 
@@ -224,3 +254,5 @@ class Drive:
     """Observations that hold for the whole drive."""
     absent: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """By component and name, why an observation cannot be had."""
+    competition: Competition | None = None
+    """Who competed meanwhile; its counters are those of component `competitor`."""

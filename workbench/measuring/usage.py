@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from workbench.domain.competitors import COMPETITOR
 from workbench.domain.errors import DataError
 from workbench.domain.samples import Usage, UsageSecond
 from workbench.measuring.records import ComponentCounters, Drive, Floats
@@ -15,7 +16,7 @@ SOURCE = "source"
 SINK = "sink"
 OWN = "workbench"
 """The workbench's own processes, where they run on the host that is measured."""
-NOT_FUNCTIONS = frozenset({SOURCE, SINK, HOST, OWN})
+NOT_FUNCTIONS = frozenset({SOURCE, SINK, COMPETITOR, HOST, OWN})
 
 _FIELDS = ("cpu_s", "periods", "throttled_periods", "throttled_s", "rx_bytes", "tx_bytes")
 _MEGABIT = 1e6 / 8

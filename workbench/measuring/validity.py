@@ -18,12 +18,13 @@ One cause, one name
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from workbench.domain.campaign import WindowPlan
+from workbench.domain.competitors import COMPETITOR
 from workbench.domain.load_shapes import cycles_needed
-from workbench.domain.samples import Bypass, Finding, Reason
+from workbench.domain.samples import Bypass, Finding, Reason, Usage
 from workbench.measuring.cycles import cycle_of
 from workbench.measuring.flow import PERIOD_S
 from workbench.measuring.pool import WindowPool
@@ -138,7 +139,7 @@ def sink_saturated(case: ValidityInputs) -> Finding | None:
 def host_saturated(case: ValidityInputs) -> Finding | None:
     # A neighbour comes and goes; and time in which the whole host stood still is nobody's CPU.
     awake = [s for s in case.pool.stretches if s.stall is None]
-    windows = (s.meter.usage(s.start_s, s.end_s)[HOST] for s in awake)
+    windows = (without_competitor(s.meter.usage(s.start_s, s.end_s)) for s in awake)
     host = max(windows, key=lambda used: used.cpu_share, default=None)
     if host is None or host.cpu_share <= HOST_LIMIT:
         return None
@@ -148,6 +149,15 @@ def host_saturated(case: ValidityInputs) -> Finding | None:
         HOST_LIMIT,
         f"the host was busy with {host.cpu_cores:.2f} cores, {host.cpu_share:.0%} of what it has",
     )
+
+
+def without_competitor(usage: Mapping[str, Usage]) -> Usage:
+    """The host's usage less that of a competitor: what it takes was asked for."""
+    host, rival = usage[HOST], usage.get(COMPETITOR)
+    if rival is None or not host.cpu_cores:
+        return host
+    left = max(0.0, host.cpu_cores - rival.cpu_cores)
+    return replace(host, cpu_cores=left, cpu_share=host.cpu_share * left / host.cpu_cores)
 
 
 def bypass_limited(case: ValidityInputs) -> Finding | None:

@@ -32,7 +32,7 @@ UNFIT = frozenset(
 FEWEST_REQUESTS = 20
 """Of a window, below which its percentiles are chance."""
 SPOILED = frozenset({"source_saturated", "sink_saturated", "bypass_limited", "conntrack_full",
-                     "not_measured", "rejected", "errors", "mirror_lost",
+                     "not_measured", "rejected", "errors", "mirror_lost", "competitor_failed",
                      "stream_failed"})  # fmt: skip
 """Findings with which a KPI is not the function's. A busy host is none of them: what neighbours
 take is what counters are to tell."""

@@ -161,10 +161,8 @@ _here: list[PerfHere] = []
 """What this process has found: a host does not change while it runs."""
 
 
-async def asked_for(evidence: str) -> PerfHere | None:
-    """What is here, found out once; None where a campaign does not ask for it."""
-    if evidence != "perf":
-        return None
+async def here() -> PerfHere:
+    """What is here, found out once."""
     if not _here:
         _here.append(await detect())
     return _here[0]

@@ -27,7 +27,14 @@ CLOSE = 1.1
 """Least load without a valid sample over the largest with one, at which the limit of the source is
 known well enough: it is not what is searched."""
 LIMITS = frozenset(
-    {"source_saturated", "sink_saturated", "bypass_limited", "conntrack_full", "mirror_lost"}
+    {
+        "source_saturated",
+        "sink_saturated",
+        "bypass_limited",
+        "conntrack_full",
+        "mirror_lost",
+        "competitor_failed",
+    }
 )
 """Reasons that come back as they were at any higher load. Other loads are measured once more before
 they bound the search."""

@@ -17,7 +17,7 @@ from workbench.engine.runs.opening import SIMULATED
 from workbench.locks import FileLock
 from workbench.log import logger
 from workbench.paths import Workspace, measuring_lock, shipped
-from workbench.probes import perf_stat
+from workbench.probes import kernel_trace, perf_stat
 
 FEWEST_CORES = 2
 LEAST_DISK_BYTES = 2_000_000_000
@@ -43,6 +43,7 @@ async def examine(workspace: Workspace) -> tuple[Check, ...]:
         _conntrack(),
         _clock(),
         await _perf(),
+        _trace(),
     ]
     for group in plugins.GROUPS:
         parts, broken = await asyncio.to_thread(plugins.load_all, group)
@@ -83,6 +84,14 @@ async def _perf() -> Check:
     if not here.events:
         remedy = "Install linux-perf; lower kernel.perf_event_paranoid, or run as root"
     return Check("perf", "ok" if here.events else "warning", str(here), remedy)
+
+
+def _trace() -> Check:
+    """Whether `evidence: trace` of a campaign would say anything here."""
+    why = kernel_trace.why_not()
+    if not why:
+        return Check("trace", "ok", "what threads do can be traced")
+    return Check("trace", "warning", why, "Only `evidence: trace` of a campaign needs it")
 
 
 def _noises(labs: tuple[str, ...]) -> list[Check]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, cast
 
 from workbench.domain.campaign import Campaign
+from workbench.domain.competitors import COMPETITOR
 from workbench.domain.errors import DataError, LabError, LabGone
 from workbench.domain.lab import BypassCurve, BypassPoint
 from workbench.domain.logs import ComponentLog
@@ -182,8 +183,8 @@ class Bench:
         assert self._deployment is not None
         seen = self._deployment
         given = point.configuration.workload.items()
-        # The path past the functions knows nothing of their settings.
-        workload = {key: value for key, value in given if not is_setting(key)}
+        # The path past the functions knows nothing of their settings, and nobody competes there.
+        workload = {k: value for k, value in given if not is_setting(k) and k != COMPETITOR}
         return bypass.Kind(seen.generator, self._campaign.load.key, seen.keep_alive, workload)
 
     # ------------------------------------------------------------------ samples

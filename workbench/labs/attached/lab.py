@@ -28,7 +28,7 @@ from workbench.labs.attached.journal import AGAIN, Journal
 from workbench.labs.attached.load_guard import Guard
 from workbench.labs.attached.source import HostSource, make_source
 from workbench.labs.base import DeployedTarget, LabCosts, LabSettings, OnUsage
-from workbench.labs.components import driving, preflight, wiring
+from workbench.labs.components import competing, driving, preflight, wiring
 from workbench.labs.components.preflight import GeneratorChoice
 from workbench.labs.components.target import FILE_SIZES, size_of
 from workbench.labs.components.watching import DriveWatch
@@ -37,7 +37,7 @@ from workbench.labs.netns.lab import BASICS, lacking, programs_of
 from workbench.labs.netns.packages import layer
 from workbench.labs.programs import Listener
 from workbench.measuring.records import Drive
-from workbench.probes import host, perf_stat
+from workbench.probes import host, recorders
 from workbench.traffic.base import Offer, PathFacts
 
 log = structlog.get_logger(__name__)
@@ -108,6 +108,7 @@ class AttachedLab:
     async def open(self) -> HostFacts:
         if short := lacking():
             raise LabError(short[0], remedy=short[1])
+        competing.refuse(self._campaign, self.name)
         await asyncio.to_thread(journal.reap, frozenset())
         targets = [plan.target for plan in self._campaign.targets]
         for name in dict.fromkeys(vnf.name for target in targets for vnf in target.vnfs):
@@ -336,7 +337,7 @@ class AttachedLab:
             {**allotted, "source": float(self._cores), "host": float(self._cores)},
             {},
             self._settings.own_cpu_s,
-            await perf_stat.asked_for(self._campaign.evidence),
+            await recorders.asked_for(self._campaign.evidence, self._campaign.windows.warmup_s),
         )
         load = driving.drive(watch, standing.choice, offer, on_usage)
         return await self._watched(load, standing, point.configuration)

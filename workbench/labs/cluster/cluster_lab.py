@@ -40,6 +40,7 @@ from workbench.labs.cluster.kubelet import UNCOUNTED, look_at
 from workbench.labs.cluster.pod_function import PodFunction
 from workbench.labs.cluster.pod_journal import PodJournal
 from workbench.labs.cluster.resizing import refusal
+from workbench.labs.components import competing
 from workbench.labs.netns import groups
 from workbench.labs.netns.lab import lacking
 from workbench.measuring.records import Drive, ObservedKey
@@ -77,6 +78,7 @@ class ClusterLab(AttachedLab):
     async def open(self) -> HostFacts:
         if short := lacking():
             raise LabError(short[0], remedy=short[1])
+        competing.refuse(self._campaign, self.name)
         self._news += await pod_journal.reap()
         pod_journal.untold.take()
         self._api = await self._connection.enter_async_context(

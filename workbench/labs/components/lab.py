@@ -9,19 +9,21 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import replace
 
 from workbench.domain.campaign import Campaign
+from workbench.domain.competitors import COMPETITOR, STRESSOR, competitor_of
 from workbench.domain.errors import LabError
 from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target, VnfTemplate
 from workbench.labs.base import DeployedTarget, LabSettings, OnUsage
-from workbench.labs.components import driving, hops, packets, preflight, wiring
+from workbench.labs.components import competing, driving, hops, packets, preflight, wiring
+from workbench.labs.components.competing import Rival
 from workbench.labs.components.component import Component, ComponentMaker
 from workbench.labs.components.preflight import GeneratorChoice
 from workbench.labs.components.target import Deployed, size_of
 from workbench.labs.components.watching import DriveWatch
 from workbench.labs.components.wiring import SINK, SOURCE
 from workbench.measuring.records import Drive
-from workbench.probes import perf_stat
+from workbench.probes import recorders
 from workbench.traffic.base import Offer, PathFacts
 
 
@@ -44,6 +46,7 @@ class ComponentLab(ABC):
         self._packets: packets.Sender | None = None
         self._choice: GeneratorChoice | None = None
         self._path: PathFacts | None = None
+        self._rivals: competing.Rivals | None = None
 
     @abstractmethod
     def _maker(self) -> ComponentMaker:
@@ -64,6 +67,8 @@ class ComponentLab(ABC):
         templates = {t.name: t for t in self._campaign.templates}
         for plan in self._campaign.targets:
             wiring.stages(plan.target, templates)
+            for competitor in competing.asked_for(self._campaign):
+                competing.cores_at(competitor.place, self._pins(plan.target), self._cores)
 
     def _needed(self) -> list[VnfTemplate]:
         """Templates of everything that the campaign deploys."""
@@ -76,6 +81,8 @@ class ComponentLab(ABC):
                 *(vnf.template for vnf in plan.target.vnfs),
             )
         }
+        if competing.asked_for(self._campaign):
+            names.add(STRESSOR)
         return [template for template in self._campaign.templates if template.name in names]
 
     def _details(self) -> dict[str, str]:
@@ -97,6 +104,7 @@ class ComponentLab(ABC):
             self._deployed = deployed = Deployed(
                 self._campaign, target, maker, networks, self._cores, pins
             )
+            self._rivals = competing.Rivals(deployed, self._speaking)
             await deployed.bring_up(configuration)
             if self._campaign.load.unit == "packets":
                 self._packets = await packets.prepare(deployed, configuration)
@@ -139,11 +147,25 @@ class ComponentLab(ABC):
             await deployed.allocate(configuration)
 
     async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
+        competitor = competitor_of(point.configuration)
         async with self._on_target() as deployed:
-            if self._packets is not None:
-                watch = await self._watch(deployed)
-                return await self._packets.drive(point, seconds, on_usage, watch)
-            return await self._offer(deployed, deployed.entry, point, seconds, on_usage)
+            assert self._rivals is not None
+            async with self._rivals.beside(competitor, seconds) as rival:
+                drive = await self._driven(deployed, point, seconds, on_usage, rival)
+            return rival.told(drive) if rival else drive
+
+    async def _driven(
+        self,
+        deployed: Deployed,
+        point: OperatingPoint,
+        seconds: float,
+        on_usage: OnUsage,
+        rival: Rival | None,
+    ) -> Drive:
+        if self._packets is not None:
+            watch = await self._watch(deployed, rival)
+            return await self._packets.drive(point, seconds, on_usage, watch)
+        return await self._offer(deployed, deployed.entry, point, seconds, on_usage, rival)
 
     async def drive_bypass(
         self, point: OperatingPoint, seconds: float, on_usage: OnUsage
@@ -165,8 +187,9 @@ class ComponentLab(ABC):
         point: OperatingPoint,
         seconds: float,
         on_usage: OnUsage,
+        rival: Rival | None = None,
     ) -> Drive:
-        """Drive load from the source to `entry`."""
+        """Drive load from the source to `entry`, beside a rival where there is one."""
         assert self._choice is not None
         assert self._path is not None
         offer = Offer(
@@ -182,20 +205,24 @@ class ComponentLab(ABC):
             self._campaign.load.shaped(point.configuration),
         )
         before = await hops.read(deployed) if deployed.passive else None
-        driven = await driving.drive(await self._watch(deployed), self._choice, offer, on_usage)
+        driven = await driving.drive(
+            await self._watch(deployed, rival), self._choice, offer, on_usage
+        )
         if entry is deployed.entry:
             driven = replace(driven, splits=deployed.target.splits)
         if before is None:
             return driven
         return replace(driven, copies=(await hops.read(deployed)).since(before).copies)
 
-    async def _watch(self, deployed: Deployed) -> DriveWatch:
+    async def _watch(self, deployed: Deployed, rival: Rival | None = None) -> DriveWatch:
+        of_rival = {COMPETITOR: float(len(rival.cores))} if rival else {}
         return DriveWatch(
             deployed.components,
-            deployed.allotted(),
+            {**deployed.allotted(), **of_rival},
             deployed.threads(),
             self._settings.own_cpu_s,
-            await perf_stat.asked_for(self._campaign.evidence),
+            await recorders.asked_for(self._campaign.evidence, self._campaign.windows.warmup_s),
+            rival,
         )
 
     async def written(self) -> tuple[ComponentLog, ...]:
@@ -204,8 +231,10 @@ class ComponentLab(ABC):
     async def undeploy(self) -> None:
         if self._deployed is not None:
             with self._speaking(f"target {self._deployed.target.name}"):
+                if self._rivals is not None:
+                    await self._rivals.remove()
                 await self._deployed.remove()
-        self._deployed = None
+        self._deployed = self._rivals = None
         self._choice = self._path = self._packets = None
 
     @asynccontextmanager

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from workbench.domain.competitors import COMPETITOR
 from workbench.domain.errors import LabError, TrafficError, UsageError
 from workbench.domain.load_shapes import refusal as refused
 from workbench.domain.parameters import Configuration, OperatingPoint, is_setting
@@ -163,7 +164,7 @@ async def prepare(deployed: Deployed, configuration: Configuration) -> Sender:
     for key in configuration.workload:
         offers = getattr(generator, "offers", lambda name: name == "packetsize")
         name = key.removesuffix("_bytes")
-        if not is_setting(key) and not offers(name):
+        if not is_setting(key) and key != COMPETITOR and not offers(name):
             raise TrafficError(
                 f"{generator.name} cannot vary {name}",
                 remedy=f"Leave {name} out of the workload parameters, or use another source",

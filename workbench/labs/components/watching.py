@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from workbench.domain.observations import OBSERVABLES, PERF
+from workbench.domain.competitors import COMPETITOR
+from workbench.domain.observations import OBSERVABLES, ON_REQUEST
 from workbench.domain.samples import Usage
+from workbench.labs.components.competing import Rival
 from workbench.labs.components.component import Component, Ended
 from workbench.labs.components.wiring import SINK, SOURCE
 from workbench.measuring.records import (
@@ -25,13 +27,13 @@ from workbench.measuring.usage import OWN, Meter
 from workbench.probes import host
 from workbench.probes.containers import ThreadLedger
 from workbench.probes.evidence import ComponentEvidence, HostEvidence, Seen
-from workbench.probes.perf_stat import PerfHere, PerfReader
+from workbench.probes.recorders import Recorder, RecorderOf
 
 HOST = "host"
 COLLECTED = tuple(
     name
     for name, one in OBSERVABLES.items()
-    if one.layer not in ("workbench", "load") and name not in PERF
+    if one.layer not in ("workbench", "load") and name not in ON_REQUEST
 )
 """What is counted of components and hosts by probes on them."""
 THREADED = (SOURCE, SINK)
@@ -47,8 +49,10 @@ class DriveWatch:
     threads: Mapping[str, int]
     own_cpu_s: Callable[[], float] | None = None
     """What the workbench's own processes burned; counted where they share the host."""
-    perf: PerfHere | None = None
-    """Counts events of the functions besides, where it is given."""
+    recorder_of: RecorderOf | None = None
+    """Records the functions besides, where a campaign asks for it."""
+    rival: Rival | None = None
+    """Who competes meanwhile."""
     instants: list[Counters] = field(default_factory=list)
     ledgers: dict[str, ThreadLedger] = field(
         default_factory=lambda: {name: ThreadLedger() for name in THREADED}
@@ -58,23 +62,23 @@ class DriveWatch:
     _host: HostEvidence = field(default_factory=HostEvidence)
     _looked: Seen = field(default_factory=dict)
     _collecting_s: float = 0.0
-    _perf: dict[str, PerfReader] = field(default_factory=dict)
+    _recorders: dict[str, Recorder] = field(default_factory=dict)
 
     @asynccontextmanager
     async def counting(self) -> AsyncIterator[None]:
-        """With `perf stat` of every function on this host; it ends on every way out."""
-        if self.perf is not None:
+        """With a recorder of every function on this host; it ends on every way out."""
+        if self.recorder_of is not None:
             for component in self._here:
                 if component.probe and component.template.role == "function":
                     with suppress(OSError):  # it has ended, which its counters tell
-                        reader = PerfReader.of(self.perf, component.probe.folders)
-                        self._perf[component.name] = reader
+                        recorder = self.recorder_of(component.probe.folders)
+                        self._recorders[component.name] = recorder
         try:
-            for reader in self._perf.values():
-                await reader.begin()
+            for recorder in self._recorders.values():
+                await recorder.begin()
             yield
         finally:
-            await asyncio.gather(*(reader.end() for reader in self._perf.values()))
+            await asyncio.gather(*(recorder.end() for recorder in self._recorders.values()))
 
     @property
     def local(self) -> bool:
@@ -91,11 +95,12 @@ class DriveWatch:
 
     async def read(self) -> Counters:
         """Note the counters now. Raises `Ended`."""
+        told = {COMPETITOR: await self.rival.count()} if self.rival else {}
         if self.local:
-            told = [(one.name, await one.counters()) for one in self._elsewhere]
-            seen = self._read_here(dict(told))
+            told |= {one.name: await one.counters() for one in self._elsewhere}
+            seen = self._read_here(told)
         else:
-            seen = await self._ask()
+            seen = await self._ask(told)
         self.instants.append(seen)
         return seen
 
@@ -138,8 +143,8 @@ class DriveWatch:
         if not self.local:
             return {(HOST, name): "the engine runs on another host" for name in COLLECTED}
         by_component = {name: one.absent for name, one in self._evidence.items()}
-        for name, reader in self._perf.items():
-            by_component[name] = {**by_component.get(name, {}), **reader.absent}
+        for name, recorder in self._recorders.items():
+            by_component[name] = {**by_component.get(name, {}), **recorder.absent}
         by_component[HOST] = self._host.absent
         for component in self._elsewhere:
             by_component[component.name] = dict.fromkeys(COLLECTED, "it runs on another host")
@@ -155,8 +160,8 @@ class DriveWatch:
         at_s = np.array([instant.at_s for instant in self.instants])
         counted = {
             (name, *key): counts
-            for name, reader in self._perf.items()
-            for key, counts in reader.at(at_s).items()
+            for name, recorder in self._recorders.items()
+            for key, counts in recorder.at(at_s).items()
         }
         return tuple(
             replace(
@@ -187,7 +192,8 @@ class DriveWatch:
         seen = self._counters(
             at_s, counted, host.read_busy_s(), host.read_softirq_s(), host.read_conntrack()
         )
-        return replace(seen, observed=self._observe())
+        rival = self.rival.observed() if self.rival else {}
+        return replace(seen, observed={**self._observe(), **rival})
 
     def _observe(self) -> dict[ObservedKey, float]:
         """Read the evidence of every component and the host, and note what that cost."""
@@ -208,10 +214,10 @@ class DriveWatch:
         self._collecting_s += time.thread_time() - began_s
         return observed
 
-    async def _ask(self) -> Counters:
+    async def _ask(self, told: Mapping[str, ComponentCounters]) -> Counters:
         at_s = time.monotonic()
         answers = await asyncio.gather(*(component.counters() for component in self.components))
-        counted = dict(zip((c.name for c in self.components), answers, strict=True))
+        counted = {**told, **dict(zip((c.name for c in self.components), answers, strict=True))}
         # A container's /proc/stat is its host's; the engine itself does not tell idle time.
         sink = next(c for c in self.components if c.name == SINK)
         uptime, _, stat = (await sink.run(("cat", "/proc/uptime", "/proc/stat"))).stdout.partition(

@@ -20,7 +20,7 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target
 from workbench.labs.base import DeployedTarget, LabCosts, LabSettings, OnUsage
 from workbench.labs.components.preflight import wanted_kpis
-from workbench.labs.simulated import packet_flow, players
+from workbench.labs.simulated import packet_flow, players, rivals
 from workbench.labs.simulated.noise import HostDrift, pass_step, restart, stream
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.packet_flow import PacketFlow
@@ -153,7 +153,7 @@ class SimulatedLab:
     async def deploy(
         self, target: Target, configuration: Configuration, block: int = 0
     ) -> DeployedTarget:
-        scene = set_scene(self._campaign, target, configuration, self.options)
+        scene = self._scene_of(target, configuration)
         self._scene, self._point, self._block = scene, None, block
         self._degraded = False
         self._introduce(scene)
@@ -179,9 +179,12 @@ class SimulatedLab:
             if cap
         )
 
+    def _scene_of(self, target: Target, configuration: Configuration) -> Scene:
+        return rivals.beside(set_scene(self._campaign, target, configuration, self.options))
+
     async def allocate(self, configuration: Configuration) -> None:
         target = self._deployed().target
-        self._scene = set_scene(self._campaign, target, configuration, self.options)
+        self._scene = self._scene_of(target, configuration)
         self._point = None
         self._introduce(self._scene)
         await self._spend(self.options.allocate_s)
@@ -232,7 +235,7 @@ class SimulatedLab:
             load = self._campaign.load
             flow = await asyncio.to_thread(packet_flow.send, scene, load, wl, seconds, chance)
             await self._spend(self.options.drive_overhead_s, loop.time() - asked_at)
-            return await self._play_packets(scene, flow, seconds, on_usage)
+            return rivals.told(scene, await self._play_packets(scene, flow, seconds, on_usage))
         load, rate = players.offered(self._campaign.load, wl)
         stretch = await asyncio.to_thread(
             run,
@@ -244,14 +247,14 @@ class SimulatedLab:
             chance,
         )
         await self._spend(self.options.drive_overhead_s, loop.time() - asked_at)
-        return await self._play(scene, stretch, seconds, on_usage, wl)
+        return rivals.told(scene, await self._play(scene, stretch, seconds, on_usage, wl))
 
     async def _play(
         self, scene: Scene, stretch: LoadStretch, seconds: float, on_usage: OnUsage, wl: float
     ) -> Drive:
         """Let a simulated stretch pass on the lab's clock, its usage second by second."""
         begin_s = self._clock_s
-        seen = counters(scene, stretch, begin_s, seconds)
+        seen = rivals.counted(scene, counters(scene, stretch, begin_s, seconds))
         allotted, threads = await self._pass(scene, seen, on_usage)
         records, streams = request_records(scene, stretch, begin_s, self._clock_s), False
         if self._campaign.load.unit == "streams":
@@ -274,6 +277,7 @@ class SimulatedLab:
     ) -> Drive:
         begin_s, nothing = self._clock_s, np.zeros(0)
         seen = packet_flow.counters(scene, flow, begin_s, seconds, HOST_IDLE_CORES)
+        seen = rivals.counted(scene, seen)
         shape = self._campaign.load.shaped(scene.configuration)
         timed = any(kpis.of(k).kind == "response_time" for k in wanted_kpis(self._campaign))
         counted = packet_flow.counts(
@@ -300,7 +304,7 @@ class SimulatedLab:
     ) -> tuple[dict[str, float], dict[str, int]]:
         """Let the time of these instants pass; cores and threads of the components."""
         allotted = {component.name: component.cores for component in scene.components}
-        allotted["host"] = float(self.options.host_cores)
+        allotted |= {"host": float(self.options.host_cores), **rivals.allotted(scene)}
         threads = {function.name: function.threads for function in scene.functions}
         for earlier, later in pairwise(seen):
             await self._spend(later.at_s - earlier.at_s)

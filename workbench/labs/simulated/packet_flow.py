@@ -83,7 +83,7 @@ def send(
     for index, component in enumerate(scene.components):
         own = chance.stream(f"packets {component.name}")
         last = index == len(scene.components) - 1
-        works = component.service.draw(own, at.size) * crowding
+        works = component.service.draw(own, at.size) * crowding * component.waits
         if index > 0 and not last:
             works *= math.exp(chance.log_factors.get(component.name, 0.0))
         station = Station(
@@ -184,7 +184,7 @@ def counters(
     busy = idle_cores * at
     for index, component in enumerate(scene.components):
         used = flow.used[index]
-        cpu = used.cpu_until(at)
+        cpu = used.cpu_until(at) / component.waits
         busy = busy + cpu
         periods, throttled = used.periods_until(at)
         throttled_s = used.throttled_until(at)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.domain.campaign import Campaign
+from workbench.domain.competitors import without_competitor
 from workbench.domain.parameters import Configuration, LoadModel, settings_of
 from workbench.domain.topology import Node, Parallel, Series, Target, Vnf, VnfTemplate
 from workbench.labs.simulated.capacity import efficiency, under_load, usable_cores
@@ -51,6 +52,7 @@ class SimulatedComponent:
     held : seconds for which a CPU second occupies a server; more than 1 where something else
         than CPU limits.
     share : of all requests that pass through it.
+    waits : how much longer work lasts because somebody competes for its cores.
     """
 
     name: str
@@ -62,11 +64,13 @@ class SimulatedComponent:
     servers: int
     held: float = 1.0
     share: float = 1.0
+    waits: float = 1.0
 
     @property
     def demand_s(self) -> float:
         """Seconds of its time that one request of the target takes, on average."""
-        return self.share * self.service.mean_s * self.held / min(self.usable_cores, self.servers)
+        lasts_s = self.service.mean_s * self.held * self.waits
+        return self.share * lasts_s / min(self.usable_cores, self.servers)
 
 
 @dataclass(frozen=True)
@@ -112,12 +116,19 @@ class Scene:
     @property
     def usual_s(self) -> float:
         """Response time at idle."""
-        return self.idle_s + sum(c.share * c.service.mean_s * c.held for c in self.components)
+        return self.idle_s + sum(
+            c.share * c.service.mean_s * c.held * c.waits for c in self.components
+        )
 
     @property
     def bypass(self) -> Scene:
         """Source and sink without what lies between them."""
-        return replace(self, components=self.ends, routes=(Route((0, 1), (0.0, 0.0)),))
+        return replace(
+            self,
+            configuration=without_competitor(self.configuration),
+            components=self.ends,
+            routes=(Route((0, 1), (0.0, 0.0)),),
+        )
 
     def loads(self, load: LoadModel, wl: float) -> list[float]:
         """Offered load over nominal capacity at each component (closed loop: n/N*)."""

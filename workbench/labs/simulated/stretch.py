@@ -128,7 +128,7 @@ def run(
         draws = component.service.draw(own, rows)
         if 0 < index < len(scene.components) - 1:
             draws *= factors * math.exp(chance.log_factors.get(component.name, 0.0))
-        works[index] = draws * (crowding * slowness[index] * component.held)
+        works[index] = draws * (crowding * slowness[index] * component.held * component.waits)
         stations.append(
             Station(
                 component.name,
@@ -159,7 +159,7 @@ def run(
         Offered(machine_due, clients, machine_stop, load.think_time_s, timeout_s),
     )
     passage = replace(passage, start_s=hang.wall(passage.start_s), end_s=hang.wall(passage.end_s))
-    burnt = tuple(1.0 / (crowding * component.held) for component in scene.components)
+    burnt = tuple(1.0 / (crowding * c.held * c.waits) for c in scene.components)
     route = np.resize(route, passage.start_s.size)
     return LoadStretch(due, clients, passage, route, burnt, neighbour, hang)
 

@@ -28,6 +28,7 @@ from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import BreakpointRule, BreakpointState
 from workbench.domain.topology import Target
 from workbench.labs.simulated.options import SimulationOptions
+from workbench.labs.simulated.rivals import beside
 from workbench.labs.simulated.scene import Scene, set_scene
 from workbench.labs.simulated.stretch import Chance, LoadStretch, run
 from workbench.paths import APPLICATION
@@ -110,8 +111,8 @@ class Truth:
     ) -> None:
         self._campaign = campaign
         self._primary = campaign.target_plan(target.name).primary
-        self._scene: Scene = set_scene(
-            campaign, target, configuration, quiet(options or SimulationOptions())
+        self._scene: Scene = beside(
+            set_scene(campaign, target, configuration, quiet(options or SimulationOptions()))
         )
         self._seconds = max(round(seconds / RUNS, 1), 0.1)
         self._words = ("truth", target.name, configuration.key)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.domain import kpis
+from workbench.domain.competitors import COMPETITOR
 from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
@@ -60,7 +61,7 @@ counts."""
 BELIEVED = 0.1
 """Largest log error of the utilisation law with which it is used."""
 NEAR_PLATEAU = 0.9
-COMPONENTS = frozenset({"source", "sink", "host", "workbench"})
+COMPONENTS = frozenset({"source", "sink", COMPETITOR, "host", "workbench"})
 """Keys of `Sample.usage` that are not functions."""
 STUDENT = 4.0
 """Degrees of freedom of the windows' noise (METHOD.md 11)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.domain.competitors import COMPETITOR
 from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.gains import nothing_gained
 from workbench.domain.profiles import Breakpoint
@@ -255,4 +256,4 @@ def _usage(shown: Shown, choice: ViewChoice) -> tuple[list[tuple[str, Usage]], s
 
 THROTTLED = 0.005
 """Share of the periods from which on throttling is marked."""
-_OTHERS = ("source", "sink", "host", "workbench")
+_OTHERS = ("source", "sink", COMPETITOR, "host", "workbench")
