@@ -320,20 +320,13 @@ def _curve(
     method: str,
     breaks_at: float | None = None,
 ) -> tuple[Curve | None, FittedModel | None]:
-    from workbench.models.profile import fit_profile
+    from workbench.models.profile import CurveTerms, fit_profile
 
     campaign, target = question.campaign, question.target
-    curve, model = fit_profile(
-        target,
-        configuration,
-        samples,
-        campaign.target_plan(target).primary,
-        campaign.kpi,
-        campaign.kpi_max,
-        method,
-        plugins.load("models", method),
-        breaks_at,
-    )
+    primary = campaign.target_plan(target).primary
+    terms = CurveTerms(primary, campaign.kpi, campaign.kpi_max, breaks_at)
+    factory = plugins.load("models", method)
+    curve, model = fit_profile(target, configuration, samples, terms, method, factory)
     if curve and not all(map(math.isfinite, (*curve.mean, *curve.low, *curve.high))):
         raise PluginError("predicts what is not finite")
     return curve, model
