@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from workbench import plugins
-from workbench.domain.campaign import Campaign, TargetPlan
+from workbench.domain.campaign import Campaign
 from workbench.domain.errors import BudgetSpent, Stopped, UsageError, WorkbenchError
 from workbench.domain.events import (
     CanaryEnded,
@@ -129,7 +129,10 @@ async def retrain(
     samples = case.samples
     canary: CanaryRun | None = None
     if request.steps:
-        canary, taken = await _walk(library, pool, trials, request, case, plans, by, say)
+        asked = TrialsRequest(
+            request.session, "canary", plans, request.budget_s, 0, by, request.pace
+        )
+        canary, taken = await _walk(library, pool, trials, case, asked, say)
         samples = (*samples, *taken)
     say(f"{chain.name}: retraining the model of {kpi}")
     found = await patiently(pool, proposed, case, samples)
@@ -140,28 +143,27 @@ async def retrain(
         told = ChainRetrained(chain.name, kpi, 0, canary, None, None, found.drift, tuple(notes))
         return await _as_it_stands(library, request.session, told)
     await _propose(library, request.session, found.proposal, found)
-    decision: Decision | None = None
-    if request.decision == "accept" and not found.proposal.gain:
-        notes.append(
-            f"Nothing is accepted: nobody has seen proposal {found.proposal.id} yet, and it is not "
-            "better on held-out points. To accept it all the same, say so again."
-        )
-    elif request.decision:
-        accept = request.decision == "accept"
-        decision = await _decide(
-            library, request.session, found.proposal.id, accept, request.why, by
-        )
+    made = found.proposal
+    decision, note = await _decided_unseen(library, request, made, by)
     told = ChainRetrained(
-        found.proposal.chain,
-        found.proposal.kpi,
-        0,
-        canary,
-        found.proposal,
-        decision,
-        found.drift,
-        tuple(notes),
+        made.chain, made.kpi, 0, canary, made, decision, found.drift, (*notes, note)
     )
     return await _as_it_stands(library, request.session, told)
+
+
+async def _decided_unseen(
+    library: Library, request: RetrainChain, proposal: Proposal, by: str
+) -> tuple[Decision | None, str]:
+    """What a request decides of a proposal that it has made itself, and why not, as a sentence."""
+    if not request.decision:
+        return None, ""
+    accept = request.decision == "accept"
+    if accept and not proposal.gain:
+        return None, (
+            f"Nothing is accepted: nobody has seen proposal {proposal.id} yet, and it is not "
+            "better on held-out points. To accept it all the same, say so again."
+        )
+    return await _decide(library, request.session, proposal.id, accept, request.why, by), ""
 
 
 async def decide(library: Library, request: DecideProposal, *, by: str) -> Done:
@@ -277,13 +279,15 @@ async def _walk(
     library: Library,
     pool: Pool,
     trials: Trials,
-    request: RetrainChain,
     case: CanaryInputs,
-    plans: tuple[TargetPlan, ...],
-    by: str,
+    asked: TrialsRequest,
     say: Say,
 ) -> tuple[CanaryRun, tuple[Sample, ...]]:
-    """Measure step after step, each checked before the next; the lab stays shut without any."""
+    """Measure step after step, each checked before the next; the lab stays shut without any.
+
+    How many points are `asked` for is known once the steps are.
+    """
+    session, by = asked.session, asked.by
     walk = await patiently(pool, walked, case, ())
     if walk.ask is None:
         if walk.ending is not None and walk.ending.state == "budget":
@@ -292,22 +296,13 @@ async def _walk(
                 where="--budget",
                 remedy="Allow more time",
             )
-        await _keep(library, request.session, CanaryEnded(walk.run, by))
+        await _keep(library, session, CanaryEnded(walk.run, by))
         return walk.run, ()
     started = CanaryStarted(walk.plan, case.basis.kpi, walk.version, walk.learned, walk.ask, by)
-    await _keep(library, request.session, started)
+    await _keep(library, session, started)
     taken: list[Sample] = []
     try:
-        points = TrialsRequest(
-            request.session,
-            "canary",
-            plans,
-            request.budget_s,
-            len(walk.plan.loads),
-            by,
-            request.pace,
-        )
-        async with trials(points) as lab:
+        async with trials(replace(asked, points=len(walk.plan.loads))) as lab:
             while (ask := walk.ask) is not None:
                 say(f"{case.chain}: {ask.why}, {case.primary.name}={ask.point.wl:g}")
                 try:
@@ -317,15 +312,15 @@ async def _walk(
                     break
                 taken.append(sample)
                 walk = await patiently(pool, walked, case, tuple(taken))
-                await _keep(library, request.session, _stepped(walk))
+                await _keep(library, session, _stepped(walk))
     except WorkbenchError as error:
         # A guard that has tripped stays why it ended, though the load was not gone back to.
         state: CanaryState = "stopped" if isinstance(error, Stopped) else "failed"
         walk = replace(walk, ending=walk.ending or CanaryEnding(state, error.what))
         with suppress(WorkbenchError):  # the session itself may be what cannot be written
-            await _keep(library, request.session, CanaryEnded(walk.run, by))
+            await _keep(library, session, CanaryEnded(walk.run, by))
         raise
-    await _keep(library, request.session, CanaryEnded(walk.run, by))
+    await _keep(library, session, CanaryEnded(walk.run, by))
     return walk.run, tuple(taken)
 
 
