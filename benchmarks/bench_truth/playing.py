@@ -17,7 +17,7 @@ from workbench.engine.runs.measurement import Bench
 from workbench.labs.base import LabSettings
 from workbench.labs.simulated import SimulatedLab, SimulationOptions
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor
-from workbench.models.breakpoints import find_breakpoints
+from workbench.models.breakpoints import RuleTerms, find_breakpoints
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -106,12 +106,14 @@ def conclude(
             plan.target.name,
             configuration,
             samples,
-            primary=space.primary,
-            load=space.load,
-            kpi=space.kpi,
-            kpi_max=space.kpi_max,
-            loss_goal=space.loss_goal,
-            sla=space.sla,
+            RuleTerms(
+                primary=space.primary,
+                load=space.load,
+                kpi=space.kpi,
+                kpi_max=space.kpi_max,
+                loss_goal=space.loss_goal,
+                sla=space.sla,
+            ),
         )
         for configuration in campaign.configurations(plan)
     }

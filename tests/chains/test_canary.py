@@ -23,7 +23,7 @@ from workbench.chains.correction import CorrectedForecaster
 from workbench.domain import codec
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import PrimaryWorkload, Sla
-from workbench.domain.retraining import CanaryAsk, CanaryPlan
+from workbench.domain.retraining import CanaryAsk, CanaryPlan, CanaryTerms
 from workbench.domain.samples import Sample
 from workbench.models.forecast import Forecast, Forecaster, Points
 
@@ -34,7 +34,7 @@ HERE = SETTINGS[0]
 
 def plan(**options: object) -> CanaryPlan:
     options = {"sla": SLA, **options}
-    return canary_plan(CHAIN, HERE, CLIENTS, **options)  # type: ignore[arg-type]
+    return canary_plan(CHAIN, HERE, CLIENTS, CanaryTerms(**options))  # type: ignore[arg-type]
 
 
 def answer(ask: CanaryAsk, value: float, **options: object) -> Sample:
@@ -63,7 +63,7 @@ def walk(canary: Canary, says: Callable[[CanaryAsk], Sample]) -> list[CanaryAsk]
 def test_ten_steps_rise_to_the_share_of_the_slas_load() -> None:
     assert plan().loads == (1, 6, 12, 17, 23, 28, 34, 39, 45, 50), "clients come whole"
     assert plan().guards == (SLA,)
-    free = canary_plan(CHAIN, HERE, RATE, share=0.5, steps=5)
+    free = canary_plan(CHAIN, HERE, RATE, CanaryTerms(share=0.5, steps=5))
     assert free.loads == pytest.approx((10.0, 60.0, 110.0, 160.0, 210.0)), "half of the range"
     assert free.guards == ()
 
@@ -73,7 +73,7 @@ def test_steps_of_paper_a_go_up_by_five_clients() -> None:
 
 
 def test_a_small_range_has_fewer_steps_and_none_twice() -> None:
-    small = canary_plan(CHAIN, HERE, CLIENTS, sla=Sla("mean_ms", 9.0, wl=8.0))
+    small = canary_plan(CHAIN, HERE, CLIENTS, CanaryTerms(Sla("mean_ms", 9.0, wl=8.0)))
     assert small.loads == (1, 2, 3, 4)
 
 
@@ -102,7 +102,7 @@ def test_a_plan_that_allows_nothing_is_refused(options: dict[str, object], said:
 def test_loads_stand_apart_from_their_unit_in_a_refusal() -> None:
     rate = PrimaryWorkload("rate", 500.0, 4000.0, unit="requests/s")
     with pytest.raises(DataError, match=r"200 requests/s, lies below .*, 500 requests/s\."):
-        canary_plan(CHAIN, HERE, rate, sla=Sla("p95_ms", 9.0, wl=400.0))
+        canary_plan(CHAIN, HERE, rate, CanaryTerms(Sla("p95_ms", 9.0, wl=400.0)))
 
 
 # ------------------------------------------------------------------------- the walk
@@ -156,7 +156,7 @@ def test_a_chain_that_is_overloaded_or_that_breaks_past_the_guard_is_not_tried_a
 
 def test_a_guard_from_below_trips_too() -> None:
     guard = Sla("throughput_rps", 10.0, ">=")
-    canary = Canary(plan(guards=[guard]))
+    canary = Canary(plan(guards=(guard,)))
     walk(canary, lambda ask: answer(ask, 20.0 - ask.point.wl / 2.0, kpi="throughput_rps"))
     assert canary.ending is not None
     assert canary.ending.state == "guard"

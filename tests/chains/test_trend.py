@@ -10,7 +10,7 @@ import pytest
 from synthetic_chain import CHAIN, CLIENTS, KPI_MAX, SETTINGS, SyntheticChain
 
 from workbench.chains.alignment import measured
-from workbench.chains.trend import LATE, rank_by_trend, trained
+from workbench.chains.trend import LATE, TrendTerms, rank_by_trend, trained
 from workbench.domain.errors import DataError
 from workbench.models.base import Floats
 from workbench.models.crossvalidation import ModelFactory, Row
@@ -49,15 +49,8 @@ FACTORIES: dict[str, ModelFactory] = {
 
 
 def ranked(**options: object) -> list[Row]:
-    return rank_by_trend(
-        FACTORIES,
-        SyntheticChain(0),
-        SETTINGS,
-        CLIENTS,
-        target=CHAIN,
-        kpi_max=KPI_MAX,
-        **options,  # type: ignore[arg-type]
-    )
+    terms = TrendTerms(KPI_MAX, **options)  # type: ignore[arg-type]
+    return rank_by_trend(CHAIN, FACTORIES, SyntheticChain(0), SETTINGS, CLIENTS, terms)
 
 
 def test_what_extrapolates_the_predicted_trend_best_comes_first() -> None:
@@ -100,8 +93,6 @@ def test_a_prediction_that_only_extrapolates_cannot_choose() -> None:
             return replace(said, extrapolates=np.array([wl > 64.0 for _, wl in points]))
 
     with pytest.raises(DataError, match=r"extrapolates everywhere from 67\.675"):
-        rank_by_trend(
-            FACTORIES, Beyond(0), SETTINGS, CLIENTS, target=CHAIN, kpi_max=KPI_MAX, share=0.5
-        )
+        rank_by_trend(CHAIN, FACTORIES, Beyond(0), SETTINGS, CLIENTS, TrendTerms(KPI_MAX))
     with pytest.raises(DataError, match="no method"):
-        rank_by_trend({}, SyntheticChain(0), SETTINGS, CLIENTS, target=CHAIN, kpi_max=KPI_MAX)
+        rank_by_trend(CHAIN, {}, SyntheticChain(0), SETTINGS, CLIENTS, TrendTerms(KPI_MAX))

@@ -19,7 +19,7 @@ from synthetic_function import (
 
 from workbench.domain.parameters import Configuration, LoadModel, Sla
 from workbench.domain.profiles import BREAKPOINT_RULES
-from workbench.models.breakpoints import find_breakpoints
+from workbench.models.breakpoints import RuleTerms, find_breakpoints
 
 QUIET = {"noise": 0.0, "shared": 0.0}
 
@@ -38,12 +38,14 @@ def find(
         TARGET,
         CONFIGURATION,
         samples,
-        primary=primary,
-        load=load,
-        kpi=kpi,
-        kpi_max=kpi_max,
-        loss_goal=loss_goal,
-        sla=sla,
+        RuleTerms(
+            primary=primary,
+            load=load,
+            kpi=kpi,
+            kpi_max=kpi_max,
+            loss_goal=loss_goal,
+            sla=sla,
+        ),
     )
     for point in found:
         assert (point.state == "found") == (point.wl is not None)

@@ -18,10 +18,10 @@ from workbench.domain.profiles import Breakpoint, Curve, FittedModel
 from workbench.domain.samples import Estimate
 from workbench.domain.topology import Target, Vnf
 from workbench.engine.learning.advice import refit
-from workbench.models.breakpoints import find_breakpoints
+from workbench.models.breakpoints import RuleTerms, find_breakpoints
 from workbench.models.gaussian_process import GaussianProcess
 from workbench.models.interpolation import LogInterpolation
-from workbench.models.profile import fit_profile
+from workbench.models.profile import CurveTerms, fit_profile
 from workbench.models.scales import UNKNOWN_LOG_SD, log_kpi, log_sd, log_wl
 
 MODELS = [GaussianProcess, LogInterpolation]
@@ -133,7 +133,7 @@ def test_noise_is_read_from_the_interval():
 
 def profile(samples, method="gaussian-process", model_factory=GaussianProcess):
     return fit_profile(
-        TARGET, CONFIGURATION, samples, RATE, "p95_ms", 1000.0, method, model_factory
+        TARGET, CONFIGURATION, samples, CurveTerms(RATE, "p95_ms", 1000.0), method, model_factory
     )
 
 
@@ -180,10 +180,12 @@ def test_samples_of_different_kinds_never_share_a_profile(odd):
     samples = [make_sample(wl, {"p95_ms": 2.0}) for wl in (100.0, 200.0, 400.0, 800.0)]
     samples[1] = replace(samples[1], **odd)
     with pytest.raises(DataError, match="never share a model"):
-        fit_profile(TARGET, CONFIGURATION, samples, RATE, "p95_ms", 1e3, "gp", GaussianProcess)
+        fit_profile(
+            TARGET, CONFIGURATION, samples, CurveTerms(RATE, "p95_ms", 1e3), "gp", GaussianProcess
+        )
     samples[1] = replace(samples[1], valid=False)
     curve, _ = fit_profile(
-        TARGET, CONFIGURATION, samples, RATE, "p95_ms", 1e3, "gp", GaussianProcess
+        TARGET, CONFIGURATION, samples, CurveTerms(RATE, "p95_ms", 1e3), "gp", GaussianProcess
     )
     assert curve is not None
 
@@ -196,12 +198,14 @@ def test_breakpoints_refuse_definitions_of_latency_that_differ():
             TARGET,
             CONFIGURATION,
             samples,
-            primary=RATE,
-            load=OPEN,
-            kpi="p95_ms",
-            kpi_max=1e3,
-            loss_goal=0.005,
-            sla=None,
+            RuleTerms(
+                primary=RATE,
+                load=OPEN,
+                kpi="p95_ms",
+                kpi_max=1e3,
+                loss_goal=0.005,
+                sla=None,
+            ),
         )
 
 

@@ -13,7 +13,7 @@ from synthetic_function import CLIENTS, LATENCY_SLA, OPEN, TARGET, make_sample
 from workbench.domain.campaign import SamplingPlan
 from workbench.domain.parameters import LoadModel, PrimaryWorkload
 from workbench.engine.runs.planning import blocks
-from workbench.models.breakpoints import find_breakpoints
+from workbench.models.breakpoints import RuleTerms, find_breakpoints
 from workbench.models.interpolation import LogInterpolation
 from workbench.sampling.base import Sampler, Space
 from workbench.sampling.blocks import EDGE_SAMPLES, BlockSampler
@@ -172,12 +172,14 @@ def test_a_closed_loop_is_read_alone_on_its_plateau_and_between():
         TARGET,
         CONFIGURATIONS[0],
         samples,
-        primary=CLIENTS,
-        load=load,
-        kpi="p95_ms",
-        kpi_max=1000.0,
-        loss_goal=0.005,
-        sla=LATENCY_SLA,
+        RuleTerms(
+            primary=CLIENTS,
+            load=load,
+            kpi="p95_ms",
+            kpi_max=1000.0,
+            loss_goal=0.005,
+            sla=LATENCY_SLA,
+        ),
     )[0]
     assert found.low < 48.0 < found.high
     assert math.log(found.high / found.low) < 0.2

@@ -12,7 +12,7 @@ import pytest
 from synthetic_function import CONFIGURATION, LATENCY_SLA, OPEN, RATE, TARGET, Function
 
 from workbench.domain.campaign import SamplingPlan
-from workbench.models.breakpoints import find_breakpoints
+from workbench.models.breakpoints import RuleTerms, find_breakpoints
 from workbench.models.gaussian_process import GaussianProcess
 from workbench.models.interpolation import LogInterpolation
 from workbench.sampling.base import Space
@@ -36,12 +36,14 @@ def profile(capacity, seed, *, most=10, model=LogInterpolation, **noise):
         TARGET,
         CONFIGURATION,
         taken,
-        primary=RATE,
-        load=OPEN,
-        kpi="p95_ms",
-        kpi_max=1000.0,
-        loss_goal=LOSS_GOAL,
-        sla=LATENCY_SLA,
+        RuleTerms(
+            primary=RATE,
+            load=OPEN,
+            kpi="p95_ms",
+            kpi_max=1000.0,
+            loss_goal=LOSS_GOAL,
+            sla=LATENCY_SLA,
+        ),
     )
     truth = {
         "capacity": capacity / (1.0 - LOSS_GOAL),

@@ -14,7 +14,7 @@ from synthetic_function import LATENCY_SLA, OPEN, RATE, TARGET
 
 from workbench.domain.campaign import SamplingPlan
 from workbench.domain.lab import HostNoise
-from workbench.models.breakpoints import find_breakpoints
+from workbench.models.breakpoints import RuleTerms, find_breakpoints
 from workbench.models.interpolation import LogInterpolation
 from workbench.sampling.blocks import BlockSampler
 
@@ -55,13 +55,15 @@ def breakpoints(session, noise=None):
                 TARGET,
                 c,
                 samples,
-                primary=RATE,
-                load=OPEN,
-                kpi="p95_ms",
-                kpi_max=KPI_MAX,
-                loss_goal=LOSS_GOAL,
-                sla=LATENCY_SLA,
-                noise=noise,
+                RuleTerms(
+                    primary=RATE,
+                    load=OPEN,
+                    kpi="p95_ms",
+                    kpi_max=KPI_MAX,
+                    loss_goal=LOSS_GOAL,
+                    sla=LATENCY_SLA,
+                    noise=noise,
+                ),
             )
         }
         for c in CONFIGURATIONS

@@ -19,10 +19,10 @@ from workbench.domain.retraining import (
     AskKind,
     CanaryAsk,
     CanaryEnding,
-    CanaryMode,
     CanaryPlan,
     CanaryState,
     CanaryStep,
+    CanaryTerms,
     StepVerdict,
 )
 from workbench.domain.samples import Estimate, Sample
@@ -30,9 +30,6 @@ from workbench.models.forecast import Forecast, Forecaster
 from workbench.models.scales import figure, log_kpi
 from workbench.models.selection import stated
 
-STEPS = 10
-SHARE = 0.5
-ATTEMPTS = 3
 LEAST_PROBABILITY = 0.5
 """That the next load is within the guards, by the model: a step that is likelier to pass them than
 not is not taken."""
@@ -45,17 +42,7 @@ def canary_plan(
     chain: str,
     configuration: Configuration,
     primary: PrimaryWorkload,
-    *,
-    sla: Sla | None = None,
-    share: float = SHARE,
-    steps: int = STEPS,
-    increment: float | None = None,
-    guards: Sequence[Sla] | None = None,
-    mode: CanaryMode = "canary",
-    attempts: int = ATTEMPTS,
-    budget_s: float | None = None,
-    sample_s: float = 5.0,
-    seed: int = 0,
+    terms: CanaryTerms,
 ) -> CanaryPlan:
     """Loads from the lowest of `primary` to the highest that is allowed.
 
@@ -63,21 +50,17 @@ def canary_plan(
     rise in even `steps`, or by `increment` (paper A: 5 concurrent requests) as far as they go;
     online they are drawn at random. Integer loads are rounded, and none comes twice in a canary.
 
-    Parameters
-    ----------
-    guards : limits that stop the canary; the SLA's own if None.
-    seed : of the random loads.
-
     Raises
     ------
     DataError
         If nothing is allowed: a share outside (0, 1], no steps, an end below the lowest load.
     """
+    sla, share, steps, increment = terms.sla, terms.share, terms.steps, terms.increment
     if not 0.0 < share <= 1.0:
         raise DataError(
             f"a share of {share:g} is not above 0 and at most 1", remedy="Give one, such as 0.5"
         )
-    if steps < 1 or attempts < 1 or (increment is not None and increment <= 0.0):
+    if steps < 1 or terms.attempts < 1 or (increment is not None and increment <= 0.0):
         raise DataError("steps, attempts and increment must be above zero", where=chain)
     if sla is not None and sla.wl is not None:
         top = min(share * sla.wl, primary.high)
@@ -91,26 +74,26 @@ def canary_plan(
             where=chain,
             remedy="Allow a larger share",
         )
-    if mode == "online":
-        loads = np.random.default_rng(seed).uniform(primary.low, top, steps)
+    if terms.mode == "online":
+        loads = np.random.default_rng(terms.seed).uniform(primary.low, top, steps)
     elif increment is not None:
         loads = np.arange(primary.low, top * (1.0 + 1e-12), increment)
     else:
         loads = np.linspace(primary.low, top, steps)
     values = [math.floor(wl + 0.5) if primary.integer else float(wl) for wl in loads]
     values = [min(wl, math.floor(top)) if primary.integer else wl for wl in values]
-    if mode == "canary":
+    if terms.mode == "canary":
         values = list(dict.fromkeys(values))
     own = (sla,) if sla is not None else ()
     return CanaryPlan(
         chain,
         configuration,
         tuple(map(float, values)),
-        own if guards is None else tuple(guards),
-        mode,
-        attempts,
-        budget_s,
-        sample_s,
+        own if terms.guards is None else terms.guards,
+        terms.mode,
+        terms.attempts,
+        terms.budget_s,
+        terms.sample_s,
     )
 
 

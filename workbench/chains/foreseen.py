@@ -18,7 +18,7 @@ from workbench.domain.parameters import Configuration, carried_over
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Vnf
 from workbench.models.breakpoints.capacity import capacity
-from workbench.models.breakpoints.case import RuleInputs
+from workbench.models.breakpoints.case import RuleInputs, RuleTerms
 
 LEAST_MEASURED = 2
 """Configurations of chains whose capacity was measured before anything is left out."""
@@ -132,13 +132,15 @@ class _Known:
                 plan.target.name,
                 configuration,
                 own,
-                plan.primary,
-                given.load,
-                given.kpi,
-                given.kpi_max,
-                given.loss_goal,
-                given.sla,
-                self.noise,
+                RuleTerms(
+                    plan.primary,
+                    given.load,
+                    given.kpi,
+                    given.kpi_max,
+                    given.loss_goal,
+                    given.sla,
+                    self.noise,
+                ),
             )
         )
         if answer.wl and answer.low and answer.high:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,24 +34,37 @@ SCATTER = 0.05
 samples blindly would win (paper A, 7.2), and real samples scatter so (METHOD.md 6)."""
 
 
+@dataclass(frozen=True)
+class TrendTerms:
+    """How methods compete on a predicted trend.
+
+    Attributes
+    ----------
+    share : of the range of loads that they are trained on; they are judged above.
+    scatter : log standard deviation that is laid over the prediction.
+    budget_s : seconds of `clock` after which no method is begun.
+    """
+
+    kpi_max: float
+    share: float = 0.5
+    scatter: float = SCATTER
+    seed: int = 0
+    budget_s: float = math.inf
+    clock: Callable[[], float] = lambda: 0.0
+
+
 def rank_by_trend(
+    target: str,
     factories: Mapping[str, ModelFactory],
     forecaster: Forecaster,
     configurations: Sequence[Configuration],
     primary: PrimaryWorkload,
-    *,
-    target: str,
-    kpi_max: float,
-    share: float = 0.5,
-    scatter: float = SCATTER,
-    seed: int = 0,
-    budget_s: float = math.inf,
-    clock: Callable[[], float] = lambda: 0.0,
+    terms: TrendTerms,
 ) -> list[Row]:
     """How well each method, trained on the lower part of a predicted trend, says the rest of it.
 
-    Methods are tried in their order, until `budget_s` is over by `clock` (s): none is begun after
-    that, and its row says so.
+    Methods are tried in their order, until `budget_s` of the terms is over by their clock: none is
+    begun after that, and its row says so.
 
     Each is fitted to `CANARIES` loads of each configuration, evenly spaced from the lowest to
     `share` of the range, with figures of the forecaster that scatter, and says `JUDGED` loads
@@ -71,23 +85,23 @@ def rank_by_trend(
     """
     if not factories or not configurations:
         raise DataError("there is no method or no configuration to rank", where=target)
-    edge = primary.low + share * (primary.high - primary.low)
+    edge = primary.low + terms.share * (primary.high - primary.low)
     loads = (
         np.linspace(primary.low, edge, CANARIES),
         np.linspace(edge, primary.high, JUDGED + 1)[1:],
     )
     train, test = (
-        _trend(forecaster, configurations, part, primary, target, kpi_max) for part in loads
+        _trend(forecaster, configurations, part, primary, target, terms.kpi_max) for part in loads
     )
     rows = []
-    begun = clock()
+    begun = terms.clock()
     for method, factory in factories.items():
         scores, trouble = None, ""
-        if clock() - begun > budget_s:
+        if terms.clock() - begun > terms.budget_s:
             rows.append(Row(target, forecaster.kpi, method, None, LATE))
             continue
         try:
-            scores = _judged(factory, train, test, scatter, seed)
+            scores = _judged(factory, train, test, terms.scatter, terms.seed)
         except WorkbenchError as error:
             trouble = str(error)
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises, the others are judged

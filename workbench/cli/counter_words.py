@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from workbench.cli.tables import table, terminal_columns
+from workbench.cli.tables import terminal_columns, whole
+from workbench.domain.answer_tables import AnswerColumn, AnswerTable
 
 MOST_WEIGHTS = 10
 """Counters in the table; `--json` has all."""
@@ -75,7 +76,7 @@ def _models(answer: dict[str, Any]) -> str:
         lines.append(cells)
     chosen = [row for row in answer["models"] if row.get("chosen")]
     words = [f"{row['model']}: {', '.join(row['chosen'])}" for row in chosen]
-    return "\n".join([table(headings, lines), *words])
+    return "\n".join([whole(AnswerTable.of(headings, lines)), *words])
 
 
 def _dropped(dropped: list[dict[str, str]]) -> list[str]:
@@ -86,16 +87,19 @@ def _dropped(dropped: list[dict[str, str]]) -> list[str]:
 
 
 def _weights(weights: list[dict[str, Any]]) -> str:
-    rows = [
-        [
-            one["name"],
-            f"{one['pearson']:+.2f}",
-            f"{one['low']:+.2f} to {one['high']:+.2f}",
-            _share(one["importance"]),
-        ]
-        for one in weights
-    ]
-    return table(["counter", "Pearson", "95 %", "shuffled"], rows)
+    answer = AnswerTable.of(
+        ("counter", AnswerColumn("Pearson", "+.2f"), "95 %", "shuffled"),
+        (
+            (
+                one["name"],
+                one["pearson"],
+                f"{one['low']:+.2f} to {one['high']:+.2f}",
+                _share(one["importance"]),
+            )
+            for one in weights
+        ),
+    )
+    return whole(answer)
 
 
 def _half(width: float | None) -> float | None:
@@ -103,7 +107,7 @@ def _half(width: float | None) -> float | None:
     return None if width is None else float((1.0 + width) ** 0.5 - 1.0)
 
 
-def _share(value: float | None) -> str:
+def _share(value: float | None) -> str | None:
     if value is None:
-        return "-"
+        return None
     return f"{100.0 * value:.1f} %" if abs(value) < 10.0 else f"{100.0 * value:.0f} %"

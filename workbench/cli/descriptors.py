@@ -81,7 +81,8 @@ def chains(
     Example: workbench chains "squid > haproxy & (tinyproxy | nginx)"
     """
     from workbench.cli.context import ask, put, put_json, say
-    from workbench.cli.tables import table
+    from workbench.cli.tables import whole
+    from workbench.domain import plan_tables
     from workbench.domain.counts import counted
     from workbench.domain.messages import GenerateChains
 
@@ -91,8 +92,7 @@ def chains(
     if json:
         put_json([{"name": name, "series": series} for name, series in found])
         return
-    drawn = (" → ".join(series) for _, series in found)
-    put(table(["", "chain"], [[str(number), chain] for number, chain in enumerate(drawn, 1)]))
+    put(whole(plan_tables.chains(reply.chains)))
     say(counted(len(found), "chain"))
 
 
@@ -111,40 +111,23 @@ def plan(
     from workbench.cli.context import ask, put, put_json, say
     from workbench.cli.run import _absolute
     from workbench.cli.spans import seconds
-    from workbench.cli.tables import table
+    from workbench.cli.tables import whole
+    from workbench.domain import plan_tables
     from workbench.domain.codec import to_plain
     from workbench.domain.durations import duration
     from workbench.domain.messages import PlanCampaign
-    from workbench.domain.sessions import SamplerCost
 
     reply = ask(PlanCampaign(_absolute(campaign), lab, seed, seconds(budget), fit, samplers=True))
     if json:
         put_json(to_plain(reply.plan))
         return
-    rows = [
-        [str(p.block), p.target, p.configuration.key, str(p.samples), f"{p.lab_s:.0f}"]
-        for p in reply.plan.configurations
-    ]
-    put(table(["block", "target", "configuration", "samples", "lab s"], rows))
+    put(whole(plan_tables.configurations(reply.plan)))
     put(
         f"\n{reply.plan.campaign} on lab {reply.plan.lab}: at most {reply.plan.samples} samples, "
         f"about {duration(reply.plan.lab_s)} of lab time, "
         f"{duration(reply.plan.most_lab_s)} if every point took its whole time-out\n"
     )
-
-    def about(cost: SamplerCost, figure: str) -> str:
-        return f"about {figure}" if cost.figure == "scaled" else figure
-
-    rows = [
-        [
-            f"{cost.sampler} (chosen)" if cost.chosen else cost.sampler,
-            "-" if cost.figure == "unknown" else about(cost, str(cost.samples)),
-            "-" if cost.figure == "unknown" else about(cost, duration(cost.lab_s)),
-            cost.figure.replace("_", " ") + (f": {cost.note}" if cost.note else ""),
-        ]
-        for cost in reply.plan.samplers
-    ]
-    put(table(["sampler", "samples", "lab time", "figure"], rows))
+    put(whole(plan_tables.samplers(reply.plan.samplers)))
     say("played: against a stand-in without noise; a lab may take more samples, never over at most")
     if any(cost.figure == "scaled" for cost in reply.plan.samplers):
         say("scaled: as many configurations were played as there was time for")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from workbench.domain.answer_tables import AnswerTable
+    from workbench.labs.attached.discovering import Candidate
 
 
 def register(app: typer.Typer) -> None:
@@ -35,7 +40,7 @@ def discover(
     Example: workbench discover --write web.yaml web
     """
     from workbench.cli.context import execute, put, put_json, say
-    from workbench.cli.tables import table
+    from workbench.cli.tables import whole
     from workbench.domain.errors import UsageError
     from workbench.labs.attached.discovering import MOST, campaign_of
     from workbench.labs.attached.discovering import discover as look
@@ -55,21 +60,30 @@ def discover(
     if json:
         put_json([candidate.plain() for candidate in candidates])
     else:
-        rows = [
-            [
+        put(whole(_listed(candidates)))
+    if why:
+        say(f"no container is listed: {why}")
+
+
+def _listed(candidates: Iterable[Candidate]) -> AnswerTable:
+    from workbench.domain.answer_tables import AnswerColumn, AnswerTable
+
+    vcpu = AnswerColumn("vCPU", "g")
+    return AnswerTable.of(
+        ("name", "kind", "what", "ports", vcpu, "memory", "can be attached"),
+        (
+            (
                 c.name,
                 c.kind,
                 c.image or c.program,
-                ",".join(map(str, c.ports)) or "-",
-                f"{c.vcpu:g}" if c.vcpu else "-",
-                f"{c.memory_bytes / 2**20:.0f} MiB" if c.memory_bytes else "-",
+                ",".join(map(str, c.ports)) or None,
+                float(c.vcpu) if c.vcpu else None,
+                f"{c.memory_bytes / 2**20:.0f} MiB" if c.memory_bytes else None,
                 c.why_not or "yes",
-            ]
+            )
             for c in candidates
-        ]
-        put(table(["name", "kind", "what", "ports", "vCPU", "memory", "can be attached"], rows))
-    if why:
-        say(f"no container is listed: {why}")
+        ),
+    )
 
 
 def _write(path: Path, text: str) -> None:

@@ -87,9 +87,10 @@ def doctor(
 
 def _put_checks(checks: tuple[Check, ...]) -> None:
     from workbench.cli.context import put
-    from workbench.cli.tables import table
+    from workbench.cli.tables import whole
+    from workbench.domain import host_tables
 
-    put(table(["check", "state", "found"], [[c.name, c.state, c.found] for c in checks]))
+    put(whole(host_tables.checks(checks)))
     remedies = [c for c in checks if c.remedy and c.state != "ok"]
     if remedies:
         put("\nWhat to do:")
@@ -98,22 +99,13 @@ def _put_checks(checks: tuple[Check, ...]) -> None:
 
 def _put_noise(measured: HostMeasured) -> None:
     from workbench.cli.context import put
-    from workbench.cli.tables import table
+    from workbench.cli.tables import whole
+    from workbench.domain import host_tables
 
     noise = measured.noise
     _put_checks(measured.checks)
-    rows = [
-        [
-            kpi,
-            f"{noise.window_sd[kpi]:.1%}",
-            f"{noise.restart_sd[kpi]:.1%}",
-            f"{noise.drift_sd[kpi]:.1%}",
-            f"{difference:.1%}",
-        ]
-        for kpi, difference in noise.smallest_difference.items()
-    ]
     put(f"\nLab {noise.lab}, {noise.generator}: {noise.deployments} deployments, two visits each")
-    put(table(["KPI", "window", "restart", "drift", "smallest visible difference"], rows))
+    put(whole(host_tables.noise(noise)))
 
 
 def reap(json: JsonOption = False) -> None:

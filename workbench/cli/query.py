@@ -32,8 +32,9 @@ def query(
     Example: workbench query --kpi p95 --vnf tinyproxy --by host --by load
     """
     from workbench.cli.context import current_workspace, put, put_json, say
-    from workbench.cli.tables import table
+    from workbench.cli.tables import whole
     from workbench.domain import kpis
+    from workbench.domain.answer_tables import AnswerColumn, AnswerTable
     from workbench.domain.codec import to_plain
     from workbench.domain.errors import UsageError
     from workbench.store.many_sessions import remembered, spread
@@ -53,13 +54,9 @@ def query(
     if json:
         put_json(to_plain(found))
         return
-    rows = [
-        [
-            *s.group,
-            str(s.sessions),
-            str(s.samples),
-            *(f"{v:.4g}" for v in (s.median, s.low, s.high)),
-        ]
-        for s in found
-    ]
-    put(table([*groups, "sessions", "samples", f"median {wanted.name}", "5 %", "95 %"], rows))
+    figures = (f"median {wanted.name}", "5 %", "95 %")
+    answer = AnswerTable.of(
+        (*groups, "sessions", "samples", *(AnswerColumn(title, ".4g") for title in figures)),
+        ((*s.group, s.sessions, s.samples, s.median, s.low, s.high) for s in found),
+    )
+    put(whole(answer))

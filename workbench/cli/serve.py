@@ -226,7 +226,7 @@ def web(
     from workbench.domain.errors import UsageError
 
     try:
-        from workbench.serve.web import WebServer
+        from workbench.serve.web import WebAddress, WebServer
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "textual_serve":
             raise
@@ -242,9 +242,7 @@ def web(
         "operator" if operator else "observer",
         [sys.executable, "-m", "workbench"],
         _engine_up,
-        host,
-        port,
-        name or (),
+        WebAddress(host, port, tuple(name or ())),
     )
     execute(_show(server))
 

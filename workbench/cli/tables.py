@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from workbench.domain.answer_tables import AnswerTable
 
 
-def table(headings: list[str], rows: list[list[str]]) -> str:
+def _table(headings: list[str], rows: list[list[str]]) -> str:
     """Columns that line up; what Rich would print without its colours, wide or piped."""
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
     lines = [headings, ["-" * width for width in widths], *rows]
@@ -23,7 +23,12 @@ def table(headings: list[str], rows: list[list[str]]) -> str:
 
 def lines_of(answer: AnswerTable) -> list[str]:
     """A table of an answer, line by line."""
-    return table(list(answer.headings), list(map(list, answer.texts))).splitlines()
+    return whole(answer).splitlines()
+
+
+def whole(answer: AnswerTable) -> str:
+    """A table of an answer, however wide."""
+    return _table(list(answer.headings), list(map(list, answer.texts)))
 
 
 LEAST = 10
@@ -43,7 +48,7 @@ def fitted(answer: AnswerTable, columns: int | None, first: Sequence[str]) -> st
     """
     headings, rows = list(answer.headings), list(map(list, answer.texts))
     if columns is None:
-        return table(headings, rows)
+        return _table(headings, rows)
     shown = [list(column) for column in zip(headings, *rows, strict=True)]
 
     def over() -> int:
@@ -65,4 +70,4 @@ def fitted(answer: AnswerTable, columns: int | None, first: Sequence[str]) -> st
     if over() > 0:
         cut(shown[0])
     headings, *rows = (list(line) for line in zip(*shown, strict=True))
-    return table(headings, rows)
+    return _table(headings, rows)

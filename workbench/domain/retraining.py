@@ -112,6 +112,32 @@ StepVerdict = Literal["kept", "invalid", "guard", "restored"]
 
 
 @dataclass(frozen=True)
+class CanaryTerms:
+    """What a canary's plan is made by.
+
+    Attributes
+    ----------
+    share : of the SLA's workload that is not passed, without one of the campaign's range.
+    steps, increment : how many even steps there are; or by how much each is above the one before.
+    guards : limits that stop it; the SLA's own if None.
+    attempts : at a load whose sample is not valid.
+    budget_s, sample_s : lab seconds that it may take, and that a sample costs.
+    seed : of the random loads.
+    """
+
+    sla: Sla | None = None
+    share: float = 0.5
+    steps: int = 10
+    increment: float | None = None
+    guards: tuple[Sla, ...] | None = None
+    mode: CanaryMode = "canary"
+    attempts: int = 3
+    budget_s: float | None = None
+    sample_s: float = 5.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
 class CanaryPlan:
     """What a canary may do to one configuration of a chain.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,16 +33,32 @@ BREAKPOINT = "estimator__breakpoint"
 ModelFactory = Callable[[], ProfileModel]
 
 
+@dataclass(frozen=True)
+class CurveTerms:
+    """What a curve is drawn of.
+
+    Attributes
+    ----------
+    primary : samples outside of its range do not count.
+    kpi_max : ceiling of the KPI in its unit: values above it are drawn at it, none is modelled
+        beyond.
+    breaks_at : the load at which CPU usage saturates (rule `cpu`), where that is known. A model
+        whose regions part there (`BREAKPOINT`), as paper D's Algorithm 2 has it, is told.
+    """
+
+    primary: PrimaryWorkload
+    kpi: str
+    kpi_max: float
+    breaks_at: float | None = None
+
+
 def fit_profile(
     target: str,
     configuration: Configuration,
     samples: Sequence[Sample],
-    primary: PrimaryWorkload,
-    kpi: str,
-    kpi_max: float,
+    terms: CurveTerms,
     method: str,
     model_factory: ModelFactory,
-    breaks_at: float | None = None,
 ) -> tuple[Curve | None, FittedModel | None]:
     """Fit one configuration's KPI over `wl`, both in logs (METHOD.md 8).
 
@@ -50,13 +67,8 @@ def fit_profile(
     samples : sequence of Sample
         Any samples; only valid ones of this target and configuration that state the KPI count.
         Overloaded and invalid ones are never used as values.
-    kpi_max : float
-        Ceiling of the KPI in its unit: values above it are drawn at it, none is modelled beyond.
     method, model_factory
         Name of the model as stored, and what makes an unfitted one.
-    breaks_at : float, optional
-        The load at which CPU usage saturates (rule `cpu`), where that is known. A model whose
-        regions part there (`BREAKPOINT`), as paper D's Algorithm 2 has it, is told.
 
     Returns
     -------
@@ -71,19 +83,20 @@ def fit_profile(
         If the samples are of different load models or definitions of latency, or state the KPI in
         different units.
     """
+    primary, kpi = terms.primary, terms.kpi
     taken = of_configuration(target, configuration, samples)
     must_share_a_unit(taken, kpi)
     used = [s for s in taken if stated(s, kpi) and primary.low <= s.point.wl <= primary.high]
     must_be_alike(used)
     if len({s.point.wl for s in used}) < FEWEST_LOADS:
         return None, None
-    ceiling = log_kpi(kpi, kpi_max)
+    ceiling = log_kpi(kpi, terms.kpi_max)
     x = np.array([log_wl(s.point.wl) for s in used])
     y = np.array([capped_log_kpi(s, kpi, ceiling) for s in used])
     noise = np.array([log_sd(kpi, s.kpis[kpi]) for s in used])
     model = model_factory()
-    if breaks_at is not None and BREAKPOINT in _parameters(model):
-        model.set_params(**{BREAKPOINT: log_wl(breaks_at)})  # type: ignore[attr-defined]
+    if terms.breaks_at is not None and BREAKPOINT in _parameters(model):
+        model.set_params(**{BREAKPOINT: log_wl(terms.breaks_at)})  # type: ignore[attr-defined]
     model = model.fit(x[:, None], y, noise)
 
     # The samples' own loads are on the grid, so that an interpolating curve is drawn through them.

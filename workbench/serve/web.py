@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from aiohttp import WSCloseCode, web
@@ -45,6 +46,15 @@ out would wait for it), and no other page may show it in a frame."""
 log = logger("web")
 
 
+@dataclass(frozen=True)
+class WebAddress:
+    """Where the page is, and names by which it may be asked for, beside this host's own."""
+
+    host: str
+    port: int
+    names: tuple[str, ...] = ()
+
+
 class WebServer(Server):
     """One page; each browser that opens it gets a screen of its own.
 
@@ -53,7 +63,6 @@ class WebServer(Server):
     role : of everybody who comes.
     command : argument vector of `workbench`; alone it opens the screen.
     engine_up : sees to it that an engine serves the workspace's socket.
-    names : by which it may be asked for, beside this host's own.
 
     Attributes
     ----------
@@ -67,17 +76,15 @@ class WebServer(Server):
         role: Role,
         command: Sequence[str],
         engine_up: Callable[[], Awaitable[None]],
-        host: str,
-        port: int,
-        names: Sequence[str] = (),
+        at: WebAddress,
     ) -> None:
         # It would give its command to a shell; ours is an argument vector for `BrowserScreen`.
-        super().__init__("", host=host, port=port, title="workbench")
+        super().__init__("", host=at.host, port=at.port, title="workbench")
         self.audit = AuditLog(workspace.audit)
         self.workspace = workspace
         self.role: Role = role
         self.token = secrets.token_urlsafe() if role == "operator" else ""
-        public = (name for name in (host, *names) if name not in EVERYWHERE)
+        public = (name for name in (at.host, *at.names) if name not in EVERYWHERE)
         self.listed = tuple(name for name in public if not is_loopback(name))
         self._names = OwnNames(self.listed, self._tell_refused, LISTS_NAMES)
         self._argv = tuple(command)

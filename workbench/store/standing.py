@@ -9,7 +9,7 @@ the calling thread.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -68,7 +68,12 @@ def view(
         places = _count(cursor, folded, head, sums, past)
         tail = last_events.result()
     measured = _asked_last(tail) or _measured(cursor, until)
-    _look_up(cursor, folded, places, head, focus or measured, sums, past)
+    everything, focus = sums.taken.total() <= POINTS, focus or measured
+    if everything:
+        _take_in(folded, places, _all(cursor, head, folded.decisions))
+    else:
+        _take_in(folded, places, _focused(cursor, folded, places, head, focus, past))
+    _look_up_fits(cursor, folded, places, sums.fitted, everything, focus)
     folded.current = measured
     folded.log.clear()  # without its samples' lines it would have gaps
     folded.written_since = max(1, head + 1)
@@ -127,18 +132,11 @@ def _count(cursor: Cursor, folded: SessionView, head: int, sums: Sums, past: Pas
     return places
 
 
-def _look_up(
-    cursor: Cursor,
-    folded: SessionView,
-    places: Places,
-    head: int,
-    focus: str,
-    sums: Sums,
-    past: Past,
+def _take_in(
+    folded: SessionView, places: Places, found: Iterable[tuple[Place, tuple[SamplePoint, ...]]]
 ) -> None:
-    """Those samples that are not left out, curves and breakpoints."""
-    everything = sums.taken.total() <= POINTS
-    for where, samples in _found(cursor, places, head, focus, everything, folded, past):
+    """Those samples that are not left out."""
+    for where, samples in found:
         place = places[where]
         place.samples += samples
         place.left_out -= len(place.samples)
@@ -146,22 +144,12 @@ def _look_up(
         left = Counter(place.left_out_reasons)
         left.subtract(sample.reason for sample in place.samples if not sample.valid)
         place.left_out_reasons = {reason: count for reason, count in left.items() if count}
-    _look_up_fits(cursor, folded, places, sums.fitted, everything, focus)
 
 
-def _found(
-    cursor: Cursor,
-    places: Places,
-    head: int,
-    focus: str,
-    everything: bool,
-    folded: SessionView,
-    past: Past,
+def _focused(
+    cursor: Cursor, folded: SessionView, places: Places, head: int, focus: str, past: Past
 ) -> Iterator[tuple[Place, tuple[SamplePoint, ...]]]:
-    """The samples of every place by one query, or of the one that is looked at."""
-    if everything:
-        yield from _all(cursor, head, folded.decisions)
-        return
+    """The samples of the configuration that is looked at."""
     for where, place in places.items():
         if place.key == focus:
             after = past.begin_of_last(cursor, where, head, FOCUS_POINTS)

@@ -23,7 +23,7 @@ from workbench.domain.parameters import (
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import CanaryPlanned, ChainQuery, PlanCanary, RetrainChain
 from workbench.domain.retraining import CanaryPlan
-from workbench.engine.answers.canary_steps import TREND, plan_of
+from workbench.engine.answers.canary_steps import TREND, plan_of, terms_of_canary
 from workbench.engine.answers.chain_models import CORRECTIONS
 from workbench.engine.answers.composing import Subject, must_be_within, subject_of
 from workbench.engine.answers.parts import chain_of
@@ -54,18 +54,8 @@ async def plan_canary(library: Library, pool: Pool, request: PlanCanary) -> Cana
     cost = sample_s(subject)
     plan = CanaryPlan(chain.name, configuration, ())
     if canary.steps:
-        plan = await patiently(
-            pool,
-            plan_of,
-            canary,
-            chain.name,
-            subject.primary,
-            configuration,
-            wanted.sla,
-            wanted.guards,
-            cost,
-            view.seed,
-        )
+        terms = terms_of_canary(canary, wanted.sla, wanted.guards, cost, view.seed)
+        plan = await patiently(pool, plan_of, chain.name, configuration, subject.primary, terms)
     primary, lab_s = subject.primary, len(plan.loads) * cost
     return CanaryPlanned(plan, kpi, primary.name, primary.unit, lab_s, wanted.notes)
 

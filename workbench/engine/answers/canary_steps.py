@@ -19,6 +19,7 @@ from workbench.domain.retraining import (
     CanaryPlan,
     CanaryRun,
     CanaryStep,
+    CanaryTerms,
     Drift,
     Proposal,
 )
@@ -149,33 +150,34 @@ def walked(case: CanaryInputs, taken: tuple[Sample, ...]) -> Walk:
     return Walk(canary.plan, canary.steps, canary.ask(), canary.ending, version, learned)
 
 
-def plan_of(
+def terms_of_canary(
     request: RetrainChain,
-    chain: str,
-    primary: PrimaryWorkload,
-    configuration: Configuration,
     sla: Sla | None,
     guards: tuple[Sla, ...] | None,
     sample_s: float,
     seed: int,
+) -> CanaryTerms:
+    """What a request says of a canary's plan, by this SLA, these guards and what samples cost."""
+    return CanaryTerms(
+        sla=sla,
+        share=request.share,
+        steps=request.steps,
+        guards=guards,
+        mode="online" if request.online else "canary",
+        budget_s=request.budget_s,
+        sample_s=sample_s,
+        seed=seed,
+    )
+
+
+def plan_of(
+    chain: str, configuration: Configuration, primary: PrimaryWorkload, terms: CanaryTerms
 ) -> CanaryPlan:
     """The loads of a canary. Raises `UsageError` if nothing is allowed."""
     from workbench.chains.canary import canary_plan
 
     try:
-        return canary_plan(
-            chain,
-            configuration,
-            primary,
-            sla=sla,
-            share=request.share,
-            steps=request.steps,
-            guards=guards,
-            mode="online" if request.online else "canary",
-            budget_s=request.budget_s,
-            sample_s=sample_s,
-            seed=seed,
-        )
+        return canary_plan(chain, configuration, primary, terms)
     except DataError as error:
         raise UsageError(error.what, where=error.where, remedy=error.remedy) from None
 
@@ -184,16 +186,8 @@ def _canary(case: CanaryInputs) -> Canary:
     from workbench.chains.alignment import measured
     from workbench.chains.canary import Canary
 
-    plan = plan_of(
-        case.request,
-        case.chain,
-        case.primary,
-        case.configuration,
-        case.sla,
-        case.guards,
-        case.sample_s,
-        case.seed,
-    )
+    terms = terms_of_canary(case.request, case.sla, case.guards, case.sample_s, case.seed)
+    plan = plan_of(case.chain, case.configuration, case.primary, terms)
     prediction = compose(case.basis).by(case.basis.rule)
     current = in_force(prediction, case.accepted).forecaster
     method = method_named(usual_method(prediction), prediction, case.shared_sd)
@@ -284,24 +278,27 @@ def _curve(
 
 def _chosen(case: CanaryInputs, prediction: ChainForecaster, notes: list[str]) -> str:
     """The name of the method; of several by the predicted trend, before real samples are seen."""
-    from workbench.chains.trend import LATE, rank_by_trend
+    from workbench.chains.trend import LATE, TrendTerms, rank_by_trend
 
     name = case.request.method
     if not name:
         return usual_method(prediction)
     if name != TREND:
         return name
-    ranked = rank_by_trend(
-        {method: factory_of(method) for method in case.methods},
-        prediction,
-        [case.configuration],
-        case.primary,
-        target=case.chain,
+    terms = TrendTerms(
         kpi_max=case.basis.kpi_max,
         share=case.request.share,
         seed=case.seed,
         budget_s=TREND_S,
         clock=time.process_time,
+    )
+    ranked = rank_by_trend(
+        case.chain,
+        {method: factory_of(method) for method in case.methods},
+        prediction,
+        [case.configuration],
+        case.primary,
+        terms,
     )
     if ranked[0].scores is None:
         raise DataError(f"no method can say the predicted trend: {ranked[0].trouble}")

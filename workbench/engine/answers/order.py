@@ -75,6 +75,11 @@ class Order:
         return tuple(self.campaign.target_plan(name) for name in names)
 
     @property
+    def targets(self) -> tuple[Target, ...]:
+        """Those of `plans`."""
+        return tuple(plan.target for plan in self.plans)
+
+    @property
     def primary(self) -> PrimaryWorkload:
         """The loads of the chain: its own plan's, else those of its functions."""
         own = (p.primary for p in self.campaign.targets if p.target.name == self.chain.name)

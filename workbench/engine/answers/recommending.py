@@ -23,7 +23,7 @@ from workbench.domain.topology import Node, Parallel, Series, Target, Vnf
 from workbench.engine.answers.chain_models import Accepted, accepted_for
 from workbench.engine.answers.composing import one_host, profiles_by, subject_of
 from workbench.engine.answers.hosts import elsewhere
-from workbench.engine.answers.judging import AnswerableQuestion, Judged, examine, judge
+from workbench.engine.answers.judging import Judged, examine, judge
 from workbench.engine.answers.order import Order
 from workbench.engine.answers.parties import Parties, host_of, parties_for, sessions_asked
 from workbench.engine.answers.parts import (
@@ -76,7 +76,9 @@ async def recommend(
     say(f"{order.chain.name}: looking at the question")
     examined = await patiently(pool, examine, order)
     if parties is None:
-        profiles = await _profiles(library, pool, given, order, examined, store=store, say=say)
+        profiles = await profiles_of(
+            library, pool, given, order.targets, examined.kpis, store=store, say=say
+        )
     else:
         profiles = await profiles_by(
             library, pool, parties, (examined.kpis, ()), store=store, say=say
@@ -225,24 +227,10 @@ async def verify(
     order = await asyncio.to_thread(order_of, given, question, library.workspace)
     order = replace(order, accepted=await _accepted(library, given, order))
     examined = await patiently(pool, examine, order)
-    profiles = await _profiles(library, pool, given, order, examined, store=True, say=say)
+    profiles = await profiles_of(library, pool, given, order.targets, examined.kpis, say=say)
     proof = Proof(library, pool, trials, question, order, examined.question, by, say, given.view)
     left, notes = await _proven(proof, given, profiles, found)
     return _reply(await proof.stored(left.id), [*profiles.unstored, *notes])
-
-
-async def _profiles(
-    library: Library,
-    pool: Pool,
-    given: Material,
-    order: Order,
-    examined: AnswerableQuestion,
-    *,
-    store: bool,
-    say: Say,
-) -> Profiles:
-    targets = tuple(plan.target for plan in order.plans)
-    return await profiles_of(library, pool, given, targets, examined.kpis, store=store, say=say)
 
 
 def _reply(issued: Recommendation, notes: Sequence[str]) -> questions.Recommended:

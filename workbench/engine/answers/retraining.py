@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from typing import Protocol
 
 from workbench import plugins
-from workbench.domain.campaign import Campaign, TargetPlan
+from workbench.domain.campaign import Campaign
 from workbench.domain.errors import BudgetSpent, Stopped, UsageError, WorkbenchError
 from workbench.domain.events import (
     CanaryEnded,
@@ -42,7 +42,6 @@ from workbench.domain.retraining import (
     CanaryState,
     ChainModels,
     Decision,
-    Drift,
     Models,
     Proposal,
     RetrainingRecord,
@@ -115,7 +114,8 @@ async def retrain(
     if request.decision and (stored := _stored_proposal(view, chain.name, wanted.kpi)):
         accept = request.decision == "accept"
         decided = await _decide(library, request.session, stored.id, accept, request.why, by)
-        return await _report(library, request.session, stored, decision=decided)
+        told = ChainRetrained(stored.chain, stored.kpi, 0, None, stored, decided, None)
+        return await _as_it_stands(library, request.session, told)
 
     if request.steps:
         must_have_ended(view)
@@ -129,7 +129,10 @@ async def retrain(
     samples = case.samples
     canary: CanaryRun | None = None
     if request.steps:
-        canary, taken = await _walk(library, pool, trials, request, case, plans, by, say)
+        asked = TrialsRequest(
+            request.session, "canary", plans, request.budget_s, 0, by, request.pace
+        )
+        canary, taken = await _walk(library, pool, trials, case, asked, say)
         samples = (*samples, *taken)
     say(f"{chain.name}: retraining the model of {kpi}")
     found = await patiently(pool, proposed, case, samples)
@@ -137,25 +140,30 @@ async def retrain(
     if found.drift is not None and found.drift.direction:
         await _keep(library, request.session, DriftSeen(found.drift))
     if found.proposal is None:
-        return await _report(
-            library, request.session, None, chain.name, kpi, canary, drift=found.drift, notes=notes
-        )
+        told = ChainRetrained(chain.name, kpi, 0, canary, None, None, found.drift, tuple(notes))
+        return await _as_it_stands(library, request.session, told)
     await _propose(library, request.session, found.proposal, found)
-    decision: Decision | None = None
-    if request.decision == "accept" and not found.proposal.gain:
-        notes.append(
-            f"Nothing is accepted: nobody has seen proposal {found.proposal.id} yet, and it is not "
+    made = found.proposal
+    decision, note = await _decided_unseen(library, request, made, by)
+    told = ChainRetrained(
+        made.chain, made.kpi, 0, canary, made, decision, found.drift, (*notes, note)
+    )
+    return await _as_it_stands(library, request.session, told)
+
+
+async def _decided_unseen(
+    library: Library, request: RetrainChain, proposal: Proposal, by: str
+) -> tuple[Decision | None, str]:
+    """What a request decides of a proposal that it has made itself, and why not, as a sentence."""
+    if not request.decision:
+        return None, ""
+    accept = request.decision == "accept"
+    if accept and not proposal.gain:
+        return None, (
+            f"Nothing is accepted: nobody has seen proposal {proposal.id} yet, and it is not "
             "better on held-out points. To accept it all the same, say so again."
         )
-    elif request.decision:
-        accept = request.decision == "accept"
-        decision = await _decide(
-            library, request.session, found.proposal.id, accept, request.why, by
-        )
-    return await _report(
-        library, request.session, found.proposal, canary=canary, decision=decision,
-        drift=found.drift, notes=notes,
-    )  # fmt: skip
+    return await _decide(library, request.session, proposal.id, accept, request.why, by), ""
 
 
 async def decide(library: Library, request: DecideProposal, *, by: str) -> Done:
@@ -271,13 +279,15 @@ async def _walk(
     library: Library,
     pool: Pool,
     trials: Trials,
-    request: RetrainChain,
     case: CanaryInputs,
-    plans: tuple[TargetPlan, ...],
-    by: str,
+    asked: TrialsRequest,
     say: Say,
 ) -> tuple[CanaryRun, tuple[Sample, ...]]:
-    """Measure step after step, each checked before the next; the lab stays shut without any."""
+    """Measure step after step, each checked before the next; the lab stays shut without any.
+
+    How many points are `asked` for is known once the steps are.
+    """
+    session, by = asked.session, asked.by
     walk = await patiently(pool, walked, case, ())
     if walk.ask is None:
         if walk.ending is not None and walk.ending.state == "budget":
@@ -286,22 +296,13 @@ async def _walk(
                 where="--budget",
                 remedy="Allow more time",
             )
-        await _keep(library, request.session, CanaryEnded(walk.run, by))
+        await _keep(library, session, CanaryEnded(walk.run, by))
         return walk.run, ()
     started = CanaryStarted(walk.plan, case.basis.kpi, walk.version, walk.learned, walk.ask, by)
-    await _keep(library, request.session, started)
+    await _keep(library, session, started)
     taken: list[Sample] = []
     try:
-        points = TrialsRequest(
-            request.session,
-            "canary",
-            plans,
-            request.budget_s,
-            len(walk.plan.loads),
-            by,
-            request.pace,
-        )
-        async with trials(points) as lab:
+        async with trials(replace(asked, points=len(walk.plan.loads))) as lab:
             while (ask := walk.ask) is not None:
                 say(f"{case.chain}: {ask.why}, {case.primary.name}={ask.point.wl:g}")
                 try:
@@ -311,15 +312,15 @@ async def _walk(
                     break
                 taken.append(sample)
                 walk = await patiently(pool, walked, case, tuple(taken))
-                await _keep(library, request.session, _stepped(walk))
+                await _keep(library, session, _stepped(walk))
     except WorkbenchError as error:
         # A guard that has tripped stays why it ended, though the load was not gone back to.
         state: CanaryState = "stopped" if isinstance(error, Stopped) else "failed"
         walk = replace(walk, ending=walk.ending or CanaryEnding(state, error.what))
         with suppress(WorkbenchError):  # the session itself may be what cannot be written
-            await _keep(library, request.session, CanaryEnded(walk.run, by))
+            await _keep(library, session, CanaryEnded(walk.run, by))
         raise
-    await _keep(library, request.session, CanaryEnded(walk.run, by))
+    await _keep(library, session, CanaryEnded(walk.run, by))
     return walk.run, tuple(taken)
 
 
@@ -381,21 +382,9 @@ async def _decide(
     return decision
 
 
-async def _report(
-    library: Library,
-    session: str,
-    proposal: Proposal | None,
-    chain: str = "",
-    kpi: str = "",
-    canary: CanaryRun | None = None,
-    *,
-    decision: Decision | None = None,
-    drift: Drift | None = None,
-    notes: Sequence[str] = (),
-) -> ChainRetrained:
-    if proposal is not None:
-        chain, kpi = proposal.chain, proposal.kpi
-    models = (await _view(library, session)).chain_model(chain, kpi)
+async def _as_it_stands(library: Library, session: str, told: ChainRetrained) -> ChainRetrained:
+    """What came of it, with the version that is in force now, and each note once."""
+    models = (await _view(library, session)).chain_model(told.chain, told.kpi)
     version = models.current if models is not None else 0
-    every = tuple(dict.fromkeys(note for note in notes if note))
-    return ChainRetrained(chain, kpi, version, canary, proposal, decision, drift, every)
+    notes = tuple(dict.fromkeys(note for note in told.notes if note))
+    return replace(told, version=version, notes=notes)

@@ -261,7 +261,7 @@ def visit_s(campaign: Campaign, point: OperatingPoint, costs: LabCosts) -> float
 def _fit(
     question: SamplerQuestion, samples: Sequence[Sample], configuration: Configuration, method: str
 ) -> ConfigurationFit:
-    from workbench.models.breakpoints import find_breakpoints
+    from workbench.models.breakpoints import RuleTerms, find_breakpoints
 
     campaign, target = question.campaign, question.target
     space = space_of(campaign, target, question.seed)
@@ -274,13 +274,15 @@ def _fit(
             target,
             configuration,
             samples,
-            primary=space.primary,
-            load=space.load,
-            kpi=space.kpi,
-            kpi_max=space.kpi_max,
-            loss_goal=space.loss_goal,
-            sla=space.sla,
-            noise=question.noise,
+            RuleTerms(
+                primary=space.primary,
+                load=space.load,
+                kpi=space.kpi,
+                kpi_max=space.kpi_max,
+                loss_goal=space.loss_goal,
+                sla=space.sla,
+                noise=question.noise,
+            ),
         )
         try:
             breaks_at = next((b.wl for b in breakpoints if b.rule == "cpu"), None)
@@ -318,20 +320,13 @@ def _curve(
     method: str,
     breaks_at: float | None = None,
 ) -> tuple[Curve | None, FittedModel | None]:
-    from workbench.models.profile import fit_profile
+    from workbench.models.profile import CurveTerms, fit_profile
 
     campaign, target = question.campaign, question.target
-    curve, model = fit_profile(
-        target,
-        configuration,
-        samples,
-        campaign.target_plan(target).primary,
-        campaign.kpi,
-        campaign.kpi_max,
-        method,
-        plugins.load("models", method),
-        breaks_at,
-    )
+    primary = campaign.target_plan(target).primary
+    terms = CurveTerms(primary, campaign.kpi, campaign.kpi_max, breaks_at)
+    factory = plugins.load("models", method)
+    curve, model = fit_profile(target, configuration, samples, terms, method, factory)
     if curve and not all(map(math.isfinite, (*curve.mean, *curve.low, *curve.high))):
         raise PluginError("predicts what is not finite")
     return curve, model

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.curation import SampleDecided, in_force
@@ -25,34 +26,41 @@ PATIENCE_S = 120.0
 _numbers = itertools.count(1)
 
 
+@dataclass(frozen=True)
+class SamplerCase:
+    """What a sampler of one target rests on, besides the target's own samples.
+
+    Attributes
+    ----------
+    others : samples of the session's other targets.
+    loads : of a recorded lab: those that there are.
+    """
+
+    campaign: Campaign
+    target: str
+    seed: int
+    costs: LabCosts
+    others: tuple[Sample, ...] = ()
+    noise: HostNoise | None = None
+    loads: Mapping[Configuration, tuple[float, ...]] = field(default_factory=dict)
+
+
 class Advisor:
     """The sampler of one target in one run. Its state lives in the worker, its samples here."""
 
     def __init__(
         self,
         pool: Pool,
-        campaign: Campaign,
-        target: str,
-        seed: int,
+        case: SamplerCase,
         samples: Iterable[Sample],
         skipped: Iterable[Configuration],
-        others: Iterable[Sample] = (),
-        noise: HostNoise | None = None,
-        *,
-        costs: LabCosts,
-        loads: Mapping[Configuration, tuple[float, ...]] | None = None,
     ) -> None:
         self.samples = list(samples)
-        self._others = tuple(others)
-        self._noise = noise
-        self._costs = costs
-        self._loads = loads or {}
+        self.target = case.target
         self._pool = pool
-        self._campaign = campaign
-        self.target = target
-        self._seed = seed
+        self._case = case
         self._skipped = list(skipped)
-        self._key = f"{os.getpid()}/{next(_numbers)}/{target}"
+        self._key = f"{os.getpid()}/{next(_numbers)}/{case.target}"
         self._told = 0
         self._skips_told = 0
         self.distrusted = ""
@@ -107,7 +115,7 @@ class Advisor:
                 ) from None
             trouble = f"has not answered for {PATIENCE_S:g} s"
             self._pool.kill()
-        plan = self._campaign.sampling
+        plan = self._case.campaign.sampling
         self.distrusted = (
             f"sampler {plan.method!r} or model {plan.model!r} {trouble}; {SAMPLER!r} and {MODEL!r} "
             "take over"
@@ -118,16 +126,16 @@ class Advisor:
     def _question(self, known: int, fit: tuple[Configuration, ...]) -> SamplerQuestion:
         return SamplerQuestion(
             key=self._key,
-            campaign=self._campaign,
+            campaign=self._case.campaign,
             target=self.target,
-            seed=self._seed,
+            seed=self._case.seed,
             known=known,
             samples=tuple(self.samples[known:]),
             skipped=tuple(self._skipped),
             fit=fit,
-            others=() if known else self._others,
-            noise=self._noise,
+            others=() if known else self._case.others,
+            noise=self._case.noise,
             distrusted=bool(self.distrusted),
-            costs=self._costs,
-            loads=self._loads,
+            costs=self._case.costs,
+            loads=self._case.loads,
         )

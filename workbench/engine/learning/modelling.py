@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from workbench.domain.errors import DataError, PluginError, SessionError, UsageError, WorkbenchError
@@ -108,7 +108,8 @@ async def model_of(
             raise DataError(
                 f"no model can be fitted: {'; '.join(troubles)}", where=f"{target}, {given.kpi}"
             )
-        return await _kept(library, given, target, rows, chosen, note, store)
+        found = _Found(rows, *chosen, note)
+        return await _kept(library, given, target, found, store=store)
 
 
 async def score(
@@ -156,8 +157,8 @@ async def score(
                 formulas += await patiently(pool, formulas_in, table, scored, own)
             except (PluginError, WorkerLost) as error:
                 notes.append(f"{target}: what the methods come to cannot be told: {error}")
-        if request.by == "point":
-            notes.append(await _settle(library, pool, given, target, table, rows, store))
+        if request.by == "point" and store:
+            notes.append(await _settle(library, pool, given, target, table, rows))
         try:
             influence = await pool.run(influence_in, given.campaign, target, own, given.view.seed)
         except DataError as error:
@@ -188,13 +189,10 @@ async def _settle(
     target: str,
     table: Table,
     rows: Sequence[Row],
-    store: bool,
 ) -> str:
     """Put the best of a comparison in force, if it says enough; why it does not, as a sentence."""
     from workbench.models.crossvalidation import best_of
 
-    if not store:
-        return ""
     async with library.modelling[given.session, target]:
         async with library.borrow(given.session) as channel:
             before = channel.view.model(target, given.kpi)
@@ -224,8 +222,8 @@ async def _settle(
         chosen = await _chosen(pool, table, given.of(target), candidates, troubles)
         if chosen is None:
             return f"{target}: no model can be fitted: {'; '.join(troubles)}"
-        kept = await _kept(library, given, target, rows, chosen, "; ".join(troubles), store)
-        return kept.unstored
+        found = _Found(rows, *chosen, "; ".join(troubles))
+        return (await _kept(library, given, target, found, store=True)).unstored
 
 
 async def _chosen(
@@ -244,20 +242,24 @@ async def _chosen(
     return None
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What a comparison came to: its rows, the method that was chosen and its fit, and why."""
+
+    rows: Sequence[Row]
+    method: str
+    fit: StoredFit
+    note: str
+
+
 async def _kept(
-    library: Library,
-    given: Material,
-    target: str,
-    rows: Sequence[Row],
-    chosen: tuple[str, StoredFit],
-    note: str,
-    store: bool,
+    library: Library, given: Material, target: str, found: _Found, *, store: bool
 ) -> StoredModel:
     """A fit as the next version, stored where the session lets it be."""
-    method, fit = chosen
+    method, fit = found.method, found.fit
     own = given.of(target)
     ids = usable(own, given.kpi)
-    scores = scores_of(rows, len(ids))
+    scores = scores_of(found.rows, len(ids))
 
     def modelled(version: int) -> TargetModelled:
         model = TargetModel(
@@ -275,7 +277,7 @@ async def _kept(
             fit.libraries,
             fit.formulas,
         )
-        return TargetModelled(model, scores, fit.cpu_s, note)
+        return TargetModelled(model, scores, fit.cpu_s, found.note)
 
     def next_one(view: SessionView) -> Fact:
         return modelled(view.next_version(target, given.kpi))

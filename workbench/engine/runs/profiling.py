@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import chain
 
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.curation import in_force
@@ -20,7 +21,7 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Sample
 from workbench.domain.sessions import ConfigurationOutcome
 from workbench.engine.learning.advice import Advice, first_s
-from workbench.engine.learning.advisor import Advisor
+from workbench.engine.learning.advisor import Advisor, SamplerCase
 from workbench.engine.runs.budget import Budget
 from workbench.engine.runs.control import Place
 from workbench.engine.runs.planning import bypasses_s
@@ -94,17 +95,21 @@ class Profiler:
         Raises `LabError` when the lab itself is at fault.
         """
         target = plan.target.name
-        advisor = Advisor(
-            self._pool,
+        others = (own for name, own in self._samples.items() if name != target)
+        case = SamplerCase(
             self._campaign,
             target,
             self._order.seed,
+            self._bench.lab.costs,
+            tuple(chain.from_iterable(others)),
+            self._out.view.noise,
+            self._bench.loads(target),
+        )
+        advisor = Advisor(
+            self._pool,
+            case,
             [in_force(sample, self._out.view.decisions) for sample in self._samples[target]],
             (*self._skipped_before(target), *self._control.skipped(target)),
-            (s for other, samples in self._samples.items() if other != target for s in samples),
-            self._out.view.noise,
-            costs=self._bench.lab.costs,
-            loads=self._bench.loads(target),
         )
         unfitted = dict.fromkeys(self._fitted_perhaps(target))
         advice = await self._advise(advisor, self._due(unfitted, ()))

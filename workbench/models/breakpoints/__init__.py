@@ -19,12 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workbench.domain.lab import HostNoise
-from workbench.domain.parameters import Configuration, LoadModel, PrimaryWorkload, Sla
+from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
 from workbench.models.breakpoints.capacity import capacity
-from workbench.models.breakpoints.case import RuleInputs
+from workbench.models.breakpoints.case import RuleInputs, RuleTerms
 from workbench.models.breakpoints.collapse import collapse
 from workbench.models.breakpoints.covariance import covariance
 from workbench.models.breakpoints.cpu import cpu
@@ -37,14 +36,7 @@ def find_breakpoints(
     target: str,
     configuration: Configuration,
     samples: Sequence[Sample],
-    *,
-    primary: PrimaryWorkload,
-    load: LoadModel,
-    kpi: str,
-    kpi_max: float,
-    loss_goal: float,
-    sla: Sla | None,
-    noise: HostNoise | None = None,
+    terms: RuleTerms,
 ) -> tuple[Breakpoint, ...]:
     """The breakpoint of one configuration by every rule of METHOD.md 7 that applies.
 
@@ -54,15 +46,8 @@ def find_breakpoints(
         Any samples. Valid ones of this target, configuration and load model count as values;
         invalid ones only bound the range that was searched. How far samples scatter is pooled
         over all configurations of the target.
-    kpi, kpi_max
-        The KPI of the rules `knee` and `covariance`, and its ceiling in its unit.
-    loss_goal : float
-        Long-run share of unserved requests that `capacity` tolerates.
-    sla : Sla or None
-        Its limit; without one there is no rule `sla`.
-    noise : HostNoise or None
-        What `doctor --measure` found of the host's noise: prior for what one session cannot see,
-        above all drift slower than itself. Without it the priors of `scatter` stand.
+    terms : RuleTerms
+        The campaign's range, load model, KPI, limits, and the host's noise.
 
     Returns
     -------
@@ -76,15 +61,13 @@ def find_breakpoints(
         If those that count as values are of different definitions of latency.
     """
     own = of_configuration(target, configuration, samples)
-    must_be_alike([s for s in own if s.valid and s.load_model == load.key])
-    case = RuleInputs.of(
-        target, configuration, samples, primary, load, kpi, kpi_max, loss_goal, sla, noise
-    )
+    must_be_alike([s for s in own if s.valid and s.load_model == terms.load.key])
+    case = RuleInputs.of(target, configuration, samples, terms)
     answers = [*collapse(case), capacity(case), knee(case), cpu(case)]
-    if sla is not None:
-        answers.append(sla_crossing(case, sla))
+    if terms.sla is not None:
+        answers.append(sla_crossing(case, terms.sla))
     answers.append(covariance(case))
     return tuple(answers)
 
 
-__all__ = ["find_breakpoints"]
+__all__ = ["RuleTerms", "find_breakpoints"]

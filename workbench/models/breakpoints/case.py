@@ -46,6 +46,28 @@ _CLOSE = math.log(3.0)
 
 
 @dataclass(frozen=True)
+class RuleTerms:
+    """What a campaign says that the rules need.
+
+    Attributes
+    ----------
+    kpi, kpi_max : the KPI of the rules `knee` and `covariance`, and its ceiling in its unit.
+    loss_goal : long-run share of unserved requests that `capacity` tolerates.
+    sla : its limit; without one there is no rule `sla`.
+    noise : what `doctor --measure` found of the host's noise: prior for what one session cannot
+        see, above all drift slower than itself. Without it the priors of `scatter` stand.
+    """
+
+    primary: PrimaryWorkload
+    load: LoadModel
+    kpi: str
+    kpi_max: float
+    loss_goal: float
+    sla: Sla | None
+    noise: HostNoise | None = None
+
+
+@dataclass(frozen=True)
 class RuleInputs:
     """The samples of one configuration and the rule's parameters.
 
@@ -73,14 +95,9 @@ class RuleInputs:
         target: str,
         configuration: Configuration,
         samples: Sequence[Sample],
-        primary: PrimaryWorkload,
-        load: LoadModel,
-        kpi: str,
-        kpi_max: float,
-        loss_goal: float,
-        sla: Sla | None,
-        noise: HostNoise | None = None,
+        terms: RuleTerms,
     ) -> RuleInputs:
+        load, loss_goal, noise = terms.load, terms.loss_goal, terms.noise
         every = tuple(
             s
             for s in of_configuration(target, configuration, samples)
@@ -98,8 +115,8 @@ class RuleInputs:
                 about = [evenly(*shape.about_goal(loss_goal)) for shape in SHAPES]
                 log_capacity = found[configuration].moved(about)
         return cls(
-            target, configuration, valid, every, primary, load, kpi, kpi_max, loss_goal, sla,
-            noise, log_capacity,
+            target, configuration, valid, every, terms.primary, load, terms.kpi, terms.kpi_max,
+            loss_goal, terms.sla, noise, log_capacity,
         )  # fmt: skip
 
     @property
