@@ -9,7 +9,7 @@ SOURCES = $(shell find workbench templates sessions/recorded -type f -not -name 
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	$(if $(PYTHONDONTWRITEBYTECODE),,--no-compile)
 
-.PHONY: demo replay test lint unit docker-test accept bench bench-truth bench-why bench-science bench-chains bench-counters bench-fleet bench-hosts release-check lock lock-check screenshot clean help
+.PHONY: demo replay test lint unit docker-test accept bench bench-truth bench-why bench-science bench-chains bench-counters bench-alarms bench-fleet bench-hosts release-check lock lock-check screenshot clean help
 
 # Exit code 1 is a finding, such as a configuration without a usable sample: told, and no error of make.
 demo: $(VENV)/.runtime  ## profile haproxy, tinyproxy and their chains; a new session each time
@@ -64,6 +64,9 @@ bench-chains: $(VENV)/.dev  ## the tables of docs/chain-science.md; QUICK=1 play
 
 bench-counters: $(VENV)/.dev  ## models of a KPI from counters, by experiment: FUNCTION=haproxy SESSIONS=sessions/counters-1.duckdb
 	$(BIN)/python -W ignore benchmarks/counted_sessions.py $(or $(FUNCTION),haproxy) $(SESSIONS)
+
+bench-alarms: $(VENV)/.dev  ## contention injected beside a function that is watched, and when it is alarmed; TIMES=20
+	$(BIN)/python -W ignore benchmarks/contention_alarms.py --times $(or $(TIMES),20)
 
 bench-fleet: $(VENV)/.dev  ## breakpoints of hosts of speeds 0.5 to 2, by the factor between them and as they are; MINUTES=30
 	$(BIN)/python -W ignore benchmarks/fleet_factors.py --minutes $(or $(MINUTES),30)

@@ -1,8 +1,9 @@
 """`python counted_sessions.py FUNCTION SESSION...`: models of a KPI from a session's counters.
 
-By experiment (a configuration in one pass): what is predicted was never seen. `--record CAMPAIGN`
-records one, on the namespace lab, and does not wait for a quiet host as runs do: what neighbours
-take is what the counters are to tell.
+By experiment (a configuration in one pass): what is predicted was never seen. Where the session has
+competitors (`templates/campaigns/contention.yaml`), each is also held out of training whole.
+`--record CAMPAIGN` records one, on the namespace lab, and does not wait for a quiet host as runs
+do: what neighbours take is what the counters are to tell.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from workbench.domain import kpis
+from workbench.domain.competitors import COMPETITOR, NONE
 from workbench.domain.samples import Measurement
 from workbench.engine.answers.counter_learning import counted_rows
 from workbench.engine.runs import busy_host
@@ -25,6 +28,8 @@ from workbench.store.session_file import SessionFile
 
 KPIS = (kpis.THROUGHPUT, kpis.P95)
 CEILING_MS = 1000.0
+MOST_LOST_POINTS = 3.0
+"""By which coverage may fall beside a competitor that was not trained with (issue 23)."""
 
 
 async def measurements(path: Path) -> list[Measurement]:
@@ -60,6 +65,74 @@ def table(taken: Sequence[Measurement], function: str, kpi: str) -> str:
     return "\n".join(lines)
 
 
+@dataclass(frozen=True)
+class HeldOut:
+    """Windows beside a competitor that training had not seen.
+
+    Attributes
+    ----------
+    outside : of the windows, those answered by "outside of what was learned".
+    held : of the others, those within their interval.
+    """
+
+    competitor: str
+    windows: int
+    outside: int
+    held: int
+
+    def lost(self, usual: float) -> float:
+        """By how much the coverage of what was answered is below the usual one, from 0 to 1."""
+        answered = self.windows - self.outside
+        return max(0.0, usual - self.held / answered) if answered else 0.0
+
+
+def held_out(taken: Sequence[Measurement], function: str, kpi: str) -> list[HeldOut]:
+    """Of each competitor that a session has."""
+    by_competitor: dict[str, list[Measurement]] = {}
+    for one in taken:
+        asked = str(one.sample.point.configuration.workload.get(COMPETITOR, NONE))
+        by_competitor.setdefault(asked, []).append(one)
+    found = []
+    for competitor in sorted(by_competitor.keys() - {NONE}):
+        others = [m for c, those in by_competitor.items() if c != competitor for m in those]
+        watch = CounterWatch(counted_rows(others, function, kpi, CEILING_MS).rows)
+        unseen = counted_rows(by_competitor[competitor], function, kpi, CEILING_MS).rows
+        looks = [
+            watch.look(dict(zip(unseen.features, row.tolist(), strict=True)), {})
+            for row in unseen.x
+        ]
+        within = [
+            look.low <= true <= look.high
+            for look, true in zip(looks, unseen.y.tolist(), strict=True)
+            if look.low is not None and look.high is not None
+        ]
+        found.append(HeldOut(competitor, len(looks), len(looks) - len(within), sum(within)))
+    return found
+
+
+def usual_coverage(taken: Sequence[Measurement], function: str, kpi: str) -> float:
+    """Of experiments held out, with every competitor in training."""
+    return CounterWatch(counted_rows(taken, function, kpi, CEILING_MS).rows).score.coverage or 0.0
+
+
+def competitor_table(unseen: Sequence[HeldOut], usual: float) -> str:
+    """What became of each competitor that training had not seen."""
+    lines = [
+        f"with all competitors in training, by experiment, the interval holds {usual:.0%}",
+        "",
+        "| held out of training | windows | outside of what was learned | others held | lost |",
+        "|---|---|---|---|---|",
+    ]
+    for one in unseen:
+        answered = one.windows - one.outside
+        share = f"{one.held / answered:.0%}" if answered else "none was answered"
+        lines.append(
+            f"| {one.competitor} | {one.windows} | {one.outside} | {share} | "
+            f"{100 * one.lost(usual):.0f} points (at most {MOST_LOST_POINTS:g}) |"
+        )
+    return "\n".join(lines)
+
+
 def record(campaign: Path) -> None:
     """Run a campaign on the namespace lab in this process. Ends the process where that fails."""
     import sys
@@ -83,5 +156,9 @@ if __name__ == "__main__":
         parser.error("name a function and the files of sessions, or --record CAMPAIGN")
     else:
         everything = [m for path in given.sessions for m in asyncio.run(measurements(path))]
+        alone = [m for m in everything if m.sample.point.target == given.function]
         for asked in KPIS:
-            print(table(everything, given.function, asked), end="\n\n")
+            print(table(alone, given.function, asked), end="\n\n")
+            if unseen := held_out(alone, given.function, asked):
+                usual = usual_coverage(alone, given.function, asked)
+                print(competitor_table(unseen, usual), end="\n\n")

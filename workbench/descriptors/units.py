@@ -157,7 +157,7 @@ def kpi_dimensions() -> tuple[Dimension, ...]:
     return tuple(dict.fromkeys(map(kpi_dimension, kpis.known())))
 
 
-COMPETITION = Dimension("a competitor", "", {}, "none or cpu:50@function")
+COMPETITION = Dimension("a competitor", "", {}, "cpu:50")
 """A text (`domain.competitors`), and no quantity: it has no unit."""
 
 WorkloadName = Literal[

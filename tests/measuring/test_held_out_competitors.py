@@ -1,0 +1,72 @@
+"""`bench-counters` with a competitor held out of training: it answers within its interval, or says
+that it was not taught this."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from contention_alarms import Injection, summary
+from counted_sessions import HeldOut, competitor_table, held_out
+from session_making import measurement
+
+from workbench.domain.observations import Observation
+from workbench.domain.parameters import Configuration
+from workbench.domain.samples import Measurement, Window
+from workbench.measuring.histograms import build
+
+NOTHING = build(np.zeros(0), np.zeros(0))
+
+
+def taken(competitor: str, wl: float, block: int, waited_s: float) -> Measurement:
+    """One window of two seconds, whose throughput is that of its load."""
+    given = Configuration({"web.vcpu": 0.5}, {"competitor": competitor})
+    made = measurement("web", given, wl)
+    window = Window(1.0, 2.0, round(2.02 * wl), round(2 * wl), 0, 0, NOTHING, NOTHING)
+    observed = (
+        Observation(0, "web", "rx_packets", 2 * wl * (1 + 0.01 * (wl % 3))),
+        Observation(0, "web", "cpu_wait_s", 2 * waited_s * wl),
+    )
+    return replace(
+        made,
+        sample=replace(made.sample, block=block, findings=(), valid=True),
+        windows=(window,),
+        observations=observed,
+    )
+
+
+def test_one_unlike_all_others_is_outside_of_what_was_learned() -> None:
+    draw = np.random.default_rng(1)
+    waits = {"none": 1e-4, "cpu": 2e-4, "memory": 5e-1}
+    session = [
+        taken(competitor, float(draw.uniform(100, 1000)), block, waited * draw.uniform(0.9, 1.1))
+        for competitor, waited in waits.items()
+        for block in range(3)
+        for _ in range(4)
+    ]
+    of = {one.competitor: one for one in held_out(session, "web", "throughput_rps")}
+    assert set(of) == {"cpu", "memory"}
+    assert (of["memory"].windows, of["memory"].outside) == (12, 12)
+    assert of["memory"].lost(0.95) == 0.0
+
+
+def test_coverage_is_lost_where_answers_were_wrong() -> None:
+    assert HeldOut("cpu", 10, 2, 4).lost(0.9) == 0.4
+    assert HeldOut("cpu", 10, 2, 8).lost(0.9) == 0.0
+    told = competitor_table([HeldOut("cpu", 10, 2, 4), HeldOut("memory", 8, 8, 0)], 0.9)
+    assert "| cpu | 10 | 2 | 50% | 40 points (at most 3) |" in told
+    assert "| memory | 8 | 8 | none was answered | 0 points (at most 3) |" in told
+
+
+def test_alarms_are_counted_by_their_delays() -> None:
+    found = [
+        Injection(0.0, 2.5, False, 10, 0),
+        Injection(20.0, 7.0, False, 10, 1),
+        Injection(40.0, None, False, 10, 9),
+        Injection(60.0, None, True, 10, 0),
+    ]
+    assert [one.in_time for one in found] == [True, False, False, False]
+    assert summary(found) == (
+        "1 of 4 alarmed within 5 s; 1 without an alarm, 1 alarmed before; "
+        "delays 2.5 to 7.0 s, median 4.8 s"
+    )
