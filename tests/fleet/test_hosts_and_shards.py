@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,12 @@ from workbench.descriptors.loading import (
 )
 from workbench.domain.errors import DescriptorError, UsageError
 from workbench.domain.fleets import LabHost
+from workbench.domain.lab import HostFacts
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Estimate, Sample
+from workbench.fleet.fleet_standing import FleetError
+from workbench.fleet.folding import must_be_one_lab
 from workbench.fleet.host_engine import lab_of
 from workbench.models.host_factors import compare_hosts, on_reference
 from workbench.paths import Workspace
@@ -229,3 +233,12 @@ def test_a_breakpoint_of_another_host_is_carried_over_with_the_variance_of_the_f
         naive += wl / half <= truth <= wl * half
     assert 0.92 <= inside / runs <= 0.99
     assert naive / runs < 0.3
+
+
+def test_hosts_of_different_labs_never_share_a_session() -> None:
+    vm = HostFacts("vm", 2, 4 << 30, "6.1", "Xeon", "v1", "qemu 7", {}, {"emulated": "TCG"})
+    must_be_one_lab({"alpha": vm, "beta": replace(vm, cores=8)})
+    with pytest.raises(FleetError, match=r"vm: beta; vm \(emulated\): alpha"):
+        must_be_one_lab({"alpha": vm, "beta": replace(vm, details={})})
+    with pytest.raises(FleetError, match="docker: beta; vm"):
+        must_be_one_lab({"alpha": vm, "beta": replace(vm, lab="docker", details={})})

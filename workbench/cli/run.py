@@ -42,7 +42,7 @@ SessionOption = Annotated[
 LabOption = Annotated[
     str | None,
     typer.Option(
-        help="docker, netns, sim or recorded:NAME (a session, bundle or CSV; interpolate=1 and "
+        help="docker, netns, vm, sim or recorded:NAME (a session, bundle or CSV; interpolate=1 and "
         "spread=0.1 may follow, after commas); default: docker where an engine answers."
     ),
 ]

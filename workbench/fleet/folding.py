@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from workbench.domain.lab import HostFacts
 from workbench.domain.samples import Measurement, Sample
 from workbench.domain.sessions import DescriptorText, Plan
 from workbench.fleet.dispatched import Gathered
+from workbench.fleet.fleet_standing import FleetError
 from workbench.store.session_file import SessionFile, open_session
 
 AT_ONCE = 500
@@ -257,6 +258,7 @@ def _facts(pieces: Sequence[ShardSession]) -> HostFacts:
     every host's own."""
     hosts = {piece.host: piece.created.host for piece in pieces}
     every = list(hosts.values())
+    must_be_one_lab(hosts)
 
     def once(values: Sequence[str]) -> str:
         return " / ".join(dict.fromkeys(values))
@@ -270,3 +272,18 @@ def _facts(pieces: Sequence[ShardSession]) -> HostFacts:
         cpu_model=once([facts.cpu_model for facts in every]),
         details={**every[0].details, "fleet": f"{counted(len(hosts), 'host')}: {names}"},
     )
+
+
+def must_be_one_lab(hosts: Mapping[str, HostFacts]) -> None:
+    """Raises `FleetError` where hosts measured on labs of different kinds, or emulated and not:
+    hosts have a factor between them, labs have none."""
+    kinds: dict[str, list[str]] = {}
+    for host, facts in hosts.items():
+        kind = f"{facts.lab}{' (emulated)' if facts.is_emulated else ''}"
+        kinds.setdefault(kind, []).append(host)
+    if len(kinds) > 1:
+        told = "; ".join(f"{kind}: {', '.join(named)}" for kind, named in sorted(kinds.items()))
+        raise FleetError(
+            f"its hosts measured on different labs, which never share a session: {told}",
+            remedy="Name one lab for all of them (--lab), and run it again",
+        )
