@@ -147,6 +147,6 @@ def small_session(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    host_needs.demand(item)
     if item.get_closest_marker("long") and not item.config.getoption("--accept"):
         pytest.skip("long; run by make accept")
+    host_needs.demand(item)  # of what is not run the host needs nothing

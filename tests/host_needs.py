@@ -28,6 +28,7 @@ PACKAGES = {
     "prometheus": "prometheus",
     "prometheus-node-exporter": "prometheus-node-exporter",
     "promtool": "prometheus",
+    "qemu-system-x86_64": "qemu-system-x86",
     "dpkg-deb": "dpkg",
     "git": "git",
     "sftp": "openssh-client",

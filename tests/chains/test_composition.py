@@ -289,5 +289,14 @@ def test_profiles_of_another_host_are_refused_or_marked() -> None:
         must_be_of_one_host(hosts)
     assert must_be_of_one_host(hosts, insisted=True) == (sentence,)
     sim = replace(HOST, lab="sim", details={"options": "world=1"})
-    with pytest.raises(UsageError, match="other options of the simulated lab"):
+    with pytest.raises(UsageError, match="other options of the lab"):
         must_be_of_one_host({"a": sim, "b": replace(sim, details={"options": "world=2"})})
+
+
+@pytest.mark.parametrize("insisted", [True, False])
+def test_an_emulated_host_never_meets_a_real_one(insisted: bool) -> None:
+    vm = replace(HOST, lab="vm", details={"emulated": "TCG of QEMU 7.2.22"})
+    assert must_be_of_one_host({"chain": vm, "haproxy": vm}, insisted) == ()
+    sentence = "haproxy was measured on an emulated CPU and chain was not"
+    with pytest.raises(UsageError, match=sentence):
+        must_be_of_one_host({"chain": replace(vm, details={}), "haproxy": vm}, insisted)

@@ -151,10 +151,12 @@ def test_what_a_simulated_host_is_goes_into_its_lab() -> None:
 
 
 def test_shards_of_labs_of_different_kinds_are_not_folded() -> None:
-    alike = [("a", "sim"), ("b", "sim:host_speed=2")]
+    alike = [("a", "sim", False), ("b", "sim:host_speed=2", False)]
     assert lab_kind(alike, "s") == "sim"
     with pytest.raises(FleetError, match="sim on a, netns on c"):
-        lab_kind([*alike, ("c", "netns")], "s")
+        lab_kind([*alike, ("c", "netns", False)], "s")
+    with pytest.raises(FleetError, match=r"vm \(emulated\) on a, vm on b"):
+        lab_kind([("a", "vm", True), ("b", "vm", False)], "s")
 
 
 def sample(wl: float, block: int, p95_ms: float, rate_rps: float) -> Sample:

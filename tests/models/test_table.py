@@ -74,6 +74,10 @@ def test_a_model_is_told_what_it_can_be_told() -> None:
         ),
         ([sample(1.0, 2.0), sample(2.0, 2.0, load=CLOSED)], "different kinds never share a model"),
         (
+            [sample(1.0, 2.0), replace(sample(2.0, 2.0), labels=("emulated",))],
+            "samples of an emulated CPU and of a real one never share a model",
+        ),
+        (
             [sample(1.0, 2.0), replace(sample(2.0, 2.0), kpi_definition="service")],
             "latency by service",
         ),

@@ -206,8 +206,9 @@ def must_be_of_one_host(hosts: Mapping[str, HostFacts], insisted: bool = False) 
     Raises
     ------
     UsageError
-        If hosts differ and nobody insists.
+        If hosts differ and nobody insists; where some were emulated and some not, also then.
     """
+    must_not_mix_emulated(hosts)
     first, *others = hosts
     apart = [
         f"{other} was measured on another host than {first}: {difference}"
@@ -222,13 +223,29 @@ def must_be_of_one_host(hosts: Mapping[str, HostFacts], insisted: bool = False) 
     return tuple(apart)
 
 
+def must_not_mix_emulated(hosts: Mapping[str, HostFacts]) -> None:
+    """Raises `UsageError` where some were measured on emulated CPUs and some were not.
+
+    Nobody may insist: emulation slows instructions down by factors that differ from one to the
+    next, so that no factor between the two hosts stands for it.
+    """
+    emulated = [name for name, facts in hosts.items() if facts.is_emulated]
+    real = [name for name, facts in hosts.items() if not facts.is_emulated]
+    if emulated and real:
+        raise UsageError(
+            f"{', '.join(emulated)} was measured on an emulated CPU and {', '.join(real)} was "
+            "not: these never meet in a model, whoever insists",
+            remedy="Measure all of them on the VM lab, or none",
+        )
+
+
 def _difference(one: HostFacts, other: HostFacts) -> str:
     for word in ("lab", "cpu_model", "cores", "cgroup"):
         here, there = getattr(one, word), getattr(other, word)
         if here != there:
             return f"{word} {here} instead of {there}"
     options = one.details.get("options", ""), other.details.get("options", "")
-    return "other options of the simulated lab" if options[0] != options[1] else ""
+    return "other options of the lab" if options[0] != options[1] else ""
 
 
 def _within(value: ParameterValue, known: Sequence[ParameterValue]) -> bool:

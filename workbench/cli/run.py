@@ -41,7 +41,7 @@ def within(field: str) -> Callable[[float | None], float | None]:
 LabOption = Annotated[
     str | None,
     typer.Option(
-        help="docker, netns, sim or recorded:NAME (a session, bundle or CSV; interpolate=1 and "
+        help="docker, netns, vm, sim or recorded:NAME (a session, bundle or CSV; interpolate=1 and "
         "spread=0.1 may follow, after commas); default: docker where an engine answers."
     ),
 ]

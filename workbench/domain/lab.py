@@ -11,6 +11,10 @@ from workbench.domain.requests import Command, Query
 
 ASSUMED = "assumed"
 """Among a host's details: what figures rest on that nobody measured, as a sentence."""
+EMULATED = "emulated"
+"""Among a host's details: what emulated the CPU of its functions; absent where none was."""
+OPTIONS = "options"
+"""Among a host's details: the options of its lab, each stated."""
 SIMULATION = "sim"
 """What the simulated lab calls itself. It stands in where nobody named a lab and the real one
 cannot be made ready."""
@@ -42,12 +46,21 @@ class HostFacts:
         return self.lab == SIMULATION
 
     @property
+    def is_emulated(self) -> bool:
+        """Whether every instruction of its functions was emulated: their figures meet no others."""
+        return EMULATED in self.details
+
+    @property
     def caveats(self) -> tuple[str, ...]:
         """What every answer that rests on its samples has to say, as sentences."""
         simulated = "this rests on a simulation: no real function was measured"
-        return tuple(
-            filter(None, (simulated if self.is_simulated else "", self.details.get(ASSUMED, "")))
+        emulated = f"this rests on an emulated CPU ({self.details.get(EMULATED)}): no real one "
+        said = (
+            simulated if self.is_simulated else "",
+            f"{emulated}is that slow" if self.is_emulated else "",
+            self.details.get(ASSUMED, ""),
         )
+        return tuple(filter(None, said))
 
 
 @dataclass(frozen=True)

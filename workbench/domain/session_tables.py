@@ -12,6 +12,7 @@ from workbench.domain.answer_tables import AnswerColumn, AnswerTable
 from workbench.domain.configurations import ConfigurationView
 from workbench.domain.counts import counted
 from workbench.domain.fleets import told
+from workbench.domain.lab import EMULATED
 from workbench.domain.profiles import BREAKPOINT_RULES, Breakpoint
 from workbench.domain.projection import SessionView
 from workbench.domain.tables import COMMON
@@ -44,6 +45,8 @@ def about(view: SessionView) -> Iterator[str]:
             f"Lab {view.lab}: {host.cores} cores, {host.cpu_model}, kernel {host.kernel}, "
             f"cgroup {host.cgroup}, engine {host.engine}"
         )
+        if host.is_emulated:
+            yield f"Emulated: {host.details[EMULATED]}; its samples meet no others in a model"
     if view.noise:
         yield f"Smallest visible difference of this host: {view.noise.in_words()}"
     elif host and view.lab.partition(":")[0] != "recorded":

@@ -343,7 +343,7 @@ async def _folded(
         compared = on_reference(compared, _breakpoints(pieces))
     told = await reports.told() if reports is not None else ()
     began = min([began, *(event.at for event in told[:1])])
-    lab = lab_kind(((p.host, p.created.lab) for p in pieces), name)
+    lab = lab_kind(((p.host, p.created.lab, p.created.host.is_emulated) for p in pieces), name)
     frame = FoldedAs(
         campaign, work.loaded.descriptors, lab,
         work.asked.seed, began, note and f"not measured: {note}", told,

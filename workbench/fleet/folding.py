@@ -146,22 +146,23 @@ async def fold(
     await session.close()
 
 
-def lab_kind(labs: Iterable[tuple[str, str]], run: str) -> str:
-    """The kind of lab that measured all shards of a run, each given as its host and its lab.
+def lab_kind(shards: Iterable[tuple[str, str, bool]], run: str) -> str:
+    """The kind of lab that measured all shards of a run, each given as its host, its lab, and
+    whether that emulates its CPU.
 
-    Raises `FleetError` where there were several: their figures never meet in one session.
+    Raises `FleetError` where there were several: hosts have a factor between them, labs have none.
     """
-    kinds: dict[str, str] = {}
-    for host, lab in labs:
-        kinds.setdefault(lab.partition(":")[0], host)
+    kinds: dict[tuple[str, bool], str] = {}
+    for host, lab, is_emulated in shards:
+        kinds.setdefault((lab.partition(":")[0], is_emulated), host)
     if len(kinds) > 1:
         raise FleetError(
             "its shards were measured with labs of different kinds: "
-            + ", ".join(f"{kind} on {host}" for kind, host in kinds.items()),
+            + ", ".join(f"{lab}{' (emulated)' * e} on {host}" for (lab, e), host in kinds.items()),
             where=run,
             remedy="Measure the campaign again under another --session, with one kind of lab",
         )
-    return next(iter(kinds))
+    return next(iter(kinds))[0]
 
 
 def _make_room(between: Path) -> None:

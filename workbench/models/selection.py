@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from workbench.domain import kpis
 from workbench.domain.errors import DataError
+from workbench.domain.lab import EMULATED
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Estimate, Sample
 from workbench.models.scales import log_kpi
@@ -39,7 +40,8 @@ def stated(sample: Sample, kpi: str) -> Estimate | None:
 
 
 def must_be_alike(samples: Sequence[Sample]) -> None:
-    """Raises `DataError` unless one load model and one definition of latency made them all.
+    """Raises `DataError` unless one load model and one definition of latency made them all,
+    on an emulated CPU or not.
 
     Figures of different definitions never meet in a model (METHOD.md 2 and 3).
     """
@@ -48,6 +50,11 @@ def must_be_alike(samples: Sequence[Sample]) -> None:
         raise DataError(
             f"samples of different kinds never share a model: {'; '.join(kinds)}",
             remedy="Measure all of them with one load model and one generator",
+        )
+    if len({EMULATED in s.labels for s in samples}) > 1:
+        raise DataError(
+            "samples of an emulated CPU and of a real one never share a model",
+            remedy="Measure all of them on the VM lab, or none",
         )
 
 

@@ -255,7 +255,7 @@ def _hosts_apart(one: HostFacts, other: HostFacts) -> str:
         if text := _words_apart(word, getattr(one, word), getattr(other, word)):
             return f"different hosts: {text}"
     options = one.details.get("options", ""), other.details.get("options", "")
-    return "different options of the simulated lab" if options[0] != options[1] else ""
+    return "different options of the lab" if options[0] != options[1] else ""
 
 
 def _noisy_as(figure: str) -> str:

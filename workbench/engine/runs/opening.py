@@ -11,7 +11,7 @@ from workbench.descriptors.capacity import check_fits_host
 from workbench.domain.attaching import ATTACHING
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, UsageError, WorkbenchError
-from workbench.domain.lab import SIMULATION, Check, HostFacts, HostNoise
+from workbench.domain.lab import OPTIONS, SIMULATION, Check, HostFacts, HostNoise
 from workbench.engine.runs import noises
 from workbench.engine.sessions.library import Library
 from workbench.labs.base import Lab, LabSettings
@@ -158,6 +158,12 @@ def what_changed(session: str, then: HostFacts, now: HostFacts) -> tuple[str, ..
 
     A profile says nothing of a host that it was not measured on (DESIGN.md, decision 5).
     """
+    if then.lab != now.lab or _options(then) != _options(now):
+        raise LabError(
+            f"was measured on the lab {_shown_lab(then)}, and this is {_shown_lab(now)}",
+            where=session,
+            remedy="Begin a new session",
+        )
     for name, what in (("cpu_model", "CPU"), ("cores", "number of cores"), ("cgroup", "cgroup")):
         before, here = getattr(then, name), getattr(now, name)
         if before != here:
@@ -171,6 +177,15 @@ def what_changed(session: str, then: HostFacts, now: HostFacts) -> tuple[str, ..
         for name in ("kernel", "engine")
         if (before := getattr(then, name)) != (here := getattr(now, name))
     )
+
+
+def _options(facts: HostFacts) -> tuple[str, bool]:
+    return facts.details.get(OPTIONS, ""), facts.is_emulated
+
+
+def _shown_lab(facts: HostFacts) -> str:
+    options, emulated = _options(facts)
+    return f"{facts.lab}{options and f':{options}'}{' (emulated)' if emulated else ''}"
 
 
 def refuse_other_images(session: str, then: HostFacts, now: HostFacts) -> None:

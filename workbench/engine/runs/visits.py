@@ -17,6 +17,7 @@ from workbench.domain.events import (
     SampleTaken,
     TargetDeployed,
 )
+from workbench.domain.lab import EMULATED, HostFacts
 from workbench.domain.parameters import OperatingPoint
 from workbench.domain.samples import Purpose, Sample
 from workbench.domain.sessions import Outcome
@@ -103,7 +104,7 @@ class Visits:
             await self._measure_bypass(point)
         measurement = await self._bench.measure(point, first_s, floor)
         self._lab_away.answered()
-        sample = _taken_for(measurement.sample, purpose)
+        sample = _taken_for(_marked(measurement.sample, self._out.view.host), purpose)
         self._progress.samples_s += sample.lab_s
         self.busy_host.taken(sample)
         await self._out.record(SampleTaken(sample), replace(measurement, sample=sample))
@@ -294,6 +295,13 @@ def _too_busy(session: str, host: BusyHost) -> str:
         f"others kept this host busy; the run waited {duration(host.waited_s)} in vain. "
         f"{host.seen}. End that, or wait for it; `workbench resume {session}` goes on"
     )
+
+
+def _marked(sample: Sample, host: HostFacts | None) -> Sample:
+    """The sample, labelled where it was measured on an emulated CPU."""
+    if host is None or not host.is_emulated or EMULATED in sample.labels:
+        return sample
+    return replace(sample, labels=(*sample.labels, EMULATED))
 
 
 def _taken_for(sample: Sample, purpose: Purpose) -> Sample:

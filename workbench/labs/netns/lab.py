@@ -72,8 +72,8 @@ class NetnsLab(ComponentLab):
         if not self._settings.oversubscribe:
             check_fits_host(self._campaign, self._cores)
         self._check_wiring()
-        needed = self._needed()
-        for template in needed:
+        needed = self._host_programs()
+        for template in self._needed():
             if template.image:
                 raise LabError(
                     f"it comes as an image ({template.image}), which runs in containers alone",
@@ -105,6 +105,10 @@ class NetnsLab(ComponentLab):
             image_digests={},
             details={**SYSCTLS, **facts, **self._details()},
         )
+
+    def _host_programs(self) -> list[VnfTemplate]:
+        """Templates whose programs run on this host itself."""
+        return self._needed()
 
     def _say(self, line: str) -> None:
         log.info("packages", line=line)

@@ -156,7 +156,7 @@ class Bridge:
     @classmethod
     async def make(cls, number: int) -> Bridge:
         namespace = await hold_network()
-        await _links(namespace.network, "link add bridge type bridge", "link set bridge up")
+        await set_links(namespace.network, "link add bridge type bridge", "link set bridge up")
         return cls(namespace, number)
 
     async def connect(self, component: Namespace, interface: str) -> str:
@@ -164,12 +164,12 @@ class Bridge:
         self._ports += 1
         address = f"10.77.{self.number}.{self._ports + 1}"
         port = f"port{self._ports}"
-        await _links(
+        await set_links(
             self.namespace.network,
             f"link add {port} type veth peer name {interface} netns {component.pid}",
             f"link set {port} master bridge up",
         )
-        await _links(
+        await set_links(
             component.network,
             f"addr add {address}/24 dev {interface}",
             f"link set {interface} up",
@@ -178,7 +178,7 @@ class Bridge:
         return address
 
 
-async def _links(network: str, *commands: str) -> None:
+async def set_links(network: str, *commands: str) -> None:
     """Run commands of ip-batch(8) in a network. Raises `LabError` with what ip said."""
     await _inside(("nsenter", f"--net={network}", "ip", "-batch", "-"), "\n".join(commands))
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Self
 
 from workbench.domain.errors import LabError
 from workbench.domain.logs import LONGEST_LINE, ComponentLog, Stream, WrittenLine
 from workbench.domain.topology import VnfTemplate
-from workbench.labs.components.component import Component, Ended, Limits, Outcome
+from workbench.labs.components.component import Component, Ended, Limits, Outcome, Program
 from workbench.labs.components.environment import FORWARDING, SYSCTLS, expand
 from workbench.labs.netns.groups import Group
 from workbench.labs.netns.namespaces import PATH, Bridge, Namespace, hold_root, set_kernel
@@ -83,6 +84,19 @@ class Log:
         return list(self.lines)[len(self.lines) - kept :], fresh > kept
 
 
+@dataclass(frozen=True)
+class Held:
+    """Where a component is to live: namespaces, a group, its addresses; nothing runs there."""
+
+    name: str
+    template: VnfTemplate
+    namespace: Namespace
+    group: Group
+    environment: Mapping[str, str]
+    address: str
+    """On its first network."""
+
+
 @dataclass
 class ProcessComponent(Component):
     """A component that is a process in namespaces of its own."""
@@ -99,7 +113,24 @@ class ProcessComponent(Component):
     def place(self) -> str:
         return f"process {self.name}"
 
-    async def _spawn(self, argv: Sequence[str], *, fed: bool = False) -> asyncio.subprocess.Process:
+    @classmethod
+    def at(cls, held: Held, **more: Any) -> Self:
+        """The component that lives there; `more` are further fields of its class."""
+        return cls(
+            held.name,
+            held.template,
+            address=held.address,
+            pid=held.namespace.pid,
+            probe=ContainerProbe(held.namespace.pid, held.group.counters),
+            namespace=held.namespace,
+            group=held.group,
+            environment=held.environment,
+            **more,
+        )
+
+    async def _spawn(
+        self, argv: Sequence[str], *, fed: bool = False, inherited: Sequence[int] = ()
+    ) -> asyncio.subprocess.Process:
         if not self.namespace.alive:
             raise Ended(self)
         self._spawned = {one for one in self._spawned if one.returncode is None}
@@ -109,11 +140,12 @@ class ProcessComponent(Component):
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={"PATH": PATH, **self.environment},
+            pass_fds=inherited,
         )
         self._spawned.add(process)
         return process
 
-    async def begin(self, argv: Sequence[str]) -> Running:
+    async def begin(self, argv: Sequence[str]) -> Program:
         return Running(await self._spawn(argv))
 
     async def put(self, files: Mapping[str, str | bytes]) -> None:
@@ -139,7 +171,11 @@ class ProcessComponent(Component):
     async def start(self, *, again: bool = False) -> None:
         if again:
             await self._end_programs()
-        self.serving = serving = await self._spawn(self.template.command)
+        self.serving = await self._spawn(self.template.command)
+        self._read_log(self.serving)
+
+    def _read_log(self, serving: asyncio.subprocess.Process) -> None:
+        """Read what it writes until it ends."""
         assert serving.stdout is not None
         assert serving.stderr is not None
         self._reading = asyncio.gather(
@@ -238,29 +274,34 @@ class ProcessMaker:
         environment: Mapping[str, str],
         shared_memory_bytes: int,
     ) -> ProcessComponent:
-        where = f"template {template.name}"
-        given = {key: expand(value, where) for key, value in template.environment.items()}
-        group = Group.make(self.session, name)
-        work = work_folder(group.name)
-        work.mkdir(mode=0o700)
-        namespace = await hold_root(self.packages, work, shared_memory_bytes)
-        component = ProcessComponent(
-            name,
-            template,
-            pid=namespace.pid,
-            probe=ContainerProbe(namespace.pid, group.counters),
-            namespace=namespace,
-            group=group,
-            environment={**given, **environment},
-        )
-        forwards = template.passage == "router"
-        await set_kernel(namespace, {**SYSCTLS, **FORWARDING} if forwards else SYSCTLS)
-        for number, network in enumerate(networks):
-            address = await self.networks[network].connect(namespace, f"eth{number}")
-            component.address = component.address or address
+        held = await self.hold(name, template, networks, environment, shared_memory_bytes)
+        component = ProcessComponent.at(held)
         await component.limit_cpu(limits.cores, limits.pinned)
         if limits.memory_bytes:
             await component.limit_memory(limits.memory_bytes)
         for path, content in self.programs.get(template.name, {}).items():
             await component.write(path, content, "755")
         return component
+
+    async def hold(
+        self,
+        name: str,
+        template: VnfTemplate,
+        networks: Sequence[str],
+        environment: Mapping[str, str],
+        shared_memory_bytes: int,
+    ) -> Held:
+        """Namespaces and a group for a component, on its networks. Raises `LabError`."""
+        where = f"template {template.name}"
+        given = {key: expand(value, where) for key, value in template.environment.items()}
+        group = Group.make(self.session, name)
+        work = work_folder(group.name)
+        work.mkdir(mode=0o700)
+        namespace = await hold_root(self.packages, work, shared_memory_bytes)
+        forwards = template.passage == "router"
+        await set_kernel(namespace, {**SYSCTLS, **FORWARDING} if forwards else SYSCTLS)
+        addresses = [
+            await self.networks[network].connect(namespace, f"eth{number}")
+            for number, network in enumerate(networks)
+        ]
+        return Held(name, template, namespace, group, {**given, **environment}, addresses[0])
