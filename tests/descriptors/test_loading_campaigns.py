@@ -229,7 +229,8 @@ def test_a_generator_that_cannot_be_made_is_named(
 
 def test_an_unknown_name_is_refused_with_the_known_ones(workspace: Workspace) -> None:
     with pytest.raises(
-        UsageError, match=r"'dmo'; did you mean demo\? allowed: bursts, case-study, delay, demo"
+        UsageError,
+        match=r"'dmo'; did you mean demo\? allowed: bursts, case-study, contention, delay, demo",
     ):
         load_campaign("dmo", workspace=workspace)
 

@@ -10,6 +10,7 @@ from docker_targets import left_of
 from exact_packets import driven
 
 from workbench.descriptors.loading import load_campaign
+from workbench.domain.campaign import Campaign
 from workbench.domain.parameters import OperatingPoint
 from workbench.measuring import copies
 from workbench.paths import Workspace
@@ -55,17 +56,16 @@ async def test_a_copy_is_exact_and_what_a_capture_misses_is_counted(
     assert left_of(session) == ([], [])
 
 
-async def test_ndpi_counts_what_it_has_processed_of_its_copy(
-    tmp_path: Path, session: str, full_length: bool
-) -> None:
-    written = tmp_path / "classified.yaml"
+def campaign_of(folder: Path, chain: str, passive: str) -> Campaign:
+    """The firewall with this function on a copy of its traffic."""
+    written = folder / f"{chain}-copied.yaml"
     written.write_text(
         "kind: campaign\n"
         "targets:\n"
-        "  - chain: classified-firewall\n"
+        f"  - chain: {chain}\n"
         "    resource_parameters:\n"
         "      - {vnf: firewall, name: vcpu, values: [50%]}\n"
-        "      - {vnf: ndpi, name: vcpu, values: [50%]}\n"
+        f"      - {{vnf: {passive}, name: vcpu, values: [50%]}}\n"
         "workload_parameters:\n"
         "  - {name: packetsize, values: [512 B]}\n"
         "  - {name: flows, values: [100]}\n"
@@ -74,7 +74,51 @@ async def test_ndpi_counts_what_it_has_processed_of_its_copy(
         "kpi_max: 90%\n",
         encoding="utf-8",
     )
-    campaign = load_campaign(str(written), workspace=Workspace(tmp_path)).campaign
+    return load_campaign(str(written), workspace=Workspace(folder)).campaign
+
+
+@pytest.mark.parametrize(
+    ("chain", "passive", "starving"),
+    [
+        ("sniffed-firewall", "netsniff-ng", {"netsniff-ng.buffer_kib": 256.0}),
+        ("accounted-firewall", "softflowd", {"softflowd.buffer_kib": 512.0}),
+    ],
+)
+async def test_what_a_passive_function_misses_of_its_copy_is_counted(
+    tmp_path: Path,
+    session: str,
+    full_length: bool,
+    chain: str,
+    passive: str,
+    starving: dict[str, float],
+) -> None:
+    campaign = campaign_of(tmp_path, chain, passive)
+    (plan,) = campaign.targets
+    (fed,) = campaign.configurations(plan)
+    starved = replace(
+        fed,
+        resources={**fed.resources, f"{passive}.vcpu": 0.05},
+        workload={**fed.workload, **starving, "flows": 10_000.0},
+    )
+    runs = 20 if full_length else 2
+    points = [OperatingPoint(plan.target.name, fed, RATE)] * runs
+    points.append(OperatingPoint(plan.target.name, starved, 40_000.0))
+    *calm, hungry = await driven(campaign, session, points, SECONDS)
+    for drive in calm:
+        (seen,) = drive.copies.values()
+        assert RATE * SECONDS <= seen.mirrored <= RATE * SECONDS + 20
+        assert (seen.arrived, seen.captured) == (seen.mirrored, seen.mirrored)
+    (missed,) = hungry.copies.values()
+    assert missed.arrived == missed.mirrored
+    assert missed.captured is not None
+    assert 0 < missed.captured < missed.mirrored, "the kernel's buffer is full"
+    assert left_of(session) == ([], [])
+
+
+async def test_ndpi_counts_what_it_has_processed_of_its_copy(
+    tmp_path: Path, session: str, full_length: bool
+) -> None:
+    campaign = campaign_of(tmp_path, "classified-firewall", "ndpi")
     (plan,) = campaign.targets
     (fed,) = campaign.configurations(plan)
     # It takes a close look at each new flow, and next to none at those that it has given up.

@@ -221,6 +221,9 @@ class VnfText(Descriptor):
     programs: list[FileName] = Field(
         default_factory=list, description="Files of `build` that are programs of it"
     )
+    locks_memory: bool = Field(
+        False, description="Whether its program keeps all its memory from being paged out"
+    )
     simulated: dict[SimulatedKey, Annotated[float, Field(ge=0)]] = Field(
         default_factory=dict, description="Its stand-in in the simulated lab"
     )
@@ -283,6 +286,7 @@ class VnfText(Descriptor):
             parameters=tuple(self.parameters),
             packages=tuple(self.packages),
             programs=tuple(self.programs),
+            locks_memory=self.locks_memory,
             simulated={str(key): value for key, value in self.simulated.items()},
         )
 

@@ -52,6 +52,7 @@ Label = Literal[
     "uncharged_cpu",
     "correlated",
     "site_metric",
+    "split_off",
 ]
 """What is worth knowing of a sample and does not invalidate it (METHOD.md 4 and 5):
 
@@ -62,7 +63,8 @@ near 200 ms; `bypass_share`: what the path without the function takes of the res
 waits for a connection, and what grows; `censored`: a response time is only known from below;
 `uncharged_cpu`: CPU time of forwarding that the quota of a router does not catch, as a share;
 `correlated`: neighbouring stretches are so much alike that its batches are worth fewer than three;
-`site_metric`: a metric of the site could not be had, or was no figure of its windows.
+`site_metric`: a metric of the site could not be had, or was no figure of its windows; `split_off`:
+a branch got another share of the traffic than was asked.
 """
 
 TrialPurpose = Literal["canary", "verification", "greedy"]

@@ -138,6 +138,8 @@ class VnfTemplate:
     """Debian packages of its programs, for labs that run it without an image."""
     programs: tuple[str, ...] = ()
     """Files beside its descriptor that are programs of it."""
+    locks_memory: bool = False
+    """Whether its program does not start where it may not keep its memory from being paged out."""
     simulated: Mapping[str, float] = field(default_factory=dict)
     """Parameters of the function's stand-in in the simulated lab (docs/simulated-lab.md)."""
 

@@ -28,7 +28,7 @@ from workbench.measuring.narrowing import FACTOR, more_helps
 from workbench.measuring.pool import WindowPool
 from workbench.measuring.records import Drive
 from workbench.measuring.remarks import Look, percentiles, remark
-from workbench.measuring.splits import branch_shares
+from workbench.measuring.splits import branch_shares, split_off
 from workbench.measuring.stretches import Stretch, cut
 from workbench.measuring.validity import ValidityInputs, examine
 from workbench.measuring.warmup import MIN_WARMUP_S, completions_needed, warmup_s, window_s
@@ -169,7 +169,8 @@ def judge(
     reasons = {finding.reason for finding in findings}
     blamed = bool(reasons & NOT_THE_FUNCTION)
     looked_at = {terms.kpi} | ({terms.sla.kpi} if terms.sla else set())
-    remarks = remark(Look(pool, statement, bypass, percentiles(*asked), blamed, looked_at))
+    look = Look(pool, statement, bypass, percentiles(*asked), blamed, looked_at)
+    remarks = (*remark(look), *split_off(pool.stretches, pool.completed))
     sample = Sample(
         id=sample_id(point),
         point=point,

@@ -236,6 +236,12 @@ def memory_settings(memory_bytes: int) -> dict[str, int]:
     return {"Memory": memory_bytes, "MemorySwap": memory_bytes} if memory_bytes else {}
 
 
+def capabilities(template: VnfTemplate) -> list[str]:
+    """What a container may do besides what any may, by Docker's names."""
+    forwards = ["NET_ADMIN"] if template.passage == "router" else []
+    return [*forwards, *(["IPC_LOCK"] if template.locks_memory else [])]
+
+
 def pack(files: Mapping[str, str | bytes]) -> bytes:
     """Files by absolute path as a tar for the root of a container."""
     packed = io.BytesIO()
@@ -312,7 +318,7 @@ class Workshop:
                 "ShmSize": shared_memory_bytes,
                 "Ulimits": [{"Name": "nofile", "Soft": NOFILE, "Hard": NOFILE}],
                 "Sysctls": {**SYSCTLS, **FORWARDING} if forwards else SYSCTLS,
-                **({"CapAdd": ["NET_ADMIN"]} if forwards else {}),
+                "CapAdd": capabilities(template),
             },
             "NetworkingConfig": {"EndpointsConfig": {networks[0]: {}}},
         }
