@@ -221,10 +221,10 @@ def centre(
     means, variances, log_weight = _fitted(grid, told, member, shapes)
 
     slack = np.array([s.blur(np.array([goal]))[0] for s in shapes])
-    densities: dict[Configuration, tuple[Floats, Floats]] = {}
+    densities: dict[Configuration, tuple[Floats, Floats, Floats]] = {}
     for k, name in enumerate(names):
         bounds = [r.log_wl for r in readings if r.configuration == name and not r.exact]
-        theta, log_density = _density(
+        theta, density = _density(
             means[:, :, k],
             variances[:, :, k],
             grid,
@@ -233,15 +233,14 @@ def centre(
             member[:, k].sum(),
             log_weight,
         )
-        density = np.exp(log_density)
-        evidence = np.maximum(density.sum(axis=2) * (theta[1] - theta[0]), 1e-300)
-        densities[name] = theta, density / evidence[:, :, None]
+        evidence = np.maximum(density.sum(axis=2).T * (theta[1] - theta[0]), 1e-300)
+        densities[name] = theta, density, evidence
         log_weight = log_weight + np.log(evidence)
     odds = _odds(log_weight)
     sd = _typical(grid, odds)
     return {
-        name: Posterior(theta, np.einsum("hd,hdt->dt", odds, density), sd, shapes)
-        for name, (theta, density) in densities.items()
+        name: Posterior(theta, ((odds / evidence).T[:, None, :] @ density)[:, 0], sd, shapes)
+        for name, (theta, density, evidence) in densities.items()
     }
 
 
@@ -407,7 +406,10 @@ def _density(
     count: float,
     log_weight: Floats,
 ) -> tuple[Floats, Floats]:
-    """Grid of θ, and log density there (H, grid) with the lower bounds worked in."""
+    """Grid of θ, and density there (shapes, H, grid) with the lower bounds worked in.
+
+    Shape by shape: what one of them needs at a time stays in the processor's cache.
+    """
     likely = log_weight > log_weight.max() - 12.0
     sd = np.sqrt(variance)
     reach = 6.0 * sd[likely]
@@ -415,22 +417,37 @@ def _density(
     if bounds:
         high = max(high, max(bounds))
     theta = np.linspace(low, high, _GRID)
-    z = (theta - mean[:, :, None]) / sd[:, :, None]
     shrink = np.minimum(grid.total[:, None] ** 2 / count / variance, 1.0)
-    log_density = z * z
-    log_density *= -0.5
-    log_density -= np.log(sd)[:, :, None] + 0.5 * math.log(2.0 * math.pi)
-    if bounds:  # loads are offered again and again, and deviations meet with every memory
-        loads, times = np.unique(bounds, return_counts=True)
-        totals, which = np.unique(grid.total, return_inverse=True)
-        for blur in np.unique(slack):
-            width = np.hypot(totals, blur)[:, None]
-            bounded = np.zeros((width.size, theta.size))
-            for load, count_of in zip(loads, times, strict=True):
-                bounded += count_of * np.log(normal_distribution((theta - load) / width))
-            alike = slack == blur
-            log_density[:, alike] += shrink[:, alike, None] * bounded[which, None, :]
-    return theta, log_density
+    bounded = _bounded(theta, bounds, grid.total, slack)
+    scale, log_scale = -0.5 / variance, np.log(sd) + 0.5 * math.log(2.0 * math.pi)
+    density = np.empty((len(slack), len(mean), theta.size))
+    for k, (of_shape, blur) in enumerate(zip(density, slack, strict=True)):
+        np.subtract(theta, mean[:, k, None], out=of_shape)
+        of_shape *= of_shape
+        of_shape *= scale[:, k, None]
+        of_shape -= log_scale[:, k, None]
+        if bounds:
+            of_shape += shrink[:, k, None] * bounded[blur]
+        np.exp(of_shape, out=of_shape)
+    return theta, density
+
+
+def _bounded(
+    theta: Floats, bounds: Sequence[float], total: Floats, slack: Floats
+) -> dict[float, Floats]:
+    """Log probability that capacity θ carried the loads that it did, by how far a shape blurs it:
+    (H, grid) each."""
+    # Loads are offered again and again, and deviations meet with every memory.
+    loads, times = np.unique(bounds, return_counts=True)
+    totals, which = np.unique(total, return_inverse=True)
+    found = {}
+    for blur in np.unique(slack):
+        width = np.hypot(totals, blur)[:, None]
+        bounded = np.zeros((width.size, theta.size))
+        for load, count_of in zip(loads, times, strict=True):
+            bounded += count_of * np.log(normal_distribution((theta - load) / width))
+        found[float(blur)] = bounded[which]
+    return found
 
 
 def normal_distribution(z: Floats) -> Floats:
