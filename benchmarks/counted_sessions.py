@@ -18,6 +18,7 @@ import numpy as np
 
 from workbench.domain import kpis
 from workbench.domain.competitors import COMPETITOR, NONE
+from workbench.domain.errors import DataError
 from workbench.domain.samples import Measurement
 from workbench.engine.answers.counter_learning import counted_rows
 from workbench.engine.runs import busy_host
@@ -157,8 +158,11 @@ if __name__ == "__main__":
     else:
         everything = [m for path in given.sessions for m in asyncio.run(measurements(path))]
         alone = [m for m in everything if m.sample.point.target == given.function]
-        for asked in KPIS:
-            print(table(alone, given.function, asked), end="\n\n")
-            if unseen := held_out(alone, given.function, asked):
-                usual = usual_coverage(alone, given.function, asked)
-                print(competitor_table(unseen, usual), end="\n\n")
+        try:
+            for asked in KPIS:
+                print(table(alone, given.function, asked), end="\n\n")
+                if unseen := held_out(alone, given.function, asked):
+                    usual = usual_coverage(alone, given.function, asked)
+                    print(competitor_table(unseen, usual), end="\n\n")
+        except DataError as error:  # too few experiments, of all or beside what is held out
+            parser.exit(1, f"{error}\n")

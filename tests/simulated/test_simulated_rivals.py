@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from workbench.diagnosis.readings import read
 from workbench.domain.campaign import Campaign
 from workbench.domain.parameters import Configuration, OperatingPoint, Parameter
 from workbench.domain.samples import Measurement
@@ -56,6 +57,7 @@ async def test_what_it_really_used_is_an_observation_of_each_window(make_demo: M
     assert {o.detail for o in seen.values()} == {"cpu:30"}
     assert seen["competitor_began_s"].value == 0.0
     assert seen["competitor_ended_s"].value == pytest.approx(5.0)
+    assert not read(beside).collected  # it says nothing of why the function is as it is
     series = [s for s in beside.series if s.component == "competitor"]
     assert {round(s.cpu_cores, 2) for s in series} == {0.3}
 

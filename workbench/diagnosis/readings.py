@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from workbench.domain.competitors import COMPETITOR
 from workbench.domain.observations import is_level
 from workbench.domain.samples import LatencyHistogram, Measurement, Sample, Usage
 from workbench.measuring.histograms import centres_s, position_of
@@ -58,8 +59,8 @@ class Reading:
 
     @property
     def collected(self) -> bool:
-        """Whether anybody collected evidence when it was taken."""
-        return bool(self.components)
+        """Whether anybody collected evidence when it was taken; what competed is no evidence."""
+        return bool(self.components.keys() - {COMPETITOR})
 
     @property
     def functions(self) -> tuple[str, ...]:
