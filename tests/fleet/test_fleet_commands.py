@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from driving import Workbench
 
+from workbench.cli.lab_fleet import with_priority
+from workbench.domain.errors import UsageError
+
 HOSTS = """
 kind: hosts
 hosts:
@@ -82,8 +85,16 @@ def test_what_hosts_cannot_measure_together_is_refused_before_any_is_started(
     assert not (workbench.root / "sessions" / "s.duckdb").exists()
     assert not (workbench.root / ".workbench" / "fleet" / "mixed" / "standing.json").exists()
 
-    alone = workbench.run("run", "demo", "--priority", "3", expect=2)
-    assert "Give --fleet" in alone.stderr
+
+@pytest.mark.parametrize("text", ["soon", "101", ""])
+def test_a_priority_that_is_none_is_a_sentence(text: str) -> None:
+    with pytest.raises(UsageError, match="no whole number from -100 to 100"):
+        with_priority(f"hosts.yaml:priority={text}")
+
+
+def test_a_priority_stands_behind_the_hosts_file() -> None:
+    assert with_priority("hosts.yaml:priority=-5") == (Path("hosts.yaml"), -5)
+    assert with_priority("a:b/hosts.yaml") == (Path("a:b/hosts.yaml"), 0)
 
 
 def test_sessions_of_hosts_that_are_not_up_are_none(workbench: Workbench, hosts: str) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from workbench.fleet.fleet_standing import HostStanding
     from workbench.fleet.leases import Lease
 
+MOST_PRIORITY = 100
 HostsArgument = Annotated[
     Path, typer.Argument(help="The hosts file.", metavar="HOSTS", dir_okay=False)
 ]
@@ -169,7 +170,10 @@ def prefer(
     session: Annotated[str, typer.Argument(help="Of a campaign that this fleet measures now.")],
     hosts: HostsArgument = Path("hosts.yaml"),
     priority: Annotated[
-        int, typer.Option(min=-100, max=100, help="Higher goes first; all begin with 0.")
+        int,
+        typer.Option(
+            min=-MOST_PRIORITY, max=MOST_PRIORITY, help="Higher goes first; all begin with 0."
+        ),
     ] = 1,
 ) -> None:
     """Have a campaign go before others on the same fleet, from the next shard on.
@@ -287,6 +291,26 @@ def list_of_hosts(hosts: Path, *, json: bool) -> None:
         put_json(to_plain(found))
         return
     put(fitted(session_tables.sessions_by_host(found), terminal_columns(), ("targets", "campaign")))
+
+
+def with_priority(given: str) -> tuple[Path, int]:
+    """The hosts file of `run --fleet HOSTS[:priority=N]`, and N. Raises `UsageError`."""
+    from workbench.domain.errors import UsageError
+
+    hosts, sep, text = given.rpartition(":priority=")
+    if not sep:
+        return Path(given), 0
+    try:
+        priority = int(text)
+    except ValueError:
+        priority = MOST_PRIORITY + 1
+    if abs(priority) > MOST_PRIORITY:
+        raise UsageError(
+            f"priority {text!r} is no whole number from {-MOST_PRIORITY} to {MOST_PRIORITY}",
+            where="--fleet",
+            remedy=f"Write it as {hosts or 'hosts.yaml'}:priority=5",
+        )
+    return Path(hosts), priority
 
 
 def run_over(hosts: Path, asked: FleetRun) -> None:

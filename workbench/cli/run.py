@@ -95,40 +95,32 @@ def run(
         typer.Option(help="Run even if source, sink and functions need more cores than there are."),
     ] = False,
     fleet: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="Over the lab hosts of this hosts file (docs/fleet.md).", metavar="HOSTS"
+            help="Over the lab hosts of this hosts file (docs/fleet.md); with :priority=5 behind "
+            "it, before campaigns of a lower one there (all have 0).",
+            metavar="HOSTS",
         ),
     ] = None,
-    priority: Annotated[
-        int,
-        typer.Option(
-            min=-100, max=100, help="With --fleet: campaigns of a higher one there go first."
-        ),
-    ] = 0,
 ) -> None:
     """Profile the targets of a campaign.
 
     Example: workbench run demo --lab sim --seed 7 --headless
     """
-    from workbench.domain.errors import UsageError
     from workbench.domain.messages import RunCampaign
 
     if fleet is not None:
         _refuse_beside_fleet(json=json, http=http, fit=fit, budget=budget)
-        from workbench.cli.lab_fleet import run_over
+        from workbench.cli.lab_fleet import run_over, with_priority
         from workbench.domain.fleets import FleetRun
 
+        hosts, priority = with_priority(fleet)
         asked = FleetRun(
             _absolute(campaign), session, _absolute_recording(lab), seed, pace, oversubscribe,
             priority=priority,
         )  # fmt: skip
-        run_over(fleet, asked)
+        run_over(hosts, asked)
         return
-    if priority:
-        raise UsageError(
-            "is of campaigns that share a fleet", where="--priority", remedy="Give --fleet as well"
-        )
     screen = not (headless or json) and sys.stdout.isatty()
     command = RunCampaign(
         campaign=_absolute(campaign),
