@@ -72,7 +72,7 @@ bench-fleet: $(VENV)/.dev  ## breakpoints of hosts of speeds 0.5 to 2, by the fa
 	$(BIN)/python -W ignore benchmarks/fleet_factors.py --minutes $(or $(MINUTES),30)
 
 bench-hosts: $(VENV)/.dev  ## 480 configurations by one simulated host and by HOSTS=16: lab time over 1/16 of one host's
-	$(BIN)/python benchmarks/fleet_scale.py --hosts $(or $(HOSTS),16) --pace $(or $(PACE),2) --results benchmarks/results/hosts.json
+	$(BIN)/python benchmarks/fleet_scale.py --hosts $(or $(HOSTS),16) --pace $(or $(PACE),3) --results benchmarks/results/hosts.json
 
 release-check: $(VENV)/.dev-tools  ## build sdist and wheel, install each into empty environments
 	$(BIN)/python scripts/check_release.py

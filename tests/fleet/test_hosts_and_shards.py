@@ -178,7 +178,7 @@ def anchors(rng: np.random.Generator, speed: float, sd: float) -> list[Sample]:
         for block, (one, other) in enumerate(luck)
         for ends in (
             (100.0, block, 5.0 / speed * one, 100.0),
-            (900.0, block, 90.0, 500.0 * speed * other),
+            (2000.0, block, 90.0, 500.0 * speed * other),
         )
     ]
 
@@ -194,6 +194,19 @@ def test_the_interval_of_a_host_factor_covers_the_truth_as_often_as_it_says() ->
         inside += by_name["throughput_rps"].low <= 0.7 <= by_name["throughput_rps"].high
         inside += by_name["p95_ms"].low <= 1.0 / 0.7 <= by_name["p95_ms"].high
     assert 0.93 <= inside / (2 * runs) <= 0.97
+
+
+def test_a_load_that_nobody_saturates_says_nothing_of_what_a_host_carries() -> None:
+    rng = np.random.default_rng(3)
+    slow, fast = anchors(rng, 0.5, 0.01), anchors(rng, 8.0, 0.01)
+    found = compare_hosts({"a": slow, "b": fast}, "p95_ms")
+
+    assert found is not None
+    notes = {factor.figure: factor.note for factor in found.factors}
+    assert notes["p95_ms"] == ""
+    assert notes["throughput_rps"]
+    own = Breakpoint("t", Configuration({}, {}), "capacity", "p95_ms", "found", 9.0, 8.0, 10.0)
+    assert on_reference(found, {"b": [own]}).breakpoints == ()
 
 
 def test_a_host_that_disagrees_with_itself_is_named() -> None:

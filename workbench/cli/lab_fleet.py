@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from workbench.fleet.fleet_standing import HostStanding
     from workbench.fleet.leases import Lease
 
+MOST_PRIORITY = 100
 HostsArgument = Annotated[
     Path, typer.Argument(help="The hosts file.", metavar="HOSTS", dir_okay=False)
 ]
@@ -169,7 +170,10 @@ def prefer(
     session: Annotated[str, typer.Argument(help="Of a campaign that this fleet measures now.")],
     hosts: HostsArgument = Path("hosts.yaml"),
     priority: Annotated[
-        int, typer.Option(min=-100, max=100, help="Higher goes first; all begin with 0.")
+        int,
+        typer.Option(
+            min=-MOST_PRIORITY, max=MOST_PRIORITY, help="Higher goes first; all begin with 0."
+        ),
     ] = 1,
 ) -> None:
     """Have a campaign go before others on the same fleet, from the next shard on.

@@ -260,6 +260,7 @@ def told(fact: ShardFolded | HostsCompared) -> str:
         )
     said = [
         f"{each.host} {each.figure} x{each.value:.3f} ({each.low:.3f} to {each.high:.3f})"
+        + (f", which {each.note}" if each.note else "")
         for each in fact.factors
     ]
     said += [f"{host} disagrees with itself: {why}" for host, why in fact.unsteady.items()]

@@ -23,6 +23,9 @@ from workbench.models.selection import rate_kpi
 
 Floats = NDArray[np.float64]
 LEAST_BLOCKS = 2
+SATURATED = 0.95
+"""Share of the offered load under which what is carried is the host's, and not the load's."""
+UNLOADED = "carried all that was offered, so that this says nothing of the host"
 UNSTEADY_SD, UNSTEADY_TIMES = 0.05, 4.0
 """A host disagrees with itself where the log scatter of its own blocks is over the first, and that
 many times the fleet's median."""
@@ -46,14 +49,29 @@ def compare_hosts(anchors: Mapping[str, Sequence[Sample]], kpi: str) -> HostsCom
     if len(usable) < 2:
         return None
     reference = next(iter(usable))
+    loaded = {host: _is_saturated(samples) for host, samples in anchors.items()}
     factors = [
-        HostFactor(name, *_factor(own[name], usable[reference][name]), len(own[name]), host=host)
+        HostFactor(
+            name,
+            *_factor(own[name], usable[reference][name]),
+            len(own[name]),
+            note="" if name == kpi or (loaded[host] and loaded[reference]) else UNLOADED,
+            host=host,
+        )
         for host, own in usable.items()
         if host != reference
         for name in own
         if name in usable[reference]
     ]
     return HostsCompared(reference, tuple(factors), _unsteady(usable))
+
+
+def _is_saturated(samples: Sequence[Sample]) -> bool:
+    """Whether no start of a host carried what the highest anchor load offered it."""
+    most = max((sample.point.wl for sample in samples), default=0.0)
+    own = [s for s in samples
+           if s.valid and s.point.wl == most and s.load_model.startswith("open")]  # fmt: skip
+    return all(s.kpis[rate].value < SATURATED * most for s in own if (rate := rate_kpi(s)))
 
 
 def _figures(samples: Sequence[Sample], kpi: str) -> dict[str, Floats]:
@@ -106,7 +124,7 @@ def on_reference(
     ----------
     found : breakpoints by the host that measured them.
     """
-    factors = {f.host: f for f in compared.factors if kpis.of(f.figure).carried}
+    factors = {f.host: f for f in compared.factors if kpis.of(f.figure).carried and not f.note}
     carried = tuple(
         CarriedBreakpoint(host, own, _divided(own, factors[host], host, compared.reference))
         for host, breakpoints in found.items()

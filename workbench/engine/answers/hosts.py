@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 
 from workbench.domain.lab import HostFacts
+from workbench.domain.projection import SessionView
 from workbench.probes.host import read_cpu_model
 
 
@@ -27,6 +28,16 @@ def elsewhere(session: str, facts: HostFacts | None) -> tuple[str, ...]:
         f"{session} was measured on another host ({_host(*there)}) than this one ({_host(*here)}): "
         "its figures hold there",
     )
+
+
+def carried_over(view: SessionView) -> tuple[str, ...]:
+    """That figures of several hosts were made those of one, as a sentence; none otherwise."""
+    hosts = dict.fromkeys(shard.host for shard in view.shards)
+    if len(hosts) < 2 or view.hosts_compared is None:
+        return ()
+    reference = view.hosts_compared.reference
+    others = ", ".join(sorted(hosts.keys() - {reference}))
+    return (f"figures hold on {reference}: those of {others} are by the factor between hosts",)
 
 
 def _host(cores: int, cpu_model: str) -> str:

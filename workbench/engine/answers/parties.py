@@ -16,7 +16,7 @@ from workbench.domain.parameters import Parameter, PrimaryWorkload
 from workbench.domain.questions import ChainQuery, Recommend
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Target
-from workbench.engine.answers.hosts import elsewhere
+from workbench.engine.answers.hosts import carried_over, elsewhere
 from workbench.engine.answers.parts import profile_of, profiles_for, stand_alone
 from workbench.engine.learning.scoring import Material, material
 from workbench.engine.sessions.library import Library
@@ -93,6 +93,7 @@ class Parties:
         """What is to be said of hosts that are not this one, of images, of who was passed over."""
         for one in self.speaking:
             yield from elsewhere(one.session, one.view.host)
+            yield from carried_over(one.view)
         for target in self.targets:
             template, speaker = target.vnfs[0].template, self.whose[target.name]
             yield from _other_images(template, speaker, (own, *self.sessions))

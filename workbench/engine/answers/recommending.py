@@ -22,7 +22,7 @@ from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Parallel, Series, Target, Vnf
 from workbench.engine.answers.chain_models import Accepted, accepted_for
 from workbench.engine.answers.composing import one_host, profiles_by, subject_of
-from workbench.engine.answers.hosts import elsewhere
+from workbench.engine.answers.hosts import carried_over, elsewhere
 from workbench.engine.answers.judging import Judged, examine, judge
 from workbench.engine.answers.order import Order
 from workbench.engine.answers.parties import Parties, host_of, parties_for, sessions_asked
@@ -100,7 +100,7 @@ async def recommend(
         whose={t: party.session for t, party in parties.whose.items()} if parties else {},
     )
     issued, trouble = await _issued(library, given, order, answer, judged, store)
-    here = elsewhere(given.session, given.view.host)
+    here = (*elsewhere(given.session, given.view.host), *carried_over(given.view))
     notes = [*here, *warnings, *profiles.unstored, *judged.notes, trouble]
     if issued.id and (request.verify or request.on_lab):
         proof = Proof(library, pool, trials, request, order, examined.question, by, say, given.view)

@@ -93,7 +93,10 @@ class Material:
 async def material(library: Library, session: str, kpi: str | None) -> Material:
     """All samples of a session; its campaign's KPI where none is named.
 
-    Raises `SessionError`, or `UsageError` for a name that is no KPI.
+    What several hosts of a fleet measured is as the first of them would have it.
+
+    Raises `SessionError`, `UsageError` for a name that is no KPI, or `DataError` where a host has
+    no factor over the first.
     """
     view, samples = await to_the_end(_everything(library, session))
     campaign = view.campaign
@@ -104,6 +107,11 @@ async def material(library: Library, session: str, kpi: str | None) -> Material:
         name = kpi if kpi in of_site else kpi_name(kpi) if kpi else campaign.kpi
     except ValueError as error:
         raise UsageError(str(error), where="kpi") from None
+    if len({shard.host for shard in view.shards}) > 1:
+        from workbench.models.host_terms import on_one_host
+
+        carried = on_one_host(samples, view.shards, view.hosts_compared, campaign.kpi)
+        return Material(session, view, campaign, name, carried)
     return Material(session, view, campaign, name, tuple(samples))
 
 

@@ -1,0 +1,107 @@
+"""What models and recommendations make of a session that unequal hosts measured."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from workbench.descriptors.loading import load_campaign
+from workbench.domain.errors import DataError
+from workbench.domain.fleets import HostsCompared, LabHost, Shard, ShardOrder
+from workbench.domain.questions import Recommend
+from workbench.engine.core import Engine
+from workbench.engine.learning.scoring import material
+from workbench.fleet.dispatched import Gathered
+from workbench.fleet.folding import FoldedAs, ShardSession, fold, put_in_place, read_piece
+from workbench.fleet.host_engine import HostEngine
+from workbench.link.local import LocalClient
+from workbench.models.host_factors import compare_hosts
+from workbench.paths import Workspace
+from workbench.sampling.shards import anchor, split
+from workbench.store.catalogue import session_path
+
+CAMPAIGN = """
+kind: campaign
+targets:
+  - vnf: tinyproxy
+    resource_parameters:
+      - {vnf: tinyproxy, name: vcpu, values: [25%, 50%]}
+workload_parameters:
+  - {name: filesize, values: [10 kB]}
+primary_workload_parameter: {name: rate, range: [50/s, 2000/s], scale: log}
+load: {kind: open, arrivals: constant, connections: 32}
+kpi: p95
+sampling: {method: uniform, max_samples: 4, repetitions: 1}
+windows: {warmup: 1 s, window: 2 s}
+lab: sim
+"""
+HOSTS = (LabHost("one", "simulated"), LabHost("other", "simulated", speed=0.5))
+
+
+async def measured(engine: Engine, host: LabHost, shard: Shard) -> ShardSession:
+    order = ShardOrder("s", shard, ())
+    result = await HostEngine(engine, host).measure(order)
+    assert not result.failure, result.failure
+    return await asyncio.to_thread(read_piece, Gathered(order, result, Path(result.place)))
+
+
+async def put(
+    engine: Engine, name: str, pieces: list[ShardSession], compared: HostsCompared | None
+) -> None:
+    campaign = load_campaign(
+        str(engine.workspace.root / "c.yaml"), workspace=engine.workspace
+    ).campaign
+    between = engine.workspace.state / f"{name}.duckdb"
+    await fold(pieces, FoldedAs(campaign, (), "sim", 1, 1.0), compared, between)
+    put_in_place(between, session_path(engine.workspace, name))
+
+
+async def the_way(engine: Engine) -> None:
+    path = engine.workspace.root / "c.yaml"
+    path.write_text(CAMPAIGN)
+    campaign = load_campaign(str(path), workspace=engine.workspace).campaign
+    anchors = {
+        host.name: (
+            await measured(
+                engine, host, anchor(campaign, host=host.name, run="s", lab="sim", seed=1)
+            )
+        ).samples
+        for host in HOSTS
+    }
+    shards = split(campaign, 2, run="s", lab="sim", seed=1, size=1)
+    pieces = [
+        await measured(engine, host, shard) for host, shard in zip(HOSTS, shards, strict=True)
+    ]
+    compared = compare_hosts(anchors, campaign.kpi)
+    assert compared is not None
+    await put(engine, "folded", pieces, compared)
+    await put(engine, "bare", pieces, None)
+
+    given = await material(engine.library, "folded", None)
+    reference = {sample.point.wl for sample in pieces[0].samples}
+    own = {sample.point.wl for sample in pieces[1].samples}
+    loads = {sample.point.wl for sample in given.samples}
+    assert reference < loads
+    # Half as fast: what it carried at a load, the first host carries at about twice as much.
+    assert max(loads) / max(own) == pytest.approx(2.0, rel=0.2)
+
+    client = LocalClient(engine, "test")
+    answer = await client.ask(Recommend("folded", ("p95<=400ms @ rate=60/s",)))
+    assert "figures hold on one: those of other are by the factor between hosts" in answer.notes
+    with pytest.raises(DataError, match="no anchor points tell how one, other compare"):
+        await client.ask(Recommend("bare", ("p95<=400ms @ rate=60/s",)))
+
+
+def test_hosts_are_one_by_their_factor_or_not_at_all(tmp_path: Path) -> None:
+    async def whole() -> None:
+        (tmp_path / "sessions").mkdir()
+        engine = Engine(Workspace(tmp_path))
+        await engine.start()
+        try:
+            await the_way(engine)
+        finally:
+            await engine.close()
+
+    asyncio.run(whole())
