@@ -45,7 +45,7 @@ def guests(session: str) -> Iterator[int]:
         with suppress(OSError):
             for pid in (group / "cgroup.procs").read_text().split():
                 with suppress(OSError):
-                    if QEMU.encode() in (PROC / pid / "cmdline").read_bytes():
+                    if (PROC / pid / "cmdline").read_bytes().startswith(QEMU.encode()):
                         yield int(pid)
 
 
@@ -57,6 +57,13 @@ def some_guest(session: str) -> int:
             return pid
         time.sleep(0.2)
     pytest.fail("no guest came up")
+
+
+def network_of(pid: int) -> str:
+    """Its network namespace; empty where it has ended."""
+    with suppress(OSError):
+        return str((PROC / str(pid) / "ns" / "net").readlink())
+    return ""
 
 
 def wait_until_gone(*pids: int) -> None:
@@ -75,7 +82,7 @@ def campaign(workbench: Workbench) -> Path:
 
 def test_haproxy_is_profiled_in_a_guest(workbench: Workbench, campaign: Path) -> None:
     workbench.longest_s = 900
-    workbench.run("run", str(campaign), "--session", "guest", "--headless")
+    workbench.run("run", str(campaign), "--lab", "vm", "--session", "guest", "--headless")
     samples = workbench.samples("guest")
     assert len(samples) == 3
     assert [sample["valid"] for sample in samples] == [True, True, True]
@@ -94,11 +101,18 @@ def test_haproxy_is_profiled_in_a_guest(workbench: Workbench, campaign: Path) ->
 def test_no_guest_outlives_the_workbench(
     workbench: Workbench, campaign: Path, how: signal.Signals
 ) -> None:
-    running = workbench.start("run", str(campaign), "--session", "ended", "--headless", "--json")
+    running = workbench.start(
+        "run", str(campaign), "--lab", "vm", "--session", "ended", "--headless"
+    )
     pid = some_guest("ended")
+    namespace = network_of(pid)
     engine = int(workbench.json("engine", "status", "--json")["pid"])
     for one in (running.pid, engine):
         with suppress(ProcessLookupError):
             os.kill(one, how)
     running.communicate(timeout=ENDED_WITHIN_S)
     wait_until_gone(pid)
+    assert namespace
+    assert not [one for one in PROC.glob("[0-9]*") if network_of(int(one.name)) == namespace], (
+        "its interfaces and the tap end with the last process there"
+    )
