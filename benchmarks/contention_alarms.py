@@ -187,7 +187,7 @@ async def watching(workspace: Path, session: str, function: str, at: str, kpi: s
         while not (watched.looks or reading.done() or time.monotonic() > latest):  # noqa: ASYNC110
             await asyncio.sleep(0.2)
         if not watched.looks:
-            sys.exit(f"the watch has not looked within {LEARNING_S:g} s")
+            sys.exit(f"the watch ended, or took over {LEARNING_S:g} s, before its first look")
         yield watched
     finally:
         with suppress(ProcessLookupError):
