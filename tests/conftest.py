@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import driving
+import examples
 import host_needs
 import pytest
 from driving import REPOSITORY, Workbench, a_workbench
@@ -30,8 +31,6 @@ for _library in ("OPENBLAS", "OMP"):
 # Random examples have a seed too: what fails once fails each time. Constants that Hypothesis finds
 # in the modules that are loaded by then would make them depend on the tests that ran before.
 providers.is_local_module_file = lambda _: False
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,6 +54,11 @@ def pytest_configure(config: pytest.Config) -> None:
     host_needs.required()  # a name that nobody knows is told before any test runs
     config.pluginmanager.register(FileCosts(limited=not accepting))
     driving.forked = not accepting
+    examples.full_length = accepting
+    settings.register_profile(
+        "repeatable", derandomize=True, deadline=None, max_examples=examples.examples()
+    )
+    settings.load_profile("repeatable")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByRoom | None:

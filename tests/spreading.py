@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,18 @@ SHARING = (
 """Rooms in which tests of a file share an engine, a session or what was fitted."""
 
 
+ALIKE = 'scope="module"'
+"""In a file elsewhere: every worker that got one of its tests would make such fixtures."""
+REPOSITORY = Path(__file__).parents[1]
+
+
+@cache
+def shares(file: str) -> bool:
+    """Whether tests of a file, by its path in node ids, go to one worker."""
+    path = REPOSITORY / file
+    return Path(file).parent.name in SHARING or (path.is_file() and ALIKE in path.read_text())
+
+
 def put_whole_ways_first(items: list[pytest.Item]) -> None:
     """Tests that drive the whole way, then files that go to one worker as a whole, then single
     tests: what is long, and waits most of its minute, would leave the other core idle at the end.
@@ -30,7 +43,7 @@ def put_whole_ways_first(items: list[pytest.Item]) -> None:
 
 
 def _late(file: str) -> tuple[bool, bool]:
-    return "_whole_way" not in file, Path(file).parent.name not in SHARING
+    return "_whole_way" not in file, not shares(file)
 
 
 class ByRoom(LoadScopeScheduling):
@@ -41,4 +54,4 @@ class ByRoom(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return file if Path(file).parent.name in SHARING else nodeid
+        return file if shares(file) else nodeid

@@ -10,6 +10,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from driving import REPOSITORY
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_profiles import CLOSED, OPEN, at, carried, named, overload, part
@@ -47,7 +48,7 @@ def composed(
 FIGURE = st.floats(0.2, 90.0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(a=FIGURE, b=FIGURE, c=FIGURE, share=st.floats(0.05, 0.95))
 def test_series_and_branches_follow_their_formulas(
     a: float, b: float, c: float, share: float
@@ -311,7 +312,7 @@ def graphs(names: list[str]) -> st.SearchStrategy[Node]:
     return st.integers(1, len(names) - 1).flatmap(joined)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(graph=graphs(list("abcde")))
 def test_splits_conserve_load_and_every_interval_holds_its_mean(graph: Node) -> None:
     names = [vnf.name for vnf in functions_of(graph)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 from broken_descriptors import FILES
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
@@ -20,7 +22,7 @@ from workbench.paths import Workspace
 
 SOURCES = sorted(paths.shipped("templates").rglob("*.yaml"))
 MODERATE = settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -86,13 +88,13 @@ def _dumped(value: Any, path: Path) -> bytes:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_any_value_may_stand_anywhere(source: Path, tmp_path: Path) -> None:
-    template = source.read_text()
-    places = list(_places(YAML(typ="safe", pure=True).load(template)))
+    values = YAML(typ="safe", pure=True).load(source.read_text())
+    places = list(_places(values))
 
-    @settings(MODERATE, max_examples=25)
+    @settings(MODERATE, max_examples=examples(25))
     @given(place=st.sampled_from(places), tree=TREES)
     def replaced(place: tuple[Any, ...], tree: Any) -> None:
-        root: Any = {"": YAML(typ="safe", pure=True).load(template)}
+        root: Any = {"": deepcopy(values)}
         parent, key = root, ""
         for part in place:
             parent, key = parent[key], part

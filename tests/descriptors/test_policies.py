@@ -6,6 +6,7 @@ from itertools import combinations, permutations
 from pathlib import Path
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def texts() -> st.SearchStrategy[str]:
     return st.recursive(st.sampled_from(FUNCTIONS), joined, max_leaves=6)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(text=texts(), free=st.sets(st.sampled_from(("d", "e")), max_size=2))
 def test_a_policy_generates_all_chains_that_obey_it_and_no_other(text: str, free: set[str]) -> None:
     policy = parse_policy(text)
@@ -75,7 +76,7 @@ def test_a_policy_generates_all_chains_that_obey_it_and_no_other(text: str, free
     assert len(found) == len(expected), "no chain comes twice"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(text=st.text(st.sampled_from("ab-|&>() \n$é"), max_size=12))
 def test_any_text_is_a_policy_or_has_its_mistake_at_a_place_in_it(text: str) -> None:
     try:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,7 +84,7 @@ def read_back(document: dict[str, Any]) -> Any:
 
 
 @given(DOCUMENTS)
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=examples(100), deadline=None, derandomize=True)
 def test_read_back_as_written(document: dict[str, Any]) -> None:
     assert repr(read_back(document)) == repr(document)  # 1 is not 1.0, nor True
 

@@ -14,6 +14,7 @@ from typing import Any
 import jsonschema
 import yaml
 from check_jsonschema.builtin_schemas import get_builtin_schema
+from examples import examples
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -43,7 +44,10 @@ NASTY = (
 )  # fmt: skip
 texts = st.one_of(st.sampled_from(NASTY), st.text(max_size=40))
 gentle = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
 )
 
 
@@ -216,7 +220,7 @@ def test_data_formats_read_back(about: tuple[Recommendation, Context]) -> None:
         assert "\n" not in cell
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(st.lists(texts, unique=True, max_size=6))
 @example(["Back", "back", "back-2", "BACK", "b_a"])
 @example(["x" * 80, "x" * 81, "x" * 63])
@@ -231,7 +235,7 @@ def test_labels_are_valid_distinct_and_kept_where_they_are_labels(names: list[st
 
 
 @given(texts, texts)
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=examples(100), deadline=None, derandomize=True)
 def test_file_names_leave_no_folder(session: str, recommendation: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", file_stem(session, recommendation))
 

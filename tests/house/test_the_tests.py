@@ -11,7 +11,7 @@ import host_needs
 import pytest
 from driving import COMMAND, Workbench
 from file_costs import MOST_S, FileCosts, tree_cpu_s
-from spreading import ByRoom, put_whole_ways_first
+from spreading import ByRoom, put_whole_ways_first, shares
 
 from workbench.domain.errors import LabError
 
@@ -109,6 +109,12 @@ def test_files_whose_tests_share_something_stay_with_one_worker() -> None:
     assert scope(None, first) == scope(None, second) == "tests/engine/test_a.py"  # type: ignore[arg-type]
     first, second = (f"tests/models/test_a.py::test_{n}" for n in (1, 2))
     assert (scope(None, first), scope(None, second)) == (first, second)  # type: ignore[arg-type]
+
+
+def test_files_whose_fixtures_are_of_the_module_stay_whole_wherever_they_are() -> None:
+    assert shares("tests/models/test_counter_watch.py")
+    assert shares("tests/engine/test_of_no_such_name.py")
+    assert not shares("tests/models/test_regressors.py")
 
 
 def test_what_waits_for_a_minute_begins_first_and_single_tests_last() -> None:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -157,7 +158,7 @@ def test_registered_models_follow_configurations_that_saturate_elsewhere(factory
     assert np.isfinite(model.coefficients_).all()
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=examples(30), deadline=None, derandomize=True)
 @given(st.integers(1, 4), st.integers(1, 12), st.integers(1, 6), st.integers(0, 10_000))
 def test_exact_estimators_stay_exact_on_any_table(columns, configurations, loads, seed):
     random = np.random.default_rng(seed)

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -283,7 +284,7 @@ def sampled(curve):
     return column(loads), np.log(kpi)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(curves)
 def test_curve_fit_never_falls_and_its_inverse_is_the_highest_load(curve):
     X, y = sampled(curve)
@@ -299,7 +300,7 @@ def test_curve_fit_never_falls_and_its_inverse_is_the_highest_load(curve):
         assert (mean[x > at + 1e-6] >= kpi - 1e-6).all()
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(curves)
 @example((2.0, 21.0, 10.0, 1.5, 22, 21))  # pieces that met in one batch of splits only
 def test_the_inverse_inverts_where_the_curve_rises(curve):
@@ -315,7 +316,7 @@ def test_the_inverse_inverts_where_the_curve_rises(curve):
         assert model.inverse(float(mean[place])) == pytest.approx(x[place], abs=1e-4)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(curves)
 def test_both_models_take_any_samples_and_the_same_ones_give_the_same_fit(curve):
     X, y = sampled(curve)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ def agree(one: Passage, other: Passage) -> None:
         assert ours.throttled_s.sum() == pytest.approx(theirs.throttled_s.sum(), abs=1e-7)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     load=st.floats(0.1, 2.0),
     quota=st.floats(0.1, 1.0),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +35,7 @@ def step_by_step(
 requests = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 70)), min_size=1, max_size=40)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(requests, st.integers(1, TICKS), st.integers(0, TICKS - 1))
 def test_both_servers_agree_with_the_stepped_one(
     offered: list[tuple[int, int]], quota: int, phase: int

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic_function import LATENCY_SLA, OPEN, RATE, TARGET, Function, make_sample
@@ -105,7 +106,7 @@ def answer(ask, outcome):
     return make_sample(ask.wl, kpis, configuration=ask.configuration, repetition=ask.repetition)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     primary=primaries, plan=plans, drawn=outcomes, seed=st.integers(0, 9), cut=st.integers(0, 40)
 )
@@ -136,7 +137,7 @@ def test_asks_stay_in_range_never_repeat_end_and_can_be_rebuilt(primary, plan, d
         assert ending.note
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(last=st.integers(1, 40), capacity=st.floats(0.5, 60.0))
 def test_a_finite_space_is_exhausted_if_nothing_else_stops(last, capacity):
     """epsilon 0 never converges by the model: every client count below overload is asked once."""

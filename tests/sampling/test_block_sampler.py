@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from noisy_session import CONFIGURATIONS, Session, Trap
@@ -79,7 +80,7 @@ def answer(ask, outcome):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(primary=primaries, most=st.integers(1, 14), drawn=outcomes, cut=st.integers(0, 40))
 def test_asks_stay_in_range_never_repeat_end_and_can_be_rebuilt(primary, most, drawn, cut):
     space = Space(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic_function import LATENCY_SLA, OPEN, TARGET, make_sample
@@ -152,7 +153,7 @@ def test_all_our_samplers_are_registered() -> None:
 
 
 @pytest.mark.parametrize("name", REGISTERED)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(case=cases(), cut=st.integers(0, 30))
 def test_asks_stay_in_range_never_repeat_end_and_can_be_rebuilt(
     name: str, case: Case, cut: int
@@ -161,7 +162,7 @@ def test_asks_stay_in_range_never_repeat_end_and_can_be_rebuilt(
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(case=cases(), cut=st.integers(0, 30))
 def test_so_do_those_of_variants(name: str, case: Case, cut: int) -> None:
     holds_for(name, case, cut)
@@ -276,5 +277,5 @@ def test_another_seed_orders_otherwise_and_the_same_seed_alike(name: str) -> Non
     first, second = (run(made(name, space, plan), function) for _ in range(2))
     assert first == second
     if name in OWN:  # others may follow the data alone
-        others = [run(made(name, replace(space, seed=s), plan), function) for s in (2, 3)]
+        others = (run(made(name, replace(space, seed=s), plan), function) for s in (2, 3))
         assert any(other != first for other in others)

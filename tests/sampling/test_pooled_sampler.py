@@ -50,9 +50,22 @@ def play(sampler, most):
     return asks
 
 
-def test_most_samples_lie_near_breakpoints_and_every_eighth_fills_the_space():
+@pytest.fixture(scope="module")
+def whole():
+    """One that plays by default to its end, and what it asked; for those who only look."""
+    sampler = PooledSampler(space(), SamplingPlan(max_samples=20))
+    return sampler, play(sampler, 150)
+
+
+@pytest.fixture(scope="module")
+def endless():
+    """What one asks that is never accurate enough, up to a hundred times."""
     plan = SamplingPlan(max_samples=20, options={"accuracy": 0.0})
-    asks = play(PooledSampler(space(), plan), 40)
+    return play(PooledSampler(space(), plan), 100)
+
+
+def test_most_samples_lie_near_breakpoints_and_every_eighth_fills_the_space(endless):
+    asks = endless[:40]
     late = [ask for ask in asks[16:] if "fills" not in ask.why]
     near = [abs(math.log(ask.wl / capacity(ask.configuration))) < 1.2 for ask in late]
     assert np.mean(near) > 0.8
@@ -93,9 +106,8 @@ def test_it_stops_at_the_accuracy_and_says_so():
     assert all("breakpoint known to" in ending.note for ending in endings.values())
 
 
-def test_by_default_it_ends_and_what_it_says_of_breakpoints_is_true():
-    sampler = PooledSampler(space(), SamplingPlan(max_samples=20))
-    play(sampler, 150)
+def test_by_default_it_ends_and_what_it_says_of_breakpoints_is_true(whole):
+    sampler, _ = whole
     assert sampler.ask() is None
     assert sum(visits.taken for visits in sampler.visits) < 100
     law = sampler._model.law_
@@ -104,9 +116,8 @@ def test_by_default_it_ends_and_what_it_says_of_breakpoints_is_true():
     assert np.ptp(off) < 0.4
 
 
-def test_an_accuracy_of_zero_never_ends_it_early():
-    plan = SamplingPlan(max_samples=20, options={"accuracy": 0.0})
-    assert len(play(PooledSampler(space(), plan), 100)) == 100
+def test_an_accuracy_of_zero_never_ends_it_early(endless):
+    assert len(endless) == 100
 
 
 @pytest.mark.parametrize("options", [{"accuracy": -0.1}, {"confidence": 1.0}])
@@ -135,12 +146,12 @@ def test_what_is_unresolved_is_said():
     assert all("unresolved" in note for note in notes)
 
 
-def test_the_same_tells_give_the_same_asks():
-    first, second = (PooledSampler(space(), SamplingPlan(max_samples=20)) for _ in range(2))
-    asks = play(first, 20)
-    for ask in asks:
+def test_the_same_tells_give_the_same_asks(whole):
+    _, asks = whole
+    second = PooledSampler(space(), SamplingPlan(max_samples=20))
+    for ask in asks[:20]:
         second.tell([answer(ask)])
-    assert second.ask() == first.ask()
+    assert second.ask() == asks[20]
 
 
 def test_recorded_loads_are_the_only_ones_asked_for():
@@ -184,10 +195,10 @@ NOT_AIMED_AT = {
 
 
 @pytest.mark.parametrize("sla", NOT_AIMED_AT.values(), ids=NOT_AIMED_AT)
-def test_a_limit_that_cannot_be_aimed_at_changes_no_ask_and_is_said(sla):
-    plan = SamplingPlan(max_samples=20)
-    plain, limited = PooledSampler(space(), plan), PooledSampler(space(sla), plan)
-    assert play(plain, 150) == play(limited, 150)
+def test_a_limit_that_cannot_be_aimed_at_changes_no_ask_and_is_said(sla, whole):
+    plain, asks = whole
+    limited = PooledSampler(space(sla), SamplingPlan(max_samples=20))
+    assert play(limited, 150) == asks
     assert all("not aimed at" in e.note for e in limited.endings.values())
     assert not any("aimed at" in e.note for e in plain.endings.values())
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import get_args
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -104,7 +105,7 @@ def database() -> Iterator[Database]:
     made.close()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(measurement=measurements)
 def test_a_measurement_comes_back_equal(database: Database, measurement: Measurement) -> None:
     fact = SampleTaken(measurement.sample)

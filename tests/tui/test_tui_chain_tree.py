@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,7 +52,7 @@ def drawn(tree: Tree, width: int = 200, height: int = 40) -> list[str]:
 
 
 @given(TREES)
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=examples(100), deadline=None, derandomize=True)
 def test_a_tree_survives_its_descriptor(tree: Tree) -> None:
     back = tree_of(composition(tree))
     alone = isinstance(tree, Leaf) and (tree.name or tree.passive)
@@ -59,7 +60,7 @@ def test_a_tree_survives_its_descriptor(tree: Tree) -> None:
 
 
 @given(TREES, st.data())
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=examples(100), deadline=None, derandomize=True)
 def test_edits_lose_no_function(tree: Tree, data: Any) -> None:
     count = len(list(leaves(tree)))
     path = data.draw(st.sampled_from([path for path, _ in leaves(tree)]))
@@ -82,7 +83,7 @@ def test_edits_lose_no_function(tree: Tree, data: Any) -> None:
 
 
 @given(TREES)
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=examples(100), deadline=None, derandomize=True)
 def test_every_function_is_drawn_and_found_again(tree: Tree) -> None:
     found = drawing(tree, lambda _: "", 500, 200, ("source", "sink"))
     assert len({sum(len(text) for text, _, _ in row) for row in found.rows}) == 1

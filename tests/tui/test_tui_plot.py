@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -154,7 +155,7 @@ def test_any_size_can_be_drawn(size: tuple[int, int]) -> None:
     st.booleans(),
     st.sampled_from(["braille", "block", "ascii"]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_samples_can_be_drawn(
     points: list[tuple[float, float | None, float]], log_x: bool, log_y: bool, glyphs: str
 ) -> None:
@@ -268,7 +269,7 @@ def test_what_holds_stands_below_the_limit_and_what_does_not_above(
 
 
 @given(low=st.floats(1e-3, 1e5), factor=st.floats(1.3, 1e6), most=st.integers(1, 12))
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=examples(200), derandomize=True)
 def test_a_log_axis_has_two_ticks_at_least(low: float, factor: float, most: int) -> None:
     assert len(Axis(low, low * factor, log=True).ticks(most)) >= 2
 
