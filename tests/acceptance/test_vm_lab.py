@@ -82,19 +82,24 @@ def campaign(workbench: Workbench) -> Path:
 
 def test_haproxy_is_profiled_in_a_guest(workbench: Workbench, campaign: Path) -> None:
     workbench.longest_s = 900
-    workbench.run("run", str(campaign), "--lab", "vm", "--session", "guest", "--headless")
-    samples = workbench.samples("guest")
-    assert len(samples) == 3
+    for session in (f"guest-{number}" for number in (1, 2, 3)):  # others may spoil the first ones
+        run = ("run", str(campaign), "--lab", "vm", "--session", session, "--headless")
+        said = workbench.run(*run, expect=None)
+        samples = workbench.samples(session)
+        assert len(samples) == 3, said.stdout
+        if all(sample["valid"] for sample in samples):
+            break
+        assert "not valid: host_saturated" in said.stdout, said.stdout
     assert [sample["valid"] for sample in samples] == [True, True, True]
     rates = [sample["wl"] for sample in samples]
     for sample in samples:
         assert sample["throughput_rps"] == pytest.approx(sample["wl"], rel=0.1)
         assert sample["haproxy_cpu"] > 0
     assert max(rates) > 2 * min(rates)
-    told = workbench.run("show", "guest").stdout
+    told = workbench.run("show", session).stdout
     assert "Emulated: TCG of QEMU" in told
     assert all("emulated" in sample["labels"] for sample in samples)
-    assert not list(guests("guest"))
+    assert not list(guests(session))
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
