@@ -16,7 +16,7 @@ from workbench.domain.lab import BypassCurve
 from workbench.domain.load_shapes import cycles_needed, whole
 from workbench.domain.observations import Observation
 from workbench.domain.parameters import LoadModel, OperatingPoint, Sla
-from workbench.domain.samples import Measurement, Sample
+from workbench.domain.samples import Finding, Measurement, Sample
 from workbench.measuring import competition, copies, packets, playback
 from workbench.measuring.bypass import bypass_at, tells_the_most
 from workbench.measuring.cycles import cycle_of, seconds_of
@@ -161,15 +161,13 @@ def judge(
     bypass = bypass_at(terms.bypass, terms.load, point.wl)
     most = bypass if tells_the_most(terms.bypass, terms.load, point.wl) else None
     judged = ValidityInputs(pool, terms.windows, driven_s, most)
-    besides = (*copies.examine(drives), *competition.examine(drives))
-    findings = playback.also((*examine(judged), *besides), drives)
+    findings = _findings(judged, drives)
     factor = terms.factor if terms.windows.interval else 1.0
     asked = (terms.kpi, *((terms.sla.kpi,) if terms.sla else ()))
     statement = state(pool, terms.windows, terms.variance_floor, factor, asked)
     reasons = {finding.reason for finding in findings}
     blamed = bool(reasons & NOT_THE_FUNCTION)
-    looked_at = {terms.kpi} | ({terms.sla.kpi} if terms.sla else set())
-    look = Look(pool, statement, bypass, percentiles(*asked), blamed, looked_at)
+    look = Look(pool, statement, bypass, percentiles(*asked), blamed, set(asked))
     remarks = (*remark(look), *split_off(pool.stretches, pool.completed))
     sample = Sample(
         id=sample_id(point),
@@ -201,9 +199,15 @@ def judge(
     measurement = _measurement(sample, pool, stretches, cycle_s)
     next_s = 0.0 if reasons & CAUSES else _next_drive_s(pool, terms, stretches[-1], driven_s)
     if not reasons & CAUSES and not next_s and sample.valid:
-        correlated = bool(looked_at & statement.correlated.keys())
+        correlated = bool(statement.correlated.keys() & asked)
         next_s = _wider_s(pool, terms, statement, driven_s, correlated)
     return Judgement(measurement, settled=not next_s, next_s=next_s)
+
+
+def _findings(inputs: ValidityInputs, drives: Sequence[Drive]) -> tuple[Finding, ...]:
+    """Of the pooled windows, of copies and competitors, of players."""
+    besides = (*copies.examine(drives), *competition.examine(drives))
+    return playback.also((*examine(inputs), *besides), drives)
 
 
 def _refuse_unlike(drives: Sequence[Drive]) -> None:
