@@ -117,14 +117,15 @@ def judge(
     table = table_for(campaign, truths.target, samples, "p95_ms")
     forecaster = fitted(table, method)
     said = forecaster.forecast(truths.points)
-    inside = (said.low <= truths.p95_ms) & (truths.p95_ms <= said.high)
+    truth = np.log(truths.p95_ms)  # forecasts are of logarithms
+    inside = (said.low <= truth) & (truth <= said.high)
     tally.inside.append(float(inside.mean()))
-    tally.errors += list(np.abs(np.log(said.mean / truths.p95_ms)))
-    tally.widths += list(np.log(said.high / said.low) / 2.0)
+    tally.errors += list(np.abs(said.mean - truth))
+    tally.widths += list((said.high - said.low) / 2.0)
     for rate, limit, times in truths.slas:
         said = forecaster.forecast([(c, rate) for c in truths.configurations])
         tally.asked += 1
-        chosen = next((i for i, high in enumerate(said.high) if high <= limit), None)
+        chosen = next((i for i, high in enumerate(said.high) if high <= math.log(limit)), None)
         best = next(i for i, true in enumerate(times) if true <= limit)
         tally.held += chosen is not None and times[chosen] <= limit
         tally.cheapest += chosen == best
