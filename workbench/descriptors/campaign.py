@@ -78,7 +78,7 @@ class CommandText(Described):
     command: Argv
 
 
-LAB = r"^(attach|kubernetes|(docker|sim)(:[^\s]+)?)$"
+LAB = r"^(attach|kubernetes|(docker|netns|sim|vm)(:[^\s]+)?)$"
 
 
 class CampaignText(Descriptor):
