@@ -94,8 +94,8 @@ async def test_what_a_passive_function_misses_of_its_copy_is_counted(
     share: float,
     least_missed: int,
 ) -> None:
-    """Starved by `share` of a core and a small buffer; netsniff-ng needs so little for a packet that
-    a quiet host lets it miss none, and with less it does not end in time."""
+    """Starved by `share` of a core and a small buffer; netsniff-ng needs so little for a packet
+    that it misses none on a quiet host, and with less it does not end in time."""
     campaign = campaign_of(tmp_path, chain, passive)
     (plan,) = campaign.targets
     (fed,) = campaign.configurations(plan)
