@@ -189,6 +189,7 @@ CAUSES = (
             ("squid",),
             60.0,
             f"{mib:g} MiB",
+            tuned=True,
             resources={"squid.memory_bytes": mib * 2**20},
         )
         for mib in (15.0, 14.0, 13.0)

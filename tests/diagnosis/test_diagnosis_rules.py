@@ -116,6 +116,17 @@ def test_a_full_accept_queue_and_lost_segments() -> None:
     assert said(chained(some)) == []
 
 
+def test_a_quota_that_reading_pages_again_uses_up_comes_after_the_lack_of_memory() -> None:
+    """Seen on the bench: squid at 14 MiB is throttled in all its periods."""
+    functions = {"tiny": usage(0.5, 1.0, throttled=1.0), "ha": usage(0.02, 0.04)}
+    found = explained(chained(functions=functions, tiny={"major_faults": 1500.0 * SECONDS}))
+    assert [verdict.cause for verdict in found.verdicts[:2]] == [
+        "memory reclaim or OOM",
+        "quota throttling",
+    ]
+    assert found.verdicts[1].evidence[-1].endswith("1500 times a second")
+
+
 def test_memory_at_its_limit_and_processes_that_were_ended() -> None:
     assert said(chained((0.01,), ha={"limit_hits": 900.0, "major_faults": 400.0})) == [
         "memory reclaim or OOM"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from workbench.diagnosis.base import Case, Match, Rule
 from workbench.diagnosis.readings import busiest
 from workbench.diagnosis.rule_phrases import most_throttled
+from workbench.diagnosis.rules_memory import THRASHING_PER_S
 from workbench.measuring.remarks import PLATEAU, THROTTLED_LABEL
 from workbench.measuring.usage import HOST, OWN, SINK, SOURCE
 
@@ -18,15 +19,18 @@ def _quota(case: Case) -> Match | None:
         return None
     used = case.seen.usage(name)
     assert used is not None
+    faults = case.seen.per_second(name, "major_faults") or 0.0
+    thrashing = faults >= THRASHING_PER_S
     return Match(
         name,
-        share,
+        share / 2 if thrashing else share,  # what uses the quota up is the lack of memory
         f"the quota of {name} ({case.seen.allotted(name):.2g} cores) stops it in {share:.0%} of "
         "its periods",
         (
             f"throttled in {share:.0%} of the periods, by the kernel's count for "
             f"{used.throttled_s:.2f} s over all cores, which is a lower bound",
             f"it used {used.cpu_cores:.2f} cores, {used.cpu_share:.0%} of its allocation",
+            *([f"much of it to read pages again, {faults:.0f} times a second"] * thrashing),
         ),
     )
 

@@ -7,6 +7,8 @@ from workbench.diagnosis.rule_phrases import beside_alone
 from workbench.measuring.usage import SINK, SOURCE
 
 FAULTS_PER_S, HITS_PER_S = 5.0, 5.0
+THRASHING_PER_S = 100.0
+"""Major faults from which a function does little but read its pages again (ours)."""
 
 
 def _memory(case: Case) -> Match | None:
@@ -24,14 +26,14 @@ def _memory(case: Case) -> Match | None:
         if hits >= HITS_PER_S:
             return Match(
                 name,
-                min(1.0, 0.3 + major / 100.0),
+                min(1.0, 0.3 + major / THRASHING_PER_S),
                 f"{name} is at its memory limit: reclaimed {hits:.0f} times a second",
                 (f"{major:.0f} page faults a second read a disk",),
             )
         if major >= FAULTS_PER_S:
             return Match(
                 name,
-                min(1.0, major / 100.0),
+                min(1.0, major / THRASHING_PER_S),
                 f"{name} waits for pages from a disk, {major:.0f} times a second",
                 (f"its limit was hit {hits:.0f} times a second",),
             )
