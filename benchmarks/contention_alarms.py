@@ -171,7 +171,9 @@ async def loaded(
 
 
 @asynccontextmanager
-async def watching(workspace: Path, session: str, function: str, at: str, kpi: str):  # type: ignore[no-untyped-def]
+async def watching(
+    workspace: Path, session: str, function: str, at: str, kpi: str
+) -> AsyncIterator[Watched]:
     """`workbench watch` as a process; its lines, from the first look on."""
     program = [sys.executable, "-m", "workbench", "watch", session, function]
     running = await asyncio.create_subprocess_exec(

@@ -287,8 +287,8 @@ def must_be_within(wl: float, name: str, low: float, high: float, where: str) ->
 
 
 @dataclass(frozen=True)
-class RuleTerms:
-    """What a rule asks for.
+class ChainRuleNeeds:
+    """What a chain rule asks for.
 
     Attributes
     ----------
@@ -336,14 +336,14 @@ def terms_of(
     load_model: str,
     hosts: Mapping[str, HostFacts],
     insisted: bool,
-) -> RuleTerms:
+) -> ChainRuleNeeds:
     """What a rule asks for, before any model is made. Raises `UsageError`, `PluginError`."""
     from workbench.chains.base import family_of, visits_of
 
     warnings = one_host(hosts, insisted)
     family, visits = family_of(load_model), visits_of(graph)
     chosen, besides = learned_for(kpi, load_model, len(visits), rule_of(rule, kpi, family))
-    return RuleTerms(chosen, besides, visits, warnings)
+    return ChainRuleNeeds(chosen, besides, visits, warnings)
 
 
 def one_host(hosts: Mapping[str, HostFacts], insisted: bool) -> tuple[str, ...]:
