@@ -4,8 +4,8 @@ measured again, no process is left.
     pytest --accept acceptance/test_fleet_faults.py --minutes 20 --results faults.json
 
 A campaign runs over three simulated hosts, again and again; its command, scheduler and workers are
-killed or stopped at seeded moments. A full disk is a limit on the size of a worker's files, a clock
-that is off is the simulated host's own.
+killed, stopped or cut off the network at seeded moments. A full disk is a limit on the size of a
+worker's files, a clock that is off is the simulated host's own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from typing import Any
 
 import pytest
 from driving import COMMAND, Workbench
-from tally import MakeTally
+from network_cuts import NetworkCuts, why_not
+from tally import MakeTally, Tally
 
 CAMPAIGN = """
 kind: campaign
@@ -46,6 +47,7 @@ lab: sim
 """
 SAMPLES = 10 * 4
 HOSTS = ("alpha", "beta", "gamma")
+WORKER = "workbench.fleet.lab_worker"
 SHORT_KB = 64
 """Files of a worker whose disk is full grow no larger."""
 NOTICED_S = 60.0
@@ -61,6 +63,7 @@ class FaultyFleet:
 
     workbench: Workbench
     figures: dict[str, Any]
+    cuts: NetworkCuts | None = None
     session: str = ""
     running: subprocess.Popen[str] | None = None
     said: list[tuple[float, str]] = field(default_factory=list)
@@ -146,15 +149,7 @@ class FaultyFleet:
 
     def processes(self) -> list[str]:
         """Commands that still run with this workspace."""
-        own = f"WORKBENCH_WORKSPACE={self.workbench.root}".encode()
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                if own in (folder / "environ").read_bytes().split(b"\0"):
-                    words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                    if words:
-                        found.append(f"{folder.name}: {words}")
-        return found
+        return [f"{pid}: {words}" for pid, words in processes_of(self.workbench.root).items()]
 
     # ------------------------------------------------------------------ what must hold
 
@@ -211,9 +206,26 @@ class FaultyFleet:
         ]
 
 
+def processes_of(workspace: Path) -> dict[int, str]:
+    """Commands that run with that workspace, by process."""
+    own = f"WORKBENCH_WORKSPACE={workspace}".encode()
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if own in (folder / "environ").read_bytes().split(b"\0"):
+                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                if words:
+                    found[int(folder.name)] = words
+    return found
+
+
+def workers_of(workspace: Path) -> list[int]:
+    return [pid for pid, words in processes_of(workspace).items() if WORKER in words]
+
+
 def is_worker(pid: int) -> bool:
     with suppress(OSError):
-        return b"workbench.fleet.lab_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return WORKER.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
 
 
@@ -253,6 +265,32 @@ def host_vanished(fleet: FaultyFleet, dice: random.Random) -> bool:
     if dice.random() < 0.5:
         with suppress(ProcessLookupError):
             os.kill(workers[name], signal.SIGCONT)
+    return True
+
+
+def network_cut(fleet: FaultyFleet, dice: random.Random) -> bool:
+    """Packets of a host are dropped: for seconds, or until that was noticed; then it is back."""
+    workers = fleet.workers()
+    if fleet.cuts is None or not workers:
+        return False
+    name = dice.choice(sorted(workers))
+    if not fleet.cuts.cut(workers[name]):
+        return False
+    began = time.monotonic()
+    try:
+        if dice.random() < 0.5:
+            fleet.until(lambda: False, dice.uniform(0.5, 15.0))
+            return True
+        noticed = fleet.until(
+            lambda: any(at >= began and f"{name} is gone" in line for at, line in list(fleet.said)),
+            NOTICED_S,
+        )
+        if noticed:
+            most = max(fleet.figures.get("cut noticed after s", 0.0), time.monotonic() - began)
+            fleet.figures["cut noticed after s"] = round(most, 1)
+        assert noticed or fleet.ended, f"{name} was not missed: {fleet.words()}"
+    finally:
+        fleet.cuts.mend(workers[name])
     return True
 
 
@@ -306,6 +344,7 @@ def host_slow(fleet: FaultyFleet, dice: random.Random) -> bool:
 FAULTS: dict[str, tuple[float, Callable[[FaultyFleet, random.Random], bool]]] = {
     "worker killed": (4.0, worker_killed),
     "host vanished": (1.5, host_vanished),
+    "network cut": (2.0, network_cut),
     "scheduler killed": (2.0, scheduler_killed),
     "command killed": (2.0, command_killed),
     "disk full": (2.5, disk_full),
@@ -318,6 +357,17 @@ FAULTS: dict[str, tuple[float, Callable[[FaultyFleet, random.Random], bool]]] = 
 def test_faults(workbench: Workbench, tally: MakeTally) -> None:
     counts = tally("fleet", {"faults": 200})
     fleet = FaultyFleet(workbench, counts.figures)
+    if reason := why_not():
+        counts.figures["network not cut"] = reason
+        inject(fleet, counts)
+    else:
+        with NetworkCuts(lambda: workers_of(workbench.root)) as fleet.cuts:
+            inject(fleet, counts)
+    counts.keep()
+
+
+def inject(fleet: FaultyFleet, counts: Tally) -> None:
+    """All faults that are wanted, or as many as there is time for; then nothing may be left."""
     by_kind = Counter(counts.figures.get("by kind", {}))
     for number in counts.numbers("faults"):
         dice = random.Random(number)
@@ -342,10 +392,9 @@ def test_faults(workbench: Workbench, tally: MakeTally) -> None:
     if fleet.running is not None:
         fleet.see_to_the_end()
     counts.figures["by kind"] = dict(by_kind)
-    workbench.run("engine", "stop", expect=None)
+    fleet.workbench.run("engine", "stop", expect=None)
     deadline = time.monotonic() + LONGEST_S / 10
     while left := fleet.processes():
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
     counts.figures["processes left"] = 0
-    counts.keep()
