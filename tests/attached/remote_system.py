@@ -57,12 +57,15 @@ def key(path: Path) -> str:
 
 
 @contextmanager
-def a_remote_system(folder: Path, *, read_only: bool = False) -> Iterator[RemoteSystem]:
+def a_remote_system(
+    folder: Path, *, read_only: bool = False, behind_s: int = 0
+) -> Iterator[RemoteSystem]:
     """Ends with its namespaces; the interface goes with them.
 
     Parameters
     ----------
     read_only : who logs in there sees control groups that cannot be written to.
+    behind_s : what `date` says there is so much behind: a stand-in for a clock that is off.
     """
     home = folder / "home"
     (home / ".ssh").mkdir(parents=True, mode=0o700)
@@ -75,7 +78,13 @@ def a_remote_system(folder: Path, *, read_only: bool = False) -> Iterator[Remote
         f"Port 22\nListenAddress {far}\nHostKey {folder}/host_key\nPidFile none\n"
         f"AuthorizedKeysFile {home}/.ssh/id_ed25519.pub\nPasswordAuthentication no\n"
         "StrictModes no\nUsePAM no\nPermitRootLogin prohibit-password\n"
+        f"SetEnv PATH={folder}/bin:/usr/bin:/bin\n"
     )
+    (folder / "bin").mkdir()
+    if behind_s:
+        late = folder / "bin" / "date"
+        late.write_text(f'#!/bin/sh\nexec /bin/date -d "-{behind_s} seconds" "$@"\n')
+        late.chmod(0o755)
     Path("/run/sshd").mkdir(exist_ok=True)
     v1 = [f"/sys/fs/cgroup/{name}" for name in ("cpu", "cpuacct", "memory")]
     tops = [top for top in v1 if os.path.ismount(top)] or ["/sys/fs/cgroup"]

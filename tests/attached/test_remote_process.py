@@ -173,13 +173,17 @@ async def test_a_run_waits_for_a_host_where_it_is_told_to(
     assert system.settings() == before
 
 
-async def test_limits_that_may_not_be_written_are_a_sentence(
+async def test_limits_that_may_not_be_written_and_a_clock_that_is_off_are_sentences(
     tmp_path: Path, attach: Attach, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with a_remote_system(tmp_path, read_only=True) as remote:
+    with a_remote_system(tmp_path, read_only=True, behind_s=3600) as remote:
         at_home(remote, monkeypatch)
         before = remote.running.settings()
-        lab = await standing(attach(remote.running.campaign(tmp_path)))
+        lab = attach(remote.running.campaign(tmp_path))
+        facts = await lab.open()
+        assert re.search(r"its clock is (59\.\d|60\.0) min behind", str(facts.details))
+        deployed = await lab.deploy(lab._campaign.targets[0].target, SMALL)
+        assert any("nothing is moved by that" in said for said in deployed.warnings)
         with pytest.raises(LabError, match=r"cannot be changed: Read-only file system"):
             await lab.drive(POINT, 1.0, note)
         assert remote.running.settings() == before
@@ -249,19 +253,28 @@ def _command(pid: int) -> str:
         return ""
 
 
-def test_it_is_discovered_over_ssh(workbench: Workbench, remote: RemoteSystem) -> None:
+def test_it_is_discovered_and_profiled_over_ssh(workbench: Workbench, remote: RemoteSystem) -> None:
     system, host = remote.running, f"root@{remote.address}"
+    before = system.settings()
     listed = workbench.json("discover", "--host", host, "--json")
     mine = next(one for one in listed if one["pid"] == system.pid)
     assert mine["why_not"] == ""
     assert mine["ports"] == [system.port]
     assert mine["vcpu"] == 0.8
     assert all(one["host"] == host for one in listed)
-    workbench.run("discover", "--host", host, "--write", "mine.yaml", str(system.pid))
+    shares = ("--vcpu", "35%")
+    workbench.run("discover", "--host", host, "--write", "mine.yaml", str(system.pid), *shares)
     workbench.run("lint", "mine.yaml")
-    written = (workbench.root / "mine.yaml").read_text()
+    path = workbench.root / "mine.yaml"
+    written = path.read_text()
     assert f"host: {host}" in written
     assert f"url: http://{{address}}:{system.port}/" in written
+    path.write_text(written.replace("max_samples: 6", "max_samples: 2").replace("3s,", "1.5s,"))
+    # On a busy host none of them may be valid: that is the judge's say, and no matter here.
+    done = workbench.run("run", "mine.yaml", "--headless", "--session", "mine", expect=None)
+    assert "run done" in done.stdout + done.stderr
+    assert len(workbench.samples("mine")) >= 2
+    assert system.settings() == before
 
 
 def test_it_is_put_back_after_kill_9(
