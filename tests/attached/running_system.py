@@ -38,7 +38,7 @@ async def serve(reader, writer):
         writer.close()
 
 async def main():
-    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[2]), backlog=512)
+    server = await asyncio.start_server(serve, sys.argv[3], int(sys.argv[2]), backlog=512)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
@@ -81,14 +81,21 @@ class RunningSystem:
     server: subprocess.Popen[str] | None = None
     port: int = 0
     pids: list[int] = field(default_factory=list)
+    within: tuple[str, ...] = ()
+    """Command that it is started by, such as one that enters a namespace."""
+    address: str = "127.0.0.1"
+    """At which it listens."""
+    host: str = ""
+    """By which campaigns reach it over SSH."""
 
     def start(self) -> None:
         """Start the server in the group, at the same port as before."""
         self.server = subprocess.Popen(
-            [sys.executable, "-c", SERVER, str(self.delay), str(self.port)],
+            [*self.within, sys.executable, "-c", SERVER, str(self.delay), str(self.port),
+             self.address],
             stdout=subprocess.PIPE,
             text=True,
-        )
+        )  # fmt: skip
         for folder in self.folders:
             (folder / "cgroup.procs").write_text(str(self.server.pid))
         assert self.server.stdout is not None
@@ -123,9 +130,14 @@ class RunningSystem:
         samples: int = 2,
     ) -> Path:
         path = folder / "running.yaml"
+        found = found or f"pid: {self.pid}"
+        template = CAMPAIGN
+        if self.host:
+            found += f"\n    host: {self.host}"
+            template = CAMPAIGN.replace("127.0.0.1", "{{address}}")
         path.write_text(
-            CAMPAIGN.format(
-                found=found or f"pid: {self.pid}",
+            template.format(
+                found=found,
                 port=self.port,
                 guard=guard,
                 when_wrong=when_wrong,
@@ -152,7 +164,9 @@ def settings_of(folders: tuple[Path, ...]) -> dict[str, bytes]:
 
 
 @contextmanager
-def a_running_system(folder: Path) -> Iterator[RunningSystem]:
+def a_running_system(
+    folder: Path, within: tuple[str, ...] = (), address: str = "127.0.0.1", host: str = ""
+) -> Iterator[RunningSystem]:
     """Ends with its group removed; whatever a test changed of it is gone then."""
     name = f"attach-test-{os.getpid()}-{time.monotonic_ns()}"
     mounts = cgroup.parse_mounts((PROC / "self" / "mountinfo").read_text())
@@ -162,7 +176,7 @@ def a_running_system(folder: Path) -> Iterator[RunningSystem]:
         each.mkdir()
     delay = folder / "delay"
     delay.write_text("0")
-    system = RunningSystem(folders, f"/{name}", delay)
+    system = RunningSystem(folders, f"/{name}", delay, within=within, address=address, host=host)
     if (folders[0] / "cpu.cfs_quota_us").exists():
         (folders[0] / "cpu.cfs_period_us").write_text("50000")
         (folders[0] / "cpu.cfs_quota_us").write_text("40000")

@@ -9,6 +9,7 @@ from running_system import RunningSystem
 
 from workbench.descriptors.loading import load_campaign
 from workbench.descriptors.sla_text import parse_sla
+from workbench.domain.attaching import SshAddress
 from workbench.domain.errors import DescriptorError
 from workbench.labs.attached.load_guard import GuardRequest, broken
 from workbench.paths import Workspace
@@ -32,6 +33,20 @@ def test_it_is_read(campaign: Path, tmp_path: Path) -> None:
     assert [parameter.key for parameter in plan.resources] == ["web.vcpu", "web.memory_bytes"]
 
 
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("lab-a", SshAddress("lab-a")),
+        ("root@10.0.0.7:2222", SshAddress("10.0.0.7", 2222, "root")),
+        ("me@[fe80::1]:22", SshAddress("fe80::1", 22, "me")),
+        ("[fe80::1]", SshAddress("fe80::1")),
+    ],
+)
+def test_a_host_is_read_and_written(text: str, address: SshAddress) -> None:
+    assert SshAddress.parse(text) == address
+    assert str(address) == text
+
+
 def test_what_is_fixed_has_no_vcpu_of_a_template(campaign: Path, tmp_path: Path) -> None:
     text = campaign.read_text().replace("resources: cgroup", "resources: fixed")
     lines = [line for line in text.splitlines() if "values" not in line and "resource_" not in line]
@@ -45,6 +60,11 @@ def test_what_is_fixed_has_no_vcpu_of_a_template(campaign: Path, tmp_path: Path)
     [
         ("container: web", "port: 1", "attach.web", "does not say how it is found"),
         ("container: web", "container: web\n    pid: 7", "attach.web.pid", "beside container"),
+        ("container: web", "container: web\n    host: lab-a", "attach.web.host", "by its API"),
+        ("container: web", "pid: 7\n    host: lab a", "attach.web.host", "write it like root@"),
+        ("container: web", "pid: 7\n    host: -oX=y", "attach.web.host", "write it like root@"),
+        ("container: web", "pid: 7\n    host: lab-a:99999", "attach.web.host", "1 to 65535"),
+        ("container: web", "pid: 7\n    host: lab-a", "attach.web.url", "write {address}"),
         ("max_load: 150/s", "max_load: 90/s", "targets[0]", "never"),
         ("max_load: 150/s", "max_load: 9 ms", "attach.web.max_load", "is not a unit"),
         ("    max_load: 150/s\n", "", "attach.web.max_load", "is missing"),

@@ -31,6 +31,9 @@ def discover(
         int | None,
         typer.Option(min=1, max=10_000_000, help="With --write: requests/s that are never passed."),
     ] = None,
+    host: Annotated[
+        str, typer.Option(help="Look there over SSH, user@name[:port]: processes that listen.")
+    ] = "",
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """List what runs here and can be attached; write a campaign over it that is ready to run.
@@ -42,7 +45,7 @@ def discover(
     from workbench.cli.context import execute, put, put_json, say
     from workbench.cli.tables import whole
     from workbench.domain.errors import UsageError
-    from workbench.labs.attached.discovering import MOST, campaign_of
+    from workbench.labs.attached.discovering import MOST, campaign_of, discover_there
     from workbench.labs.attached.discovering import discover as look
 
     if bool(names) != (write is not None) or ((vcpu or most) and write is None):
@@ -50,7 +53,7 @@ def discover(
             "a campaign needs a file and the names of what it is about",
             remedy="Write `workbench discover --write FILE NAME`, or leave both out",
         )
-    candidates, why = execute(look())
+    candidates, why = (execute(discover_there(host)), "") if host else execute(look())
     if write is not None:
         shares = [share.strip() for share in vcpu.split(",") if share.strip()]
         text = campaign_of(names or (), candidates, str(write), shares, most or MOST)

@@ -123,7 +123,7 @@ def _place(at: str, function: str, known: tuple[Attached, ...]) -> Attached:
 
     if not at:
         for one in known:
-            if one.name == function and one.found_by != "pod":
+            if one.name == function and one.found_by != "pod" and not one.host:
                 return one
         raise UsageError(
             f"where {function} runs is not known",

@@ -13,7 +13,7 @@ from workbench.descriptors.reading import Described, Located
 from workbench.descriptors.sla_text import parse_sla
 from workbench.descriptors.units import PRIMARIES, shown
 from workbench.domain import kpis
-from workbench.domain.attaching import ATTACH, KUBERNETES, Attached, FoundBy, Means
+from workbench.domain.attaching import ATTACH, KUBERNETES, Attached, FoundBy, Means, SshAddress
 from workbench.domain.errors import UsageError
 from workbench.domain.parameters import Sla
 from workbench.domain.topology import VnfTemplate
@@ -51,6 +51,11 @@ def _http(text: str) -> str:
     return text
 
 
+def _ssh_host(text: str) -> str:
+    SshAddress.parse(text)
+    return text
+
+
 HttpUrl = Annotated[str, AfterValidator(_http)]
 
 
@@ -74,6 +79,9 @@ class AttachText(Described):
     cgroup: Annotated[str, Field(pattern=r"^/.+")] | None = Field(
         None, description="As /proc/PID/cgroup names it, such as /system.slice/nginx.service"
     )
+    host: Annotated[str, AfterValidator(_ssh_host)] | None = Field(
+        None, description="user@name[:port], where its process runs: reached by SSH"
+    )
     program: NonEmptyText | None = Field(None, description="What its process must be called")
     url: HttpUrl | None = Field(None, description="Where load enters")
     past: HttpUrl | None = Field(
@@ -95,6 +103,7 @@ class AttachText(Described):
         if not given:
             yield (), f"does not say how it is found; give one of: {', '.join(WAYS)}"
         yield from self._of_clusters()
+        yield from self._of_other_hosts()
         for extra in given[1:]:
             yield (extra,), f"is given beside {given[0]}; one of them must go"
         if self.url is None:
@@ -123,6 +132,18 @@ class AttachText(Described):
         if self.resources == "cgroup":
             yield ("resources",), "is cgroup, which lies on the pod's node; use resize or fixed"
 
+    def _of_other_hosts(self) -> Iterator[Located]:
+        if self.host is None:
+            return
+        from workbench.own_names import is_loopback  # the web server behind it takes time
+
+        by_api = [name for name in WAYS if name in BY_API and getattr(self, name) is not None]
+        if by_api:
+            yield ("host",), f"belongs to a pid or a cgroup; a {by_api[0]} is found by its API"
+        name = urlsplit(self.url or "").hostname or ""
+        if is_loopback(name) and not is_loopback(SshAddress.parse(self.host).name):
+            yield ("url",), f"is this host's own, and it runs on {self.host}; write {{address}}"
+
     @property
     def means(self) -> Means:
         """How its resources are set."""
@@ -134,6 +155,7 @@ class AttachText(Described):
 
 
 WAYS: tuple[FoundBy, ...] = ("pod", "container", "label", "compose", "pid", "cgroup")
+BY_API = ("pod", "container", "label", "compose")
 
 
 def templates(attach: Mapping[str, AttachText]) -> dict[str, VnfTemplate]:
@@ -156,6 +178,7 @@ def resolved(attach: Mapping[str, AttachText], primary: str) -> tuple[Attached, 
             program=text.program or "",
             container=(text.container or "") if text.pod else "",
             context=text.context or "",
+            host=text.host or "",
             when_wrong=text.when_wrong,
         )
         for name, text in attach.items()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from workbench.domain.parameters import Sla
 
 ATTACH = "attach"
-"""The lab that measures functions that run already on this host."""
+"""The lab that measures functions that run already, on this host or on one reached by SSH."""
 KUBERNETES = "kubernetes"
 """The lab that measures those that run already as pods of a cluster."""
 ATTACHING = (ATTACH, KUBERNETES)
@@ -19,6 +20,44 @@ Means = Literal["cgroup", "resize", "fixed"]
 """How resources are set: its control group is written to, its pod is resized in place, or they
 stay as they are."""
 WhenWrong = Literal["end", "wait"]
+MOST_PORT = 65535
+SSH_HOST = re.compile(
+    r"([A-Za-z0-9_][A-Za-z0-9._-]{0,63}@)?"
+    r"([A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"
+)
+"""A host that is reached by SSH: `user@name:port`, as `SshAddress.parse` takes it."""
+
+
+@dataclass(frozen=True)
+class SshAddress:
+    """A host that is reached by SSH, with the user's keys, `~/.ssh/config` and `known_hosts`.
+
+    A user or port that is not given, empty or 0, is what `~/.ssh/config` says.
+    """
+
+    name: str
+    port: int = 0
+    user: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> SshAddress:
+        """Of `user@name:port`; an address of IPv6 stands in brackets. Raises `ValueError`."""
+        given = SSH_HOST.fullmatch(text)
+        if given is None:
+            raise ValueError(f"{text!r} is no host for SSH; write it like root@lab-a:22")
+        user, name, port = given.groups(default="")
+        if port and not 0 < int(port[1:]) <= MOST_PORT:
+            raise ValueError(f"{text!r} has port {port[1:]}; a port is 1 to {MOST_PORT}")
+        return cls(name.strip("[]"), int(port[1:] or 0), user.rstrip("@"))
+
+    @property
+    def shown(self) -> str:
+        """Its name, as it stands in a URL."""
+        return f"[{self.name}]" if ":" in self.name else self.name
+
+    def __str__(self) -> str:
+        user = f"{self.user}@" if self.user else ""
+        return user + self.shown + (f":{self.port}" if self.port else "")
 
 
 @dataclass(frozen=True)
@@ -47,6 +86,8 @@ class Attached:
     """Of a pod; empty: its only one."""
     context: str = ""
     """Of the kubeconfig, for a pod; empty: the current one."""
+    host: str = ""
+    """Reached by SSH, as `SshAddress` reads it; empty: this host."""
     when_wrong: WhenWrong = "end"
     """Whether the campaign ends or waits where the function is gone, or another."""
 
@@ -61,4 +102,4 @@ class Attached:
             "pid": "process",
             "cgroup": "control group",
         }[self.found_by]
-        return f"{noun} {self.found_at}"
+        return f"{noun} {self.found_at}" + (f" on {self.host}" if self.host else "")

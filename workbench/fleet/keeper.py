@@ -19,6 +19,7 @@ from typing import BinaryIO, Protocol
 
 from workbench import __version__, files
 from workbench.domain import codec
+from workbench.domain.attaching import SshAddress
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.fleets import Fleet, LabHost
 from workbench.fleet.fleet_standing import (
@@ -33,6 +34,7 @@ from workbench.fleet.tasks import DOWN, LONGEST_WORD, UP, Posting
 from workbench.log import logger, open_log
 from workbench.paths import Workspace
 from workbench.probes.process import PROC, parse_start_s
+from workbench.probes.remote_shell import CONNECT_S, connect_by_ssh
 
 AT_ONCE = 8
 """Hosts that are started at the same time."""
@@ -43,7 +45,6 @@ HELD_S = 60.0
 STARTING_S = 120.0
 GRACE_S = 10.0
 """How long a worker may take to tear down what it measures."""
-CONNECT_S = 15.0
 AWAY_S = 3.0
 """A worker that the scheduler does not know any more for that long, though its process is there,
 is ended and started again."""
@@ -204,18 +205,7 @@ async def _word(out: WorkerOutput) -> tuple[str, str, str]:
 @asynccontextmanager
 async def _over_ssh(host: LabHost) -> AsyncIterator[Started]:
     """A worker on another host, which ends when the connection does."""
-    import asyncssh
-
-    given = {"port": host.port} if host.port else {}
-    if host.user:
-        given["username"] = host.user  # type: ignore[assignment]
-    try:
-        connection = await asyncssh.connect(
-            host.address, connect_timeout=CONNECT_S, keepalive_interval=10, keepalive_count_max=2,
-            agent_forwarding=False, **given,
-        )  # fmt: skip
-    except (asyncssh.Error, OSError) as error:
-        raise OSError(f"cannot be reached by SSH at {host.address}: {error}") from None
+    connection = await connect_by_ssh(SshAddress(host.address, host.port, host.user))
     async with connection:
         command = shlex.join([host.python, "-m", "workbench.fleet.lab_worker"])
         process = await connection.create_process(command, encoding=None)

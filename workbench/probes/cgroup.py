@@ -171,21 +171,26 @@ def processes(folders: CgroupFolders) -> tuple[int, ...]:
 
 def read_memory_events(folders: CgroupFolders) -> dict[str, float]:
     """Faults, reclaim at the limit and what was ended for lack of memory, so far."""
-    stat = parse_flat(_optional(folders.memory / "memory.stat"))
+    stat = _optional(folders.memory / "memory.stat")
+    if folders.version == "v2":
+        return memory_events("v2", stat, _optional(folders.memory / "memory.events"))
+    events = _optional(folders.memory / "memory.oom_control")
+    return memory_events("v1", stat, events, _optional(folders.memory / "memory.failcnt"))
+
+
+def memory_events(
+    version: CgroupVersion, memory_stat: str, events: str, hits: str = ""
+) -> dict[str, float]:
+    """From the texts of `memory.stat`, and of `memory.oom_control` and `memory.failcnt` (version
+    1) or `memory.events` (version 2)."""
+    stat, counted = parse_flat(memory_stat), parse_flat(events)
+    prefix = "total_" if version == "v1" else ""
     found: dict[str, float] = {}
-    if folders.version == "v1":
-        faults, major = stat.get("total_pgfault"), stat.get("total_pgmajfault")
-        events = parse_flat(_optional(folders.memory / "memory.oom_control"))
-        hits: int | None = int(_optional(folders.memory / "memory.failcnt") or -1)
-    else:
-        faults, major = stat.get("pgfault"), stat.get("pgmajfault")
-        events = parse_flat(_optional(folders.memory / "memory.events"))
-        hits = events.get("max")
     for name, count in (
-        ("page_faults", faults),
-        ("major_faults", major),
-        ("limit_hits", hits),
-        ("oom_kills", events.get("oom_kill")),
+        ("page_faults", stat.get(f"{prefix}pgfault")),
+        ("major_faults", stat.get(f"{prefix}pgmajfault")),
+        ("limit_hits", int(hits or -1) if version == "v1" else counted.get("max")),
+        ("oom_kills", counted.get("oom_kill")),
     ):
         if count is not None and count >= 0:
             found[name] = float(count)

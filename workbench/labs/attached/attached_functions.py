@@ -19,7 +19,7 @@ from workbench.labs.attached.finding import FoundFunction
 from workbench.labs.attached.journal import Journal, in_use
 from workbench.labs.components import allotments
 from workbench.labs.components.component import Component, Program
-from workbench.measuring.records import ComponentCounters
+from workbench.measuring.records import ComponentCounters, Drive
 
 log = structlog.get_logger(__name__)
 
@@ -54,6 +54,14 @@ class RunningFunction(Component):
     def trouble(self) -> LabError | None:
         """Why it is not any more what is measured, as its campaign wants it taken; None if it
         is."""
+
+    async def look(self) -> LabError | None:
+        """`trouble`, after asking whoever knows."""
+        return self.trouble()
+
+    def told(self, drive: Drive) -> Drive:
+        """A drive that has just ended, with what only this function knows of it."""
+        return drive
 
     def as_wanted(self, what: str) -> LabError:
         """An error as its campaign wants it taken: the run waits, or ends."""
@@ -112,11 +120,12 @@ class AttachedFunction(RunningFunction):
 
     @property
     def limits(self) -> CgroupLimits:
-        return CgroupLimits(self.found.folders, self.place)
+        """As they are now. Raises `OSError` where its group is gone."""
+        return CgroupLimits.read(self.found.folders, self.place)
 
     def claim(self) -> None:
         """Note its limits as they are. Raises `LabError` where another lab has them."""
-        self._expected, self.cores, self.memory_bytes = self._now(), 0.0, 0
+        self._expected, self.cores, self.memory_bytes = dict(self._now()), 0.0, 0
         for file in self._expected:
             other = in_use(file)
             if other is not None and other.path != self.journal.path:
@@ -155,16 +164,20 @@ class AttachedFunction(RunningFunction):
         self._change(changes)
 
     async def limit_memory(self, memory_bytes: int) -> None:
-        self._change(self.limits.of_memory(memory_bytes))
+        try:
+            changes = self.limits.of_memory(memory_bytes)
+        except OSError:
+            raise self.trouble() or self.as_wanted("its control group is gone") from None
+        self._change(changes)
 
     def _change(self, changes: Sequence[tuple[Path, str]]) -> None:
         for file, wanted in changes:
             self.journal.change(self.place, file, wanted)
             self._expected[file] = wanted
 
-    def _now(self) -> dict[Path, str]:
+    def _now(self) -> Mapping[Path, str]:
         try:
-            return self.limits.now()
+            return self.limits.held
         except OSError:
             return {}
 

@@ -7,8 +7,9 @@ bit. What `docker inspect` shows is the engine's own note and stays as it is.
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,17 +22,12 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 Change = tuple[Path, str]
 
 
-@dataclass(frozen=True)
-class CgroupLimits:
-    """Limits of one control group."""
-
-    folders: CgroupFolders
-    place: str
-
-    def files(self) -> Iterator[Path]:
-        """All that says what the group may use."""
-        cpu, memory = self.folders.cpu, self.folders.memory
-        names = (
+def limit_files(folders: CgroupFolders) -> tuple[Path, ...]:
+    """All that may say what a group may use; those of one version are not there in the other."""
+    cpu, memory = folders.cpu, folders.memory
+    return tuple(
+        folder / name
+        for folder, name in (
             (cpu, "cpu.max"),
             (cpu, "cpu.cfs_period_us"),
             (cpu, "cpu.cfs_quota_us"),
@@ -39,26 +35,40 @@ class CgroupLimits:
             (memory, "memory.limit_in_bytes"),
             (memory, "memory.memsw.limit_in_bytes"),
         )
-        return (folder / name for folder, name in names if (folder / name).is_file())
+    )
 
-    def now(self) -> dict[Path, str]:
-        """What the files hold. Raises `OSError` where the group is gone."""
-        return {file: file.read_text().strip() for file in self.files()}
+
+@dataclass(frozen=True)
+class CgroupLimits:
+    """Limits of one control group, as they were when they were read."""
+
+    folders: CgroupFolders
+    place: str
+    held: Mapping[Path, str]
+    """By file, those that are there."""
+    page: int = PAGE
+    """Bytes; the kernel keeps whole pages."""
+
+    @classmethod
+    def read(cls, folders: CgroupFolders, place: str) -> CgroupLimits:
+        """Of this host. Raises `OSError` where the group is gone."""
+        folders.cpu.stat()
+        there = (file for file in limit_files(folders) if file.is_file())
+        return cls(folders, place, {file: file.read_text().strip() for file in there})
 
     def cores(self) -> float:
-        """Its quota in cores; 0 without one. Raises `OSError`."""
+        """Its quota in cores; 0 without one. Raises `OSError` where none can be set."""
         quota, period = self._quota()
         return quota / period if quota > 0 else 0.0
 
     def memory_bytes(self) -> int:
-        """The most that it may hold; 0 without a limit. Raises `OSError`."""
-        file = self.folders.memory / self._memory_name
-        text = file.read_text().strip() if file.is_file() else "max"
+        """The most that it may hold; 0 without a limit."""
+        text = self.held.get(self._memory, "max")
         # Version 1 writes a limit that nobody set as the largest number of whole pages.
         return 0 if text == "max" or int(text) >= 1 << 62 else int(text)
 
     def of_cpu(self, cores: float) -> list[Change]:
-        """Its period stays; `cores` 0 is no quota."""
+        """Its period stays; `cores` 0 is no quota. Raises `OSError` where none can be set."""
         _, period = self._quota()
         quota = round(cores * period)
         if self.folders.version == "v2":
@@ -67,29 +77,29 @@ class CgroupLimits:
 
     def of_memory(self, memory_bytes: int) -> list[Change]:
         """Whole pages, as the kernel keeps them; in the order in which it takes them."""
-        pages = str(memory_bytes // PAGE * PAGE)
-        file = self.folders.memory / self._memory_name
-        if not file.is_file():
+        pages = str(memory_bytes // self.page * self.page)
+        if self._memory not in self.held:
             raise LabError("its control group cannot limit memory", where=self.place)
-        changes = [(file, pages)]
+        changes = [(self._memory, pages)]
         with_swap = self.folders.memory / "memory.memsw.limit_in_bytes"
-        if with_swap.is_file():  # never less than without swap
-            raised = int(pages) > int(file.read_text())
+        if with_swap in self.held:  # never less than without swap
+            raised = int(pages) > int(self.held[with_swap])
             changes.insert(0 if raised else 1, (with_swap, pages))
         return changes
 
     @property
-    def _memory_name(self) -> str:
-        return "memory.max" if self.folders.version == "v2" else "memory.limit_in_bytes"
+    def _memory(self) -> Path:
+        name = "memory.max" if self.folders.version == "v2" else "memory.limit_in_bytes"
+        return self.folders.memory / name
 
     def _quota(self) -> tuple[int, int]:
         """Quota (-1 without) and period in µs."""
         cpu = self.folders.cpu
         if self.folders.version == "v2":
-            words = (cpu / "cpu.max").read_text().split() if (cpu / "cpu.max").is_file() else []
+            words = self.held.get(cpu / "cpu.max", "").split()
             quota, period = words if len(words) == 2 else ("max", str(PERIOD_US))
             return (-1 if quota == "max" else int(quota)), int(period)
-        return (
-            int((cpu / "cpu.cfs_quota_us").read_text()),
-            int((cpu / "cpu.cfs_period_us").read_text()),
-        )
+        names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+        if missing := next((name for name in names if cpu / name not in self.held), ""):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(cpu / missing))
+        return int(self.held[cpu / names[0]]), int(self.held[cpu / names[1]])

@@ -1,4 +1,5 @@
-"""What runs on this host and can be attached: containers of its engine, processes that listen."""
+"""What runs and can be attached: containers of this host's engine, processes that listen here or
+on a host reached by SSH."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.descriptors.fields import RESERVED_INSTANCES
-from workbench.domain.attaching import Attached
-from workbench.domain.errors import LabError, UsageError
+from workbench.domain.attaching import Attached, SshAddress
+from workbench.domain.errors import LabError, LabGone, UsageError
 from workbench.labs.attached.cgroup_limits import CgroupLimits
 from workbench.labs.attached.finding import (
     COMPOSE_PROJECT,
@@ -19,14 +20,18 @@ from workbench.labs.attached.finding import (
     FoundFunction,
     find,
 )
+from workbench.labs.attached.remote_finding import find_there
 from workbench.labs.docker.engine import connect, speaking_to
 from workbench.labs.docker.strays import MAKING_LABEL, SESSION_LABEL
 from workbench.probes.process import PROC
+from workbench.probes.remote_shell import RemoteShell
 
 LISTENS = "0A"
 """State of a socket in `/proc/net/tcp` that waits for connections."""
 LOOPBACK = "0100007F"
 MOST_PROCESSES = 20_000
+MOST_THERE = 200
+"""Processes that listen on another host and are looked at: six questions each."""
 OURS = (SESSION_LABEL, MAKING_LABEL)
 
 
@@ -51,6 +56,8 @@ class Candidate:
     memory_bytes: int = 0
     """The most that it may hold; 0 without a limit."""
     why_not: str = ""
+    host: str = ""
+    """Reached by SSH; empty: this host."""
 
     def plain(self) -> dict[str, Any]:
         return {**asdict(self), "ports": list(self.ports)}
@@ -65,6 +72,59 @@ async def discover() -> tuple[tuple[Candidate, ...], str]:
     in_containers = {c.pid for c in containers}
     processes = [p for p in await _processes() if p.pid not in in_containers]
     return (*containers, *processes), why
+
+
+async def discover_there(host: str) -> tuple[Candidate, ...]:
+    """Processes that listen on a host reached by SSH. Raises `LabError`, `UsageError`."""
+    try:
+        shell = RemoteShell(SshAddress.parse(host))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    try:
+        files = [PROC / "self" / "net" / name for name in ("tcp", "tcp6")]
+        seen = await shell.read(files)
+        bound = {k: v for file in files for k, v in _listening_in(seen.optional(file)).items()}
+        ports: dict[int, set[tuple[int, bool]]] = {}
+        pid = 0
+        for line in (await shell.sockets()).splitlines():
+            if line.startswith("/proc/"):
+                pid = int(line.split("/")[2])
+            elif (link := line.rpartition("-> ")[2]) in bound:
+                ports.setdefault(pid, set()).add(bound[link])
+        few = sorted(ports.items())[:MOST_THERE]
+        return tuple([await _looked_at_there(shell, host, *one) for one in few])
+    finally:
+        await shell.close()
+
+
+async def _looked_at_there(
+    shell: RemoteShell,
+    host: str,
+    pid: int,
+    bound: set[tuple[int, bool]],
+) -> Candidate:
+    reached = tuple(sorted({port for port, loopback in bound if not loopback}))
+    comm = PROC / str(pid) / "comm"
+    called = (await shell.read([comm])).optional(comm).strip()
+    candidate = Candidate(
+        "process", str(pid), called, pid=pid, address=shell.address.shown, ports=reached, host=host
+    )
+    try:
+        found = await find_there(shell, Attached("it", "pid", str(pid), host=host))
+        limits = CgroupLimits(found.folders, found.place, found.held)
+        return replace(
+            candidate,
+            cgroup=str(found.folders.cpu),
+            vcpu=limits.cores(),
+            memory_bytes=limits.memory_bytes(),
+            why_not="" if reached else "it listens on its own host's loopback alone",
+        )
+    except LabGone:
+        raise
+    except LabError as error:
+        return replace(candidate, why_not=error.what)
+    except OSError:
+        return replace(candidate, why_not="its control group cannot limit CPU")
 
 
 async def _containers() -> list[Candidate]:
@@ -118,7 +178,7 @@ async def _processes() -> list[Candidate]:
 async def _looked_at(candidate: Candidate, attached: Attached) -> Candidate:
     try:
         found = await find(attached)
-        limits = CgroupLimits(found.folders, found.place)
+        limits = CgroupLimits.read(found.folders, found.place)
         return replace(
             candidate,
             program=_program(found.pid) or candidate.program,
@@ -150,11 +210,18 @@ def listening(who: str) -> dict[str, tuple[int, bool]]:
     found: dict[str, tuple[int, bool]] = {}
     for name in ("tcp", "tcp6"):
         with suppress(OSError):
-            for line in (PROC / who / "net" / name).read_text().splitlines()[1:]:
-                fields = line.split()
-                if len(fields) > 9 and fields[3] == LISTENS:
-                    host, _, port = fields[1].rpartition(":")
-                    found[f"socket:[{fields[9]}]"] = (int(port, 16), host == LOOPBACK)
+            found |= _listening_in((PROC / who / "net" / name).read_text())
+    return found
+
+
+def _listening_in(sockets: str) -> dict[str, tuple[int, bool]]:
+    """As `listening`, of the text of `/proc/net/tcp`."""
+    found: dict[str, tuple[int, bool]] = {}
+    for line in sockets.splitlines()[1:]:
+        fields = line.split()
+        if len(fields) > 9 and fields[3] == LISTENS:
+            host, _, port = fields[1].rpartition(":")
+            found[f"socket:[{fields[9]}]"] = (int(port, 16), host == LOOPBACK)
     return found
 
 
@@ -236,11 +303,14 @@ def campaign_of(
     text = HEAD.format(file=file)
     for name, one in chosen.items():
         container = one.kind == "container"
+        own = container or one.host
+        at = f"{one.name}\n    program: {one.program}"
+        at += f"\n    host: {one.host}" if one.host else ""
         text += FUNCTION.format(
             name=name,
             found_by="container" if container else "pid",
-            found_at=one.name if container else f"{one.name}\n    program: {one.program}",
-            host="{address}" if container and one.address != "127.0.0.1" else one.address,
+            found_at=one.name if container else at,
+            host="{address}" if own and one.address != "127.0.0.1" else one.address,
             port=one.ports[0],
             most=most,
             guard=GUARD,

@@ -109,17 +109,37 @@ class Journal:
             there = file.parent.stat().st_ino
             now = file.read_text().strip()
         except FileNotFoundError:
-            return f"{whose} is gone, and the limits of this session with it ({file.name})"
-        if there != inode:
-            return f"{whose} was started again, without limits of this session ({file.name})"
-        if now == held:
-            return ""
-        if now not in self.ours.get(file, set()):
-            return f"{whose}: somebody set {file.name} to {now} meanwhile; that stays"
+            there, now = 0, None
+        ours = self.ours.get(file, set())
+        outcome = settled(whose, file, held, now, ours, same=there == inode)
+        if outcome is not None:
+            return outcome
         file.write_text(held)
         if file.read_text().strip() != held:
             raise OSError(None, "the kernel keeps another value")
         return f"{whose}: {file.name} is {held}{AGAIN}"
+
+
+def settled(
+    whose: str, file: Path, held: str, now: str | None, ours: Container[str], *, same: bool
+) -> str | None:
+    """What is to be said of a file that need not be set back, empty for nothing; None where it
+    must be.
+
+    Parameters
+    ----------
+    held, now : what it held at first and holds now; None where it is gone.
+    same : whether its folder is the one that it was.
+    """
+    if now is None:
+        return f"{whose} is gone, and the limits of this session with it ({file.name})"
+    if not same:
+        return f"{whose} was started again, without limits of this session ({file.name})"
+    if now.strip() == held:
+        return ""
+    if now.strip() not in ours:
+        return f"{whose}: somebody set {file.name} to {now.strip()} meanwhile; that stays"
+    return None
 
 
 def new_path(suffix: str) -> Path:

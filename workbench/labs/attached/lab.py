@@ -1,4 +1,5 @@
-"""`AttachedLab`: the protocol of a lab over functions that somebody else runs on this host."""
+"""`AttachedLab`: the protocol of a lab over functions that somebody else runs, here or on hosts
+reached by SSH."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import platform
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,12 @@ from workbench.domain.lab import Check, HostFacts
 from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target
-from workbench.labs.attached import journal
+from workbench.labs.attached import journal, remote_journal
 from workbench.labs.attached.attached_functions import AttachedFunction, RunningFunction
 from workbench.labs.attached.finding import find
 from workbench.labs.attached.journal import AGAIN, Journal
 from workbench.labs.attached.load_guard import Guard
+from workbench.labs.attached.remote_hosts import RemoteHosts
 from workbench.labs.attached.source import HostSource, make_source
 from workbench.labs.base import DeployedTarget, LabCosts, LabSettings, OnUsage
 from workbench.labs.components import competing, driving, preflight, wiring
@@ -85,6 +87,7 @@ class AttachedLab:
         self._packages: Path | None = None
         self._open = False
         self._journal = Journal.new(settings.session)
+        self._remote = RemoteHosts(settings.session)
         self._images: dict[str, str] = {}
         self._source: HostSource | None = None
         self._standing: AttachedTarget | None = None
@@ -110,14 +113,26 @@ class AttachedLab:
             raise LabError(short[0], remedy=short[1])
         competing.refuse(self._campaign, self.name)
         await asyncio.to_thread(journal.reap, frozenset())
+        await remote_journal.reap()
         targets = [plan.target for plan in self._campaign.targets]
         for name in dict.fromkeys(vnf.name for target in targets for vnf in target.vnfs):
-            found = await find(self._of(name))
-            if found.image:
-                self._images[name] = found.image
-        self._check_cores(lambda _: ("this host", self._cores))
+            if self._of(name).host:
+                await self._remote.function(self._of(name), self._campaign.template(name))
+            elif image := (await find(self._of(name))).image:
+                self._images[name] = image
+        self._check_cores(self._room)
         await self._unpack()
-        return HostFacts(
+        return self._host_facts()
+
+    def _room(self, name: str) -> tuple[str, float]:
+        """The host of a function, and its cores."""
+        there = self._of(name).host
+        return (there, self._remote.facts[there].cores) if there else ("this host", self._cores)
+
+    def _host_facts(self) -> HostFacts:
+        """Of this host; of another one where all functions are on that."""
+        hosts = {self._of(name).host for name, _ in self._given()}
+        here = HostFacts(
             lab=self.name,
             cores=self._cores,
             memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
@@ -129,7 +144,21 @@ class AttachedLab:
             details={
                 **host.read_details(),
                 "source": "a process beside the functions, on the same cores and network",
+                **self._remote.described(),
             },
+        )
+        if len(hosts) > 1 or "" in hosts:
+            return here
+        there = self._remote.facts[hosts.pop()]
+        source = f"a process on another host: {here.cores} cores, {here.cpu_model}"
+        return replace(
+            here,
+            cores=there.cores,
+            memory_bytes=there.memory_bytes,
+            kernel=there.kernel,
+            cpu_model=there.cpu_model,
+            cgroup=there.cgroup,
+            details={**self._remote.described(), "source": source},
         )
 
     async def _unpack(self) -> None:
@@ -215,6 +244,8 @@ class AttachedLab:
     async def _function(self, name: str) -> RunningFunction:
         attached = self._of(name)
         try:
+            if attached.host:
+                return await self._remote.function(attached, self._campaign.template(name))
             found = await find(attached)
         except LabError as error:
             raise as_wanted(attached, error) from error
@@ -249,15 +280,23 @@ class AttachedLab:
         return url.replace("{address}", function.address).replace("{filesize}", size)
 
     def _told(self) -> list[str]:
-        news, self._news = [*journal.untold.take(), *self._news], []
+        untold = (*journal.untold.take(), *remote_journal.untold.take())
+        news, self._news = [*untold, *self._news], []
         return news
 
     def _unknown(self, functions: list[RunningFunction]) -> list[str]:
         """What this lab cannot know of the target, as sentences."""
-        said = [
-            f"source and functions share this host's {self._cores} cores, and so does whatever "
-            "else runs here: they disturb each other"
-        ]
+        said = self._remote.clocks()
+        if not all(f.attached.host for f in functions):
+            said.append(
+                f"source and functions share this host's {self._cores} cores, and so does whatever "
+                "else runs here: they disturb each other"
+            )
+        if away := [f"{f.name} ({f.attached.host})" for f in functions if f.attached.host]:
+            said.append(
+                f"{', '.join(away)} and the source are on different hosts: the network between "
+                "them is measured with them, and what else runs there disturbs them"
+            )
         if not functions[0].attached.past:
             said.append(
                 "nobody said where the load ends (`past`): what lies behind the functions is not "
@@ -266,7 +305,7 @@ class AttachedLab:
         sharing = [f.name for f in functions if not f.own_network]
         if sharing:
             said.append(
-                f"{', '.join(sharing)} and the source use the network of this host: what each of "
+                f"{', '.join(sharing)} and others use the network of their host: what each of "
                 "them sends and receives is not known, and stands as 0"
             )
         return said
@@ -340,7 +379,10 @@ class AttachedLab:
             await recorders.asked_for(self._campaign.evidence, self._campaign.windows.warmup_s),
         )
         load = driving.drive(watch, standing.choice, offer, on_usage)
-        return await self._watched(load, standing, point.configuration)
+        drive = await self._watched(load, standing, point.configuration)
+        for function in standing.functions:
+            drive = function.told(drive)
+        return drive
 
     async def _watched(
         self,
@@ -396,12 +438,33 @@ class AttachedLab:
             await self._put_back()
 
     async def _put_back(self) -> None:
-        """Limits as they were; what others changed meanwhile is told with the next deployment."""
+        """Limits as they were; what others changed meanwhile is told with the next deployment.
+
+        Raises `LabGone` or `LabStopped` with what is left changed where another host cannot be
+        asked; it is tried again whenever this lab is asked for anything.
+        """
         # Not in a thread: who is cancelled must not go before it is done, and it takes 1 ms.
-        said = self._journal.restore()
-        self._news += [one for one in said if not one.endswith(AGAIN)]
+        try:
+            said = self._journal.restore()
+            self._news += [one for one in said if not one.endswith(AGAIN)]
+        finally:
+            await uncancelled(self._put_back_there())
         for function in self._standing.functions if self._standing else ():
             function.claim()
+
+    async def _put_back_there(self) -> None:
+        try:
+            said = await self._remote.put_back()
+        except LabError as error:
+            log.error("limits were not put back", error=str(error))
+            raise self._as_all_want(error) from error
+        self._news += [one for one in said if not one.endswith(AGAIN)]
+
+    def _as_all_want(self, error: LabError) -> LabError:
+        """The run waits where any of its functions is to be waited for."""
+        waits = any(one.when_wrong == "wait" for one in self._campaign.attached)
+        kind = LabGone if waits else LabStopped
+        return kind(error.what, where=error.where, remedy=error.remedy)
 
     async def close(self) -> None:
         self._awaited, self._open = None, False
@@ -409,6 +472,7 @@ class AttachedLab:
             await self._leave()
         except LabError as error:
             log.error("limits were not put back", error=str(error))
+        await self._remote.close()
 
     @asynccontextmanager
     async def _on_target(self) -> AsyncIterator[AttachedTarget]:
@@ -443,9 +507,10 @@ class AttachedLab:
     async def reap(alive: frozenset[str]) -> tuple[str, ...]:
         """Put back the limits that dead sessions left; a sentence about each."""
         try:
-            return await asyncio.to_thread(journal.reap, alive)
+            here = await asyncio.to_thread(journal.reap, alive)
         except LabError as error:
-            return (f"not put back: {error}",)
+            here = (f"not put back: {error}",)
+        return (*here, *await remote_journal.reap(alive))
 
 
 def as_wanted(attached: Attached, error: LabError) -> LabError:
@@ -459,5 +524,15 @@ async def _look_after(functions: list[RunningFunction]) -> None:
     while True:
         await asyncio.sleep(LOOK_S)
         for function in functions:
-            if trouble := function.trouble():
+            if trouble := await function.look():
                 raise trouble
+
+
+async def uncancelled(way_out: Coroutine[Any, Any, None]) -> None:
+    """Do it to its end, which is bounded, though this is cancelled meanwhile."""
+    task = asyncio.ensure_future(way_out)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))  # a second one does not end it either
+        raise

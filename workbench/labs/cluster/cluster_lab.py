@@ -23,7 +23,7 @@ from workbench.domain.lab import Check, HostFacts
 from workbench.domain.parameters import OperatingPoint
 from workbench.labs.attached.attached_functions import RunningFunction
 from workbench.labs.attached.journal import AGAIN
-from workbench.labs.attached.lab import AttachedLab, AttachedTarget, as_wanted
+from workbench.labs.attached.lab import AttachedLab, AttachedTarget, as_wanted, uncancelled
 from workbench.labs.base import LabCosts, LabSettings, OnUsage
 from workbench.labs.cluster import cluster_api, pod_journal
 from workbench.labs.cluster.cluster_api import (
@@ -201,13 +201,7 @@ class ClusterLab(AttachedLab):
             kind = LabStopped if error.status in (UNAUTHORIZED, FORBIDDEN) else LabError
             raise kind(error.what, where=error.where, remedy=error.remedy) from error
         except LabGone as error:
-            if self._waits:
-                raise
-            raise LabStopped(error.what, where=error.where, remedy=error.remedy) from error
-
-    @property
-    def _waits(self) -> bool:
-        return any(one.when_wrong == "wait" for one in self._campaign.attached)
+            raise self._as_all_want(error) from error
 
     async def _offer(
         self,
@@ -239,13 +233,7 @@ class ClusterLab(AttachedLab):
     async def _put_back(self) -> None:
         """CPU as it was. Raises `LabGone` or `LabStopped` with what is left changed where the
         server cannot be asked; it is tried again whenever this lab is asked for anything."""
-        # Who is cancelled waits until this is done: it is bounded, and a journal is on disk.
-        task = asyncio.ensure_future(self._restored())
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await asyncio.wait((task,))
-            raise
+        await uncancelled(self._restored())
 
     async def _restored(self) -> None:
         if self._api is None or not self._pods.before:
@@ -255,8 +243,7 @@ class ClusterLab(AttachedLab):
         except LabError as error:
             self._api.patience_s = DEAD_S
             log.error("CPU was not put back", error=str(error))
-            kind = LabGone if self._waits else LabStopped
-            raise kind(error.what, where=error.where, remedy=error.remedy) from error
+            raise self._as_all_want(error) from error
         self._api.patience_s = cluster_api.PATIENCE_S
         self._news += [one for one in said if not one.endswith(AGAIN)]
         for function in self._standing.functions if self._standing else ():

@@ -1,0 +1,209 @@
+"""Functions that run already on another host: where they are, and whether they are still the same.
+
+As `finding`, over SSH: a process or a control group. What needs an engine's API is not asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.domain.attaching import Attached
+from workbench.domain.errors import LabError
+from workbench.labs.attached.cgroup_limits import CgroupLimits, limit_files
+from workbench.probes import cgroup, process
+from workbench.probes.process import PROC
+from workbench.probes.remote_shell import RemoteShell, RemoteTexts
+
+PAGE = 64 << 10
+"""Bytes, the largest that a kernel of Linux has: what is whole in it is whole on every host."""
+MOST_MEMBERS = 1000
+"""Processes of a group that are looked at for the first one."""
+MOST_LOOKS = 200
+"""Processes that are asked for what they started."""
+SEE_THERE = "See `ps -eo pid,cgroup,comm` there, or `workbench discover --host`"
+
+
+@dataclass(frozen=True)
+class RemoteFunctionFound:
+    """A function as it ran on its host when it was found."""
+
+    place: str
+    pid: int
+    """Of its first process, on its host."""
+    started_s: float
+    folders: cgroup.CgroupFolders
+    mounts: Mapping[str, cgroup.Mount]
+    number: int
+    """Inode of its control group's folder."""
+    own_network: bool
+    held: Mapping[Path, str]
+    """By file of a limit, what it held."""
+
+    @property
+    def looked_at(self) -> tuple[Path, ...]:
+        """Files that tell whether it is still the same, with the limits that were set."""
+        at = PROC / str(self.pid)
+        return (at / "stat", at / "cgroup", *self.held)
+
+    def departure(self, seen: RemoteTexts, number: int | None) -> str:
+        """What has become of it, as a clause; empty while it runs as it was found."""
+        at = PROC / str(self.pid)
+        try:
+            started_s = process.parse_start_s(seen.text(at / "stat"))
+        except (OSError, ValueError):
+            return f"its process {self.pid} has ended"
+        if started_s != self.started_s:
+            return f"its process {self.pid} has ended, and another one has that number now"
+        if number is None:
+            return "its control group is gone"
+        if number != self.number:
+            return "its control group is a new one"
+        membership = cgroup.parse_membership(seen.optional(at / "cgroup"))
+        folders = cgroup.locate(self.mounts, membership) if membership else None
+        if folders is not None and folders.cpu != self.folders.cpu:
+            return f"it was moved to another control group ({folders.cpu})"
+        return ""
+
+    def limits(self, seen: RemoteTexts) -> CgroupLimits:
+        held = {file: text.strip() for file in self.held if (text := seen.held.get(file))}
+        return CgroupLimits(self.folders, self.place, held, PAGE)
+
+
+async def find_there(shell: RemoteShell, attached: Attached) -> RemoteFunctionFound:
+    """Where a function runs now. Raises `LabError` with what is not as the campaign says."""
+    mounts = await mounts_of(shell)
+    if attached.found_by == "pid":
+        pid = int(attached.found_at)
+        folders = await _group_of(shell, mounts, pid, attached)
+    elif attached.found_by == "cgroup":
+        folders = _named_group(mounts, attached)
+        pid = await _first_of(shell, folders, attached)
+    else:
+        raise LabError(
+            "containers are found through the API of this host's engine; one of another host is "
+            "attached by its control group",
+            where=attached.found,
+            remedy="Write `cgroup:`, as /proc/PID/cgroup there names it",
+        )
+    return await looked_at(shell, mounts, folders, pid, attached)
+
+
+async def mounts_of(shell: RemoteShell) -> dict[str, cgroup.Mount]:
+    """Hierarchies of control groups, as a login there sees them."""
+    file = PROC / "self" / "mountinfo"
+    return cgroup.parse_mounts((await shell.read([file])).optional(file))
+
+
+async def looked_at(
+    shell: RemoteShell,
+    mounts: Mapping[str, cgroup.Mount],
+    folders: cgroup.CgroupFolders,
+    pid: int,
+    attached: Attached,
+) -> RemoteFunctionFound:
+    """A process in a group, with all that tells it from another later on. Raises `LabError`."""
+    at, namespace = PROC / str(pid), PROC / "self" / "ns" / "net"
+    own = at / "ns" / "net"
+    seen = await shell.read([at / "stat", at / "comm", *limit_files(folders)])
+    numbers = await shell.numbers([folders.cpu, namespace, own])
+    try:
+        started_s = process.parse_start_s(seen.text(at / "stat"))
+        called = seen.text(at / "comm").strip()
+        number = numbers[folders.cpu]
+    except (OSError, KeyError, ValueError):
+        raise LabError("it has just ended", where=attached.found) from None
+    if attached.program and called != attached.program:
+        raise LabError(
+            f"its process {pid} is called {called!r}, and not {attached.program!r}: it is another "
+            "one",
+            where=attached.found,
+            remedy=SEE_THERE,
+        )
+    held = {file: seen.held[file].strip() for file in limit_files(folders) if file in seen.held}
+    # Another user's namespace may not be looked at: it is then not known to be its own.
+    has_own = own in numbers and numbers[own] != numbers.get(namespace)
+    return RemoteFunctionFound(
+        attached.found, pid, started_s, folders, mounts, number, has_own, held
+    )
+
+
+async def _group_of(
+    shell: RemoteShell, mounts: Mapping[str, cgroup.Mount], pid: int, attached: Attached
+) -> cgroup.CgroupFolders:
+    """The group of a process, which must be alone in it."""
+    file = PROC / str(pid) / "cgroup"
+    membership = cgroup.parse_membership((await shell.read([file])).optional(file).strip())
+    if not membership:
+        raise LabError("there is no such process", where=attached.found, remedy=SEE_THERE)
+    folders = cgroup.locate(mounts, membership)
+    if folders is None or is_top(mounts, folders):
+        raise LabError(
+            "it has no control group of its own, so that nothing of it can be counted or limited",
+            where=attached.found,
+            remedy="Move it to one (docs/attach.md says how)",
+        )
+    others = await _members(shell, folders) - await _family(shell, pid)
+    if others:
+        raise LabError(
+            f"its control group {folders.cpu} holds {len(others)} other processes "
+            f"({min(others)} is one), which would be counted and limited with it",
+            where=attached.found,
+            remedy=f"Move it to a group of its own (docs/attach.md), or attach that group: "
+            f"cgroup: {membership.get('cpu', membership.get(cgroup.UNIFIED, ''))}",
+        )
+    return folders
+
+
+def _named_group(mounts: Mapping[str, cgroup.Mount], attached: Attached) -> cgroup.CgroupFolders:
+    path = attached.found_at.rstrip("/")
+    if ".." in path.split("/"):
+        raise LabError(
+            "its path goes upwards", where=attached.found, remedy="Write it from the top"
+        )
+    folders = cgroup.locate(mounts, dict.fromkeys(mounts, path))
+    if folders is None or is_top(mounts, folders):
+        raise LabError("there is no such control group", where=attached.found, remedy=SEE_THERE)
+    return folders
+
+
+async def _first_of(shell: RemoteShell, folders: cgroup.CgroupFolders, attached: Attached) -> int:
+    """The process of a group that began first."""
+    members = await _members(shell, folders)
+    if not members:
+        there = folders.cpu in await shell.numbers([folders.cpu])
+        raise LabError(
+            "no process runs in it" if there else "there is no such control group",
+            where=attached.found,
+            remedy="Start it; nothing is started here" if there else SEE_THERE,
+        )
+    files = {PROC / str(pid) / "stat": pid for pid in sorted(members)[:MOST_MEMBERS]}
+    seen = await shell.read(list(files))
+    began: dict[int, float] = {}
+    for file, pid in files.items():
+        with suppress(OSError, ValueError):
+            began[pid] = process.parse_start_s(seen.text(file))
+    if not began:
+        raise LabError("it has just ended", where=attached.found)
+    return min(began, key=lambda pid: (began[pid], pid))
+
+
+async def _members(shell: RemoteShell, folders: cgroup.CgroupFolders) -> set[int]:
+    file = folders.cpu / "cgroup.procs"
+    return {int(word) for word in (await shell.read([file])).optional(file).split()}
+
+
+async def _family(shell: RemoteShell, pid: int) -> set[int]:
+    """A process and all that it started, as far as they still hang together."""
+    found, waiting = set[int](), [pid]
+    while waiting and len(found) < MOST_LOOKS:
+        one = waiting.pop()
+        found.add(one)
+        waiting += sorted(await shell.children(one) - found)
+    return found
+
+
+def is_top(mounts: Mapping[str, cgroup.Mount], folders: cgroup.CgroupFolders) -> bool:
+    return any(folders.cpu == mount.point for mount in mounts.values())

@@ -1,0 +1,225 @@
+"""What was changed of functions on other hosts, written down here before it is changed there.
+
+As the journal of this host's control groups (`journal`): a file for each lab and host, a line for
+every change, on disk before the order is given. No credential is in it: the way back is the host's
+name, and the user's own keys.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from workbench.domain.attaching import SshAddress
+from workbench.domain.errors import LabError
+from workbench.labs.attached.cgroup_limits import limit_files
+from workbench.labs.attached.journal import (
+    AGAIN,
+    PASSES,
+    Entry,
+    Untold,
+    is_left,
+    journals,
+    new_path,
+    note,
+    settled,
+)
+from workbench.labs.attached.remote_finding import RemoteFunctionFound, mounts_of
+from workbench.labs.docker.strays import Owner
+from workbench.probes.cgroup import CgroupFolders, Mount
+from workbench.probes.process import PROC
+from workbench.probes.remote_shell import RemoteShell
+
+SUFFIX = ".remote"
+REAP_S = 5.0
+"""How long the host of a dead session is tried: an engine that starts does not wait."""
+BOOT = PROC / "sys" / "kernel" / "random" / "boot_id"
+
+
+@dataclass
+class RemoteJournal:
+    """Changes of one lab on one host, and the way back."""
+
+    path: Path
+    session: str
+    owner: Owner
+    host: str
+    """As `SshAddress` reads it."""
+    before: dict[Path, tuple[str, int, str]] = field(default_factory=dict)
+    """By file there: what it held at first, the number of its folder, and whose it is."""
+    ours: dict[Path, set[str]] = field(default_factory=dict)
+    """By file: everything that was written to it."""
+    shells: set[str] = field(default_factory=set)
+    """Shells there that were told to write, as `RemoteShell.marked`."""
+    boot: str = ""
+    """Of the host, when the first change was made."""
+
+    @classmethod
+    def new(cls, session: str, host: str) -> RemoteJournal:
+        """A journal of this process; its file is made with the first change."""
+        return cls(new_path(SUFFIX), session, Owner.this_process(), host)
+
+    async def change(
+        self, shell: RemoteShell, found: RemoteFunctionFound, file: Path, wanted: str
+    ) -> None:
+        """Write `wanted` into a limit's file there, after noting what it held.
+
+        Raises `LabError` where it may not be changed, or the change cannot be written down.
+        """
+        seen = await shell.read([file, BOOT])
+        try:
+            held = seen.text(file).strip()
+        except OSError as error:
+            raise _refused(found.place, file, error) from error
+        if held == wanted:
+            return
+        self.boot = self.boot or seen.optional(BOOT).strip()
+        # A controller of version 1 has a folder of its own.
+        number = (await shell.numbers([file.parent])).get(file.parent, 0)
+        before = self.before.setdefault(file, (held, number, found.place))
+        entry = {"whose": found.place, "file": str(file), "inode": before[1]}
+        entry |= {"before": before[0], "ours": wanted, "shell": shell.marked}
+        note(self.path, self._header, entry)
+        self.ours.setdefault(file, set()).add(wanted)
+        self.shells.add(shell.marked)
+        try:
+            await shell.write(file, wanted)
+        except OSError as error:
+            raise _refused(found.place, file, error) from error
+
+    @property
+    def _header(self) -> dict[str, str]:
+        owner = str(self.owner)
+        return {"session": self.session, "owner": owner, "host": self.host, "boot": self.boot}
+
+    async def restore(self, shell: RemoteShell) -> tuple[str, ...]:
+        """Put everything back; a sentence about every file that was another.
+
+        What somebody else set meanwhile stays as they set it, and is named. Raises `LabError`
+        with what is left changed where the host does not answer or refuses; the journal stays.
+        """
+        if not self.before:
+            return ()
+        try:
+            said = await self._restored(shell)
+        except LabError as error:
+            file, (held, _, whose) = next(iter(self.before.items()))
+            raise type(error)(
+                f"{file.name} of {whose} is left changed, it was {held} before: {error.what}",
+                where=f"host {self.host}",
+                remedy="`workbench reap` puts it back as soon as that host answers",
+            ) from error
+        self.path.unlink(missing_ok=True)
+        self.before, self.ours, self.shells, self.boot = {}, {}, set(), ""
+        return said
+
+    async def _restored(self, shell: RemoteShell) -> tuple[str, ...]:
+        for marked in sorted(self.shells):
+            await shell.end_shell(marked)
+        if self.boot and (await shell.read([BOOT])).optional(BOOT).strip() != self.boot:
+            return (f"host {self.host} was started again, without limits of this session",)
+        mounts = await mounts_of(shell)
+        said = {file: "" for file in self.before if not _is_limit(file, mounts)}
+        why = ""
+        for _ in range(PASSES):
+            for file, (held, number, whose) in self.before.items():
+                if file in said:
+                    continue
+                try:
+                    said[file] = await self._put_back(shell, file, held, number, whose)
+                except OSError as error:
+                    why = f"{file.name} cannot be set back: {error.strerror}"
+            if len(said) == len(self.before):
+                return tuple(filter(None, said.values()))
+        raise LabError(why)
+
+    async def _put_back(
+        self, shell: RemoteShell, file: Path, held: str, number: int, whose: str
+    ) -> str:
+        """Raises `OSError` where it is not back."""
+        there = (await shell.numbers([file.parent])).get(file.parent)
+        try:
+            now = (await shell.read([file])).text(file)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENODEV):
+                raise
+            now = None
+        ours = self.ours.get(file, set())
+        outcome = settled(whose, file, held, now, ours, same=there == number)
+        if outcome is not None:
+            return outcome
+        await shell.write(file, held)
+        if (await shell.read([file])).optional(file).strip() != held:
+            raise OSError(None, "the kernel keeps another value")
+        return f"{whose}: {file.name} is {held}{AGAIN}"
+
+
+def _refused(whose: str, file: Path, error: OSError) -> LabError:
+    return LabError(
+        f"{file.name} of its control group cannot be changed: {error.strerror}",
+        where=whose,
+        remedy="Log in there as root or as whoever owns the group, keep to what its parent group "
+        "allows, or write `resources: fixed`",
+    )
+
+
+def kept() -> Iterator[RemoteJournal]:
+    """Journals that can be read, of whoever it is."""
+    return journals(SUFFIX, _read)
+
+
+def _read(path: Path, owner: Owner, header: Entry, entries: list[Entry]) -> RemoteJournal:
+    session, host, boot = (str(header.get(name, "")) for name in ("session", "host", "boot"))
+    journal = RemoteJournal(path, session, owner, host, boot=boot)
+    for entry in entries:
+        with suppress(KeyError, ValueError, TypeError):
+            file = Path(str(entry["file"]))
+            seen = (str(entry["before"]), int(entry["inode"]), str(entry["whose"]))
+            journal.before.setdefault(file, seen)
+            journal.ours.setdefault(file, set()).add(str(entry["ours"]))
+            journal.shells.add(str(entry.get("shell", "")))
+    return journal
+
+
+async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Put back what dead labs changed on other hosts; a sentence about everything that was
+    another, and about everything that cannot be put back yet."""
+    said: list[str] = []
+    for journal in kept():
+        if not is_left(journal, alive):
+            continue
+        try:
+            shell = RemoteShell(SshAddress.parse(journal.host), REAP_S)
+        except ValueError:
+            continue  # nothing of ours wrote that
+        try:
+            said += await journal.restore(shell)
+        except LabError as error:
+            said.append(f"not put back: {error}")
+        finally:
+            await shell.close()
+    untold.add(said)
+    return tuple(said)
+
+
+def _is_limit(file: Path, mounts: dict[str, Mount]) -> bool:
+    """Whether it is a file that this workbench would write to."""
+    folders = CgroupFolders("v2", file.parent, file.parent, file.parent)
+    inside = any(file.is_relative_to(mount.point) for mount in mounts.values())
+    return inside and ".." not in file.parts and file in limit_files(folders)
+
+
+untold = Untold()
+
+
+def in_use(host: str, file: Path) -> RemoteJournal | None:
+    """The journal of another lab that lives and has changed that file there."""
+    for journal in kept():
+        if file in journal.before and journal.owner.may_live():
+            with suppress(ValueError):
+                if SshAddress.parse(journal.host).name == SshAddress.parse(host).name:
+                    return journal
+    return None
