@@ -12,7 +12,7 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.labs.base import LabSettings
 from workbench.labs.docker import DockerLab
 from workbench.measuring.records import Drive, PacketCounts
-from workbench.traffic.pcap import FIRST_PORT
+from workbench.traffic.pcap import FIRST_PORT, MOST_PACKETS
 
 FLOWS = 100
 REFUSED_FLOWS = 7
@@ -31,6 +31,11 @@ def point(campaign: Campaign, rate_pps: float, vcpu: float, rules: int) -> Opera
     given = {**workload, "firewall.rules": float(rules), **refused}
     target = campaign.targets[0].target.name
     return OperatingPoint(target, Configuration({"firewall.vcpu": vcpu}, given), rate_pps)
+
+
+def meant_to_be_refused(sent: float) -> int:
+    """Of so many packets: the file begins anew after its last, in the midst of a turn of flows."""
+    return sum(number % MOST_PACKETS % FLOWS < REFUSED_FLOWS for number in range(int(sent)))
 
 
 async def driven(
