@@ -1,10 +1,12 @@
 """`python benchmarks/contention_alarms.py`: contention injected beside a function that is watched.
 
-Records the campaign that is given on the Docker lab (`--session` takes one instead), deploys its
-function, drives a constant load through it and has `workbench watch` look at it as a process of its
-own. A competitor comes on the function's core at a time that the watch does not know, again and
-again. Told are alarms that were missed or late, their delays, false ones before the injection, and
-looks without an answer. Needs root, an engine, stress-ng and taskset on this host; and a quiet one.
+Records the campaign that is given on the Docker lab (`--folder` keeps its session, and takes it
+where it is there), deploys its function, drives a constant load through it and has `workbench
+watch` look at it as a process of its own. A competitor comes on the function's core at a time that
+the watch does not know, again and again. Told are alarms that were missed or late, their delays,
+alarms while nobody competed, looks without an answer, and what the watch costs. What is played is
+added to what the results have of the same session; `--show` prints them. Needs root, an engine,
+stress-ng and taskset on this host; and a quiet one.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from counted_sessions import CEILING_MS, measurements
+from scipy import stats
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import kpis
@@ -38,6 +42,7 @@ from workbench.labs.components.competing import argv
 from workbench.labs.docker import DockerLab
 from workbench.labs.netns.groups import version
 from workbench.paths import Workspace
+from workbench.probes.process import parse_stat_cpu_s
 
 HERE = Path(__file__).parent
 WITHIN_S = 5.0
@@ -52,6 +57,7 @@ LEARNING_S = 180.0
 DRIVE_S = 240.0
 """Of one stretch of load; the next begins half a second after it."""
 WORST = "cpu"
+SESSION = "learned"
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,7 @@ class Injection:
     delay_s : until the alarm; None where there was none as long as it stayed.
     false : the alarm was there already, though nobody competed.
     silent : of the looks while it stayed, those without an answer.
+    clearing_s : until the alarm before it was over, after its competitor had gone.
     """
 
     began_at: float
@@ -70,17 +77,56 @@ class Injection:
     false: bool
     looks: int
     silent: int
+    clearing_s: float = 0.0
 
     @property
     def in_time(self) -> bool:
         return not self.false and self.delay_s is not None and self.delay_s <= WITHIN_S
 
 
+@dataclass(frozen=True)
+class Quiet:
+    """A stretch in which nobody competed, and no alarm was left from before.
+
+    Attributes
+    ----------
+    alarms : that were raised in it, all of them false.
+    looks, silent : in it, and those without an answer.
+    """
+
+    seconds: float
+    alarms: int
+    looks: int
+    silent: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of the watch from its first look on: its process's CPU time, in ticks of 10 ms."""
+
+    seconds: float
+    cpu_s: float
+    looks: int
+
+
 class Watched:
     """The lines of a running `workbench watch --json`."""
 
-    def __init__(self) -> None:
+    def __init__(self, pid: int) -> None:
         self.looks: list[dict[str, object]] = []
+        self._stat = Path(f"/proc/{pid}/stat")
+        self._began_s = self._began_cpu_s = 0.0
+
+    def begin(self) -> None:
+        """It has learned: what it costs is counted from here."""
+        self._began_s, self._began_cpu_s = (
+            time.monotonic(),
+            parse_stat_cpu_s(self._stat.read_text()),
+        )
+
+    def cost(self) -> Cost:
+        cpu_s = parse_stat_cpu_s(self._stat.read_text()) - self._began_cpu_s
+        return Cost(time.monotonic() - self._began_s, cpu_s, len(self.looks))
 
     async def read(self, stream: asyncio.StreamReader) -> None:
         while line := await stream.readline():
@@ -95,18 +141,17 @@ class Watched:
         return [look for look in self.looks if float(str(look["at"])) >= at]
 
 
-def record(campaign: Path, workspace: Path) -> Path:
-    """The session of a campaign that was run to its end; it does not wait for a quiet host."""
+def record(campaign: Path, workspace: Path) -> None:
+    """Run a campaign to its end; it does not wait for a quiet host."""
     program = (
         "import sys; from workbench.engine.runs import busy_host; busy_host.STREAK = 1_000_000\n"
         "from workbench.cli import main; main()"
     )
     run = [sys.executable, "-c", program, "run", str(campaign), "--lab", "docker", "--headless"]
     environment = {**os.environ, "WORKBENCH_WORKSPACE": str(workspace)}
-    done = subprocess.run([*run, "--session", "learned"], env=environment)
+    done = subprocess.run([*run, "--session", SESSION], env=environment)
     if done.returncode not in (0, 1):  # 1: a configuration without a usable sample
         sys.exit(f"the campaign ended with exit code {done.returncode}")
-    return workspace / "sessions" / "learned.duckdb"
 
 
 def limit_ms(session: Path, function: str) -> float:
@@ -182,7 +227,7 @@ async def watching(
         env={**os.environ, "WORKBENCH_WORKSPACE": str(workspace)},
     )  # fmt: skip
     assert running.stdout is not None
-    watched = Watched()
+    watched = Watched(running.pid)
     reading = asyncio.create_task(watched.read(running.stdout))
     try:
         latest = time.monotonic() + LEARNING_S
@@ -198,24 +243,40 @@ async def watching(
         await reading
 
 
-async def inject(watched: Watched, core: int, draw: random.Random) -> Injection:
-    """Wait, let a competitor come, and see what the watch says."""
-    await asyncio.sleep(draw.uniform(*QUIET_S))
-    cleared = time.monotonic() + CLEARING_S
-    while watched.alarmed and time.monotonic() < cleared:  # noqa: ASYNC110
+def quiet_of(looks: Sequence[dict[str, object]], seconds: float) -> Quiet:
+    """Looks while nobody competed, the first of them without an alarm."""
+    on = [bool(look["alarm"]) for look in looks]
+    raised = sum(now and not before for before, now in zip([False, *on], on, strict=False))
+    return Quiet(seconds, raised, len(looks), sum(look["value"] is None for look in looks))
+
+
+async def rest(watched: Watched, seconds: float) -> tuple[Quiet, float]:
+    """Nobody competes, once the last alarm is over; how long it was not."""
+    began_s = time.monotonic()
+    while watched.alarmed and time.monotonic() < began_s + CLEARING_S:  # noqa: ASYNC110
         await asyncio.sleep(0.2)
+    clearing_s, known = time.monotonic() - began_s, len(watched.looks)
+    await asyncio.sleep(seconds)
+    return quiet_of(watched.looks[known:], seconds), clearing_s
+
+
+async def inject(watched: Watched, core: int, draw: random.Random) -> tuple[Injection, Quiet]:
+    """Wait, let a competitor come, and see what the watch says."""
+    quiet, clearing_s = await rest(watched, draw.uniform(*QUIET_S))
     false = watched.alarmed
     with contention(core) as began_at:
         await asyncio.sleep(LASTS_S)
     seen = watched.since(began_at)
     alarmed = next((float(str(look["at"])) for look in seen if look["alarm"]), None)
-    return Injection(
+    injection = Injection(
         began_at,
         None if alarmed is None or false else alarmed - began_at,
         false,
         len(seen),
         sum(look["value"] is None for look in seen),
+        clearing_s,
     )
+    return injection, quiet
 
 
 def core_of(campaign: Campaign, function: str) -> int:
@@ -223,26 +284,55 @@ def core_of(campaign: Campaign, function: str) -> int:
     return int(cpuset.replace("-", ",").split(",")[0]) if cpuset else 0
 
 
-async def play(
-    campaign: Campaign, function: str, session: Path, wl: float, times: int, limit: float
-) -> list[Injection]:
+@dataclass
+class Played:
+    """What was seen of one session, in one or more goes."""
+
+    injections: list[Injection] = field(default_factory=list)
+    quiet: list[Quiet] = field(default_factory=list)
+    costs: list[Cost] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is played: `times` injections, and `quiet_s` seconds without any before them."""
+
+    function: str
+    wl: float
+    times: int
+    quiet_s: float
+    limit: float
+
+
+async def play(campaign: Campaign, session: Path, asked: Asked, played: Played) -> None:
+    """Add to what was played; what was seen is kept where it does not come to its end."""
+    function, core = asked.function, core_of(campaign, asked.function)
+    draw = random.Random(len(played.injections))  # another go draws other times
+    kpi = f"p95<={asked.limit:.4g}ms"
     workspace = session.parent.parent
-    draw, found = random.Random(1), list[Injection]()
-    kpi = f"p95<={limit:.4g}ms"
-    async with loaded(campaign, function, wl) as (container, driving):
+    async with loaded(campaign, function, asked.wl) as (container, driving):
         at = f"container:{container}"
         async with watching(workspace, session.stem, function, at, kpi) as watched:
-            for number in range(1, times + 1):
-                if driving.done():
-                    driving.result()  # why there is no load any more
-                one = await inject(watched, core_of(campaign, function), draw)
-                found.append(one)
-                told = "false alarm before it" if one.false else f"alarm after {one.delay_s} s"
-                if one.delay_s is None and not one.false:
-                    told = "no alarm"
-                silent = f"{one.silent} of {one.looks} looks without an answer"
-                print(f"injection {number} of {times}: {told}; {silent}", flush=True)
-    return found
+            watched.begin()
+            try:
+                if asked.quiet_s > 0.0:
+                    played.quiet.append((await rest(watched, asked.quiet_s))[0])
+                    print(played.quiet[-1], flush=True)
+                for number in range(1, asked.times + 1):
+                    if driving.done():
+                        driving.result()  # why there is no load any more
+                    one, quiet = await inject(watched, core, draw)
+                    played.injections.append(one)
+                    played.quiet.append(quiet)
+                    print(f"injection {number} of {asked.times}: {told(one)}", flush=True)
+            finally:
+                played.costs.append(watched.cost())
+
+
+def told(one: Injection) -> str:
+    said = "no alarm" if one.delay_s is None else f"alarm after {one.delay_s:.1f} s"
+    said = "false alarm before it" if one.false else said
+    return f"{said}; {one.silent} of {one.looks} looks without an answer"
 
 
 def summary(found: Sequence[Injection]) -> str:
@@ -256,33 +346,89 @@ def summary(found: Sequence[Injection]) -> str:
     )  # fmt: skip
 
 
+def most_an_hour(alarms: int, hours: float) -> float:
+    """The rate that 95 % of such times would have shown more alarms at (Garwood, 1936)."""
+    return float(stats.chi2.ppf(0.95, 2 * alarms + 2)) / 2.0 / hours
+
+
+def report(played: Played) -> str:
+    """What docs/counters.md says."""
+    lines = [summary(played.injections)]
+    if seconds := sum(one.seconds for one in played.quiet):
+        alarms = sum(one.alarms for one in played.quiet)
+        looks, silent = (
+            sum(getattr(q, name) for q in played.quiet) for name in ("looks", "silent")
+        )
+        lines.append(
+            f"{alarms} false alarms in {seconds / 60:.1f} quiet minutes (at most "
+            f"{most_an_hour(alarms, seconds / 3600):.1f} an hour, 95 %); {silent} of {looks} looks "
+            "in them without an answer"
+        )
+    if seconds := sum(one.seconds for one in played.costs):
+        share = sum(one.cpu_s for one in played.costs) / seconds
+        looks = sum(one.looks for one in played.costs)
+        lines.append(f"the watch took {share:.2%} of a core over {looks} looks")
+    return "\n".join(lines)
+
+
+def earlier(results: Path, limit: float, wl: float) -> Played:
+    """What these results have of the same session; nothing where they are of another."""
+    if not results.is_file():
+        return Played()
+    kept = json.loads(results.read_text())
+    if (kept["limit_p95_ms"], kept["wl"]) != (limit, wl):
+        return Played()
+    return played_of(kept)
+
+
+def played_of(kept: dict[str, Any]) -> Played:
+    return Played(
+        [Injection(**one) for one in kept["injections"]],
+        [Quiet(**one) for one in kept["quiet"]],
+        [Cost(**one) for one in kept["costs"]],
+    )
+
+
+def keep(results: Path, asked: Asked, played: Played) -> None:
+    kept = {
+        "function": asked.function,
+        "limit_p95_ms": asked.limit,
+        "wl": asked.wl,
+        "cgroup": version(),
+        "report": report(played).splitlines(),
+        **asdict(played),
+    }
+    results.write_text(json.dumps(kept, indent=1) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--campaign", type=Path, default=HERE / "contention_alarms.yaml")
-    parser.add_argument("--session", type=Path, help="FOLDER/sessions/NAME.duckdb of it")
+    parser.add_argument("--folder", type=Path, help="keeps the session, or has it")
     parser.add_argument("--function", default="haproxy")
-    parser.add_argument("--wl", type=float, default=800.0)
+    parser.add_argument("--wl", type=float, default=400.0)
     parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--quiet", type=float, default=0.0, help="seconds without any, before them")
+    parser.add_argument("--show", action="store_true", help="print what the results say, and end")
     parser.add_argument("--results", type=Path, default=HERE / "results" / "alarms.json")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="alarms-") as folder:
-        session = given.session.resolve() if given.session else record(given.campaign, Path(folder))
-        campaign = load_campaign(
-            str(given.campaign), workspace=Workspace(session.parent.parent)
-        ).campaign
+    if given.show:
+        print(report(played_of(json.loads(given.results.read_text()))))
+        return
+    with tempfile.TemporaryDirectory(prefix="alarms-") as temporary:
+        folder = given.folder.resolve() if given.folder else Path(temporary)
+        session = folder / "sessions" / f"{SESSION}.duckdb"
+        if not session.is_file():
+            record(given.campaign, folder)
+        campaign = load_campaign(str(given.campaign), workspace=Workspace(folder)).campaign
         limit = limit_ms(session, given.function)
-        played = play(campaign, given.function, session, given.wl, given.times, limit)
-        found = asyncio.run(played)
-    kept = {
-        "function": given.function,
-        "limit_p95_ms": limit,
-        "wl": given.wl,
-        "cgroup": version(),
-        "summary": summary(found),
-        "injections": [{**asdict(one), "in_time": one.in_time} for one in found],
-    }
-    given.results.write_text(json.dumps(kept, indent=1) + "\n")
-    print(f"{kept['summary']}; {given.results}")
+        asked = Asked(given.function, given.wl, given.times, given.quiet, limit)
+        played = earlier(given.results, limit, given.wl)
+        try:
+            asyncio.run(play(campaign, session, asked, played))
+        finally:
+            keep(given.results, asked, played)
+    print(f"{report(played)}\n{given.results}")
 
 
 if __name__ == "__main__":
