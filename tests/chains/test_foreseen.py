@@ -61,10 +61,15 @@ def of_all(campaign: Campaign, carries: dict[str, float]) -> list[Sample]:
 ALONE = {"haproxy": 1000.0, "tinyproxy": 500.0, "nginx": 1100.0}
 
 
+def pair(carries: float) -> dict[str, float]:
+    """Either order of two functions was measured, and carries so much."""
+    return {"haproxy-tinyproxy": carries, "tinyproxy-haproxy": carries}
+
+
 def test_what_was_measured_so_far_says_how_sure_a_forecast_is(campaign: Campaign) -> None:
-    plan = campaign.target_plan("haproxy-nginx-tinyproxy")
-    sure = foreseen(campaign, plan, of_all(campaign, {**ALONE, "haproxy-tinyproxy": 500.0}))
-    off = foreseen(campaign, plan, of_all(campaign, {**ALONE, "haproxy-tinyproxy": 400.0}))
+    plan = campaign.target_plan("nginx-haproxy-tinyproxy")
+    sure = foreseen(campaign, plan, of_all(campaign, {**ALONE, **pair(500.0)}))
+    off = foreseen(campaign, plan, of_all(campaign, {**ALONE, **pair(400.0)}))
     assert sure.keys() == off.keys() == set(campaign.configurations(plan))
     for configuration, forecast in sure.items():
         assert forecast.value == pytest.approx(500.0, rel=0.1)
@@ -76,11 +81,11 @@ def test_what_was_measured_so_far_says_how_sure_a_forecast_is(campaign: Campaign
 
 
 def test_nothing_is_left_out_where_nothing_tells(campaign: Campaign) -> None:
-    plan = campaign.target_plan("haproxy-nginx-tinyproxy")
+    plan = campaign.target_plan("nginx-haproxy-tinyproxy")
     assert not foreseen(campaign, plan, of_all(campaign, ALONE))  # no chain was measured
-    without = {"haproxy": 1000.0, "tinyproxy": 500.0, "haproxy-tinyproxy": 500.0}
+    without = {"haproxy": 1000.0, "tinyproxy": 500.0, **pair(500.0)}
     assert not foreseen(campaign, plan, of_all(campaign, without))  # nothing is known of nginx
-    samples = of_all(campaign, {**ALONE, "haproxy-tinyproxy": 500.0})
+    samples = of_all(campaign, {**ALONE, **pair(500.0)})
     closed = replace(campaign, load=replace(campaign.load, kind="closed"))
     assert not foreseen(closed, plan, samples)
     assert not foreseen(campaign, campaign.target_plan("nginx"), samples)

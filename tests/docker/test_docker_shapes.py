@@ -90,7 +90,7 @@ async def test_each_branch_gets_the_share_that_was_asked_for(tmp_path: Path, ses
 async def test_a_chain_that_a_policy_makes_answers(tmp_path: Path, session: str) -> None:
     campaign = load_campaign("policy", workspace=Workspace(tmp_path)).campaign
     made = [plan for plan in campaign.targets if len(plan.target.vnfs) == 3]
-    assert len(made) == 6, "three functions in any order"
+    assert len(made) == 2, "nginx before either order of the others"
     plan = made[-1]
     found = await measured(campaign, session, plan, campaign.configurations(plan)[-1], 60.0)
     assert found.sample.kpis["throughput_rps"].value == pytest.approx(60.0, rel=0.2)
