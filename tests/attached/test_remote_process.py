@@ -16,13 +16,19 @@ from killing import killed_and_put_back
 from remote_system import RemoteSystem, a_remote_system, key
 from running_system import Attach
 
-from workbench.domain.attaching import SshAddress
+from workbench.domain.attaching import Attached, SshAddress
 from workbench.domain.errors import LabError, LabGone, LabStopped
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Usage
+from workbench.domain.topology import VnfTemplate
 from workbench.labs.attached import AttachedLab, remote_journal
+from workbench.labs.attached.remote_finding import RemoteFunctionFound
+from workbench.labs.attached.remote_function import RemoteFunction
+from workbench.labs.attached.remote_journal import RemoteJournal
 from workbench.paths import attached_folder
 from workbench.probes import remote_shell
+from workbench.probes.cgroup import CgroupFolders, Mount
+from workbench.probes.process import read_start_s
 from workbench.probes.remote_shell import RemoteShell
 
 pytestmark = pytest.mark.needs("sshd", "ssh-keygen", "nsenter", "ip")
@@ -243,6 +249,70 @@ async def test_the_script_does_what_it_is_asked_and_nothing_else(
     await shell.read([odd])
     assert shell.marked != lost
     assert not re.search(r"sh\0-c", _command(int(lost.split()[0])))
+    await shell.close()
+
+
+async def test_files_of_version_2_are_counted_written_and_put_back(
+    remote: RemoteSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that this test made stand in for a control group of version 2."""
+    group = tmp_path / "group"
+    group.mkdir()
+    stalled = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\n"
+    for name, text in {
+        "cpu.max": "max 50000\n",
+        "memory.max": "max\n",
+        "cpu.stat": "usage_usec 2500000\nnr_periods 10\nnr_throttled 4\nthrottled_usec 250000\n",
+        "memory.current": "3000000\n",
+        "memory.stat": "inactive_file 1000000\npgfault 70\npgmajfault 7\n",
+        "memory.events": "low 0\nmax 5\noom_kill 1\n",
+        **{f"{name}.pressure": stalled for name in ("cpu", "memory", "io")},
+    }.items():
+        (group / name).write_text(text)
+
+    async def mounts_of(shell: RemoteShell) -> dict[str, Mount]:
+        return {"": Mount("/", group)}
+
+    monkeypatch.setattr(remote_journal, "mounts_of", mounts_of)
+    host = f"root@{remote.address}"
+    shell, journal = RemoteShell(SshAddress.parse(host)), RemoteJournal.new("s", host)
+    folders = CgroupFolders("v2", group, group, group)
+    held = {group / "cpu.max": "max 50000", group / "memory.max": "max"}
+    mine, number = os.getpid(), group.stat().st_ino
+    found = RemoteFunctionFound(
+        "it", mine, read_start_s(mine), folders, {}, number, own_network=False, held=held
+    )
+    function = RemoteFunction(
+        "web",
+        VnfTemplate("web", summary="", default_vcpu=0.0),
+        attached=Attached("web", "pid", str(mine), host=host),
+        found=found,
+        shell=shell,
+        journal=journal,
+        host_cores=2,
+    )
+    assert function.allotted(1) == 2
+    counted = await function.counters()
+    assert (counted.cpu_s, counted.periods, counted.throttled_periods) == (2.5, 10, 4)
+    assert (counted.throttled_s, counted.memory_bytes) == (0.25, 2e6)
+    evidence = function._looks[-1].evidence
+    assert evidence["pressure_cpu_s", ""] == evidence["pressure_io_s", ""] == 1.5
+    assert [evidence[name, ""] for name in ("page_faults", "limit_hits", "oom_kills")] == [70, 5, 1]
+    await function.allocate(Configuration({"web.vcpu": 0.5, "web.memory_bytes": 1 << 26}, {}))
+    assert (group / "cpu.max").read_text() == "25000 50000"
+    assert (group / "memory.max").read_text() == str(1 << 26)
+    assert function.allotted(1) == 0.5
+    assert await function.look() is None
+    said = await journal.restore(shell)
+    assert said == ("it: cpu.max is max 50000 again", "it: memory.max is max again")
+    assert (group / "cpu.max").read_text() == "max 50000"
+    # What a host held before it was started again is nobody's any more.
+    await journal.change(shell, found, group / "cpu.max", "10000 50000")
+    journal.boot = "another"
+    (said_of_host,) = await journal.restore(shell)
+    assert "was started again, without limits of this session" in said_of_host
+    assert (group / "cpu.max").read_text() == "10000 50000"
+    assert not list(attached_folder().glob("*"))
     await shell.close()
 
 
