@@ -25,7 +25,11 @@ def written(folder: Path, text: str) -> Path:
 def test_the_shipped_example_is_found_by_name_and_prices_a_deployment(tmp_path: Path) -> None:
     table = load_prices("example", workspace=Workspace(tmp_path))
     assert table == PriceTable(
-        "example", "EUR", {"small": 0.02, "large": 0.07}, 0.04, 0.005, 0.02, 0.005
+        "example",
+        "EUR",
+        {"small": 0.02, "large": 0.07},
+        {"vcpu": 0.04, "memory_gib": 0.005, "bandwidth_gbps": 0.02},
+        0.005,
     )
     deployment = Deployment({"a.vcpu": 0.5, "b.flavor": "small", "b.vcpu": 9.0}, {"a": 2})
     assert cost_of(deployment, Prices(table)) == pytest.approx(2 * 0.025 + 0.025)
@@ -40,7 +44,7 @@ def test_a_table_of_the_workspace_comes_first_and_may_price_flavors_alone(tmp_pa
 def test_a_table_can_be_given_by_its_path(tmp_path: Path) -> None:
     file = tmp_path / "shop.yaml"
     file.write_text("kind: prices\ncurrency: CHF\nper_hour: {vcpu: 0.1}\n")
-    assert load_prices(str(file), workspace=Workspace(tmp_path)).vcpu == 0.1
+    assert load_prices(str(file), workspace=Workspace(tmp_path)).per_hour == {"vcpu": 0.1}
     assert lint(file, workspace=Workspace(tmp_path)) == ()
 
 

@@ -84,7 +84,7 @@ SMALL_AND_LARGE = Parameter(
 
 
 def test_a_flavor_costs_its_price_and_anything_else_the_sum_of_its_parts() -> None:
-    table = PriceTable("shop", "EUR", {"small": 0.2}, vcpu=0.1, memory_gib=0.01, instance=0.05)
+    table = PriceTable("shop", "EUR", {"small": 0.2}, {"vcpu": 0.1, "memory_gib": 0.01}, 0.05)
     found = {
         str(one.allocation["a.flavor"]): cost_of(one, Prices(table))
         for one in allowed((SMALL_AND_LARGE,), Prices(table))
@@ -95,7 +95,7 @@ def test_a_flavor_costs_its_price_and_anything_else_the_sum_of_its_parts() -> No
 
 
 def test_bandwidth_is_priced_by_the_gigabit() -> None:
-    table = PriceTable("shop", "EUR", vcpu=0.1, bandwidth_gbps=0.5)
+    table = PriceTable("shop", "EUR", {}, {"vcpu": 0.1, "bandwidth_gbps": 0.5})
     deployment = Deployment({"a.vcpu": 1.0, "a.bandwidth_mbps": 200.0}, {"a": 3})
     assert cost_of(deployment, Prices(table)) == pytest.approx(0.6)
 

@@ -239,10 +239,10 @@ def _next_step(
     before = configuration.resources.get(parameter.key)
     if before is None:
         return None, f"{parameter.key} is not set"
-    larger = [v for v in parameter.values if _vcpu(parameter, v) > _vcpu(parameter, before)]
+    larger = [v for v in parameter.values if parameter.cores(v) > parameter.cores(before)]
     if not larger:
         return None, f"{parameter.key} is at the largest that is allowed"
-    after = min(larger, key=lambda value: _vcpu(parameter, value))
+    after = min(larger, key=parameter.cores)
     allotted: Mapping[str, ParameterValue] = {
         parameter.key: after,
         **{f"{limiting}.{k}": v for k, v in parameter.flavors.get(str(after), {}).items()},
@@ -261,12 +261,6 @@ def _next_step(
         limiting_at(chain, then, np.array([wl]))[0],
         bool(value.extrapolates[0]),
     ), ""
-
-
-def _vcpu(parameter: Parameter, value: ParameterValue) -> float:
-    if isinstance(value, str):
-        return parameter.flavors.get(value, {}).get("vcpu", 0.0)
-    return value
 
 
 def _warnings(chain: ChainForecaster, configuration: Configuration) -> Iterator[str]:

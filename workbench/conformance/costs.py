@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.parameters import ParameterValue
+from workbench.domain.resources import known
 from workbench.sla.costs import Cost
 
 Factory = Callable[[], Cost]
@@ -15,7 +16,7 @@ Check = Callable[[Factory], None]
 SIZES: tuple[Mapping[str, ParameterValue], ...] = (
     {"vcpu": 0.25},
     {"vcpu": 1.0, "memory_bytes": 2.0**30},
-    {"vcpu": 4.0, "memory_bytes": 2.0**33, "bandwidth_mbps": 100.0},
+    {key: 8.0 * one.priced_amount for key, one in known().items()},
 )
 STRANGE: tuple[Mapping[str, ParameterValue], ...] = ({}, {"flavor": "nobody-sells-this"})
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from workbench.descriptors.units import BYTES, CORES, MEGABITS, Dimension, shown
+from workbench.descriptors.units import resource_dimension, shown
+from workbench.domain import resources
 from workbench.domain.errors import UsageError
 from workbench.domain.parameters import Parameter, ParameterValue
 
-_DIMENSIONS: Mapping[str, Dimension] = {
-    "vcpu": CORES,
-    "memory_bytes": BYTES,
-    "bandwidth_mbps": MEGABITS,
-}
-_NAMES: Mapping[str, str] = {"memory": "memory_bytes", "bandwidth": "bandwidth_mbps"}
-"""Resources as descriptors name them, where that is not the key."""
 _EXAMPLE = "haproxy=25%, tinyproxy=50%"
 _LONGEST = 2000
 
@@ -69,8 +63,11 @@ def _given(text: str, known: Mapping[str, Parameter]) -> dict[str, ParameterValu
 
 def _key(name: str, known: Mapping[str, Parameter]) -> str:
     vnf, dot, resource = name.rpartition(".")
+    named = resources.by_name().get(resource)
     wanted = (
-        (f"{vnf}.{_NAMES.get(resource, resource)}",) if dot else (f"{name}.flavor", f"{name}.vcpu")
+        (f"{vnf}.{named.key if named else resource}",)
+        if dot
+        else (f"{name}.flavor", f"{name}.vcpu")
     )
     found = next((key for key in wanted if key in known), None)
     if found is None:
@@ -79,14 +76,14 @@ def _key(name: str, known: Mapping[str, Parameter]) -> str:
 
 
 def _value(name: str, text: str, parameter: Parameter) -> ParameterValue:
-    resource = parameter.key.rpartition(".")[2]
-    if resource not in _DIMENSIONS:
+    resource = resources.of(parameter.key)
+    if resource is None:
         if text not in parameter.values:
             allowed = ", ".join(map(str, parameter.values))
             raise ValueError(f"{name} is {shown(text)}; allowed: {allowed}")
         return text
     try:
-        value = _DIMENSIONS[resource].read(text)
+        value = resource_dimension(resource).read(text)
     except ValueError as error:
         raise ValueError(f"{name} {error}") from None
     if value <= 0.0:

@@ -90,7 +90,7 @@ def _target_mistakes(
             yield at, f"sets {parameter.name} of {name}, whose resources are fixed"
         elif name in attach and attach[name].means == "resize" and parameter.name != "vcpu":
             yield (*at, "name"), f"is {parameter.name}; of a pod, vcpu alone is changed in place"
-        elif parameter.name in ("bandwidth", "flavor"):
+        elif parameter.name not in ("vcpu", "memory"):
             yield (*at, "name"), f"is {parameter.name}; allowed here: vcpu, memory"
     if reading.valid.get("workload_parameters") and FILE_SIZE not in entry.url:
         yield (

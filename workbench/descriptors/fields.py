@@ -19,15 +19,14 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from workbench.descriptors.units import (
-    BYTES,
-    CORES,
-    MEGABITS,
     NUMBER,
     SECONDS,
     SHARE,
     Dimension,
+    resource_dimension,
     shown,
 )
+from workbench.domain import resources
 from workbench.domain.competitors import COMPETITOR
 
 REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
@@ -173,23 +172,14 @@ def secret_mistake(key: str, value: str) -> str | None:
 URL_SCHEMES = ("unix", "tcp", "http", "https", "ssh")
 
 RESOURCES: Mapping[str, Quantity] = {
-    "vcpu": Quantity(CORES, above=0, most=1024),
-    "memory": Quantity(BYTES, above=0, most=2**50),
-    "bandwidth": Quantity(MEGABITS, above=0, most=1e6),
+    name: Quantity(resource_dimension(resource), above=0, most=resource.most)
+    for name, resource in resources.by_name().items()
 }
 """What a function can be allotted, by the name that descriptors use."""
-RESOURCE_KEYS: Mapping[str, str] = {
-    "vcpu": "vcpu",
-    "memory": "memory_bytes",
-    "bandwidth": "bandwidth_mbps",
-}
-"""The last part of a resource's key in configurations, by that name."""
 
 NonEmptyText = Annotated[str, Field(min_length=1)]
 Summary = Annotated[str, Field(max_length=200)]
 Vcpu = Annotated[float, RESOURCES["vcpu"]]
-Memory = Annotated[float, RESOURCES["memory"]]
-Bandwidth = Annotated[float, RESOURCES["bandwidth"]]
 Duration = Annotated[float, Quantity(SECONDS, least=0, most=30 * 86400)]
 PositiveDuration = Annotated[float, Quantity(SECONDS, above=0, most=30 * 86400)]
 ShareOfOne = Annotated[float, Quantity(SHARE, above=0, most=1)]

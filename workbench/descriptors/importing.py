@@ -24,7 +24,6 @@ from workbench.descriptors.library import DescriptorLibrary, library_for
 from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.loading import load_campaign
 from workbench.descriptors.mapping import (
-    RESOURCES,
     WORKLOAD_KEYS,
     MappingText,
     factor,
@@ -33,7 +32,7 @@ from workbench.descriptors.mapping import (
 from workbench.descriptors.reading import did_you_mean
 from workbench.descriptors.units import PACKET_RATE
 from workbench.descriptors.writing import written
-from workbench.domain import kpis
+from workbench.domain import kpis, resources
 from workbench.domain.counts import counted
 from workbench.domain.errors import DescriptorError, UsageError
 from workbench.paths import Workspace
@@ -305,8 +304,8 @@ def _by_choice() -> tuple[str, ...]:
 
 def _is_resource(key: str) -> bool:
     """Of a function; what it used is no allocation."""
-    function, _, name = key.rpartition(".")
-    return bool(function) and name in RESOURCES and not function.startswith(USAGE)
+    function = key.rpartition(".")[0]
+    return bool(function) and resources.of(key) is not None and not function.startswith(USAGE)
 
 
 # ------------------------------------------------------------------- descriptors
@@ -412,12 +411,12 @@ def _target(target: str, functions: Sequence[str], table: TableRead) -> dict[str
     alone = len(functions) == 1
     keys = list(dict.fromkeys(k for row in own for k in row if _is_resource(k)))
     by_place = _by_place(own, keys)
-    resources = []
+    allotted = []
     for key in keys:
-        name, unit = _RESOURCE_TEXTS[key.rpartition(".")[2]]
+        resource = resources.known()[key.rpartition(".")[2]]
         found = by_place[key] if by_place else sorted({float(r[key]) for r in own if key in r})
-        texts = _texts(found, unit)
-        resources.append({"vnf": key.rpartition(".")[0], "name": name, "values": texts})
+        texts = _texts(found, f" {resource.written_unit}".rstrip())
+        allotted.append({"vnf": key.rpartition(".")[0], "name": resource.name, "values": texts})
     said: dict[str, Any] = {"vnf": functions[0]} if alone else {"chain": target}
     if alone and functions[0] != target:
         said["name"] = target
@@ -425,17 +424,10 @@ def _target(target: str, functions: Sequence[str], table: TableRead) -> dict[str
         said |= {"source": "packet-source", "sink": "packet-sink"}
     if by_place:
         said["combine"] = "places"
-    if resources:
-        said["resource_parameters"] = resources
+    if allotted:
+        said["resource_parameters"] = allotted
     said["primary_workload_parameter"] = {"range": _range(own)}
     return said
-
-
-_RESOURCE_TEXTS = {
-    "vcpu": ("vcpu", ""),
-    "memory_bytes": ("memory", " B"),
-    "bandwidth_mbps": ("bandwidth", " Mbit/s"),
-}
 
 
 def _by_place(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, list[float]]:

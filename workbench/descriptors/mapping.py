@@ -11,21 +11,18 @@ from workbench.descriptors.fields import NonEmptyText, Summary, TargetName
 from workbench.descriptors.load_text import LoadText
 from workbench.descriptors.reading import Descriptor, DescriptorReading, Located, did_you_mean
 from workbench.descriptors.units import (
-    BYTES,
-    CORES,
-    MEGABITS,
     PACKETS_PER_SECOND,
     PER_SECOND,
     WORKLOADS,
     Dimension,
     kpi_dimension,
+    resource_dimension,
     shown,
     workload_key,
 )
-from workbench.domain import kpis
+from workbench.domain import kpis, resources
 from workbench.domain.tables import FACTS, POINT
 
-RESOURCES = {"vcpu": CORES, "memory_bytes": BYTES, "bandwidth_mbps": MEGABITS}
 WORKLOAD_KEYS = {workload_key(name): name for name in WORKLOADS}
 _BOUNDS = ("_low", "_high")
 _RATES = {"kpps": 1e3, "Mpps": 1e6}
@@ -71,13 +68,17 @@ class MappingText(Descriptor):
                     yield ("units", name), str(error)
 
 
-EXAMPLES = ("target", "wl", *kpis.known(), "FUNCTION.vcpu", "FUNCTION.memory_bytes", *WORKLOAD_KEYS)
+EXAMPLES = (
+    *("target", "wl", *kpis.known()),
+    *(f"FUNCTION.{key}" for key in resources.known()),
+    *WORKLOAD_KEYS,
+)
 
 
 def is_column(name: str) -> bool:
     """Whether a table of ours may have such a column."""
     base = name.removesuffix("_low").removesuffix("_high")
-    resource = name.rpartition(".")[2] in RESOURCES and "." in name
+    resource = "." in name and resources.of(name) is not None
     return base in kpis.known() or name in ("target", *POINT, *FACTS, *WORKLOAD_KEYS) or resource
 
 
@@ -88,7 +89,8 @@ def dimension(name: str) -> Dimension | None:
         return kpi_dimension(base)
     if name in WORKLOAD_KEYS:
         return WORKLOADS[WORKLOAD_KEYS[name]]
-    return RESOURCES.get(name.rpartition(".")[2])
+    resource = resources.of(name)
+    return resource_dimension(resource) if resource else None
 
 
 def factor(name: str, unit: str | float) -> float:

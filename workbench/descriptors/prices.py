@@ -17,8 +17,10 @@ from workbench.descriptors.reading import (
     DescriptorReading,
     Located,
     did_you_mean,
+    with_fields,
 )
 from workbench.descriptors.units import shown
+from workbench.domain import resources
 from workbench.domain.errors import DescriptorError, UsageError
 from workbench.domain.recommendations import PriceTable
 from workbench.paths import Workspace
@@ -36,12 +38,14 @@ def _currency(text: str) -> str:
 Price = Annotated[float, Field(ge=0, le=1e9)]
 
 
+@with_fields(
+    {
+        one.price: (Price | None, Field(default=None, description=f"One {one.priced_unit}"))
+        for one in resources.known().values()
+    }
+)
 class PerHourText(Described):
     """An hour of one unit of each resource; what is left out is free."""
-
-    vcpu: Price | None = Field(default=None, description="One core")
-    memory_gib: Price | None = Field(default=None, description="One GiB")
-    bandwidth_gbps: Price | None = Field(default=None, description="One Gbit/s")
 
 
 class PricesText(Descriptor):
@@ -70,9 +74,7 @@ class PricesText(Descriptor):
             name,
             self.currency,
             {str(flavor): price for flavor, price in self.flavors.items()},
-            self.per_hour.vcpu,
-            self.per_hour.memory_gib,
-            self.per_hour.bandwidth_gbps,
+            self.per_hour.model_dump(exclude_none=True),
             self.instance,
         )
 

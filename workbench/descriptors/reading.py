@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -14,6 +14,7 @@ from pydantic import (
     ModelWrapValidatorHandler,
     ValidationError,
     ValidationInfo,
+    create_model,
     field_validator,
     model_validator,
 )
@@ -89,6 +90,22 @@ class Described(BaseModel):
         for path, message in (*model.mistakes(), *model.mistakes_among(reading.library)):
             reading.note((*data.path, *path), message)
         return model
+
+
+def with_fields(fields: Mapping[str, Any]) -> Callable[[type[Described]], type[Described]]:
+    """A decorator that gives a mapping fields that are only known as the program runs.
+
+    Parameters
+    ----------
+    fields : by name, the type and the default or `Field` of each.
+    """
+
+    def extended(cls: type[Described]) -> type[Described]:
+        more = {"__doc__": cls.__doc__, "__module__": cls.__module__, **fields}
+        made: type[Described] = create_model(cls.__name__, __base__=cls, **more)
+        return made
+
+    return extended
 
 
 class Descriptor(Described):

@@ -8,7 +8,7 @@ from workbench.descriptors import attach_text
 from workbench.descriptors.campaign import CampaignText
 from workbench.descriptors.campaign_checks import primary_workload
 from workbench.descriptors.composition import node_of
-from workbench.descriptors.fields import RESOURCE_KEYS, RESOURCES
+from workbench.descriptors.fields import RESOURCES
 from workbench.descriptors.library import DescriptorLibrary
 from workbench.descriptors.load_checks import PRIMARIES_OF_LOAD, load_model, shape_of
 from workbench.descriptors.load_text import LoadText
@@ -27,6 +27,7 @@ from workbench.domain.campaign import (
 from workbench.domain.competitors import COMPETITOR, NONE, STRESSOR
 from workbench.domain.load_shapes import LoadShape
 from workbench.domain.parameters import LoadKind, Parameter
+from workbench.domain.resources import by_name
 from workbench.domain.topology import Target, Vnf, VnfTemplate
 
 _DEFAULT_KPI_MAX = "1000ms"
@@ -135,10 +136,10 @@ def _settings(
 def _resource(vnf: str, text: ResourceText, flavors: Mapping[str, FlavorText]) -> Parameter:
     values = tuple(text.read(given) for given in text.values)
     if text.name != "flavor":
-        key = f"{vnf}.{RESOURCE_KEYS[text.name]}"
+        key = f"{vnf}.{by_name()[text.name].key}"
         return Parameter(key, values, RESOURCES[text.name].dimension.unit)
     allotted = {
-        str(name): {RESOURCE_KEYS[k]: v for k, v in flavors[str(name)].allotted.items()}
+        str(name): {by_name()[k].key: v for k, v in flavors[str(name)].allotted.items()}
         for name in values
     }
     return Parameter(f"{vnf}.flavor", values, "", allotted)

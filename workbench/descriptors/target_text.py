@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, WithJsonSchema
 
 from workbench.descriptors.composition import Reference, node_of, whole_mistakes
 from workbench.descriptors.fields import (
-    RESOURCE_KEYS,
     RESOURCES,
-    Bandwidth,
     InstanceName,
-    Memory,
     ShareOrNone,
     Summary,
     TargetName,
     VariableName,
-    Vcpu,
     quantity_schema,
 )
 from workbench.descriptors.lookups import Lookups
 from workbench.descriptors.policy_targets import policy_mistakes
-from workbench.descriptors.reading import Described, Located, did_you_mean
+from workbench.descriptors.reading import Described, Located, did_you_mean, with_fields
 from workbench.descriptors.references import FunctionName, SinkName, SourceName, require_role
 from workbench.descriptors.units import shown
 from workbench.descriptors.workload_text import Raw, RawPrimary
 from workbench.domain.parameters import Combination, Scale
+from workbench.domain.resources import FLAVOR
 from workbench.domain.topology import Node, Role, Target, Vnf
 
 MOST_CONFIGURATIONS = 10_000
@@ -44,22 +41,25 @@ RawResource = Annotated[
 ]
 
 
+@with_fields({name: (Annotated[float, q] | None, None) for name, q in RESOURCES.items()})
 class FlavorText(Described):
     """A set of resources that are allotted together."""
 
-    vcpu: Vcpu | None = None
-    memory: Memory | None = None
-    bandwidth: Bandwidth | None = None
-
     def mistakes(self) -> Iterator[Located]:
         if not self.allotted:
-            yield (), f"allots nothing; allowed: {', '.join(RESOURCE_KEYS)}"
+            yield (), f"allots nothing; allowed: {', '.join(RESOURCES)}"
 
     @property
     def allotted(self) -> dict[str, float]:
         """Amounts by the names that descriptors use."""
-        given = {name: getattr(self, name) for name in RESOURCE_KEYS}
+        given = {name: getattr(self, name) for name in RESOURCES}
         return {name: amount for name, amount in given.items() if amount is not None}
+
+
+if TYPE_CHECKING:
+    ResourceName = str
+else:
+    ResourceName = Literal[(*RESOURCES, FLAVOR)]
 
 
 class ResourceText(Described):
@@ -68,7 +68,7 @@ class ResourceText(Described):
     vnf: InstanceName | None = Field(
         None, description="Instance in the target; may be left out where there is but one"
     )
-    name: Literal["vcpu", "memory", "bandwidth", "flavor"]
+    name: ResourceName
     values: Annotated[list[RawResource], Field(min_length=1)] = Field(
         description="Amounts of the resource, or names of the campaign's flavors"
     )
@@ -87,7 +87,7 @@ class ResourceText(Described):
 
     def read(self, given: Any) -> float | str:
         """An amount in the unit of its key, or a flavor's name. Raises `ValueError`."""
-        if self.name == "flavor":
+        if self.name == FLAVOR:
             if not isinstance(given, str):
                 raise ValueError(f"is {shown(given)}, must be the name of a flavor")
             return given

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from workbench.domain import kpis
+from workbench.domain import kpis, resources
 from workbench.domain.competitors import COMPETITOR, Competitor
+from workbench.domain.resources import Resource
 
 NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 """Regular expression; JSON Schema reads it the same way."""
@@ -78,12 +79,13 @@ class Dimension:
         return float(f"{value:.12g}")
 
 
-CORES = Dimension(
-    "a vCPU share",
-    "cores",
-    {"": 1, "%": 0.01, "% vcpu": 0.01, "% vCPU": 0.01, "vcpu": 1, "vCPU": 1, "core": 1, "cores": 1},
-    "0.25 or 25%",
-)
+@cache
+def resource_dimension(resource: Resource, suffix: str = "") -> Dimension:
+    """What amounts of a resource are quantities of."""
+    return Dimension(resource.quantity, resource.unit, resource.units, resource.example, suffix)
+
+
+CORES = resource_dimension(resources.VCPU)
 SECONDS = Dimension(
     "a duration",
     "s",
@@ -98,21 +100,7 @@ MILLISECONDS = Dimension(
     "200ms",
     "_ms",
 )
-BYTES = Dimension(
-    "a size",
-    "bytes",
-    {
-        "B": 1,
-        "kB": 1e3,
-        "MB": 1e6,
-        "GB": 1e9,
-        "KiB": 2**10,
-        "MiB": 2**20,
-        "GiB": 2**30,
-    },
-    "10kB",
-    "_bytes",
-)
+BYTES = resource_dimension(resources.MEMORY, "_bytes")
 PER_SECOND = Dimension(
     "a rate",
     "requests/s",
@@ -128,12 +116,7 @@ PACKETS_PER_SECOND = Dimension(
 COUNT = Dimension("a number", "", {"": 1}, "16")
 SHARE = Dimension("a share", "", {"": 1, "%": 0.01}, "0.01 or 1%")
 PERCENT = Dimension("a percentage", "%", {"%": 1}, "0.5%")
-MEGABITS = Dimension(
-    "a bit rate",
-    "Mbit/s",
-    {"kbit/s": 1e-3, "Mbit/s": 1, "Gbit/s": 1e3},
-    "100Mbit/s",
-)
+MEGABITS = resource_dimension(resources.BANDWIDTH)
 
 BIT_RATE = Dimension(MEGABITS.name, MEGABITS.unit, MEGABITS.factors, "2Mbit/s", "_mbps")
 """Of a movie, as a workload parameter."""

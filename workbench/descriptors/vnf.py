@@ -11,7 +11,6 @@ from pydantic import Field
 
 from workbench.descriptors.document import is_file
 from workbench.descriptors.fields import (
-    RESOURCE_KEYS,
     ContainerPath,
     Duration,
     EnvironmentValue,
@@ -32,6 +31,7 @@ from workbench.descriptors.reading import (
     did_you_mean,
 )
 from workbench.descriptors.units import WorkloadName, shown
+from workbench.domain import resources
 from workbench.domain.topology import (
     ChangeOfSetting,
     ConfigurationFile,
@@ -292,7 +292,7 @@ class VnfText(Descriptor):
 
 
 def _parameter_mistakes(valid: Mapping[str, Any], names: list[str]) -> Iterator[Located]:
-    taken = {*PLACEHOLDERS, *RESOURCE_KEYS, *RESOURCE_KEYS.values(), "flavor"}
+    taken = {*PLACEHOLDERS, *resources.by_name(), *resources.known(), resources.FLAVOR}
     for index, parameter in enumerate(valid.get("function_parameters", [])):
         here = ("function_parameters", index)
         name = parameter.name

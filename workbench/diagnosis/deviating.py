@@ -15,8 +15,6 @@ WHISKER = 1.5
 names the quartile range alone)."""
 FEWEST_VALUES = 4
 """Values from which quartiles say anything; of fewer nothing is dropped."""
-SIGMAS = 3.0
-"""Paper E, section 6.3: y ± 3 sigma."""
 FEWEST_REPETITIONS = 3
 """Stand-alone samples under which a standard deviation is no boundary."""
 FEWEST_POINTS = 5

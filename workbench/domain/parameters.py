@@ -33,7 +33,7 @@ class Parameter:
 
     `key` is `vnf.parameter` for resources (`haproxy.vcpu`) and settings (`firewall.rules`), and the
     plain name with its unit as a suffix for workload parameters (`filesize_bytes`). Resources
-    are `vcpu` in cores, `memory_bytes`, `bandwidth_mbps`, and `flavor`, which names a set of them.
+    are those of `domain.resources`, by their keys, and `flavor`, which names a set of them.
     """
 
     key: str
@@ -41,7 +41,13 @@ class Parameter:
     unit: str = ""
     flavors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Of a flavor parameter: what each of its values allocates, by the last part of the resource
-    key (`vcpu`, `memory_bytes`, `bandwidth_mbps`)."""
+    key (`vcpu`, `memory_bytes`)."""
+
+    def cores(self, value: ParameterValue) -> float:
+        """What a value allots of the CPU; 0 where it is one of another resource."""
+        if self.key.endswith(".vcpu"):
+            return float(value)
+        return float(self.flavors.get(str(value), {}).get("vcpu", 0.0))
 
 
 @dataclass(frozen=True)

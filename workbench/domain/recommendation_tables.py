@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from workbench.domain import resources
 from workbench.domain.answer_tables import AnswerTable
 from workbench.domain.durations import duration
 from workbench.domain.parameters import ParameterValue, Sla
@@ -74,19 +75,13 @@ def allotted(deployment: Deployment, vnf: str) -> str:
     own = deployment.functions.get(vnf)
     if own is None:
         return "-"
-    words = ", ".join(_amount(key.rpartition(".")[2], value) for key, value in own.items())
+    words = ", ".join(_amount(key, value) for key, value in own.items())
     count = deployment.instances(vnf)
     return f"{count} × {words}" if count > 1 else words
 
 
-def _amount(resource: str, value: ParameterValue) -> str:
-    if isinstance(value, str):
-        return value
-    if resource == "vcpu":
-        return f"{100 * value:.4g}%"
-    if resource == "memory_bytes":
-        return f"{value / 2**20:.4g} MiB"
-    return f"{value:.4g} Mbit/s" if resource == "bandwidth_mbps" else f"{resource} {value:.4g}"
+def _amount(key: str, value: ParameterValue) -> str:
+    return value if isinstance(value, str) else resources.shown(key, value)
 
 
 def chance(probability: float) -> str:

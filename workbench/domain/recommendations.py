@@ -55,18 +55,14 @@ class PriceTable:
     ----------
     name : of the descriptor.
     flavors : price of an instance of that flavor, whatever it holds.
-    vcpu : per core.
-    memory_gib : per GiB.
-    bandwidth_gbps : per Gbit/s.
+    per_hour : price of one unit of a resource by its name there (`Resource.price`).
     instance : per instance, besides its resources.
     """
 
     name: str
     currency: str
     flavors: Mapping[str, float] = field(default_factory=dict)
-    vcpu: float | None = None
-    memory_gib: float | None = None
-    bandwidth_gbps: float | None = None
+    per_hour: Mapping[str, float] = field(default_factory=dict)
     instance: float = 0.0
 
 

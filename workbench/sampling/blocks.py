@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from workbench.models.scales import figure, log_kpi
 from workbench.models.selection import capped_log_kpi, rate_kpi
 from workbench.sampling.base import Ask, Ending, Space
 from workbench.sampling.intervals import Interval, Node, ends, intervals
+from workbench.sampling.taking_turns import TakingTurns
 from workbench.sampling.track import TRANSIENT, UNUSABLE_LOADS
 
 METHOD_VERSION = 1
@@ -209,7 +209,7 @@ class _Track:
         return min(max(wl, low), high)
 
 
-class BlockSampler:
+class BlockSampler(TakingTurns[_Track]):
     """Samples all configurations of a target in rounds, each round on a new deployment.
 
     Parameters
@@ -230,48 +230,15 @@ class BlockSampler:
         model_factory: Callable[[], ProfileModel],
     ) -> None:
         del model_factory
-        self.space = space
+        super().__init__(space, {c: _Track(c, space, plan) for c in space.configurations})
         self.plan = plan
-        self._tracks = {c: _Track(c, space, plan) for c in space.configurations}
-        self._skipped: set[Configuration] = set()
 
     @staticmethod
     def blocks(plan: SamplingPlan) -> int:
         """Deployments of a target at most: every round of samples has its own."""
         return plan.max_samples
 
-    def tell(self, samples: Sequence[Sample]) -> None:
-        """New samples, valid or not, in the order they were taken; strangers are ignored."""
-        for sample in samples:
-            track = self._tracks.get(sample.point.configuration)
-            in_range = self.space.primary.low <= sample.point.wl <= self.space.primary.high
-            if track and sample.point.target == self.space.target and in_range:
-                track.observe(sample)
-
-    def skip(self, configuration: Configuration) -> None:
-        """The user wants no more of it."""
-        self._skipped.add(configuration)
-
     def ask(self) -> Ask | None:
         """The next point; None when every configuration has ended. Asking again changes nothing."""
-        active = [t for c, t in self._tracks.items() if c not in self._skipped and not t.ending]
-        if not active:
-            return None
-        turn = min(track.taken for track in active)
-        waiting = [track for track in active if track.taken == turn]
-        order = [c.key for c in self._tracks]
-        random.Random(f"{self.space.seed}/{self.space.target}/{turn}").shuffle(order)
-        chosen = min(waiting, key=lambda track: order.index(track.configuration.key))
-        return chosen.ask(turn)
-
-    @property
-    def endings(self) -> Mapping[Configuration, Ending]:
-        """Configurations that need no more samples."""
-        found: dict[Configuration, Ending] = {}
-        for configuration, track in self._tracks.items():
-            ending = track.ending
-            if ending:
-                found[configuration] = ending
-            elif configuration in self._skipped:
-                found[configuration] = Ending("skipped", f"skipped after {track.taken} samples")
-        return found
+        track = self._following()
+        return track.ask(track.taken) if track else None

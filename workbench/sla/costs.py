@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 from workbench.domain.errors import NothingAllowed, UsageError
 from workbench.domain.parameters import Combination, Parameter, ParameterValue, grid
 from workbench.domain.recommendations import Deployment, PriceTable
+from workbench.domain.resources import known
 
 T = TypeVar("T")
 
@@ -71,16 +72,10 @@ class Prices:
         flavor = resources.get("flavor")
         if flavor in table.flavors:
             return table.instance + table.flavors[str(flavor)]
-        # By the unit that the table prices: bytes in a GiB, Mbit/s in a Gbit/s.
-        amounts = (
-            (table.vcpu, "vcpu", 1.0),
-            (table.memory_gib, "memory_bytes", 2.0**30),
-            (table.bandwidth_gbps, "bandwidth_mbps", 1e3),
-        )
         priced = [
-            price * float(resources[name]) / one
-            for price, name, one in amounts
-            if price is not None and name in resources
+            table.per_hour[one.price] * float(resources[key]) / one.priced_amount
+            for key, one in known().items()
+            if key in resources and one.price in table.per_hour
         ]
         if not priced:
             what = f"flavor {flavor!r}" if flavor else " or ".join(resources) or "an instance"

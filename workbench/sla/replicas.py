@@ -15,6 +15,7 @@ import numpy as np
 from workbench.domain.errors import UsageError
 from workbench.domain.parameters import Configuration, Parameter, ParameterValue
 from workbench.domain.recommendations import Deployment
+from workbench.domain.resources import known
 from workbench.domain.topology import Node, Parallel, Series, Vnf
 from workbench.models.base import Floats
 from workbench.models.forecast import Forecast, Forecaster
@@ -39,11 +40,9 @@ class Balancer:
 
 
 def size(resources: Mapping[str, ParameterValue]) -> tuple[float, ...]:
-    """How large an allotment is: by cores, then memory, then bandwidth."""
+    """How large an allotment is: by cores, then memory, then the others in their order."""
     amounts = {key.rpartition(".")[2]: value for key, value in resources.items()}
-    return tuple(
-        float(amounts.get(name, 0.0)) for name in ("vcpu", "memory_bytes", "bandwidth_mbps")
-    )
+    return tuple(float(amounts.get(key, 0.0)) for key in known())
 
 
 def replicated(

@@ -18,7 +18,6 @@ from workbench.traffic.packets import PacketPath
 
 MARK = 0x57426B70
 """Begins each payload, before the packet's number and how many there are before they begin anew."""
-NUMBERS_BYTES = 12
 HEADERS_BYTES = 14 + 20 + 8
 """Ethernet, IPv4 and UDP."""
 _ADDRESSES, _UDP, _CHECKSUM = 26, 34, 40

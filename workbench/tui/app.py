@@ -45,11 +45,10 @@ from workbench.tui.messages import LOOKS, SECONDS, Level, Message, Messages
 from workbench.tui.pace import LEAST_S, Pace
 from workbench.tui.places import Files, places_text
 from workbench.tui.replaying.replay import Replay
-from workbench.tui.screens.base import WorkbenchScreen, bind
+from workbench.tui.screens.base import WorkbenchScreen, bind, made
 from workbench.tui.screens.dialogs import HelpScreen, MessageScreen
 from workbench.tui.screens.failed import FailedScreen
 from workbench.tui.screens.jump import JumpScreen
-from workbench.tui.screens.making_screens import make_screen
 from workbench.tui.screens.palette import ActionPalette, ActionProvider
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
@@ -294,7 +293,7 @@ class WorkbenchApp(TakingApp):
         if (left := self.full_screen) is not None:
             left.take_along(name)
         if name not in self._kept:
-            self._kept[name] = make_screen(name)
+            self._kept[name] = made(entry(name))
             self.install_screen(self._kept[name], name)
         if len(self.screen_stack) > 1:
             self.switch_screen(name)

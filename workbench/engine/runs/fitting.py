@@ -10,7 +10,7 @@ from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.counts import counted
 from workbench.domain.durations import duration
 from workbench.domain.errors import UsageError
-from workbench.domain.parameters import Parameter, ParameterValue
+from workbench.domain.parameters import Parameter
 from workbench.engine.runs.planning import make_plan
 from workbench.labs.base import LabCosts
 
@@ -85,12 +85,12 @@ def _affordable(plan: TargetPlan, cores: float) -> tuple[TargetPlan | None, list
     resources = list(plan.resources)
     dropped: list[str] = []
     while True:
-        hungriest = [max((_vcpu(p, v) for v in p.values), default=0.0) for p in resources]
+        hungriest = [max((p.cores(v) for v in p.values), default=0.0) for p in resources]
         if sum(hungriest) <= cores or not any(hungriest):
             break
         index = hungriest.index(max(hungriest))
         parameter = resources[index]
-        largest = max(parameter.values, key=lambda value: _vcpu(parameter, value))
+        largest = max(parameter.values, key=parameter.cores)
         dropped.append(f"{parameter.key}={largest}")
         left = tuple(value for value in parameter.values if value != largest)
         if not left:
@@ -104,7 +104,7 @@ def _affordable_places(plan: TargetPlan, cores: float) -> tuple[TargetPlan | Non
     everywhere = [p.values * many if len(p.values) == 1 else p.values for p in plan.resources]
     kept, dropped = [], []
     for place, values in enumerate(zip(*everywhere, strict=True)):
-        asked = sum(_vcpu(p, v) for p, v in zip(plan.resources, values, strict=True))
+        asked = sum(p.cores(v) for p, v in zip(plan.resources, values, strict=True))
         if asked <= cores or asked == 0:
             kept.append(place)
         else:
@@ -117,13 +117,6 @@ def _affordable_places(plan: TargetPlan, cores: float) -> tuple[TargetPlan | Non
         for p, values in zip(plan.resources, everywhere, strict=True)
     )
     return replace(plan, resources=resources), dropped
-
-
-def _vcpu(parameter: Parameter, value: ParameterValue) -> float:
-    """Cores that a value of a resource parameter allots; 0 for other resources."""
-    if parameter.key.endswith(".vcpu"):
-        return float(value)
-    return float(parameter.flavors.get(str(value), {}).get("vcpu", 0.0))
 
 
 def _values(parameter: Parameter) -> str:

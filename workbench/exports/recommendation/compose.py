@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.domain.recommendations import Recommendation
+from workbench.domain.resources import MEMORY, VCPU
 from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.deploying import to_deploy
-from workbench.exports.recommendation.functions import FunctionAllocation
+from workbench.exports.recommendation.functions import FunctionAllocation, without_words
 from workbench.exports.recommendation.provenance import function_provenance, remarks, stem
 from workbench.exports.recommendation.yaml_text import to_yaml
 
@@ -26,9 +27,7 @@ def export_compose(recommendation: Recommendation, context: Context) -> Mapping[
     """
     functions = to_deploy(recommendation, context)
     services = {f.label: _service(f, recommendation, context) for f in functions}
-    unsaid = [f.label for f in functions if f.egress_bps is not None]
-    note = [f"Compose has no word for a limit of bandwidth: see to it for {', '.join(unsaid)}."]
-    top = (*remarks(recommendation, context), *(note if unsaid else ()))
+    top = (*remarks(recommendation, context), *without_words("Compose", functions, VCPU, MEMORY))
     return {f"{stem(recommendation)}.compose.yaml": to_yaml({"services": services}, top)}
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from workbench.domain import resources
 from workbench.domain.parameters import ParameterValue
 from workbench.domain.recommendations import Deployment
+from workbench.domain.resources import Resource
 from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.naming import dns_labels, one_line
-
-MEBIBYTE = 2**20
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,17 @@ class FunctionAllocation:
     @property
     def in_words(self) -> str:
         """`2 × 0.25 vCPU, 64 MiB (small)`."""
-        vcpu, bandwidth = self.amount("vcpu"), self.amount("bandwidth_mbps")
-        known = {"vcpu", "memory_bytes", "bandwidth_mbps", "flavor"}
+        known = resources.known()
+        amounts = [(one, self.amount(key)) for key, one in known.items()]
         parts = [
-            *([f"{vcpu:g} vCPU"] if vcpu is not None else []),
-            *([_size(self.memory_bytes)] if self.memory_bytes is not None else []),
-            *([f"{bandwidth:g} Mbit/s"] if bandwidth is not None else []),
-            *(f"{name} {_plain(v)}" for name, v in self.resources.items() if name not in known),
+            *((one.deployed or one.shown)(amount) for one, amount in amounts if amount is not None),
+            *(
+                f"{name} {_plain(v)}"
+                for name, v in self.resources.items()
+                if name not in known and name != resources.FLAVOR
+            ),
         ]
-        flavor = self.resources.get("flavor")
+        flavor = self.resources.get(resources.FLAVOR)
         words = ", ".join(parts) + (f" ({_plain(flavor)})" if flavor is not None else "")
         return one_line(f"{self.replicas} × {words}" if self.replicas > 1 else words)
 
@@ -73,8 +75,8 @@ class FunctionAllocation:
 
 def functions_of(deployment: Deployment, context: Context) -> tuple[FunctionAllocation, ...]:
     """What every function gets, from the source's side."""
-    resources = deployment.functions
-    found = dict.fromkeys((*resources, *deployment.replicas))
+    allotted = deployment.functions
+    found = dict.fromkeys((*allotted, *deployment.replicas))
     ordered = [f for f in context.templates if f in found]
     ordered += [f for f in found if f not in context.templates]
     labels = dns_labels(ordered)
@@ -83,7 +85,7 @@ def functions_of(deployment: Deployment, context: Context) -> tuple[FunctionAllo
             function=f,
             label=labels[f],
             replicas=max(1, deployment.instances(f)),
-            resources={k.rpartition(".")[2]: v for k, v in resources.get(f, {}).items()},
+            resources={k.rpartition(".")[2]: v for k, v in allotted.get(f, {}).items()},
         )
         for f in ordered
     )
@@ -98,7 +100,19 @@ def _plain(value: ParameterValue) -> str:
     return value if isinstance(value, str) else f"{value:.12g}"
 
 
-def _size(count: int) -> str:
-    if count % MEBIBYTE == 0:
-        return f"{count // MEBIBYTE} MiB"
-    return f"{count / 1e6:.6g} MB"
+def without_words(
+    form: str, functions: Sequence[FunctionAllocation], *worded: Resource
+) -> list[str]:
+    """A sentence for each resource that a format has no word for, and that some function is given.
+
+    Parameters
+    ----------
+    form : the format's name.
+    worded : what it has words for.
+    """
+    return [
+        f"{form} has no word for a limit of {resource.name}: see to it for {', '.join(given)}."
+        for key, resource in resources.known().items()
+        if resource not in worded
+        and (given := [f.label for f in functions if f.amount(key) is not None])
+    ]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from workbench.domain.recommendations import Recommendation
 from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.deploying import to_deploy
-from workbench.exports.recommendation.kubernetes import pod_annotations, prefixed, resources
+from workbench.exports.recommendation.kubernetes import pod_annotations, prefixed, resources, unsaid
 from workbench.exports.recommendation.provenance import function_provenance, remarks, stem
 from workbench.exports.recommendation.yaml_text import to_yaml
 
@@ -19,6 +19,7 @@ def export_helm(recommendation: Recommendation, context: Context) -> Mapping[str
     By each function's label what the chart of `helm create` reads: `replicaCount`,
     `resources` and `podAnnotations`.
     """
+    functions = to_deploy(recommendation, context)
     values = {
         function.label: {
             "replicaCount": function.replicas,
@@ -31,9 +32,9 @@ def export_helm(recommendation: Recommendation, context: Context) -> Mapping[str
                 }.items()
             },
         }
-        for function in to_deploy(recommendation, context)
+        for function in functions
     }
-    text = to_yaml(values, remarks(recommendation, context))
+    text = to_yaml(values, (*remarks(recommendation, context), *unsaid(functions)))
     return {f"{stem(recommendation)}.values.yaml": text}
 
 

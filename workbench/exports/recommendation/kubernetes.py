@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from workbench.exports.recommendation.functions import MEBIBYTE, FunctionAllocation
+from workbench.domain.resources import BANDWIDTH, MEBIBYTE, MEMORY, VCPU
+from workbench.exports.recommendation.functions import FunctionAllocation, without_words
 
 PREFIX = "workbench/"
 """Of annotation keys; a DNS name, as Kubernetes wants it."""
@@ -24,6 +25,11 @@ def resources(function: FunctionAllocation) -> dict[str, dict[str, str]]:
         memory = function.memory_bytes
         quantities["memory"] = f"{memory // MEBIBYTE}Mi" if whole else f"{memory}"
     return {"requests": dict(quantities), "limits": dict(quantities)} if quantities else {}
+
+
+def unsaid(functions: Sequence[FunctionAllocation]) -> list[str]:
+    """Remarks on what these do not hold."""
+    return without_words("Kubernetes", functions, VCPU, MEMORY, BANDWIDTH)
 
 
 def pod_annotations(function: FunctionAllocation) -> dict[str, str]:

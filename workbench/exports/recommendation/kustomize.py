@@ -9,7 +9,7 @@ from workbench.domain.recommendations import Recommendation
 from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.deploying import to_deploy
 from workbench.exports.recommendation.functions import FunctionAllocation
-from workbench.exports.recommendation.kubernetes import pod_annotations, prefixed, resources
+from workbench.exports.recommendation.kubernetes import pod_annotations, prefixed, resources, unsaid
 from workbench.exports.recommendation.naming import dns_label, one_line
 from workbench.exports.recommendation.provenance import (
     cautions,
@@ -47,7 +47,7 @@ def export_kustomize(recommendation: Recommendation, context: Context) -> Mappin
         },
         "patches": [{"path": name} for name in patches],
     }
-    top = remarks(recommendation, context)
+    top = (*remarks(recommendation, context), *unsaid(functions))
     return {"kustomization.yaml": to_yaml(component, top), **patches}
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.domain.recommendations import Recommendation
+from workbench.domain.resources import BANDWIDTH, MEBIBYTE, MEMORY, VCPU
 from workbench.exports.recommendation.base import Context
 from workbench.exports.recommendation.deploying import to_deploy
-from workbench.exports.recommendation.functions import MEBIBYTE, FunctionAllocation
+from workbench.exports.recommendation.functions import FunctionAllocation, without_words
 from workbench.exports.recommendation.naming import one_line
 from workbench.exports.recommendation.provenance import (
     function_provenance,
@@ -97,4 +98,4 @@ def _left_open(functions: tuple[FunctionAllocation, ...]) -> list[str]:
         said.append(f"virtual_memory is required and was not profiled: fill it in for {no_memory}.")
     if bandwidth:
         said.append(f"A VduCp holds the bitrate_requirement: set the bandwidth of {bandwidth}.")
-    return said
+    return [*said, *without_words("SOL001", functions, VCPU, MEMORY, BANDWIDTH)]

@@ -10,11 +10,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, UsageError
 from workbench.domain.parameters import Configuration
+from workbench.domain.resources import BANDWIDTH, MEMORY, VCPU, known
+from workbench.domain.topology import Target
 from workbench.labs.components.component import Component
 from workbench.labs.programs import run
 
@@ -56,11 +60,8 @@ async def check(campaign: Campaign, host: HostMemory, local: bool) -> None:
     LabError
         Where its kernel cannot limit memory or bandwidth at all.
     """
-    configurations = [
-        (plan.target, configuration)
-        for plan in campaign.targets
-        for configuration in campaign.configurations(plan)
-    ]
+    refuse_unknown(campaign)
+    configurations = list(_configurations(campaign))
     amounts = [
         [memory(configuration, vnf.name) for vnf in target.vnfs]
         for target, configuration in configurations
@@ -74,6 +75,24 @@ async def check(campaign: Campaign, host: HostMemory, local: bool) -> None:
                 where=f"campaign {campaign.name}",
                 remedy="Leave `bandwidth` out of its resource parameters and flavors",
             )
+
+
+def refuse_unknown(campaign: Campaign) -> None:
+    """Raises `LabError` for resources that no part of this package sets on a host."""
+    others = [r for r in known().values() if r not in (VCPU, MEMORY, BANDWIDTH)]
+    for (target, configuration), resource in product(_configurations(campaign), others):
+        if any(configuration.resource(f"{vnf.name}.{resource.key}") for vnf in target.vnfs):
+            raise LabError(
+                f"{resource.name} cannot be allotted here: this lab does not know how to set it",
+                where=f"campaign {campaign.name}, {target.name}",
+                remedy=f"Leave `{resource.name}` out of its resource parameters and flavors",
+            )
+
+
+def _configurations(campaign: Campaign) -> Iterator[tuple[Target, Configuration]]:
+    for plan in campaign.targets:
+        for configuration in campaign.configurations(plan):
+            yield plan.target, configuration
 
 
 def _check_memory(campaign: Campaign, host: HostMemory, amounts: list[list[int]]) -> None:

@@ -6,17 +6,18 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
 from workbench.descriptors.capacity import check_fits_host
-from workbench.domain import kpis
+from workbench.domain import kpis, resources
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError
 from workbench.domain.lab import Check, HostFacts
 from workbench.domain.logs import ComponentLog, WrittenLine
 from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.resources import VCPU
 from workbench.domain.topology import Placement, Target
 from workbench.labs.base import DeployedTarget, LabCosts, LabSettings, OnUsage
 from workbench.labs.components.preflight import wanted_kpis
@@ -63,23 +64,25 @@ class Schedule:
         return (blocks + place) * self._block_s + visit * self._visit_s
 
 
-def _refuse_memory(campaign: Campaign) -> None:
-    """Raises `LabError` where memory is varied or limited: here no amount of it would ever be too
-    little, and an answer would recommend the least."""
-    for plan in campaign.targets:
+def _refuse_unsimulated(campaign: Campaign) -> None:
+    """Raises `LabError` where memory, or another resource that is not simulated, is varied or
+    limited: here no amount of it would ever be too little, and an answer would recommend the least.
+    """
+    unable = [r for r in resources.known().values() if r is not VCPU and r.simulated_s is None]
+    for plan, resource in product(campaign.targets, unable):
         for configuration in campaign.configurations(plan):
             limited = [
                 vnf.name
                 for vnf in plan.target.vnfs
-                if configuration.resource(f"{vnf.name}.memory_bytes")
+                if configuration.resource(f"{vnf.name}.{resource.key}")
             ]
             if limited:
                 raise LabError(
-                    f"memory is not simulated: nothing would show what too little of it does to "
-                    f"{', '.join(limited)}",
+                    f"{resource.name} is not simulated: nothing would show what too little of it "
+                    f"does to {', '.join(limited)}",
                     where=f"campaign {campaign.name}, {plan.target.name}",
-                    remedy="Leave memory out of its resource parameters and flavors, or profile it "
-                    "on the Docker lab (--lab docker)",
+                    remedy=f"Leave {resource.name} out of its resource parameters and flavors, or "
+                    "profile it on the Docker lab (--lab docker)",
                 )
 
 
@@ -127,7 +130,7 @@ class SimulatedLab:
 
     async def open(self) -> HostFacts:
         """Check stand-ins and the host's size; nothing is there to be built."""
-        _refuse_memory(self._campaign)
+        _refuse_unsimulated(self._campaign)
         templates = {template.name: template for template in self._campaign.templates}
         cores = self.options.host_cores
         if not self._settings.oversubscribe:

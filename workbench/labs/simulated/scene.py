@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from workbench.domain.campaign import Campaign
 from workbench.domain.competitors import without_competitor
 from workbench.domain.parameters import Configuration, LoadModel, settings_of
+from workbench.domain.resources import known
 from workbench.domain.topology import Node, Parallel, Series, Target, Vnf, VnfTemplate
 from workbench.labs.simulated.capacity import efficiency, under_load, usable_cores
 from workbench.labs.simulated.options import SimulationOptions
@@ -284,11 +285,22 @@ def _function(
     held = 1.0
     if part.plateau < 1.0:
         held, usable = servers / (part.plateau * usable), float(servers)
-    mbps = configuration.resource(f"{vnf.name}.bandwidth_mbps")
-    wire_s = (answer_bytes + HEADER_BYTES) * 8e-6 / mbps if mbps else 0.0
-    if wire_s > service.mean_s * held / min(usable, servers):
-        held, usable, servers = wire_s / service.mean_s, 1.0, 1
+    serial_s = _serial_s(configuration, vnf, answer_bytes + HEADER_BYTES)
+    if serial_s > service.mean_s * held / min(usable, servers):
+        held, usable, servers = serial_s / service.mean_s, 1.0, 1
     return SimulatedComponent(vnf.name, part, cores, threads, service, usable, servers, held, share)
+
+
+def _serial_s(configuration: Configuration, vnf: Vnf, answer_bytes: float) -> float:
+    """Of a request where it is served one after the other, on a wire or a disk; the slowest binds.
+    0 without one."""
+    given = (
+        (resource, configuration.resource(f"{vnf.name}.{key}")) for key, resource in known().items()
+    )
+    return max(
+        (r.simulated_s(amount, answer_bytes) for r, amount in given if amount and r.simulated_s),
+        default=0.0,
+    )
 
 
 def _of_settings(template: VnfTemplate, vnf: Vnf, configuration: Configuration) -> float:

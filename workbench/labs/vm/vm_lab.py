@@ -101,6 +101,7 @@ class VmLab(NetnsLab):
                     where=f"template {template.name}",
                     remedy="Name them (`packages`), or use the Docker lab",
                 )
+        allotments.refuse_unknown(self._campaign)
         for plan in self._campaign.targets:
             for configuration in self._campaign.configurations(plan):
                 for vnf in plan.target.vnfs:

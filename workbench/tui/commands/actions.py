@@ -9,23 +9,13 @@ names the places that it serves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 
+from workbench.tui.commands import areas
 from workbench.tui.commands.action import Action, Place
-from workbench.tui.commands.areas import (
-    anywhere,
-    canary,
-    chain,
-    compare,
-    draft,
-    events,
-    grid,
-    models,
-    recommend,
-    session,
-    sessions,
-    why_keys,
-)
+from workbench.tui.commands.areas import anywhere_keys, draft_keys, session_keys
 from workbench.tui.commands.catalogue import SCREENS
 
 PLACES = ("anywhere", "session", "draft", "list", *(screen.name for screen in SCREENS))
@@ -38,19 +28,21 @@ PLACE_TITLES = {
 }
 """As help and docs/keys.md call them; screens have their own titles."""
 
+_SHARED = ("session_keys", "draft_keys", "anywhere_keys")
+
+
+def _of_screens() -> Iterator[Action]:
+    """Those of every other module of `areas`; which screen comes first makes no difference."""
+    for module in sorted(module.name for module in iter_modules(areas.__path__)):
+        if module not in _SHARED:
+            yield from import_module(f"{areas.__name__}.{module}").ACTIONS
+
+
 ACTIONS: tuple[Action, ...] = (
-    *session.ACTIONS,
-    *sessions.ACTIONS,
-    *compare.ACTIONS,
-    *models.ACTIONS,
-    *canary.ACTIONS,
-    *recommend.ACTIONS,
-    *events.ACTIONS,
-    *why_keys.ACTIONS,
-    *grid.ACTIONS,
-    *chain.ACTIONS,
-    *draft.ACTIONS,
-    *anywhere.ACTIONS,
+    *session_keys.ACTIONS,
+    *_of_screens(),
+    *draft_keys.ACTIONS,
+    *anywhere_keys.ACTIONS,
 )
 """In this order help and docs/keys.md tell them, and the line of keys those of one rank."""
 

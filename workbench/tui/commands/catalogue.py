@@ -1,8 +1,8 @@
 """The one list of screens: name, key, title, one line for the palette, help text.
 
-A screen that stands here has its key, its tab, its palette entry and its help page; its class is
-known to `screens/making_screens.py` alone (`docs/screens.md` tells how to add one). Keys are digits
-in the order of a day's work; a digit that is missing belongs to a screen that is not built yet.
+A screen that stands here has its key, its tab, its palette entry and its help page;
+`docs/screens.md` tells how to add one. Keys are digits in the order of a day's work; a digit that
+is missing belongs to a screen that is not built yet.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ class Entry:
 
     name: str
     """Stable: part of the action's id `go.NAME`, of `--screen NAME` and of file names."""
+    made_by: str
+    """Module below `tui.screens` and class, imported when it is first opened: a screen that nobody
+    opens costs nothing."""
     key: str
     title: str
     """One or two words, for tab and palette."""
@@ -44,6 +47,7 @@ class Entry:
 SCREENS: tuple[Entry, ...] = (
     Entry(
         "sessions",
+        "sessions.sessions:SessionsScreen",
         "1",
         "Sessions",
         "Sess",
@@ -56,6 +60,7 @@ SCREENS: tuple[Entry, ...] = (
     ),
     Entry(
         "chain",
+        "chain.chain:ChainScreen",
         "2",
         "Chain",
         "Chain",
@@ -70,6 +75,7 @@ SCREENS: tuple[Entry, ...] = (
     ),
     Entry(
         "grid",
+        "campaign.grid:GridScreen",
         "3",
         "Campaign",
         "Camp",
@@ -83,6 +89,7 @@ SCREENS: tuple[Entry, ...] = (
     ),
     Entry(
         "live",
+        "live.live:LiveScreen",
         "4",
         "Live",
         "Live",
@@ -94,6 +101,7 @@ SCREENS: tuple[Entry, ...] = (
     ),
     Entry(
         "compare",
+        "compare.compare:CompareScreen",
         "5",
         "Compare",
         "Comp",
@@ -106,6 +114,7 @@ SCREENS: tuple[Entry, ...] = (
     ),
     Entry(
         "models",
+        "models.models:ModelsScreen",
         "6",
         "Models",
         "Model",
@@ -118,6 +127,7 @@ SCREENS: tuple[Entry, ...] = (
     ),
     Entry(
         "canary",
+        "canary.canary:CanaryScreen",
         "7",
         "Canary",
         "Canary",
@@ -131,6 +141,7 @@ SCREENS: tuple[Entry, ...] = (
     ),
     Entry(
         "recommend",
+        "recommend.recommend:RecommendScreen",
         "8",
         "Recommend",
         "Recom",
@@ -143,6 +154,7 @@ SCREENS: tuple[Entry, ...] = (
     ),
     Entry(
         "events",
+        "events:EventsScreen",
         "9",
         "Events",
         "Event",
@@ -153,6 +165,7 @@ SCREENS: tuple[Entry, ...] = (
     ),
     Entry(
         "why",
+        "why.why_screen:WhyScreen",
         "0",
         "Why",
         "Why",
@@ -168,6 +181,7 @@ SCREENS: tuple[Entry, ...] = (
     ),
     Entry(
         "hosts",
+        "fleet_hosts.hosts_screen:HostsScreen",
         "ctrl+n",
         "Hosts",
         "Hosts",

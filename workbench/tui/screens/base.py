@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from typing import ClassVar, cast
 
 from textual.actions import parse
@@ -236,3 +237,10 @@ def bind(node: DOMNode, actions: tuple[Action, ...]) -> None:
         if action.keys:
             keys.bind(",".join(action.keys), action.handler, action.label, show=False)
     node._bindings = keys
+
+
+def made(entry: Entry) -> WorkbenchScreen:
+    """The screen of an entry of the catalogue."""
+    module, _, name = entry.made_by.partition(":")
+    screen: WorkbenchScreen = getattr(import_module(f"workbench.tui.screens.{module}"), name)()
+    return screen

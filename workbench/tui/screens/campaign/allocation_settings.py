@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from workbench.domain.drafts import Palette
+from workbench.domain.resources import by_name
 from workbench.domain.topology import Target
 from workbench.tui.screens.campaign.settings import (
     Document,
@@ -20,9 +21,6 @@ from workbench.tui.screens.campaign.settings import (
 
 EVERY = -1
 """Stands for all targets at once, in place of the number of one."""
-RESOURCES = ("vcpu", "memory", "bandwidth")
-_EXAMPLES = {"vcpu": "25%, 50%", "memory": "64 MiB, 128 MiB", "bandwidth": "100 Mbit/s"}
-_DEFAULTS = {"vcpu": "its template's", "memory": "its template's", "bandwidth": "no limit"}
 _DEPTH = 20
 MEANT_AS_PERCENT = 5
 """From here on a vCPU value without a unit was perhaps meant as a percentage."""
@@ -64,14 +62,14 @@ def allocation(document: Document, palette: Palette | None, chosen: int) -> tupl
     return tuple(
         _setting(document, palette, name, resource, own)
         for name, own in users.items()
-        for resource in RESOURCES
+        for resource in by_name()
     )
 
 
 def most_lines(document: Document, palette: Palette | None) -> int:
     """How many lines `allocation` has at most, whichever target is chosen."""
     found = (functions(target, palette) for target in entries(document, "targets"))
-    return len(RESOURCES) * len({name for names in found for name in names})
+    return len(by_name()) * len({name for names in found for name in names})
 
 
 def combination(chosen: int) -> Setting:
@@ -116,14 +114,14 @@ def _setting(
         for index, parameter in enumerate(_parameters(document, number))
         if _is_about(parameter, number, document, function, resource, palette)
     )
-    flavored = bool(place(document, "flavors"))
+    flavored, known = bool(place(document, "flavors")), by_name()[resource]
     return Setting(
         f"{resource} of {function}",
         function if resource == "vcpu" else f"  {resource}",
         fields,
         read,
         write,
-        differs if len(texts) > 1 else f"{_DEFAULTS[resource]}; e.g. {_EXAMPLES[resource]}",
+        differs if len(texts) > 1 else f"{known.unset}; e.g. {known.examples}",
         rare=resource != "vcpu" and not any(texts),
         unit="vCPU" if resource == "vcpu" and len(texts) == 1 and not flavored else "",
         note=_as_read(read(document)) if resource == "vcpu" else "",

@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.domain.drafts import Palette
 from workbench.domain.kpis import P95
+from workbench.domain.resources import by_name
 from workbench.tui.screens.campaign.settings import (
     Document,
     Setting,
@@ -44,9 +45,7 @@ UNITS = {
 }
 AUTOMATIC = "automatic"
 _BETWEEN = re.compile(r"\s*(?:\.\.+|–|—|,|\bto\b|\s-\s)\s*")
-_AMOUNTS = (("vcpu", re.compile(r"[\d.]+\s*(%|cores?|vcpu|vCPU)?")),
-            ("memory", re.compile(r"[\d.]+\s*([kMG]i?)?B")),
-            ("bandwidth", re.compile(r"[\d.]+\s*[kMG]bit/s")))  # fmt: skip
+_AMOUNT = re.compile(r"[\d.]+\s*(.*)")
 
 
 def campaign_settings(
@@ -310,8 +309,12 @@ def _write_flavors(document: Document, text: str) -> None:
     flavors = {}
     for part in filter(None, map(str.strip, text.split(","))):
         name, _, amounts = part.partition("=")
-        flavors[name.strip()] = {
-            next((key for key, form in _AMOUNTS if form.fullmatch(amount)), amount): scalar(amount)
-            for amount in amounts.split()
-        }
+        flavors[name.strip()] = {_resource_of(amount): scalar(amount) for amount in amounts.split()}
     put(document, flavors or None, "flavors")
+
+
+def _resource_of(amount: str) -> str:
+    """The first resource that is written in such a unit; what is none of them stays as it is."""
+    match = _AMOUNT.fullmatch(amount)
+    known = (name for name, one in by_name().items() if match and match[1] in one.units)
+    return next(known, amount)
