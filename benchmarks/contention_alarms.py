@@ -34,8 +34,9 @@ from scipy import stats
 from workbench.descriptors.loading import load_campaign
 from workbench.domain import kpis
 from workbench.domain.campaign import Campaign
-from workbench.domain.competitors import COMPETITOR, NONE, Competitor
+from workbench.domain.competitors import COMPETITOR, FULL, NONE, Competitor
 from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.samples import Measurement
 from workbench.engine.answers.counter_learning import counted_rows
 from workbench.labs.base import LabSettings
 from workbench.labs.components.competing import argv
@@ -47,16 +48,15 @@ from workbench.probes.process import parse_stat_cpu_s
 HERE = Path(__file__).parent
 WITHIN_S = 5.0
 """In which contention is to be alarmed (issue 23)."""
-LASTS_S = 10.0
+LASTS_S = 7.0
 """For which a competitor stays."""
-QUIET_S = (8.0, 16.0)
+QUIET_S = (5.0, 11.0)
 """Before each injection, drawn evenly; without an alarm at its end, or it is waited for."""
 CLEARING_S = 40.0
 """For which an alarm may take to clear before the next injection."""
 LEARNING_S = 180.0
 DRIVE_S = 240.0
 """Of one stretch of load; the next begins half a second after it."""
-WORST = "cpu"
 SESSION = "learned"
 
 
@@ -137,6 +137,11 @@ class Watched:
     def alarmed(self) -> bool:
         return bool(self.looks and self.looks[-1]["alarm"])
 
+    def reasons(self) -> list[str]:
+        """Of looks without an answer, up to the figure: which counter it is."""
+        whys = [str(look["why"]) for look in self.looks if look["value"] is None]
+        return [why.partition(" is ")[0] for why in whys]
+
     def since(self, at: float) -> list[dict[str, object]]:
         return [look for look in self.looks if float(str(look["at"])) >= at]
 
@@ -154,27 +159,30 @@ def record(campaign: Path, workspace: Path) -> None:
         sys.exit(f"the campaign ended with exit code {done.returncode}")
 
 
-def limit_ms(session: Path, function: str) -> float:
-    """Between p95 alone and p95 beside `WORST`, in the middle of their logs."""
+def worst_of(session: Path, function: str) -> tuple[Competitor, float]:
+    """Who raises p95 most, of those that never pause; and the limit, in ms: between p95 alone and
+    beside it, in the middle of their logs."""
     taken = [m for m in asyncio.run(measurements(session)) if m.sample.point.target == function]
-
-    def usual(competitor: str) -> float:
-        those = [
-            m for m in taken if m.sample.point.configuration.workload.get(COMPETITOR) == competitor
-        ]
-        return median(counted_rows(those, function, kpis.P95, CEILING_MS).rows.y.tolist())
-
-    alone, beside = usual(NONE), usual(WORST)
-    print(f"p95 of {function}: {alone:.3g} ms alone, {beside:.3g} ms beside {WORST}", flush=True)
-    if beside <= alone:
-        sys.exit("a competitor does not raise p95 here: there is nothing to be alarmed of")
-    return float((alone * beside) ** 0.5)
+    beside: dict[str, list[Measurement]] = {}
+    for one in taken:
+        asked = str(one.sample.point.configuration.workload.get(COMPETITOR, NONE))
+        beside.setdefault(asked, []).append(one)
+    usual = {
+        asked: median(counted_rows(those, function, kpis.P95, CEILING_MS).rows.y.tolist())
+        for asked, those in beside.items()
+    }
+    told = ", ".join(f"{value:.3g} ms beside {asked}" for asked, value in usual.items())
+    print(f"p95 of {function}, median: {told}", flush=True)
+    competitors = [c for asked in usual if (c := Competitor.parse(asked)) and c.intensity == FULL]
+    worst = max(competitors, key=lambda c: usual[c.text], default=None)
+    if worst is None or usual[worst.text] <= usual[NONE]:
+        sys.exit("no competitor raises p95 here: there is nothing to be alarmed of")
+    return worst, float((usual[NONE] * usual[worst.text]) ** 0.5)
 
 
 @contextmanager
-def contention(core: int) -> Iterator[float]:
+def contention(competitor: Competitor, core: int) -> Iterator[float]:
     """stress-ng on a core; when it began, in seconds since the epoch. It ends on every way out."""
-    competitor = Competitor("cpu")
     program = ["taskset", "-c", str(core), *argv(competitor, 1, LASTS_S)]
     quiet = subprocess.DEVNULL
     began_at = time.time()
@@ -217,14 +225,14 @@ async def loaded(
 
 @asynccontextmanager
 async def watching(
-    workspace: Path, session: str, function: str, at: str, kpi: str
+    session: Path, function: str, at: str, kpi: str, core: int
 ) -> AsyncIterator[Watched]:
-    """`workbench watch` as a process; its lines, from the first look on."""
-    program = [sys.executable, "-m", "workbench", "watch", session, function]
+    """`workbench watch` as a process on a core; its lines, from the first look on."""
+    program = ["taskset", "-c", str(core), sys.executable, "-m", "workbench", "watch"]
     running = await asyncio.create_subprocess_exec(
-        *program, "--at", at, "--kpi", kpi, "--json",
+        *program, session.stem, function, "--at", at, "--kpi", kpi, "--json",
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "WORKBENCH_WORKSPACE": str(workspace)},
+        env={**os.environ, "WORKBENCH_WORKSPACE": str(session.parent.parent)},
     )  # fmt: skip
     assert running.stdout is not None
     watched = Watched(running.pid)
@@ -260,11 +268,13 @@ async def rest(watched: Watched, seconds: float) -> tuple[Quiet, float]:
     return quiet_of(watched.looks[known:], seconds), clearing_s
 
 
-async def inject(watched: Watched, core: int, draw: random.Random) -> tuple[Injection, Quiet]:
+async def inject(
+    watched: Watched, competitor: Competitor, core: int, draw: random.Random
+) -> tuple[Injection, Quiet]:
     """Wait, let a competitor come, and see what the watch says."""
     quiet, clearing_s = await rest(watched, draw.uniform(*QUIET_S))
     false = watched.alarmed
-    with contention(core) as began_at:
+    with contention(competitor, core) as began_at:
         await asyncio.sleep(LASTS_S)
     seen = watched.since(began_at)
     alarmed = next((float(str(look["at"])) for look in seen if look["alarm"]), None)
@@ -291,6 +301,8 @@ class Played:
     injections: list[Injection] = field(default_factory=list)
     quiet: list[Quiet] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Of looks without an answer: how many there were of each."""
 
 
 @dataclass(frozen=True)
@@ -301,6 +313,7 @@ class Asked:
     wl: float
     times: int
     quiet_s: float
+    competitor: Competitor
     limit: float
 
 
@@ -309,10 +322,10 @@ async def play(campaign: Campaign, session: Path, asked: Asked, played: Played) 
     function, core = asked.function, core_of(campaign, asked.function)
     draw = random.Random(len(played.injections))  # another go draws other times
     kpi = f"p95<={asked.limit:.4g}ms"
-    workspace = session.parent.parent
+    apart = core_of(campaign, "source")
     async with loaded(campaign, function, asked.wl) as (container, driving):
         at = f"container:{container}"
-        async with watching(workspace, session.stem, function, at, kpi) as watched:
+        async with watching(session, function, at, kpi, apart) as watched:
             watched.begin()
             try:
                 if asked.quiet_s > 0.0:
@@ -321,12 +334,14 @@ async def play(campaign: Campaign, session: Path, asked: Asked, played: Played) 
                 for number in range(1, asked.times + 1):
                     if driving.done():
                         driving.result()  # why there is no load any more
-                    one, quiet = await inject(watched, core, draw)
+                    one, quiet = await inject(watched, asked.competitor, core, draw)
                     played.injections.append(one)
                     played.quiet.append(quiet)
                     print(f"injection {number} of {asked.times}: {told(one)}", flush=True)
             finally:
                 played.costs.append(watched.cost())
+                for why in watched.reasons():
+                    played.reasons[why] = played.reasons.get(why, 0) + 1
 
 
 def told(one: Injection) -> str:
@@ -386,12 +401,14 @@ def played_of(kept: dict[str, Any]) -> Played:
         [Injection(**one) for one in kept["injections"]],
         [Quiet(**one) for one in kept["quiet"]],
         [Cost(**one) for one in kept["costs"]],
+        dict(kept["reasons"]),
     )
 
 
 def keep(results: Path, asked: Asked, played: Played) -> None:
     kept = {
         "function": asked.function,
+        "competitor": asked.competitor.text,
         "limit_p95_ms": asked.limit,
         "wl": asked.wl,
         "cgroup": version(),
@@ -406,7 +423,7 @@ def main() -> None:
     parser.add_argument("--campaign", type=Path, default=HERE / "contention_alarms.yaml")
     parser.add_argument("--folder", type=Path, help="keeps the session, or has it")
     parser.add_argument("--function", default="haproxy")
-    parser.add_argument("--wl", type=float, default=400.0)
+    parser.add_argument("--wl", type=float, default=350.0)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--quiet", type=float, default=0.0, help="seconds without any, before them")
     parser.add_argument("--show", action="store_true", help="print what the results say, and end")
@@ -421,8 +438,8 @@ def main() -> None:
         if not session.is_file():
             record(given.campaign, folder)
         campaign = load_campaign(str(given.campaign), workspace=Workspace(folder)).campaign
-        limit = limit_ms(session, given.function)
-        asked = Asked(given.function, given.wl, given.times, given.quiet, limit)
+        worst, limit = worst_of(session, given.function)
+        asked = Asked(given.function, given.wl, given.times, given.quiet, worst, limit)
         played = earlier(given.results, limit, given.wl)
         try:
             asyncio.run(play(campaign, session, asked, played))

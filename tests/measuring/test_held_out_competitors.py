@@ -3,24 +3,29 @@ that it was not taught this."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from contention_alarms import (
+    HERE,
     Asked,
     Cost,
     Injection,
     Played,
     earlier,
     keep,
+    played_of,
     quiet_of,
     report,
     summary,
 )
 from counted_sessions import HeldOut, competitor_table, held_out
+from designed_stimuli import designed, places_of
 from session_making import measurement
 
+from workbench.domain.competitors import Competitor
 from workbench.domain.observations import Observation
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Measurement, Window
@@ -94,7 +99,7 @@ def test_an_alarm_while_nobody_competes_is_counted_where_it_is_raised() -> None:
 
 
 def test_what_is_played_again_is_added_to_the_results_of_its_session(tmp_path: Path) -> None:
-    results, asked = tmp_path / "alarms.json", Asked("web", 400.0, 1, 60.0, 12.5)
+    results, asked = tmp_path / "alarms.json", Asked("web", 400.0, 1, 60.0, Competitor("cpu"), 12.5)
     played = earlier(results, 12.5, 400.0)
     played.injections.append(Injection(0.0, 2.5, False, 10, 0))
     played.quiet.append(quiet_of([], 1800.0))
@@ -107,3 +112,23 @@ def test_what_is_played_again_is_added_to_the_results_of_its_session(tmp_path: P
     assert "0 false alarms in 60.0 quiet minutes (at most 3.0 an hour, 95 %)" in report(again)
     assert "the watch took 0.50% of a core over 90 looks" in report(again)
     assert earlier(results, 13.0, 400.0) == Played()
+
+
+def test_the_docs_say_what_the_results_have() -> None:
+    kept = json.loads((HERE / "results" / "alarms.json").read_text())
+    told = (HERE.parent / "docs" / "counters.md").read_text()
+    for line in report(played_of(kept)).splitlines():
+        assert f"> {line}" in told
+
+
+def test_a_design_takes_what_is_furthest_from_what_it_has() -> None:
+    line = np.array([[0.0], [0.1], [0.5], [1.0]])
+    assert designed(line, 3, 0) == [0, 3, 2]
+    assert sorted(designed(line, 4, 1)) == [0, 1, 2, 3]
+
+
+def test_a_stimulus_is_load_and_competitor_and_nothing_measured() -> None:
+    places = places_of([taken(c, 100.0, 0, 1e-4) for c in ("none", "cpu", "cpu:50")])
+    assert places[0].max() == 0.0
+    assert np.linalg.norm(places[1] - places[0]) > np.linalg.norm(places[2] - places[1]) > 0.0
+    assert (places_of([taken("cpu", 100.0, b, w) for b, w in ((0, 1e-4), (1, 9.0))]) == 0.0).all()

@@ -12,7 +12,12 @@ from workbench.domain.observations import Observation
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Finding, Sample, UsageSecond, Window
 from workbench.measuring.histograms import build
-from workbench.measuring.window_counters import CountedWindow, counted_windows, kpi_of
+from workbench.measuring.window_counters import (
+    CountedWindow,
+    counted_windows,
+    hardly_counted,
+    kpi_of,
+)
 
 TAKEN = measurement("web", Configuration({"web.vcpu": 0.5}, {}), 50.0).sample
 LATENCIES = build(np.full(100, 0.02), np.full(10, 1.0))
@@ -23,6 +28,7 @@ SEEN = (
     Observation(0, "web", "time_wait", 900.0),
     Observation(0, "web", "retransmitted", None, "Permission denied"),
     Observation(0, "host", "softirqs", 30.0, "NET_RX"),
+    Observation(0, "host", "softirqs", 800.0, "RCU"),
     Observation(0, "host", "rx_packets", 1.0),
     Observation(0, "source", "rx_packets", 7.0),
 )
@@ -61,3 +67,16 @@ def test_percentiles_count_whom_nobody_answered_and_need_requests() -> None:
     assert kpi_of(replace(WINDOW, planned=5), "p95_ms") is None
     assert kpi_of(replace(WINDOW, completed=0), "throughput_rps") is None
     assert kpi_of(WINDOW, "loss_pct") is None
+
+
+def test_single_events_teach_nothing_and_little_time_does() -> None:
+    def window(again: float) -> CountedWindow:
+        counted = {
+            "retransmitted": again, "cpu_wait_s": 0.001, "threads": 1.0, "cpu_cores": 0.1,
+            "rx_packets": 500.0, "host softirqs NET_TX": 0.5,
+        }  # fmt: skip
+        return CountedWindow("a", "s", 2.0, 1.0, counted)
+
+    assert hardly_counted([window(0.0), window(2.5)]) == {"retransmitted", "host softirqs NET_TX"}
+    assert hardly_counted([window(0.0), window(3.0)]) == {"host softirqs NET_TX"}
+    assert hardly_counted([]) == frozenset()

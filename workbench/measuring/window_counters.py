@@ -29,6 +29,10 @@ UNFIT = frozenset(
     }
 )  # fmt: skip
 """Observations that no model learns from."""
+HOUSEKEEPING = frozenset({"RCU", "BLOCK", "TASKLET", "IRQ_POLL", "HI"})
+"""Softirqs that whatever else runs on a host makes, and a function hardly."""
+FEW_EVENTS = 5.0
+"""Of a counter, in the fullest of all windows: up to here its figures are chance."""
 FEWEST_REQUESTS = 20
 """Of a window, below which its percentiles are chance."""
 SPOILED = frozenset({"source_saturated", "sink_saturated", "bypass_limited", "conntrack_full",
@@ -53,9 +57,26 @@ class CountedWindow:
 def counter_name(of_host: bool, name: str, detail: str) -> str:
     """How tables call it; empty where no model is to learn from it."""
     known = OBSERVABLES.get(name)
+    if name == "softirqs" and detail in HOUSEKEEPING:
+        return ""
     if known is None or name in UNFIT or known.layer not in (HOST_LAYERS if of_host else LAYERS):
         return ""
     return " ".join(filter(None, (HOST if of_host else "", name, detail)))
+
+
+def hardly_counted(windows: Iterable[CountedWindow]) -> frozenset[str]:
+    """Counters of single events, such as segments sent again, of which no window has more than a
+    few: one more or less says nothing, and would rule every distance."""
+    most: dict[str, float] = {}
+    for window in windows:
+        for name, rate in window.counted.items():
+            most[name] = max(most.get(name, 0.0), rate * window.seconds)
+    return frozenset(n for n, events in most.items() if events <= FEW_EVENTS and _is_count(n))
+
+
+def _is_count(called: str) -> bool:
+    known = OBSERVABLES.get(called.removeprefix(f"{HOST} ").partition(" ")[0])
+    return known is not None and known.kind == "amount" and known.unit != "s"
 
 
 def counted_windows(

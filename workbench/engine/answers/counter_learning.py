@@ -9,7 +9,7 @@ from statistics import median
 from workbench.domain.curation import SampleDetail
 from workbench.domain.errors import DataError
 from workbench.domain.samples import Measurement
-from workbench.measuring.window_counters import CountedWindow, counted_windows
+from workbench.measuring.window_counters import CountedWindow, counted_windows, hardly_counted
 from workbench.models.counter_rows import CounterRows, DroppedFeature, rows_of
 
 
@@ -58,12 +58,15 @@ def counted_rows(
             remedy="Measure the function alone, on this host, with a workbench that keeps evidence",
         )
     y = [min(one.kpi, ceiling) if kpi.endswith("_ms") else one.kpi for one in windows]
+    rare = hardly_counted(windows)
     rows, dropped = rows_of(
-        [one.counted for one in windows], y, [one.experiment for one in windows]
+        [{name: v for name, v in one.counted.items() if name not in rare} for one in windows],
+        y,
+        [one.experiment for one in windows],
     )
     return CountedRows(
         rows,
-        dropped,
+        (*dropped, *(DroppedFeature(name, "hardly ever counted") for name in sorted(rare))),
         median(one.seconds for one in windows),
         len({one.sample for one in windows}),
         looked,
