@@ -38,6 +38,15 @@ def meant_to_be_refused(sent: float) -> int:
     return sum(number % MOST_PACKETS % FLOWS < REFUSED_FLOWS for number in range(int(sent)))
 
 
+def reached(drive: Drive, function: str) -> int:
+    """Packets that came into the function: sent, less what found the queue before it full."""
+    assert drive.packets is not None
+    assert drive.packets.exact is not None
+    queued = (f"{function} eth0: queue", f"{function} eth1: queue")
+    sent, _ = drive.packets.exact
+    return int(sent) - sum(drive.packets.dropped_at.get(place, 0) for place in queued)
+
+
 async def driven(
     campaign: Campaign, session: str, points: Sequence[OperatingPoint], seconds: float
 ) -> list[Drive]:
