@@ -10,6 +10,7 @@ from workbench import plugins
 from workbench.domain.errors import DataError
 from workbench.models.conformal import Conformal
 from workbench.models.estimator import must_teach
+from workbench.models.scales import log_kpi
 from workbench.models.gaussian_process import GaussianProcess
 from workbench.models.interpolation import LogInterpolation
 from workbench.models.linear import PolynomialLasso
@@ -152,6 +153,10 @@ def test_a_constant_kpi_is_a_level_to_a_model_and_named_of_a_table():
     with pytest.raises(DataError, match="has 2 samples, all at one operating point"):
         must_teach(X[[0, 0]], y[:2], "haproxy")
     must_teach(X, y, "haproxy")
+    nothing_lost = np.full_like(y, log_kpi("loss_pct", 0.0))
+    must_teach(X, nothing_lost, "loss_pct of nat", log_kpi("loss_pct", 0.0))
+    with pytest.raises(DataError, match="loss_pct of nat: is the same in all"):
+        must_teach(X, nothing_lost + 1.0, "loss_pct of nat", log_kpi("loss_pct", 0.0))
 
 
 def test_many_columns_and_few_samples():

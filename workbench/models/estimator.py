@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Self
@@ -117,8 +118,12 @@ class EncodedRegressor(ProfileEstimator):
         return None
 
 
-def must_teach(X: Floats, y: Floats, what: str) -> None:
-    """Raise `DataError` if a whole table, `what` it is of, holds nothing that a model can learn."""
+def must_teach(X: Floats, y: Floats, what: str, floor: float = -math.inf) -> None:
+    """Raise `DataError` if a whole table, `what` it is of, holds nothing that a model can learn.
+
+    A y that is nowhere above `floor`, what a model cannot tell from zero, is learned: that a
+    function lost nothing at any load is what its chain is forecast from.
+    """
     points = len(np.unique(X, axis=0))
     if points < 2:
         raise DataError(
@@ -126,7 +131,7 @@ def must_teach(X: Floats, y: Floats, what: str) -> None:
             where=what,
             remedy="Measure at more operating points",
         )
-    if np.ptp(y) == 0.0:
+    if np.ptp(y) == 0.0 and y[0] > floor:
         raise DataError(
             f"is the same in all {len(y)} samples: there is nothing to model",
             where=what,

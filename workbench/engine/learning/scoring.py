@@ -262,6 +262,7 @@ def ceiling_of(campaign: Campaign, samples: Sequence[Sample], kpi: str) -> float
 def table_for(campaign: Campaign, target: str, samples: Sequence[Sample], kpi: str) -> Table:
     """What every model learns from. Raises `DataError`: the sentence says what is missing."""
     from workbench.models.estimator import must_teach
+    from workbench.models.scales import log_kpi
     from workbench.models.table import table_of
 
     table = table_of(
@@ -271,7 +272,7 @@ def table_for(campaign: Campaign, target: str, samples: Sequence[Sample], kpi: s
         kpi_max=ceiling_of(campaign, samples, kpi),
         primary=campaign.target_plan(target).primary,
     )
-    must_teach(table.X, table.y, f"{target}, {kpi}")
+    must_teach(table.X, table.y, f"{target}, {kpi}", log_kpi(kpi, 0.0))
     return table
 
 
