@@ -37,6 +37,8 @@ class RemoteSystem:
     home: Path
     """Of who may log in there: a key, and the host's in `known_hosts`."""
     address: str
+    folder: Path
+    """Programs in its `bin` go before those of the host."""
 
     @property
     def known_hosts(self) -> Path:
@@ -104,7 +106,7 @@ def a_remote_system(
         _answers(far)
         within = ("nsenter", "--target", str(sshd.pid), "--net", "--")
         with a_running_system(folder, within, far, f"root@{far}") as running:
-            yield RemoteSystem(running, sshd.pid, home, far)
+            yield RemoteSystem(running, sshd.pid, home, far, folder)
     finally:
         sshd.kill()
         sshd.wait()

@@ -306,6 +306,15 @@ async def test_files_of_version_2_are_counted_written_and_put_back(
     said = await journal.restore(shell)
     assert said == ("it: cpu.max is max 50000 again", "it: memory.max is max again")
     assert (group / "cpu.max").read_text() == "max 50000"
+    # Another machine that answers to the name is told nothing, and the journal stays.
+    await journal.change(shell, found, group / "cpu.max", "10000 50000")
+    journal.machine = "another"
+    with pytest.raises(LabError, match="another machine answers to that name now"):
+        await journal.restore(shell)
+    assert journal.path.exists()
+    journal.machine = ""
+    await journal.restore(shell)
+    assert (group / "cpu.max").read_text() == "max 50000"
     # What a host held before it was started again is nobody's any more.
     await journal.change(shell, found, group / "cpu.max", "10000 50000")
     journal.boot = "another"
@@ -314,6 +323,81 @@ async def test_files_of_version_2_are_counted_written_and_put_back(
     assert (group / "cpu.max").read_text() == "10000 50000"
     assert not list(attached_folder().glob("*"))
     await shell.close()
+
+
+def stand_in(remote: RemoteSystem, program: str, script: str) -> Path:
+    """A program of that host is one of ours; the file that `script` may look for as `$there`."""
+    at, there = remote.folder / "bin" / program, remote.folder / f"{program}-there"
+    at.write_text(f'#!/bin/sh\nthere={there}\n{script}\nexec /bin/{program} "$@"\n')
+    at.chmod(0o755)
+    return there
+
+
+async def test_a_write_that_the_kernel_has_not_done_is_ended_with_its_shell(
+    remote: RemoteSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for `cat` waits, as the kernel does where memory has to be reclaimed."""
+    monkeypatch.setattr(remote_shell, "QUIET_S", 0.0)
+    there = stand_in(remote, "cat", '[ ! -e "$there" ] || { echo $$ >"$there"; sleep 60; }')
+    shell = RemoteShell(SshAddress.parse(f"root@{remote.address}"))
+    file = tmp_path / "cpu.max"
+    file.write_text("100")
+    await shell.read([file])
+    there.touch()
+    asked = asyncio.ensure_future(shell.write(file, "25"))
+    for _ in range(500):
+        await asyncio.sleep(0.02)
+        if there.read_text().strip():
+            break
+    writer = int(there.read_text())
+    there.unlink()
+    shell._drop(None)
+    with pytest.raises(LabGone):
+        await asked
+    assert _command(writer), "it has ended by itself: nothing is shown"
+    await shell.read([file])
+    assert not _command(writer)
+    await shell.close()
+
+
+async def test_files_that_were_not_read_are_not_taken_for_empty(
+    remote: RemoteSystem, tmp_path: Path
+) -> None:
+    there = stand_in(remote, "grep", '[ ! -e "$there" ] || kill -9 $$')
+    shell = RemoteShell(SshAddress.parse(f"root@{remote.address}"))
+    file = tmp_path / "held"
+    file.write_text("100")
+    assert (await shell.read([file])).text(file) == "100"
+    there.touch()
+    with pytest.raises(LabGone, match=r"reads no files: .*(137|Killed)"):
+        await shell.read([file])
+    await shell.close()
+
+
+async def test_the_group_of_the_login_itself_is_not_attached(
+    remote: RemoteSystem, attach: Attach, tmp_path: Path
+) -> None:
+    system = remote.running
+    (system.quota.parent / "cgroup.procs").write_text(str(remote.pid))
+    with pytest.raises(LabError, match="this login runs in its control group"):
+        await attach(system.campaign(tmp_path, f"cgroup: {system.path}")).open()
+
+
+async def test_what_a_dead_session_left_changed_is_not_measured(
+    remote: RemoteSystem, attach: Attach, tmp_path: Path
+) -> None:
+    lab = await standing(attach(remote.running.campaign(tmp_path)))
+    assert lab._standing is not None
+    function = lab._standing.entry
+    assert isinstance(function, RemoteFunction)
+    left = RemoteJournal.new("before", "root@localhost-by-another-name")
+    left.machine = function.found.machine
+    await left.change(function.shell, function.found, remote.running.quota, "20000")
+    with pytest.raises(LabError, match=r"session before changed its .* not put back yet"):
+        function.claim()
+    await left.restore(function.shell)
+    function.claim()
+    await lab.close()
 
 
 def _command(pid: int) -> str:

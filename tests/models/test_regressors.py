@@ -10,12 +10,12 @@ from workbench import plugins
 from workbench.domain.errors import DataError
 from workbench.models.conformal import Conformal
 from workbench.models.estimator import must_teach
-from workbench.models.scales import log_kpi
 from workbench.models.gaussian_process import GaussianProcess
 from workbench.models.interpolation import LogInterpolation
 from workbench.models.linear import PolynomialLasso
 from workbench.models.neighbours_and_trees import GradientBoosting, NearestNeighbours, RandomForest
 from workbench.models.neural_network import NeuralNetwork
+from workbench.models.scales import log_kpi
 from workbench.models.support_vectors import SupportVectors
 
 CHECKED = [

@@ -53,7 +53,7 @@ def discover(
             "a campaign needs a file and the names of what it is about",
             remedy="Write `workbench discover --write FILE NAME`, or leave both out",
         )
-    candidates, why = (execute(discover_there(host)), "") if host else execute(look())
+    candidates, why = execute(discover_there(host) if host else look())
     if write is not None:
         shares = [share.strip() for share in vcpu.split(",") if share.strip()]
         text = campaign_of(names or (), candidates, str(write), shares, most or MOST)
@@ -65,7 +65,7 @@ def discover(
     else:
         put(whole(_listed(candidates)))
     if why:
-        say(f"no container is listed: {why}")
+        say(why if host else f"no container is listed: {why}")
 
 
 def _listed(candidates: Iterable[Candidate]) -> AnswerTable:

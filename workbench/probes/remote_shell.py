@@ -13,7 +13,7 @@ import os
 import secrets
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,10 @@ QUIET_S = 2.0
 """A host that has just not answered is not asked again for that long: the way out asks often."""
 MOST_BYTES = 4 << 20
 """Of one answer."""
+MOST_SHOWN = 200
+"""Characters of what a program there said."""
+GREP_FAULTS = 2
+"""What grep ends with where a file cannot be read; with more it was not run, or was ended."""
 CLOCK_OFF_S = 2.0
 """By less the clocks of hosts may differ without a word."""
 
@@ -54,7 +58,11 @@ while IFS= read -r verb && IFS= read -r count; do
     number) fault=$(ls -diL "$@" 2>&1 >&3) ;;
     children) fault=$(cat "/proc/$1/task/"*/children 2>&1 >&3) ;;
     sockets) ls -l /proc/[0-9]*/fd 2>/dev/null | grep -e "^/proc/" -e " socket:" ;;
-    end) fault=$(kill -9 "$1" 2>&1) ;;
+    end) kill -9 "-$1" 2>/dev/null; tries=0
+      while kill -0 "-$1" 2>/dev/null && [ "$tries" -lt 20 ]; do
+        sleep 0.1; tries=$((tries + 1))
+      done ;;
+    processes) cat /proc/[0-9]*/stat 2>/dev/null ;;
     write) case "$1" in
       */cpu.max|*/cpu.cfs_quota_us|*/memory.max|*/memory.limit_in_bytes|*/memory.memsw.limit_in_bytes)
         if [ -f "$1" ]; then
@@ -69,6 +77,7 @@ while IFS= read -r verb && IFS= read -r count; do
   printf "\\n%s %s\\n%s\\n%s end\\n" "$mark" "$?" "$fault" "$mark"
 done
 """
+EXIT_CODES = frozenset(map(str, range(256)))
 REASONS = {
     os.strerror(number): number
     for number in (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ESRCH, errno.ENODEV, errno.EINVAL)
@@ -176,6 +185,26 @@ class ShellAnswer:
     fault: str
 
 
+@dataclass(frozen=True)
+class RunningThere:
+    """A process of another host that has not ended."""
+
+    group: int
+    start_s: float
+    """Since its host did."""
+
+
+def _running(stats: str) -> dict[int, RunningThere]:
+    """By number, of `/proc/PID/stat`s one after the other. Raises `ValueError`, `IndexError`."""
+    found = {}
+    for line in filter(None, stats.split("\n")):
+        number, _, rest = line.partition(" (")
+        state, _, group, *_ = rest.rpartition(")")[2].split()
+        if state not in {"Z", "X"}:  # one that nobody waited for writes no more
+            found[int(number)] = RunningThere(int(group), parse_start_s(line))
+    return found
+
+
 @dataclass
 class RemoteShell:
     """A host that is spoken to; it is connected to when it is first asked, and again after it
@@ -214,6 +243,10 @@ class RemoteShell:
             for path in paths:
                 if line.startswith(f"grep: {path}: "):
                     faults[path] = line.rpartition(": ")[2]
+        if answer.code > GREP_FAULTS or (answer.code == GREP_FAULTS and not faults):
+            # Nothing may be taken for empty that was not read.
+            why = answer.fault[:MOST_SHOWN] or f"its grep ended with {answer.code}"
+            raise self._gone(f"reads no files: {why}")
         texts = {path: "\n".join(lines) for path, lines in held.items()}
         empty = {path: "" for path in paths if path not in faults and path not in texts}
         whole = {path: text for path, text in texts.items() if path not in faults}
@@ -245,14 +278,12 @@ class RemoteShell:
         return (await self.ask("sockets")).out
 
     async def end_shell(self, marked: str) -> None:
-        """End a shell of ours that was left, `PID START`: what it was told it might still do."""
-        pid, _, start = marked.partition(" ")
-        if not pid.isdecimal() or marked == self.marked:
-            return
-        file = Path("/proc") / pid / "stat"
-        stat = (await self.read([file])).optional(file)
-        if stat and f"{parse_start_s(stat):.2f}" == start:
-            await self.ask("end", pid)
+        """End a shell of ours that was left, `PID START`, and what it started: a write that the
+        kernel has not done yet would come after whatever is written from now on.
+
+        Raises `LabError` while it does not end.
+        """
+        await self._end(marked, self.ask)
 
     async def ask(self, verb: str, *arguments: str) -> ShellAnswer:
         """Give one order. Raises `LabGone` where it is not answered, `LabError` for what may not
@@ -279,12 +310,18 @@ class RemoteShell:
                 if self._process is None:
                     await self._begin()
                     if before:
-                        await self._end_before(before)
-                lines = "\n".join((verb, str(len(arguments)), *arguments, ""))
-                return await self._exchange(lines)
+                        await self._end(before, self._ordered)
+                return await self._ordered(verb, *arguments)
             except LabError as error:
                 self._drop(error)
                 raise
+            except (ValueError, IndexError, ArithmeticError) as error:
+                gone = self._gone("answers what cannot be read")
+                self._drop(gone)
+                raise gone from error
+
+    async def _ordered(self, verb: str, *arguments: str) -> ShellAnswer:
+        return await self._exchange("\n".join((verb, str(len(arguments)), *arguments, "")))
 
     async def _begin(self) -> None:
         self._connection = await connect_by_ssh(self.address, self.connect_s)
@@ -293,30 +330,43 @@ class RemoteShell:
         try:
             async with asyncio.timeout(ANSWER_S):
                 self._process = await self._connection.create_process(
-                    shlex.join(["sh", "-c", SCRIPT]), encoding=None, stderr=asyncssh.DEVNULL
+                    shlex.join(["sh", "-c", SCRIPT]),
+                    encoding=None,
+                    stderr=asyncssh.DEVNULL,
+                    request_pty=False,
                 )
         except (asyncssh.Error, OSError) as error:
-            raise self._gone(f"runs no sh: {error}") from error
+            why = str(error) or f"no answer within {ANSWER_S:g} s"
+            raise self._gone(f"runs no sh: {why}") from error
         self._mark = secrets.token_hex(8).encode()
         asked_s = time.time()
         answer = await self._exchange(self._mark.decode() + "\n")
         answered_s = time.time()
         try:
-            pid, there, stat = answer.out.strip().splitlines()
+            # Before them stands what the login's own start files print.
+            pid, there, stat = answer.out.strip().splitlines()[-3:]
             self.marked = f"{int(pid)} {parse_start_s(stat):.2f}"
-            there_s = float(there)  # whole seconds
-        except ValueError:
+            there_s = float(int(there))  # whole seconds
+        except (ValueError, IndexError):
             raise self._gone("has no sh that does as it is told") from None
         ahead_s = there_s - answered_s
         self.ahead_s = ahead_s if ahead_s > 0 else min(0.0, there_s + 1.0 - asked_s)
         self._lost = None
 
-    async def _end_before(self, marked: str) -> None:
+    async def _end(self, marked: str, ask: Callable[..., Awaitable[ShellAnswer]]) -> None:
         pid, _, start = marked.partition(" ")
-        stat = await self._exchange(f"read\n1\n/proc/{pid}/stat\n")
-        _, _, text = stat.out.strip().partition("stat:")
-        if text and f"{parse_start_s(text):.2f}" == start:
-            await self._exchange(f"end\n1\n{pid}\n")
+        if not pid.isdecimal() or marked == self.marked:
+            return
+        running = _running((await ask("processes")).out)
+        here = running.get(int(self.marked.partition(" ")[0]))
+        left = running.get(int(pid))
+        if left is None or here is None or f"{left.start_s:.2f}" != start:
+            return
+        if left.group == here.group:  # an SSH server that gives sessions no group of their own
+            raise LabError(f"a shell of ours there, process {pid}, has not ended")
+        await ask("end", str(left.group))
+        if left.group in {one.group for one in _running((await ask("processes")).out).values()}:
+            raise LabError(f"a shell of ours there, process {pid}, has not ended")
 
     async def _exchange(self, lines: str) -> ShellAnswer:
         """Send lines and read the answer to them."""
@@ -341,7 +391,7 @@ class RemoteShell:
         text = heard[: -len(end)].decode(errors="replace")
         out, _, rest = text.partition(f"\n{self._mark.decode()} ")
         code, _, fault = rest.partition("\n")
-        return ShellAnswer(int(code) if code.isdecimal() else 1, out, fault)
+        return ShellAnswer(int(code) if code in EXIT_CODES else 1, out, fault)
 
     def _gone(self, what: str) -> LabGone:
         return LabGone(

@@ -3,6 +3,7 @@ on a host reached by SSH."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -30,6 +31,7 @@ LISTENS = "0A"
 """State of a socket in `/proc/net/tcp` that waits for connections."""
 LOOPBACK = "0100007F"
 MOST_PROCESSES = 20_000
+NOT_ROOT = "only what that login owns is listed; log in as root to see all"
 MOST_THERE = 200
 """Processes that listen on another host and are looked at: six questions each."""
 OURS = (SESSION_LABEL, MAKING_LABEL)
@@ -74,15 +76,19 @@ async def discover() -> tuple[tuple[Candidate, ...], str]:
     return (*containers, *processes), why
 
 
-async def discover_there(host: str) -> tuple[Candidate, ...]:
-    """Processes that listen on a host reached by SSH. Raises `LabError`, `UsageError`."""
+async def discover_there(host: str) -> tuple[tuple[Candidate, ...], str]:
+    """Processes that listen on a host reached by SSH, and what keeps others from being listed.
+
+    Raises `LabError`, `UsageError`.
+    """
     try:
         shell = RemoteShell(SshAddress.parse(host))
     except ValueError as error:
         raise UsageError(str(error)) from None
     try:
         files = [PROC / "self" / "net" / name for name in ("tcp", "tcp6")]
-        seen = await shell.read(files)
+        status = PROC / "self" / "status"
+        seen = await shell.read([*files, status])
         bound = {k: v for file in files for k, v in _listening_in(seen.optional(file)).items()}
         ports: dict[int, set[tuple[int, bool]]] = {}
         pid = 0
@@ -92,7 +98,10 @@ async def discover_there(host: str) -> tuple[Candidate, ...]:
             elif (link := line.rpartition("-> ")[2]) in bound:
                 ports.setdefault(pid, set()).add(bound[link])
         few = sorted(ports.items())[:MOST_THERE]
-        return tuple([await _looked_at_there(shell, host, *one) for one in few])
+        why = [] if "\nUid:\t0\t" in seen.optional(status) else [NOT_ROOT]
+        if more := len(ports) - len(few):
+            why.append(f"{more} more processes listen and are not listed")
+        return tuple([await _looked_at_there(shell, host, *one) for one in few]), "; ".join(why)
     finally:
         await shell.close()
 
@@ -304,7 +313,7 @@ def campaign_of(
     for name, one in chosen.items():
         container = one.kind == "container"
         own = container or one.host
-        at = f"{one.name}\n    program: {one.program}"
+        at = f"{one.name}\n    program: {json.dumps(one.program)}"
         at += f"\n    host: {one.host}" if one.host else ""
         text += FUNCTION.format(
             name=name,

@@ -40,6 +40,7 @@ from workbench.labs.netns.packages import layer
 from workbench.labs.programs import Listener
 from workbench.measuring.records import Drive
 from workbench.probes import host, recorders
+from workbench.probes.remote_shell import QUIET_S
 from workbench.traffic.base import Offer, PathFacts
 
 log = structlog.get_logger(__name__)
@@ -469,10 +470,20 @@ class AttachedLab:
     async def close(self) -> None:
         self._awaited, self._open = None, False
         try:
-            await self._leave()
-        except LabError as error:
-            log.error("limits were not put back", error=str(error))
-        await self._remote.close()
+            await self._left_for_good()
+        finally:
+            await self._remote.close()
+
+    async def _left_for_good(self) -> None:
+        """A host that was silent a moment ago is asked again."""
+        for last in (False, True):
+            try:
+                return await self._leave()
+            except LabError as error:
+                log.error("limits were not put back", error=str(error))
+            if not last:
+                await asyncio.sleep(QUIET_S)
+        return None
 
     @asynccontextmanager
     async def _on_target(self) -> AsyncIterator[AttachedTarget]:

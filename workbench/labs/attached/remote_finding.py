@@ -5,6 +5,7 @@ As `finding`, over SSH: a process or a control group. What needs an engine's API
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ PAGE = 64 << 10
 """Bytes, the largest that a kernel of Linux has: what is whole in it is whole on every host."""
 MOST_MEMBERS = 1000
 """Processes of a group that are looked at for the first one."""
+PID = re.compile(r"[0-9]{1,10}")
+MACHINE = Path("/etc/machine-id")
 MOST_LOOKS = 200
 """Processes that are asked for what they started."""
 SEE_THERE = "See `ps -eo pid,cgroup,comm` there, or `workbench discover --host`"
@@ -41,6 +44,8 @@ class RemoteFunctionFound:
     own_network: bool
     held: Mapping[Path, str]
     """By file of a limit, what it held."""
+    machine: str = ""
+    """Of its host, as `/etc/machine-id` has it."""
 
     @property
     def looked_at(self) -> tuple[Path, ...]:
@@ -107,7 +112,15 @@ async def looked_at(
     """A process in a group, with all that tells it from another later on. Raises `LabError`."""
     at, namespace = PROC / str(pid), PROC / "self" / "ns" / "net"
     own = at / "ns" / "net"
-    seen = await shell.read([at / "stat", at / "comm", *limit_files(folders)])
+    ours = PROC / "self" / "cgroup"
+    seen = await shell.read([at / "stat", at / "comm", ours, MACHINE, *limit_files(folders)])
+    membership = cgroup.parse_membership(seen.optional(ours))
+    if membership and _holds(folders, cgroup.locate(mounts, membership)):
+        raise LabError(
+            "this login runs in its control group, and would be limited with it",
+            where=attached.found,
+            remedy="Attach a group that holds the function alone (docs/attach.md)",
+        )
     numbers = await shell.numbers([folders.cpu, namespace, own])
     try:
         started_s = process.parse_start_s(seen.text(at / "stat"))
@@ -125,8 +138,9 @@ async def looked_at(
     held = {file: seen.held[file].strip() for file in limit_files(folders) if file in seen.held}
     # Another user's namespace may not be looked at: it is then not known to be its own.
     has_own = own in numbers and numbers[own] != numbers.get(namespace)
+    machine = seen.optional(MACHINE).strip()
     return RemoteFunctionFound(
-        attached.found, pid, started_s, folders, mounts, number, has_own, held
+        attached.found, pid, started_s, folders, mounts, number, has_own, held, machine
     )
 
 
@@ -192,7 +206,15 @@ async def _first_of(shell: RemoteShell, folders: cgroup.CgroupFolders, attached:
 
 async def _members(shell: RemoteShell, folders: cgroup.CgroupFolders) -> set[int]:
     file = folders.cpu / "cgroup.procs"
-    return {int(word) for word in (await shell.read([file])).optional(file).split()}
+    words = (await shell.read([file])).optional(file).split()
+    return {int(word) for word in words if PID.fullmatch(word)}
+
+
+def _holds(folders: cgroup.CgroupFolders, others: cgroup.CgroupFolders | None) -> bool:
+    """Whether the one group is the other, or above it."""
+    if others is None:
+        return False
+    return others.cpu.is_relative_to(folders.cpu) or others.memory.is_relative_to(folders.memory)
 
 
 async def _family(shell: RemoteShell, pid: int) -> set[int]:

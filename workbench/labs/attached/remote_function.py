@@ -16,6 +16,7 @@ from workbench.labs.attached.remote_finding import RemoteFunctionFound
 from workbench.labs.attached.remote_journal import RemoteJournal, in_use
 from workbench.labs.components import allotments
 from workbench.labs.components.watching import COLLECTED
+from workbench.labs.docker.strays import Owner
 from workbench.measuring.records import ComponentCounters, Drive, ObservedKey
 from workbench.probes import cgroup, host, process, tcp
 from workbench.probes.evidence import (
@@ -78,13 +79,20 @@ class RemoteFunction(RunningFunction):
         """Raises `LabError` where another lab has changed its limits."""
         self._expected, self.cores, self.memory_bytes = dict(self.found.held), 0.0, 0
         for file in self._expected:
-            other = in_use(self.attached.host, file)
-            if other is not None and other.path != self.journal.path:
+            other = in_use(self.attached.host, self.found.machine, file)
+            if other is None or other.path == self.journal.path:
+                continue
+            if other.owner.may_live() and other.owner != Owner.this_process():
                 raise LabError(
                     f"session {other.session} (process {other.owner.pid}) measures it now",
                     where=self.place,
                     remedy="Let that end first",
                 )
+            raise LabError(
+                f"session {other.session} changed its {file.name}, and it is not put back yet",
+                where=self.place,
+                remedy="`workbench reap` puts it back",
+            )
 
     async def allocate(self, configuration: Configuration) -> None:
         if trouble := await self.look():

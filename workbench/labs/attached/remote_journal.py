@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.domain.attaching import SshAddress
-from workbench.domain.errors import LabError
+from workbench.domain.errors import LabError, LabGone
 from workbench.labs.attached.cgroup_limits import limit_files
 from workbench.labs.attached.journal import (
     AGAIN,
@@ -27,7 +27,7 @@ from workbench.labs.attached.journal import (
     note,
     settled,
 )
-from workbench.labs.attached.remote_finding import RemoteFunctionFound, mounts_of
+from workbench.labs.attached.remote_finding import MACHINE, RemoteFunctionFound, mounts_of
 from workbench.labs.docker.strays import Owner
 from workbench.probes.cgroup import CgroupFolders, Mount
 from workbench.probes.process import PROC
@@ -37,6 +37,8 @@ SUFFIX = ".remote"
 REAP_S = 5.0
 """How long the host of a dead session is tried: an engine that starts does not wait."""
 BOOT = PROC / "sys" / "kernel" / "random" / "boot_id"
+UNREADABLE = (ValueError, IndexError, ArithmeticError)
+"""What an answer raises that holds no numbers where there should be some."""
 
 
 @dataclass
@@ -56,6 +58,8 @@ class RemoteJournal:
     """Shells there that were told to write, as `RemoteShell.marked`."""
     boot: str = ""
     """Of the host, when the first change was made."""
+    machine: str = ""
+    """Of the host, as its `/etc/machine-id` has it; empty where it has none."""
 
     @classmethod
     def new(cls, session: str, host: str) -> RemoteJournal:
@@ -77,8 +81,11 @@ class RemoteJournal:
         if held == wanted:
             return
         self.boot = self.boot or seen.optional(BOOT).strip()
+        self.machine = found.machine
         # A controller of version 1 has a folder of its own.
-        number = (await shell.numbers([file.parent])).get(file.parent, 0)
+        number = (await shell.numbers([file.parent])).get(file.parent)
+        if number is None:
+            raise _refused(found.place, file, OSError(errno.EIO, "its folder cannot be looked at"))
         before = self.before.setdefault(file, (held, number, found.place))
         entry = {"whose": found.place, "file": str(file), "inode": before[1]}
         entry |= {"before": before[0], "ours": wanted, "shell": shell.marked}
@@ -93,7 +100,8 @@ class RemoteJournal:
     @property
     def _header(self) -> dict[str, str]:
         owner = str(self.owner)
-        return {"session": self.session, "owner": owner, "host": self.host, "boot": self.boot}
+        host = {"host": self.host, "boot": self.boot, "machine": self.machine}
+        return {"session": self.session, "owner": owner, **host}
 
     async def restore(self, shell: RemoteShell) -> tuple[str, ...]:
         """Put everything back; a sentence about every file that was another.
@@ -105,23 +113,39 @@ class RemoteJournal:
             return ()
         try:
             said = await self._restored(shell)
+        except UNREADABLE as error:
+            raise self._left(LabError("it answers what cannot be read")) from error
         except LabError as error:
-            file, (held, _, whose) = next(iter(self.before.items()))
-            raise type(error)(
-                f"{file.name} of {whose} is left changed, it was {held} before: {error.what}",
-                where=f"host {self.host}",
-                remedy="`workbench reap` puts it back as soon as that host answers",
-            ) from error
+            raise self._left(error) from error
         self.path.unlink(missing_ok=True)
         self.before, self.ours, self.shells, self.boot = {}, {}, set(), ""
         return said
 
+    def _left(self, error: LabError) -> LabError:
+        file, (held, _, whose) = next(iter(self.before.items()))
+        return type(error)(
+            f"{file.name} of {whose} is left changed, it was {held} before: {error.what}",
+            where=f"host {self.host}",
+            remedy="`workbench reap` puts it back as soon as that host answers",
+        )
+
     async def _restored(self, shell: RemoteShell) -> tuple[str, ...]:
+        seen = await shell.read([BOOT, MACHINE])
+        if self.machine and seen.optional(MACHINE).strip() != self.machine:
+            raise LabError(f"another machine answers to that name now ({self.path} has the rest)")
+        try:
+            boot = seen.text(BOOT).strip()
+        except OSError as error:
+            raise LabError(f"it does not say when it was started: {error.strerror}") from error
+        if self.boot and boot != self.boot:
+            return (f"host {self.host} was started again, without limits of this session",)
         for marked in sorted(self.shells):
             await shell.end_shell(marked)
-        if self.boot and (await shell.read([BOOT])).optional(BOOT).strip() != self.boot:
-            return (f"host {self.host} was started again, without limits of this session",)
         mounts = await mounts_of(shell)
+        if not mounts:
+            raise LabError("it does not say where its control groups are")
+        if not self.path.exists():
+            return ()  # somebody else of this host has put it back meanwhile
         said = {file: "" for file in self.before if not _is_limit(file, mounts)}
         why = ""
         for _ in range(PASSES):
@@ -147,6 +171,8 @@ class RemoteJournal:
             if error.errno not in (errno.ENOENT, errno.ENODEV):
                 raise
             now = None
+        if there is None and now is not None:
+            raise OSError(errno.EIO, "its folder cannot be looked at")
         ours = self.ours.get(file, set())
         outcome = settled(whose, file, held, now, ours, same=there == number)
         if outcome is not None:
@@ -172,8 +198,9 @@ def kept() -> Iterator[RemoteJournal]:
 
 
 def _read(path: Path, owner: Owner, header: Entry, entries: list[Entry]) -> RemoteJournal:
-    session, host, boot = (str(header.get(name, "")) for name in ("session", "host", "boot"))
-    journal = RemoteJournal(path, session, owner, host, boot=boot)
+    names = ("session", "host", "boot", "machine")
+    session, host, boot, machine = (str(header.get(name, "")) for name in names)
+    journal = RemoteJournal(path, session, owner, host, boot=boot, machine=machine)
     for entry in entries:
         with suppress(KeyError, ValueError, TypeError):
             file = Path(str(entry["file"]))
@@ -188,8 +215,9 @@ async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Put back what dead labs changed on other hosts; a sentence about everything that was
     another, and about everything that cannot be put back yet."""
     said: list[str] = []
+    silent: set[str] = set()
     for journal in kept():
-        if not is_left(journal, alive):
+        if not is_left(journal, alive) or journal.host in silent:
             continue
         try:
             shell = RemoteShell(SshAddress.parse(journal.host), REAP_S)
@@ -199,6 +227,8 @@ async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
             said += await journal.restore(shell)
         except LabError as error:
             said.append(f"not put back: {error}")
+            if isinstance(error, LabGone):
+                silent.add(journal.host)  # each would be waited for
         finally:
             await shell.close()
     untold.add(said)
@@ -215,11 +245,14 @@ def _is_limit(file: Path, mounts: dict[str, Mount]) -> bool:
 untold = Untold()
 
 
-def in_use(host: str, file: Path) -> RemoteJournal | None:
-    """The journal of another lab that lives and has changed that file there."""
+def in_use(host: str, machine: str, file: Path) -> RemoteJournal | None:
+    """The journal of another lab that has changed that file there and has not put it back."""
     for journal in kept():
-        if file in journal.before and journal.owner.may_live():
-            with suppress(ValueError):
-                if SshAddress.parse(journal.host).name == SshAddress.parse(host).name:
-                    return journal
+        if file not in journal.before:
+            continue
+        if machine and journal.machine == machine:  # by whatever name it was reached
+            return journal
+        with suppress(ValueError):
+            if SshAddress.parse(journal.host).name == SshAddress.parse(host).name:
+                return journal
     return None
