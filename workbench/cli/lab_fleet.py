@@ -130,22 +130,21 @@ def hold(
     fleet = read_fleet(hosts)
     _must_have(fleet, host)
     longest_s = seconds(for_, "--for")
+    from workbench.cli.holding import until_interrupted
     from workbench.fleet.fleet_asking import well
 
     lease = _take(fleet, host, longest_s, why)
-    trouble = execute(well(fleet, current_workspace(), host))
-    if trouble:
-        say(f"warning: {host}: {trouble}")
-    say(f"{host} is {lease.told}")
-    if longest_s is not None:
-        return
-    say("ctrl+c gives it back")
-    from workbench.cli.holding import until_interrupted
-
     try:
-        until_interrupted()
+        trouble = execute(well(fleet, current_workspace(), host))
+        if trouble:
+            say(f"warning: {host}: {trouble}")
+        say(f"{host} is {lease.told}")
+        if longest_s is None:
+            say("ctrl+c gives it back")
+            until_interrupted()
     finally:
-        _released(fleet, host)
+        if longest_s is None:
+            _released(fleet, host)
 
 
 @fleet_app.command()
