@@ -1,8 +1,8 @@
 """Whether the namespace lab measures what the Docker lab does: `python benchmarks/labs_agree.py`.
 
-The demo's chain is measured twice on each lab, in turns. Printed are the factors that `workbench
-compare` states: of one lab's second session over its first, which is the labs' noise, and of one
-lab over the other. Needs a Docker engine, root and a quiet host, for 10 minutes.
+A chain of the demo is measured twice on each lab, in turns. Printed are how many figures differ
+visibly between a lab's own two sessions, and the factors that `workbench compare` states of one
+lab over the other. Needs a Docker engine, root and a quiet host, for 7 minutes.
 """
 
 from __future__ import annotations
@@ -27,10 +27,18 @@ def command(*words: str) -> str:
     return done.stdout
 
 
-def factors(first: str, second: str) -> dict[str, dict[str, Any]]:
-    """By figure: `value`, `low`, `high` of the second over the first."""
-    compared = json.loads(command("compare", first, second, "--json"))
-    return {factor["figure"]: factor for factor in compared["factors"]}
+def compared(first: str, second: str) -> dict[str, Any]:
+    """As `workbench compare --json` has it."""
+    answer: dict[str, Any] = json.loads(command("compare", first, second, "--json"))
+    return answer
+
+
+def again(first: str, second: str) -> str:
+    """Of two sessions on one lab, how many figures differ."""
+    verdicts = [one["verdict"] for one in compared(first, second)["differences"]]
+    comparable = [one for one in verdicts if one != "not_comparable"]
+    differ = sum(one != "no_visible_difference" for one in comparable)
+    return f"{differ} of {len(comparable)} figures differ visibly"
 
 
 def sessions(name: str) -> dict[str, list[str]]:
@@ -52,17 +60,15 @@ def main() -> None:
     parser.add_argument("--results", type=Path, help="JSON file that keeps the factors")
     given = parser.parse_args()
     made = sessions(given.name)
-    docker, netns = made["docker"], made["netns"]
-    pairs = {
-        "docker again": (docker[0], docker[1]),
-        "netns again": (netns[0], netns[1]),
-        "netns over docker, first turn": (docker[0], netns[0]),
-        "netns over docker, second turn": (docker[1], netns[1]),
-    }
-    found = {what: factors(*pair) for what, pair in pairs.items()}
-    for what, by_figure in found.items():
-        for figure, one in by_figure.items():
-            print(f"{what:32}{figure:16}{one['value']:.3f} ({one['low']:.3f} to {one['high']:.3f})")
+    for lab, pair in made.items():
+        print(f"{lab} again: {again(*pair)}")
+    found = [compared(*pair)["factors"] for pair in zip(*made.values(), strict=True)]
+    for turn, factors in enumerate(found, 1):
+        for one in factors:
+            print(
+                f"netns over docker, turn {turn}: {one['figure']} {one['value']:.3f} "
+                f"({one['low']:.3f} to {one['high']:.3f})"
+            )
     if given.results:
         given.results.write_text(json.dumps(found, indent=1) + "\n")
 
