@@ -53,7 +53,7 @@ async def verifying(client: RecommendingClient) -> AsyncIterator[Pilot[Any]]:
     client.gate.clear()
     async with opened(client, screen="recommend") as pilot:
         await pilot.press("f5", "y")
-        await until(pilot, lambda: pilot.app.screen.awaited, "the verification")
+        await until(pilot, lambda: pilot.app.screen.asking.busy, "the verification")
         yield pilot
         client.gate.set()
 

@@ -140,13 +140,13 @@ class CompareScreen(CompareAskingScreen, HasList):
         row = compare_lines.views_row(self.view, name, place, self.answer if name else None, width)
         self.query_one("#views", Rows).show([row])
         busy = self.query_one("#busy", Rows)
-        busy.display = self.awaited is not None
-        if self.awaited is not None:
+        busy.display = self.asking.busy is not None
+        if self.asking.busy is not None:
             subject, besides = self.subject(), ""
             if self.answer and self.answer.here and subject and self.answer.subject != subject:
                 before = self.answer.subject
                 besides = f"shown: {plain(before.chain)} {kpi_name(before.kpi)}, as before"
-            words = self.awaited.ended_by(self.key("compare.drop"), besides)
+            words = self.asking.busy.ended_by(self.key("compare.drop"), besides)
             busy.show([((fit(f" … {words}", width), "accent"),)])
 
     def _empty(self, target: Target | None) -> str:
@@ -271,7 +271,7 @@ class CompareScreen(CompareAskingScreen, HasList):
 
         def row(index: int, here: bool, width: int) -> Row:
             return compare_lines.line_row(
-                lines[index], kpi, here, most, width, awaited=self.awaited is not None
+                lines[index], kpi, here, most, width, awaited=self.asking.busy is not None
             )
 
         cursor = next((i for i, line in enumerate(lines) if line is self.line), 0)
@@ -314,7 +314,7 @@ class CompareScreen(CompareAskingScreen, HasList):
 
     def _plot(self, figure: Figure, title: str) -> None:
         title = fit(title, self.size.width - 6).rstrip()
-        if self.awaited is not None and not figure.marks and figure.fit is None:
+        if self.asking.busy is not None and not figure.marks and figure.fit is None:
             figure = replace(figure, empty="computing …")
         self.query_one(ProfilePlot).show(replace(figure, off=self.off), title)
 
@@ -327,9 +327,9 @@ class CompareScreen(CompareAskingScreen, HasList):
             "chain": chain and len(comparing.chains(self.shown.view)) > 1,
             "kpi": len(self.shown.kpis()) > 1,
             "rule": chain and len(self.rules) > 1,
-            "drop": self.awaited is not None,
-            "back": self.awaited is None,
-            "anew": self.awaited is None and (chain or self.contrast is not None),
+            "drop": self.asking.busy is not None,
+            "back": self.asking.busy is None,
+            "anew": self.asking.busy is None and (chain or self.contrast is not None),
             "profiles": chain,
             "insist": chain and self._can_insist(),
             "read_left": chain and curves,

@@ -116,7 +116,7 @@ class ModelsScreen(ScoringScreen, HasList):
         del choice
         subjects = self._subjects
         self.query_one(Waiting).tell(
-            self.awaited, self.trouble, self.size.width, self.key("models.drop")
+            self.asking.busy, self.asking.trouble, self.size.width, self.key("models.drop")
         )
         empty = self.query_one("#empty", Static)
         empty.display = not subjects
@@ -298,8 +298,8 @@ class ModelsScreen(ScoringScreen, HasList):
         may = watch.commandable and not (other and watch.wheel.driver)
         conditions = {
             "score": self.can_score,
-            "drop": self.awaited is not None,
-            "back": self.awaited is None,
+            "drop": self.asking.busy is not None,
+            "back": self.asking.busy is None,
             "target": len({target for target, _ in subjects}) > 1,
             "kpi": len(subjects) > 1,
             "pane": line is not None,
