@@ -29,14 +29,14 @@ from workbench.domain.recommendations import Deployment
 from workbench.domain.samples import Estimate, Measurement, Sample
 from workbench.engine.answers import recommending
 from workbench.engine.answers.candidates import Candidates
-from workbench.engine.answers.judging import examine
-from workbench.engine.answers.parts import profiles_of
+from workbench.engine.answers.chain_profiles import profiles_of
+from workbench.engine.answers.recommend_worker import examine
 from workbench.engine.learning import scoring
 from workbench.engine.learning.scoring import Material, material
 from workbench.engine.sessions.library import Library
 from workbench.models.selection import stated
 from workbench.paths import Workspace
-from workbench.sla import carrying
+from workbench.sla import max_load
 from workbench.store.recordings import read_whole
 from workbench.store.session_file import SessionFile
 
@@ -61,8 +61,8 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which profile is best and how finely a margin is searched is not the point."""
     monkeypatch.setattr(scoring, "SHORT_LIST", ("interpolation",))
     monkeypatch.setattr(scoring, "FEW_CONFIGURATIONS", 0)
-    monkeypatch.setattr(carrying, "LOADS", 2)
-    monkeypatch.setattr(carrying, "ROUNDS", 1)
+    monkeypatch.setattr(max_load, "LOADS", 2)
+    monkeypatch.setattr(max_load, "ROUNDS", 1)
 
 
 @pytest.fixture(scope="module")

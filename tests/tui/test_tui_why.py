@@ -19,10 +19,10 @@ from snapshots import check
 from textual.pilot import Pilot
 from why_link import NO_SAMPLES, ORDER, SLOW, WhyClient, explained
 
-from workbench.domain.curation import RequestPoint
 from workbench.domain.diagnoses import EvidenceRow
 from workbench.domain.observations import Observation
 from workbench.domain.questions import Diagnose
+from workbench.domain.sample_review import RequestPoint
 from workbench.domain.samples import LatencyHistogram, Window
 from workbench.tui.evidence_rows import evidence_lines
 from workbench.tui.plots.sparkline import bars, over

@@ -14,8 +14,8 @@ from workbench.domain.samples import Sample
 from workbench.models.base import Floats
 from workbench.sampling.base import Space
 from workbench.sampling.edges import edges
-from workbench.sampling.exploring import Explorer, NextLoad
 from workbench.sampling.factors import Coordinates
+from workbench.sampling.grid_sampler import GridSampler, NextLoad
 from workbench.sampling.uniform import even_loads
 
 METHOD_VERSION = 1
@@ -28,7 +28,7 @@ LEARNT_FROM = 200
 """... from at most so many of them: the evidence of more costs seconds and says the same."""
 
 
-class Beginning(Explorer):
+class Beginning(GridSampler):
     """An explorer that measures the edges of its space first (paper B, 6.3)."""
 
     def __init__(self, space: Space, plan: SamplingPlan) -> None:

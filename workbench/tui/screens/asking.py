@@ -15,7 +15,7 @@ from workbench.domain.messages import GetStatus, Request
 from workbench.tui.application import Application
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.widgets.waiting import Busy
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 R = TypeVar("R")
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from workbench.domain.canaries import CanaryView
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
+from workbench.domain.export_requests import GetRecommendOptions, RecommendOptions
 from workbench.domain.messages import StopRun
 from workbench.domain.questions import (
     ChainRetrained,
@@ -23,7 +23,7 @@ from workbench.tui.screens.canary.canary_rows import Record
 from workbench.tui.screens.reason import ReasonScreen
 from workbench.tui.text import plain
 from workbench.tui.undo import Undo
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 
 class DecidingScreen(QuestionScreen):
@@ -68,7 +68,7 @@ class DecidingScreen(QuestionScreen):
         if not watch.commandable or self.unmeasurable:
             return False
         measured = watch.live.view.under_trial is not None or self._under_way is not None
-        return not measured or watch.drives or not watch.wheel.driver
+        return not measured or watch.drives or not watch.control_lock.driver
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         record = self.here(self.shown)

@@ -25,7 +25,7 @@ from workbench.tui.screens.compare import (
     compare_lines,
     compare_tables,
     comparing,
-    contrast_rows,
+    session_diff,
 )
 from workbench.tui.screens.compare.compare_asking import CompareAskingScreen
 from workbench.tui.screens.compare.compare_lines import VIEWS, CompareLine
@@ -293,23 +293,23 @@ class CompareScreen(CompareAskingScreen, HasList):
         assert contrast is not None
         assert contrast.compared is not None
         changes = self.changes
-        rows = contrast_rows.summary_rows(contrast.compared, changes, width)
+        rows = session_diff.summary_rows(contrast.compared, changes, width)
         self._put("#verdict", rows[:1])
         self._put("#note", rows[1:] if self.has_class("-tall") else rows[1:2])
 
         def row(index: int, here: bool, width: int) -> Row:
-            return contrast_rows.change_row(shown.view, changes[index], here, width)
+            return session_diff.change_row(shown.view, changes[index], here, width)
 
         cursor = min(self.change, max(0, len(changes) - 1))
-        self._show_lines(contrast_rows.heading(width), len(changes), row, cursor)
+        self._show_lines(session_diff.heading(width), len(changes), row, cursor)
         change = changes[cursor] if changes else None
         kpi = shown.kpi(choice)
         if change is not None and change.difference.figure in shown.kpis():
             kpi = change.difference.figure
-        figure = contrast_rows.figure(
+        figure = session_diff.figure(
             shown.view, contrast.view, change, kpi, log_x=choice.log_x, log_y=choice.log_y
         )
-        name = contrast_rows.name_of(shown.view, change.difference) if change is not None else ""
+        name = session_diff.name_of(shown.view, change.difference) if change is not None else ""
         self._plot(figure, f"{name} · {kpi_name(kpi)}".removeprefix(" · "))
 
     def _plot(self, figure: Figure, title: str) -> None:

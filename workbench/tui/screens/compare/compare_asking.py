@@ -15,16 +15,16 @@ from workbench.domain.parameters import Configuration
 from workbench.domain.sessions import UNDER_WAY
 from workbench.domain.topology import Target
 from workbench.tui.screens.asking import QuestionScreen
-from workbench.tui.screens.compare import compare_lines, comparing, contrast_rows
+from workbench.tui.screens.compare import compare_lines, comparing, session_diff
 from workbench.tui.screens.compare.comparing import (
     AT_ONCE,
     ComparedChain,
     ComparisonSoFar,
     Contrast,
 )
-from workbench.tui.screens.compare.contrast_rows import Change
+from workbench.tui.screens.compare.session_diff import Change
 from workbench.tui.screens.dialogs import ChoiceScreen
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 SETTLE_S = 0.3
 """What is looked at for less is not asked about: who goes through KPIs wants the last one."""
@@ -235,7 +235,7 @@ class CompareAskingScreen(QuestionScreen):
         except (WorkbenchError, OSError) as error:  # the engine itself does not answer
             contrast.refused = EngineError(str(error))
         if contrast is self.contrast and contrast.compared is not None:
-            self.changes = contrast_rows.changes_of(contrast.compared)
+            self.changes = session_diff.changes_of(contrast.compared)
         self.draw()
 
     def _take(self, session: str) -> None:

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from workbench.domain.handing_on import RecommendOptions
+from workbench.domain.export_requests import RecommendOptions
 from workbench.domain.lab_verdicts import lab_verdict
 from workbench.domain.recommendations import Recommendation
 from workbench.tui.present import Shown, ViewChoice
@@ -26,7 +26,7 @@ from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.listing import Listing
 from workbench.tui.widgets.rows import Row, Rows, fit
 from workbench.tui.widgets.waiting import Waiting
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 COPIED_WIDTH = 100
 

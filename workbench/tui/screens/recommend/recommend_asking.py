@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import RecommendationIssued
-from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
+from workbench.domain.export_requests import GetRecommendOptions, RecommendOptions
 from workbench.domain.messages import (
     ListEvents,
     Request,
@@ -23,10 +23,10 @@ from workbench.tui.screens.proposals.chain_names import per
 from workbench.tui.screens.recommend import recommend_question as question
 from workbench.tui.screens.recommend import recommend_words as words_of
 from workbench.tui.screens.recommend.answer import AnswerView
-from workbench.tui.screens.recommend.handing_on import HandOnScreen
+from workbench.tui.screens.recommend.export_dialog import ExportDialog
 from workbench.tui.text import duration, plain
 from workbench.tui.widgets.field import Form
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 R = TypeVar("R")
 
@@ -236,7 +236,7 @@ class RecommendAsking(QuestionScreen):
                 await self.fetch_options(aloud=True)
             if self.options is not None:
                 formats, writes = self.options.formats, self.opened.role == "operator"
-                screen = HandOnScreen(self.opened.session, id, formats, writes=writes)
+                screen = ExportDialog(self.opened.session, id, formats, writes=writes)
                 self.app.push_screen(screen)
 
         begin(self, export, group="export", exclusive=True)

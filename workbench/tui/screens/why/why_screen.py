@@ -13,9 +13,9 @@ from textual.containers import Horizontal
 from textual.widgets import Static
 
 from workbench.domain.counts import counted
-from workbench.domain.curation import RequestPoint
 from workbench.domain.diagnoses import Diagnosis
 from workbench.domain.questions import Diagnose, Diagnosed
+from workbench.domain.sample_review import RequestPoint
 from workbench.tui import sample_rows
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.plot import terminal_glyphs

@@ -12,7 +12,7 @@ from workbench.queues.service import ServiceTime
 
 
 @dataclass(frozen=True)
-class StandIn:
+class ComponentModel:
     """Parameters of a simulated component: the keys of `VnfTemplate.simulated`.
 
     The defaults stand in for a function that nobody measured; what was measured is in the
@@ -88,10 +88,10 @@ class StandIn:
         return int(self.threads) or max(1, math.ceil(vcpu))
 
 
-STAND_IN_KEYS = tuple(field.name for field in fields(StandIn))
+STAND_IN_KEYS = tuple(field.name for field in fields(ComponentModel))
 
 
-def stand_in(template: VnfTemplate, over: Mapping[str, float] | None = None) -> StandIn:
+def stand_in(template: VnfTemplate, over: Mapping[str, float] | None = None) -> ComponentModel:
     """The stand-in of a template, with the keys of `over` instead of its own.
 
     Raises `LabError` for keys that it does not have.
@@ -103,7 +103,7 @@ def stand_in(template: VnfTemplate, over: Mapping[str, float] | None = None) -> 
             where=f"template {template.name}, simulated",
             remedy=f"Choose from: {', '.join(STAND_IN_KEYS)}",
         )
-    part = StandIn(**{**template.simulated, **(over or {})})
+    part = ComponentModel(**{**template.simulated, **(over or {})})
     for key, holds, remedy in (
         ("decay", part.decay < 1.0, "a share below 1"),
         ("knee_width", part.knee_width <= 0.5, "at most 0.5"),
@@ -119,6 +119,6 @@ def stand_in(template: VnfTemplate, over: Mapping[str, float] | None = None) -> 
     return part
 
 
-def describe(part: StandIn) -> str:
+def describe(part: ComponentModel) -> str:
     """Its parameters as stable text, for digests."""
     return ",".join(f"{name}={value:g}" for name, value in asdict(part).items())

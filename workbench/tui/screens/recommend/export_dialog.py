@@ -13,12 +13,12 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import OptionList, Static
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.handing_on import ExportFormat, PreviewedFile, PreviewRecommendation
+from workbench.domain.export_requests import ExportFormat, PreviewedFile, PreviewRecommendation
 from workbench.domain.messages import ExportRecommendation
 from workbench.tui.application import Application
 from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import plain, plain_lines
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 SETTLE_S = 0.15
 """How long the cursor rests on a format before its text is asked for."""
@@ -32,7 +32,7 @@ def _label(format: ExportFormat) -> str:
     return plain(format.name) + ("\n Kubernetes" if of_kubernetes else "")
 
 
-class HandOnScreen(Dialog[None]):
+class ExportDialog(Dialog[None]):
     """Formats at the left, the text of the one under the cursor at the right; enter writes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

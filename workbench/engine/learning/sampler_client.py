@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from workbench.domain.campaign import Campaign
-from workbench.domain.curation import SampleDecided, in_force
 from workbench.domain.errors import EngineError
 from workbench.domain.lab import HostNoise
 from workbench.domain.parameters import Configuration
+from workbench.domain.sample_review import SampleDecided, in_force
 from workbench.domain.samples import Sample
-from workbench.engine.learning.advice import Advice, SamplerQuestion
 from workbench.engine.learning.guarded import SAMPLER
 from workbench.engine.learning.guarded_model import MODEL
 from workbench.engine.learning.pool import Pool, WorkerLost
+from workbench.engine.learning.sampler_worker import Advice, SamplerQuestion
 from workbench.labs.base import LabCosts
 
 PATIENCE_S = 120.0
@@ -45,7 +45,7 @@ class SamplerCase:
     loads: Mapping[Configuration, tuple[float, ...]] = field(default_factory=dict)
 
 
-class Advisor:
+class SamplerClient:
     """The sampler of one target in one run. Its state lives in the worker, its samples here."""
 
     def __init__(

@@ -23,7 +23,7 @@ REACH = 0.4
 """In log load: how far from a sample the forecast still follows it."""
 
 
-class CheckedForecaster(ProfileForecaster):
+class BoundedForecaster(ProfileForecaster):
     """A fitted model of one KPI of one target, which says where its samples do not bear it out.
 
     Two things are looked at where samples surround a point, and in both the interval is made to

@@ -19,7 +19,7 @@ RETRY_S = 1.0
 log = logger("engine.run")
 
 
-class PatientPublisher:
+class RetryingPublisher:
     """A run's publisher; what cannot be written is kept and tried again, not lost.
 
     A failed write breaks the session's database, so the file is opened anew before each try. Only

@@ -21,7 +21,7 @@ from workbench.models.forecast import Bools
 from workbench.models.scales import log_kpi
 from workbench.sla.performance import Performance, joint, judged
 from workbench.sla.profiled import Profiled
-from workbench.sla.question import Question
+from workbench.sla.sla_query import Question
 
 LOADS = 33
 """Loads that are looked at over the profiled range before one is searched between two of them: a

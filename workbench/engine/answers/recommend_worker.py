@@ -13,7 +13,8 @@ from workbench.domain import kpis
 from workbench.domain.errors import NothingAllowed, OutsideProfile, WorkbenchError
 from workbench.domain.recommendations import Deployment, GreedyRun, Trend
 from workbench.engine.answers.candidates import Candidates
-from workbench.engine.answers.order import (
+from workbench.engine.answers.chain_profiles import Profiles
+from workbench.engine.answers.recommend_request import (
     Order,
     balancers_in,
     cost_in,
@@ -22,13 +23,12 @@ from workbench.engine.answers.order import (
     question_of,
     resources_of,
 )
-from workbench.engine.answers.parts import Profiles
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
     from workbench.sla.greedy import GreedyScaling
-    from workbench.sla.question import Question
     from workbench.sla.recommendation import Answer
-    from workbench.sla.taught import Tried
+    from workbench.sla.sla_query import Question
+    from workbench.sla.updated_by_trials import Tried
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def next_trial(
     order: Order, question: Question, profiles: Profiles, tried: tuple[Tried, ...], last: bool
 ) -> Deployment | None:
     """What another lab iteration is worth spending on; see `sla.trying.next_to_try`."""
-    from workbench.sla.trying import next_to_try
+    from workbench.sla.trial_selection import next_to_try
 
     candidates = Candidates.of(order, question, profiles)
     answer = candidates.judge_all()

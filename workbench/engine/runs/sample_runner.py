@@ -28,7 +28,7 @@ from workbench.engine.runs.busy_host import BusyHost
 from workbench.engine.runs.control import Control
 from workbench.engine.runs.faults import Faults
 from workbench.engine.runs.lab_away import LabAway
-from workbench.engine.runs.measurement import Bench
+from workbench.engine.runs.measurement import LabDriver
 from workbench.engine.runs.progress import ProgressReport
 from workbench.engine.sessions.channel import Publisher
 from workbench.log import logger
@@ -46,7 +46,7 @@ log = logger("engine.run")
 
 
 @dataclass(frozen=True)
-class VisitParts:
+class SampleRunnerParts:
     """What visits work with.
 
     Attributes
@@ -58,13 +58,13 @@ class VisitParts:
 
     out: Publisher
     pool: Pool
-    bench: Bench
+    bench: LabDriver
     control: Control
     progress: ProgressReport
     on_host: bool = False
 
 
-class Visits:
+class SampleRunner:
     """Deploys what is to be measured, measures and stores; knows when to stop.
 
     Parameters
@@ -72,7 +72,7 @@ class Visits:
     budget : what it may take.
     """
 
-    def __init__(self, parts: VisitParts, budget: Budget) -> None:
+    def __init__(self, parts: SampleRunnerParts, budget: Budget) -> None:
         self.faults = Faults()
         self._out = parts.out
         self._pool = parts.pool

@@ -25,7 +25,7 @@ from workbench.paths import Workspace
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
     from workbench.chains.base import ChainRule
-    from workbench.chains.parts import Part
+    from workbench.chains.function_profiles import Part
     from workbench.models.forecast import ProfileForecaster
 
 
@@ -231,7 +231,7 @@ class AskableProfiles:
 def parts_from(profiles: Profiles) -> AskableProfiles:
     """Fit the models again and make parts of them. Raises `WorkbenchError` if that fails."""
     from workbench.chains.demand import cpu_demand
-    from workbench.chains.parts import part_of
+    from workbench.chains.function_profiles import part_of
 
     parts: list[Part] = []
     demands: dict[str, ProfileForecaster] = {}

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Literal
 
 from workbench import __version__, plugins
-from workbench.domain import handing_on as asked
+from workbench.domain import export_requests as asked
 from workbench.domain import messages
 from workbench.domain.errors import EngineError, PluginError, SessionError, WorkbenchError
 from workbench.domain.events import RecommendationIssued
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import Diagnose
 from workbench.domain.recommendations import IssuedRecommendation
+from workbench.engine.answers.chain_profiles import chains_of
 from workbench.engine.answers.diagnosing import diagnose
-from workbench.engine.answers.parts import chains_of
 from workbench.engine.answers.recommending import stored_in
 from workbench.engine.sessions.library import Library
 from workbench.paths import Workspace

@@ -24,14 +24,14 @@ from workbench.domain.recommendations import PriceTable
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Target, Vnf
 from workbench.engine.answers.chain_models import Accepted
-from workbench.engine.answers.parts import learned_for
+from workbench.engine.answers.chain_profiles import learned_for
 from workbench.engine.answers.plugin_guards import CheckedCost
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
     from workbench.sla.costs import Cost
     from workbench.sla.profiled import Profiled
-    from workbench.sla.question import Question
     from workbench.sla.replicas import Balancer
+    from workbench.sla.sla_query import Question
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class Order:
 def question_of(order: Order) -> Question:
     """The question alone. Raises `SlaError` as `sla.question.asked`."""
     from workbench.models.selection import stated
-    from workbench.sla.question import asked
-    from workbench.sla.taught import start_sds
+    from workbench.sla.sla_query import asked
+    from workbench.sla.updated_by_trials import start_sds
 
     by_target = [
         {kpi for s in order.of(plan.target.name) for kpi in s.kpis if stated(s, kpi)}

@@ -26,10 +26,10 @@ from workbench.domain.samples import Sample, TrialPurpose
 from workbench.domain.topology import Target
 from workbench.domain.trials import usual_s
 from workbench.engine.answers import retraining
-from workbench.engine.answers.judging import next_trial
-from workbench.engine.answers.order import Order
-from workbench.engine.answers.parts import Profiles
-from workbench.engine.answers.proving_steps import (
+from workbench.engine.answers.chain_profiles import Profiles
+from workbench.engine.answers.recommend_request import Order
+from workbench.engine.answers.recommend_worker import next_trial
+from workbench.engine.answers.verification_steps import (
     ATTEMPTS,
     UNDECIDED_REPEATS,
     Stand,
@@ -51,8 +51,8 @@ from workbench.engine.sessions.library import Library
 from workbench.engine.sessions.recording import recorded
 
 if TYPE_CHECKING:  # its imports take time, and the engine only hands these values on
-    from workbench.sla.question import Question
-    from workbench.sla.taught import Tried
+    from workbench.sla.sla_query import Question
+    from workbench.sla.updated_by_trials import Tried
 
 
 class CostedLab(retraining.PointMeasurer, Protocol):

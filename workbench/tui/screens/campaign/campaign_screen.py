@@ -38,7 +38,7 @@ from workbench.tui.watch import lab_time
 from workbench.tui.widgets.field import Cycle, Field
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Rows
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 TYPING_S = 0.5
 """How long nobody types before a line counts as written."""
@@ -55,10 +55,10 @@ Line = tuple[str, Setting, str, bool]
 """Field, setting, its mistake, whether it is to be seen."""
 
 
-class GridScreen(DraftScreen):
+class CampaignScreen(DraftScreen):
     """A form of what the campaign says, and beside it what that costs."""
 
-    NAME: ClassVar[str] = "grid"
+    NAME: ClassVar[str] = "campaign"
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +102,11 @@ class GridScreen(DraftScreen):
         """Which key shows the settings that are hidden, or hides them again."""
         rare = sum(setting.here and setting.rare for _, setting, _, _ in lines)
         verb = "hides" if self.all_settings else "shows"
-        return f"{self.key('grid.settings')} {verb} {counted(rare, 'more setting')}" if rare else ""
+        return (
+            f"{self.key('campaign.settings')} {verb} {counted(rare, 'more setting')}"
+            if rare
+            else ""
+        )
 
     def offer_keys(self) -> None:
         super().offer_keys()

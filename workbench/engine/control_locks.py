@@ -1,6 +1,6 @@
-"""Who drives a campaign: one operator at a time, whom the others see and can ask for the wheel.
+"""Who drives a campaign: one operator at a time, whom the others see and can ask for control.
 
-The wheel is a person's, not a connection's: who loses the link and logs in again still drives. It
+Control is a person's, not a connection's: who loses the link and logs in again still drives. It
 is free as soon as its driver has no connection left.
 """
 
@@ -15,13 +15,13 @@ from typing import Any
 
 from workbench.domain import messages
 from workbench.domain.errors import NotAllowed
-from workbench.domain.events import Wheel
+from workbench.domain.events import ControlLock
 from workbench.domain.messages import Done, Hello, Request
 
 MOST_HELD = 256
 """Sessions whose driver is known; of those that are not running the oldest are forgotten first."""
 ANSWER_S = 30.0
-"""How long a driver has to answer; then the wheel passes to who asked."""
+"""How long a driver has to answer; then control passes to who asked."""
 
 
 def person(who: Hello) -> str:
@@ -40,7 +40,7 @@ class _Held:
     passing: asyncio.TimerHandle | None = None
 
 
-class Wheels:
+class ControlLocks:
     """By session.
 
     Parameters
@@ -52,7 +52,7 @@ class Wheels:
     def __init__(
         self,
         running: Callable[[str], bool],
-        tell: Callable[[Wheel], None],
+        tell: Callable[[ControlLock], None],
         answer_s: float = ANSWER_S,
     ) -> None:
         self._running = running
@@ -68,7 +68,7 @@ class Wheels:
         self._present[person(who)] += 1
 
     def left(self, who: Hello) -> None:
-        """A connection has ended; with the last of a person's, the wheels are free."""
+        """A connection has ended; with the last of a person's, control are free."""
         name = person(who)
         self._present[name] -= 1
         if self._present[name] > 0:
@@ -85,7 +85,7 @@ class Wheels:
     def steer(self, request: Request[Any], who: Hello) -> None:
         """Refuse a command for a running campaign that somebody else drives; else drive it."""
         session = getattr(request, "session", None)
-        if not session or isinstance(request, messages.AskWheel | messages.AnswerWheel):
+        if not session or isinstance(request, messages.AskControl | messages.AnswerControl):
             return
         name, held = person(who), self._held.get(session)
         if not self._running(session):
@@ -170,4 +170,4 @@ class Wheels:
 
     def _show(self, session: str) -> None:
         held = self._held[session]
-        self._tell(Wheel(session, held.driver, held.asked_by, held.passes_at))
+        self._tell(ControlLock(session, held.driver, held.asked_by, held.passes_at))

@@ -13,13 +13,18 @@ from workbench.domain.parameters import Configuration, Parameter, Sla
 from workbench.domain.recommendations import Deployment, GreedyRun, Verification
 from workbench.domain.samples import Estimate, Reason, Sample
 from workbench.domain.topology import Target
-from workbench.engine.answers.judging import scaling_of
-from workbench.engine.answers.order import Order, balancers_in, functions_of, resources_of
+from workbench.engine.answers.recommend_request import (
+    Order,
+    balancers_in,
+    functions_of,
+    resources_of,
+)
+from workbench.engine.answers.recommend_worker import scaling_of
 
 if TYPE_CHECKING:  # its imports take time, and the engine only hands these values on
     from workbench.sla.greedy import Ladder
-    from workbench.sla.question import Question
-    from workbench.sla.taught import Tried
+    from workbench.sla.sla_query import Question
+    from workbench.sla.updated_by_trials import Tried
 
 ATTEMPTS = 3
 """Samples of one deployment, of which the first that says something counts."""
@@ -183,7 +188,7 @@ def tried_of(
 ) -> Tried | None:
     """What a sample teaches of the limited KPIs; None where it says nothing."""
     from workbench.models.selection import stated
-    from workbench.sla.taught import Tried
+    from workbench.sla.updated_by_trials import Tried
 
     if overloaded(sample, target):
         drowned = {sla.kpi: sla.limit for sla in limits if sla.direction == "<="}

@@ -31,7 +31,7 @@ SETTLED_S = 1e-11
 """Sums in another order differ by rounding only."""
 
 
-def pass_through(network: Network, works: Works, offered: Offered) -> Passage:
+def simulate(network: Network, works: Works, offered: Offered) -> Passage:
     """Send the offered load through the network by the faster way that is exact."""
     return feed_forward(network, works, offered) or by_events(network, works, offered)
 

@@ -25,7 +25,7 @@ from workbench.models.folds import Ints
 from workbench.models.forecast import Forecast
 from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD, log_kpi
 from workbench.sla.performance import Performance
-from workbench.sla.question import Question
+from workbench.sla.sla_query import Question
 
 DRAWS = 4096
 START_SD = 0.05
@@ -94,7 +94,7 @@ class TrialOutlook:
     both: Floats
 
 
-class TaughtPerformance:
+class PerformanceUpdatedByTrials:
     """A performance that knows what was tried; it takes the place of the one that it is made of.
 
     Parameters
@@ -116,7 +116,7 @@ class TaughtPerformance:
         every = {one.key: one for one in (*candidates, *(t.deployment for t in tried))}
         self._place = {key: place for place, key in enumerate(every)}
         self._known = tuple(every.values())
-        self._worlds: dict[str, _Worlds] = {}
+        self._worlds: dict[str, _ForecastDraws] = {}
 
     @property
     def kpis(self) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ class TaughtPerformance:
                 sum_ += 1.0 - own
         return TrialOutlook(*(np.maximum(1.0 - sum_, 0.0) for sum_ in failing))
 
-    def _of(self, kpi: str) -> _Worlds:
+    def _of(self, kpi: str) -> _ForecastDraws:
         if kpi not in self._worlds:
             at = np.full(len(self._known), self._question.wl)
             said = self._performance.forecast(kpi, self._known, at)
@@ -168,7 +168,7 @@ class TaughtPerformance:
             seen = [
                 (self._place[one.deployment.key], one) for one in self._tried if kpi in one.kpis
             ]
-            self._worlds[kpi] = _Worlds(
+            self._worlds[kpi] = _ForecastDraws(
                 kpi,
                 self._known,
                 said,
@@ -179,7 +179,7 @@ class TaughtPerformance:
         return self._worlds[kpi]
 
 
-class _Worlds:
+class _ForecastDraws:
     """Draws of a KPI's long run for k deployments at one load.
 
     What a function's allotment makes of the chain at best is its own figure there; the chain's is

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.domain.curation import (
+from workbench.domain.durations import duration
+from workbench.domain.errors import UsageError
+from workbench.domain.events import Fact, ModelFitted
+from workbench.domain.messages import Done
+from workbench.domain.parameters import OperatingPoint
+from workbench.domain.projection import SessionView
+from workbench.domain.sample_review import (
     BudgetExtended,
     DecideSample,
     ExtendBudget,
@@ -12,21 +18,15 @@ from workbench.domain.curation import (
     RequestPoint,
     SampleDecided,
 )
-from workbench.domain.durations import duration
-from workbench.domain.errors import UsageError
-from workbench.domain.events import Fact, ModelFitted
-from workbench.domain.messages import Done
-from workbench.domain.parameters import OperatingPoint
-from workbench.domain.projection import SessionView
 from workbench.domain.samples import Sample
-from workbench.engine.learning.advice import refit
 from workbench.engine.learning.pool import Pool
+from workbench.engine.learning.sampler_worker import refit
 from workbench.engine.sessions.channel import Channel
 from workbench.engine.sessions.library import Library
 from workbench.engine.sessions.recording import recorded
 
 if TYPE_CHECKING:
-    from workbench.engine.runs.turn import Turn
+    from workbench.engine.runs.lab_job import LabJob
 
 PAGE = 500
 LONGEST_WHY = 500
@@ -36,7 +36,7 @@ MOST_REQUESTED = 100
 
 
 async def decide(
-    library: Library, pool: Pool, run: Turn | None, request: DecideSample, by: str
+    library: Library, pool: Pool, run: LabJob | None, request: DecideSample, by: str
 ) -> Done:
     """Record a decision on a sample; what was fitted with it, or without, is fitted anew."""
     if len(request.why) > LONGEST_WHY:
@@ -153,7 +153,7 @@ async def request_point(library: Library, request: RequestPoint, by: str) -> Poi
     return fact
 
 
-async def extend(library: Library, run: Turn, request: ExtendBudget, by: str) -> Done:
+async def extend(library: Library, run: LabJob, request: ExtendBudget, by: str) -> Done:
     """More time for a campaign that runs; it is in force before the next sample."""
 
     def made(view: SessionView) -> Fact | None:

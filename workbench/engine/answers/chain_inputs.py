@@ -20,14 +20,14 @@ from workbench.domain.parameters import Parameter, PrimaryWorkload
 from workbench.domain.questions import ChainQuery
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Target, Vnf
-from workbench.engine.answers.parties import Parties, host_of, parties_for, sessions_asked
-from workbench.engine.answers.parts import (
+from workbench.engine.answers.chain_profiles import (
     Profiles,
     chain_of,
     learned_for,
     parts_from,
     profiles_of,
 )
+from workbench.engine.answers.parties import Parties, host_of, parties_for, sessions_asked
 from workbench.engine.answers.plugin_guards import CheckedRule
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import Material, Say, material, patiently
@@ -36,7 +36,7 @@ from workbench.engine.sessions.library import Library
 if TYPE_CHECKING:  # their imports take time, and the engine only hands these values on
     from workbench.chains.base import ChainRule, LoadFamily
     from workbench.chains.composition import ChainForecaster
-    from workbench.chains.parts import Part
+    from workbench.chains.function_profiles import Part
     from workbench.models.forecast import Forecaster
 
 
@@ -348,7 +348,7 @@ def terms_of(
 
 def one_host(hosts: Mapping[str, HostFacts], insisted: bool) -> tuple[str, ...]:
     """Warnings where profiles of another host are insisted on. Raises `UsageError`."""
-    from workbench.chains.parts import must_be_of_one_host
+    from workbench.chains.function_profiles import must_be_of_one_host
 
     return must_be_of_one_host(hosts, insisted)
 
@@ -372,7 +372,7 @@ def compose(basis: Basis) -> Composed:
     WorkbenchError
         If a model cannot be fitted, or if profiles do not belong together.
     """
-    from workbench.chains.parts import parts_of
+    from workbench.chains.function_profiles import parts_of
 
     made = parts_from(basis.profiles)
     chosen = [stored.model for stored in basis.profiles.models]

@@ -23,8 +23,8 @@ from workbench.domain.errors import PluginError, WorkbenchError
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Estimate, Sample
 from workbench.domain.sessions import SamplerCost
-from workbench.engine.learning.advice import space_of, visit_s
 from workbench.engine.learning.guarded import GuardedSampler
+from workbench.engine.learning.sampler_worker import space_of, visit_s
 from workbench.engine.runs.planning import bypasses_s, make_plan
 from workbench.labs.base import LabCosts
 from workbench.sampling.base import Ask, Space

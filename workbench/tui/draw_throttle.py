@@ -17,7 +17,7 @@ MOST_S = 20.0
 """However little its share is, a screen shows what there is after so long."""
 
 
-class Pace:
+class DrawThrottle:
     """When it is due to draw what nobody asked for.
 
     Parameters

@@ -10,9 +10,9 @@ import numpy as np
 from workbench.domain.recommendations import Deployment
 from workbench.models.base import Floats
 from workbench.sla.costs import Cost, cost_of
-from workbench.sla.question import Question
 from workbench.sla.recommendation import Answer
-from workbench.sla.taught import TrialOutlook, Tried
+from workbench.sla.sla_query import Question
+from workbench.sla.updated_by_trials import TrialOutlook, Tried
 
 LEAST_SAVING = 0.01
 """Expected saving, as a share of the cost, that a lab iteration is worth."""
@@ -24,7 +24,7 @@ NEIGHBOURS = 200
 
 
 class Foresight(Protocol):
-    """Who says what trials would show: `taught.TaughtPerformance`."""
+    """Who says what trials would show: `taught.PerformanceUpdatedByTrials`."""
 
     def outlook(self, deployments: Sequence[Deployment]) -> TrialOutlook: ...
 

@@ -69,7 +69,7 @@ class ConfigurationVisits:
         ]
 
 
-class Explorer:
+class GridSampler:
     """Base of the baselines: a subclass says which point comes next, all else is done here.
 
     Every configuration gets at most `max_samples` // `repetitions` loads, whichever order they

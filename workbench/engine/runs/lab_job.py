@@ -23,11 +23,11 @@ from workbench.domain.samples import Usage
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs.asking_site import SiteMetrics
 from workbench.engine.runs.control import Control, Place
-from workbench.engine.runs.measurement import Bench
-from workbench.engine.runs.patience import PatientPublisher
+from workbench.engine.runs.measurement import LabDriver
 from workbench.engine.runs.progress import ProgressReport
+from workbench.engine.runs.retrying_publisher import RetryingPublisher
+from workbench.engine.runs.sample_runner import Ending, SampleRunnerParts
 from workbench.engine.runs.strays import reap_lab
-from workbench.engine.runs.visits import Ending, VisitParts
 from workbench.engine.sessions.channel import Publisher
 from workbench.engine.sessions.clock import now
 from workbench.engine.sessions.memory import give_back
@@ -41,7 +41,7 @@ log = logger("engine.run")
 
 
 @dataclass(frozen=True)
-class TurnParts:
+class LabJobParts:
     """What a turn works with.
 
     Attributes
@@ -65,7 +65,7 @@ class TurnParts:
         return self.host_lock is not None
 
 
-class Turn(ABC):
+class LabJob(ABC):
     """Queues, works, tears down, concludes; everything that happens is in the session's events.
 
     Attributes
@@ -76,7 +76,7 @@ class Turn(ABC):
     error : why it failed; None while it has not.
     """
 
-    def __init__(self, campaign: Campaign, parts: TurnParts) -> None:
+    def __init__(self, campaign: Campaign, parts: LabJobParts) -> None:
         lab, publisher, pool = parts.lab, parts.publisher, parts.pool
         self.session = parts.holder.session
         self.control = Control()
@@ -86,11 +86,11 @@ class Turn(ABC):
         self._lab = lab
         self._publisher = publisher
         self._pool = pool
-        self._out = PatientPublisher(publisher, self.control, self._on_wait)
+        self._out = RetryingPublisher(publisher, self.control, self._on_wait)
         self._slot = parts.slot
         self._host_lock = parts.host_lock
         self._holder = parts.holder
-        self._bench = Bench(
+        self._bench = LabDriver(
             lab, campaign, pool, self._on_phase, self._on_usage, publisher.view.bypasses
         )
         self._bench.on_drive = self._out.count
@@ -99,9 +99,9 @@ class Turn(ABC):
         self._progress = self._make_progress()
         self._work: asyncio.Task[Ending] | None = None
 
-    def _visit_parts(self, parts: TurnParts) -> VisitParts:
+    def _visit_parts(self, parts: LabJobParts) -> SampleRunnerParts:
         """What its visits work with."""
-        return VisitParts(
+        return SampleRunnerParts(
             self._out, parts.pool, self._bench, self.control, self._progress, parts.on_host
         )
 

@@ -20,8 +20,8 @@ from workbench.link.client import Client, Feed
 R = TypeVar("R")
 
 ON_SCREENS: Mapping[str, str] = {
-    "--lab": "lab, on Campaign: {go.grid}",
-    "--oversubscribe": "beyond host, on Campaign: {go.grid}",
+    "--lab": "lab, on Campaign: {go.campaign}",
+    "--oversubscribe": "beyond host, on Campaign: {go.campaign}",
     "--workspace": "{session.workspace} on Sessions: {go.sessions}",
     "workbench show": "{events.what} on Events: {go.events}",
     "workbench canary": "{canary.plan} on Canary: {go.canary}",
@@ -42,7 +42,7 @@ def on_screen(sentence: str, key: Callable[[str], str]) -> str:
     return _BRACKETS.sub(said, sentence)
 
 
-class WordedClient:
+class RemedyClient:
     """A client whose refusals, and warnings of plans, can be followed at a screen."""
 
     def __init__(self, client: Client, key: Callable[[str], str]) -> None:
