@@ -29,7 +29,7 @@ BANNED = {
     r"which no(ne)?\b.* is called|is called so": "there is no ... of that name",
     r"\bby convolved\b": "predicted by the rule convolved",
     r"vCPU-hours/h": "vCPU",
-    r"control": "control",
+    r"the wheel": "control",
     r"what was announced": "the samples taken so far",
     r"in the long run": "in steady state",
     r"\bfore(tell|told)\b": "predicted",

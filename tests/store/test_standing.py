@@ -13,7 +13,7 @@ from workbench import paths
 from workbench.domain.events import PointAsked, SampleTaken
 from workbench.domain.projection import MOST_POINTS, SessionView
 from workbench.domain.timeline import FindMoment, Moment
-from workbench.store import reading, session_history, view_at_event
+from workbench.store import earlier_events, reading, view_at_event
 from workbench.store.session_file import SessionFile, open_session
 
 RECORDED = paths.shipped("sessions") / "demo-real"
@@ -92,8 +92,8 @@ def test_what_was_found_out_of_the_past_serves_at_every_other_event(
 ) -> None:
     monkeypatch.setattr(view_at_event, "TAIL", 3)
     monkeypatch.setattr(view_at_event, "POINTS", 10**5)
-    monkeypatch.setattr(session_history, "STRETCH", stretch)
-    known = session_history.SessionHistory()
+    monkeypatch.setattr(earlier_events, "STRETCH", stretch)
+    known = earlier_events.EarlierEvents()
     with small._database.reading() as cursor:
         for until in reversed(folds) if backwards else folds:
             compare(view_at_event.view(cursor, "s", until, past=known), folds[until])
@@ -106,8 +106,8 @@ def test_the_one_that_is_looked_at_has_its_latest_samples_wherever_they_lie(
     monkeypatch.setattr(view_at_event, "TAIL", 5)
     monkeypatch.setattr(view_at_event, "POINTS", 1)
     monkeypatch.setattr(view_at_event, "FOCUS_POINTS", 4)
-    monkeypatch.setattr(session_history, "STRETCH", stretch)
-    known, last = session_history.SessionHistory(), recorded.last_seq
+    monkeypatch.setattr(earlier_events, "STRETCH", stretch)
+    known, last = earlier_events.EarlierEvents(), recorded.last_seq
     with recorded._database.reading() as cursor:
         for until in (last, last // 2, last // 3, last - 40):
             whole = reading.view(cursor, recorded.name, until)
@@ -131,7 +131,7 @@ async def test_the_past_of_a_session_that_goes_on_is_learnt_as_it_comes(
 ) -> None:
     monkeypatch.setattr(view_at_event, "LONG", 0)
     monkeypatch.setattr(view_at_event, "TAIL", 1)
-    monkeypatch.setattr(session_history, "STRETCH", 3)
+    monkeypatch.setattr(earlier_events, "STRETCH", 3)
     file = await SessionFile.create(tmp_path / "s.duckdb", created(), at=0.0)
     for number, (fact, measurement) in enumerate(facts()):
         event = await file.append(fact, at=float(number), measurement=measurement)

@@ -31,8 +31,8 @@ from workbench.store.database import (
     sentence,
     write_ahead_log,
 )
+from workbench.store.earlier_events import EarlierEvents
 from workbench.store.rows import TransactionRows, payload_of
-from workbench.store.session_history import SessionHistory
 from workbench.store.writer import Append, Checkpoint, Writer, write
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class SessionFile:
         self.warnings = (*damage, *migrated)
         self._database = database
         self._writer: Writer | None = None
-        self._past = SessionHistory()
+        self._past = EarlierEvents()
         with database.reading() as cursor:
             self._last_seq, _ = reading.last_seq(cursor)
             if not database.read_only:

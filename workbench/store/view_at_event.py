@@ -31,8 +31,8 @@ from workbench.domain.timeline import (
 )
 from workbench.store import reading
 from workbench.store.database import Cursor
+from workbench.store.earlier_events import EarlierEvents, Place, Sums
 from workbench.store.rows import identity
-from workbench.store.session_history import Place, SessionHistory, Sums
 
 LONG = 3000
 """Events beyond which a session is not folded from its start."""
@@ -50,7 +50,7 @@ Places = dict[Place, ConfigurationView]
 
 
 def view(
-    cursor: Cursor, session: str, until: int, focus: str = "", past: SessionHistory | None = None
+    cursor: Cursor, session: str, until: int, focus: str = "", past: EarlierEvents | None = None
 ) -> SessionView:
     """The view as of event `until`, as the fold would have it but for samples left out.
 
@@ -58,7 +58,7 @@ def view(
     the configuration that is looked at; empty: the one that is measured. `past` is what was found
     out for views before.
     """
-    past = past or SessionHistory()
+    past = past or EarlierEvents()
     head = until - TAIL
     folded = SessionView(session)
     with ThreadPoolExecutor(1) as beside, cursor.cursor() as its_own:
@@ -106,7 +106,7 @@ def _measured(cursor: Cursor, until: int) -> str:
     return f"{target}/{Configuration(reading.values(resources), reading.values(workload)).key}"
 
 
-def _fold_rare(cursor: Cursor, folded: SessionView, head: int, past: SessionHistory) -> None:
+def _fold_rare(cursor: Cursor, folded: SessionView, head: int, past: EarlierEvents) -> None:
     """Apply what is not said of every sample; trials are rare as well, their samples included."""
     spent_before = 0.0
     for event in reading.events_of(cursor, folded.session, past.rare(cursor, head)):
@@ -119,7 +119,7 @@ def _fold_rare(cursor: Cursor, folded: SessionView, head: int, past: SessionHist
 
 
 def _count(
-    cursor: Cursor, folded: SessionView, head: int, sums: Sums, past: SessionHistory
+    cursor: Cursor, folded: SessionView, head: int, sums: Sums, past: EarlierEvents
 ) -> Places:
     """The samples of every configuration as of event `head`, all of them left out so far."""
     configuration = past.configurations(cursor, sums.taken)
@@ -149,7 +149,7 @@ def _take_in(
 
 
 def _focused(
-    cursor: Cursor, folded: SessionView, places: Places, head: int, focus: str, past: SessionHistory
+    cursor: Cursor, folded: SessionView, places: Places, head: int, focus: str, past: EarlierEvents
 ) -> Iterator[tuple[Place, tuple[SamplePoint, ...]]]:
     """The samples of the configuration that is looked at."""
     for where, place in places.items():
@@ -231,7 +231,7 @@ def _look_up_fits(
         places[key].breakpoints = tuple(breakpoints)
 
 
-def time_line(cursor: Cursor, session: str, past: SessionHistory | None = None) -> TimeLine:
+def time_line(cursor: Cursor, session: str, past: EarlierEvents | None = None) -> TimeLine:
     """From when to when it lasted, and what was decided.
 
     Who asks for it goes to all places of the session next: `past` is made ready for that.

@@ -45,7 +45,7 @@ class Sums:
         )
 
 
-class SessionHistory:
+class EarlierEvents:
     """The past of one session file; threads share it."""
 
     def __init__(self) -> None:
