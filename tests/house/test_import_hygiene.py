@@ -44,12 +44,12 @@ def test_science_rooms_import_without_any_io_library(room: str) -> None:
 
 
 def test_the_tests_run_against_the_built_wheel() -> None:
-    """`make test` installs control; a checkout on the path would hide what control lacks."""
+    """`make test` installs the wheel; a checkout on the path would hide what the wheel lacks."""
     import workbench
     from workbench.paths import shipped
 
     package = Path(workbench.__file__).parent
     if (package.parent / "pyproject.toml").exists():
-        pytest.skip("editable install: `make test` runs this against control")
+        pytest.skip("editable install: `make test` runs this against the wheel")
     assert shipped("templates") == package / "share" / "templates"
     assert (package / "share" / "templates" / "campaigns" / "demo.yaml").is_file()

@@ -68,7 +68,7 @@ class ControlLocks:
         self._present[person(who)] += 1
 
     def left(self, who: Hello) -> None:
-        """A connection has ended; with the last of a person's, control are free."""
+        """A connection has ended; with the last of a person's, control is free."""
         name = person(who)
         self._present[name] -= 1
         if self._present[name] > 0:
