@@ -12,6 +12,7 @@ from workbench.cli.watch_function import _kpi, _place, _sla
 from workbench.cli.watch_loop import LiveWatch, Orders
 from workbench.domain.attaching import Attached
 from workbench.domain.errors import UsageError
+from workbench.models.counter_contention import ContentionLook
 from workbench.models.counter_watch import CounterLook
 
 
@@ -57,6 +58,8 @@ def test_only_kpis_that_a_window_states_are_told() -> None:
 def test_every_field_of_a_line_is_documented(monkeypatch: pytest.MonkeyPatch) -> None:
     orders = Orders("web", "p95_ms", Attached("web", "pid", "1"), None, None, None, json=True)
     nothing: Any = None
-    line = LiveWatch(orders, nothing, nothing).plain(CounterLook(why="no such mix"))
+    line = LiveWatch(orders, nothing, nothing).plain(
+        CounterLook(why="no such mix"), ContentionLook()
+    )
     assert line["value"] is None
     assert set(line) <= known("`watch`") | {"why"}
