@@ -63,3 +63,18 @@ def test_every_field_of_a_line_is_documented(monkeypatch: pytest.MonkeyPatch) ->
     )
     assert line["value"] is None
     assert set(line) <= known("`watch`") | {"why"}
+
+
+def test_others_load_is_alarmed_beside_a_question_mark(capsys: pytest.CaptureFixture[str]) -> None:
+    orders = Orders("web", "p95_ms", Attached("web", "pid", "1"), None, None, None, json=False)
+    nothing: Any = None
+    watch = LiveWatch(orders, nothing, nothing)
+    unknown = CounterLook(why="outside of what was learned")
+    for _ in range(2):
+        watch._take(unknown, ContentionLook(True, 5.2, 1.4, "waiting for CPU 5.2 times"))
+    assert "web is slowed by another's load: waiting for CPU 5.2 times; its counters leave what " \
+        "was learned" in capsys.readouterr().err  # fmt: skip
+    for _ in range(5):
+        watch._take(unknown, ContentionLook(False, 1.0, 0.1, "waiting for CPU 1.0 times"))
+    assert "web is no longer slowed by others" in capsys.readouterr().err
+    assert not watch.contention.raised

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from workbench.domain.errors import DataError
 from workbench.models.counter_contention import ContentionTest, rates_of
-from workbench.models.counter_rows import CounterRows
+from workbench.models.counter_rows import CounterRows, rows_of
 from workbench.models.counter_watch import FORGET_AFTER, Alarm
 
 FEATURES = ("rx_packets", "cpu_cores", "cpu_wait_s", "throttled_share")
@@ -80,6 +82,26 @@ def test_signs_that_tell_nobody_are_none() -> None:
         ContentionTest(session().taken(np.arange(6, 18)))
     with pytest.raises(DataError, match="no counter tells the function's own traffic"):
         ContentionTest(session().only(FEATURES[1:]))
+
+
+def test_on_a_host_too_busy_to_tell_it_is_said_instead_of_guessed() -> None:
+    """Windows of two seconds of haproxy, recorded while some twenty other processes wanted the two
+    cores: a competitor more did not show in any counter."""
+    recorded = Path(__file__).parent.parent / "data" / "busy_host_windows.csv"
+    lines = list(csv.DictReader(recorded.read_text().splitlines()))
+    counted = [
+        {name: float(line[name]) for name in (*FEATURES, "involuntary_switches")} for line in lines
+    ]
+    rows, _ = rows_of(
+        counted,
+        [float(line["p95_ms"]) for line in lines],
+        [line["experiment"] for line in lines],
+        [line["beside"] for line in lines],
+    )
+    assert rows.beside is not None
+    assert (len(rows.y), (rows.beside == 0).sum()) == (41, 17)
+    with pytest.raises(DataError, match="no counter tells windows beside competitors"):
+        ContentionTest(rows)
 
 
 def test_an_alarm_on_which_nothing_rests_any_more_is_withdrawn() -> None:
