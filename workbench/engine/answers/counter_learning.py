@@ -63,6 +63,7 @@ def counted_rows(
         [{name: v for name, v in one.counted.items() if name not in rare} for one in windows],
         y,
         [one.experiment for one in windows],
+        [one.beside for one in windows],
     )
     return CountedRows(
         rows,
