@@ -40,7 +40,8 @@ async def test_a_host_whose_docker_has_none_has_none_here(
     assert await BridgeFirewall.usable("docker") == BridgeFirewall(
         "", "there is no iptables on this host"
     )
-    assert (await BridgeFirewall.usable("none")).described == "none: as asked for"
+    assert (await BridgeFirewall.usable("none")).details == {"firewall": "none: as asked for"}
+    assert BridgeFirewall(RULES).details["options"] == "firewall=docker"
 
 
 @root

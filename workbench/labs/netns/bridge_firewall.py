@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from workbench.domain.errors import UsageError
+from workbench.domain.lab import OPTIONS
 from workbench.probes.child_ending import signal_child
 
 FIREWALLS: tuple[Firewall, ...] = ("docker", "none")
@@ -67,8 +68,13 @@ class BridgeFirewall:
 
     @property
     def described(self) -> str:
-        """For a session's facts."""
         return f"none: {self.why_not}" if self.why_not else "rules and connections as of Docker's"
+
+    @property
+    def details(self) -> dict[str, str]:
+        """For a session's facts. One that was begun without rules does not go on with them."""
+        options = {OPTIONS: "firewall=docker"} if self.rules else {}
+        return {"firewall": self.described, **options}
 
     @classmethod
     async def usable(cls, asked: Firewall) -> BridgeFirewall:

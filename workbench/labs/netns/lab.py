@@ -102,7 +102,7 @@ class NetnsLab(ComponentLab):
             self._find(template)
         self._firewall = await BridgeFirewall.usable(self._asked)
         self._open = True
-        facts = {**host.read_details(), "firewall": self._firewall.described}
+        facts = {**host.read_details(), **self._firewall.details}
         return HostFacts(
             lab=self.name,
             cores=self._cores,
