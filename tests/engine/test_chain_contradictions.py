@@ -44,6 +44,8 @@ KPI = "p95_ms"
 CHAINS = ("haproxy-tinyproxy", "tinyproxy-haproxy")
 CLEARLY = 1.25
 """Times an interval's end: a limit beyond it is missed or held by far."""
+IN_THE_GATE = 12
+"""Of what is known, evenly over configurations and loads; all of it at full length."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,8 @@ async def test_no_recommendation_contradicts_a_sample(
     for chain in CHAINS if full_length else CHAINS[1:]:
         known = [k for k in known_of(given, chain) if k.limit < given.campaign.kpi_max]
         assert len(known) > 10
+        if not full_length:
+            known = known[:: -(-len(known) // IN_THE_GATE)]
         wrong, refused = await contradictions(library, given, chain, known)
         assert wrong == []
         assert refused < 0.5 * len(known)

@@ -65,7 +65,7 @@ async def samples_of(library: Library, session: str, chain: str, kpi: str) -> li
     ("session", "chain"),
     [
         (DEMO, "tinyproxy-haproxy"),
-        (DEMO, "haproxy-tinyproxy"),
+        pytest.param(DEMO, "haproxy-tinyproxy", marks=pytest.mark.long),
         ("chain-first", "haproxy-tinyproxy"),
         pytest.param("chain-first", "tinyproxy-haproxy", marks=pytest.mark.long),
     ],

@@ -125,9 +125,10 @@ def _learn(X: Floats, y: Floats) -> Any:
     """The kernel with the hyper-parameters of the largest evidence."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-    kernel = ConstantKernel(1.0, (1e-2, 1e3)) * RBF(0.3, (0.03, 10.0)) + WhiteKernel(
+    from workbench.models.kernels import BellKernel, FactorKernel, NoiseKernel
+
+    kernel = FactorKernel(1.0, (1e-2, 1e3)) * BellKernel(0.3, (0.03, 10.0)) + NoiseKernel(
         1e-2, (1e-5, 1.0)
     )
     chosen = np.unique(np.linspace(0, len(y) - 1, min(len(y), LEARNT_FROM)).astype(int))
