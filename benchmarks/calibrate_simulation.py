@@ -34,11 +34,11 @@ from statistics import median
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign
 from workbench.domain.samples import Sample
-from workbench.engine.learning.advice import judge_drives, terms
+from workbench.engine.learning.sampler_worker import judge_drives, terms
 from workbench.labs.base import LabSettings
 from workbench.labs.recorded.recording import read_recording
 from workbench.labs.simulated import SimulatedLab
-from workbench.labs.simulated.stand_ins import stand_in
+from workbench.labs.simulated.component_models import stand_in
 from workbench.measuring.judging import first_drive_s
 from workbench.paths import Workspace
 

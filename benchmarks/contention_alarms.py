@@ -1,12 +1,13 @@
 """`python benchmarks/contention_alarms.py`: contention injected beside a function that is watched.
 
 Records the campaign that is given on the Docker lab (`--folder` keeps its session, and takes it
-where it is there), deploys its function, drives a constant load through it and has `workbench
-watch` look at it as a process of its own. A competitor comes on the function's core at a time that
-the watch does not know, again and again. Told are alarms that were missed or late, their delays,
-alarms while nobody competed, looks without an answer, and what the watch costs. What is played is
-added to what the results have of the same session; `--show` prints them. Needs root, an engine,
-stress-ng and taskset on this host; and a quiet one.
+where it is there), deploys its function, drives a load through it whose rate changes every minute,
+and has `workbench watch` look at it as a process of its own. Competitors come on the function's
+core in turn, at times that the watch does not know; `cache` is none that the campaign has. Told are
+alarms that were missed or late, their delays, alarms while nobody competed, looks without an
+answer, and what the watch costs. What is played is added to what the results have of the same
+session; `--show` prints them. Needs root, an engine, stress-ng and taskset on this host; and a
+quiet one.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from itertools import cycle
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -48,15 +50,15 @@ from workbench.probes.process import parse_stat_cpu_s
 HERE = Path(__file__).parent
 WITHIN_S = 5.0
 """In which contention is to be alarmed (issue 23)."""
-LASTS_S = 7.0
+LASTS_S = 6.0
 """For which a competitor stays."""
-QUIET_S = (5.0, 11.0)
-"""Before each injection, drawn evenly; without an alarm at its end, or it is waited for."""
+QUIET_S = (3.0, 8.0)
+"""Before each injection, drawn evenly, once the alarm of the one before is over."""
 CLEARING_S = 40.0
 """For which an alarm may take to clear before the next injection."""
 LEARNING_S = 180.0
-DRIVE_S = 240.0
-"""Of one stretch of load; the next begins half a second after it."""
+DRIVE_S = 60.0
+"""Of one stretch of load; the next, at another rate, begins half a second after it."""
 SESSION = "learned"
 
 
@@ -70,6 +72,7 @@ class Injection:
     false : the alarm was there already, though nobody competed.
     silent : of the looks while it stayed, those without an answer.
     clearing_s : until the alarm before it was over, after its competitor had gone.
+    sla_s, contention_s : until the alarm of the SLA and that of others' load; None: none.
     """
 
     began_at: float
@@ -78,6 +81,9 @@ class Injection:
     looks: int
     silent: int
     clearing_s: float = 0.0
+    competitor: str = ""
+    sla_s: float | None = None
+    contention_s: float | None = None
 
     @property
     def in_time(self) -> bool:
@@ -135,7 +141,7 @@ class Watched:
 
     @property
     def alarmed(self) -> bool:
-        return bool(self.looks and self.looks[-1]["alarm"])
+        return bool(self.looks and alarmed(self.looks[-1]))
 
     def reasons(self) -> list[str]:
         """Of looks without an answer, up to the figure: which counter it is."""
@@ -144,6 +150,11 @@ class Watched:
 
     def since(self, at: float) -> list[dict[str, object]]:
         return [look for look in self.looks if float(str(look["at"])) >= at]
+
+
+def alarmed(look: dict[str, object]) -> bool:
+    """By the SLA or by others' load."""
+    return bool(look["alarm"] or look["contention"])
 
 
 def record(campaign: Path, workspace: Path) -> None:
@@ -197,9 +208,9 @@ def contention(competitor: Competitor, core: int) -> Iterator[float]:
 
 @asynccontextmanager
 async def loaded(
-    campaign: Campaign, function: str, wl: float
+    campaign: Campaign, function: str, rates: Sequence[float]
 ) -> AsyncIterator[tuple[str, asyncio.Task[None]]]:
-    """The function under a constant load: the id of its container, and the task that drives."""
+    """The function under load of one rate after the other: its container, and who drives."""
     lab = DockerLab(campaign, LabSettings(f"alarms-{os.getpid()}"))
     try:
         await lab.open()
@@ -207,11 +218,10 @@ async def loaded(
         first = campaign.configurations(plan)[0]
         alone = Configuration(first.resources, {**first.workload, COMPETITOR: NONE})
         await lab.deploy(plan.target, alone)
-        point = OperatingPoint(function, alone, wl)
 
         async def drive() -> None:
-            while True:
-                await lab.drive(point, DRIVE_S, lambda _: None)
+            for wl in cycle(rates):
+                await lab.drive(OperatingPoint(function, alone, wl), DRIVE_S, lambda _: None)
 
         driving = asyncio.create_task(drive())
         try:
@@ -253,7 +263,7 @@ async def watching(
 
 def quiet_of(looks: Sequence[dict[str, object]], seconds: float) -> Quiet:
     """Looks while nobody competed, the first of them without an alarm."""
-    on = [bool(look["alarm"]) for look in looks]
+    on = [alarmed(look) for look in looks]
     raised = sum(now and not before for before, now in zip([False, *on], on, strict=False))
     return Quiet(seconds, raised, len(looks), sum(look["value"] is None for look in looks))
 
@@ -277,14 +287,21 @@ async def inject(
     with contention(competitor, core) as began_at:
         await asyncio.sleep(LASTS_S)
     seen = watched.since(began_at)
-    alarmed = next((float(str(look["at"])) for look in seen if look["alarm"]), None)
+    first = {
+        kind: next((float(str(look["at"])) - began_at for look in seen if look[kind]), None)
+        for kind in ("alarm", "contention")
+    }
+    delays = [delay for delay in first.values() if delay is not None]
     injection = Injection(
         began_at,
-        None if alarmed is None or false else alarmed - began_at,
+        None if false else min(delays, default=None),
         false,
         len(seen),
         sum(look["value"] is None for look in seen),
         clearing_s,
+        competitor.text,
+        first["alarm"],
+        first["contention"],
     )
     return injection, quiet
 
@@ -310,10 +327,10 @@ class Asked:
     """What is played: `times` injections, and `quiet_s` seconds without any before them."""
 
     function: str
-    wl: float
+    rates: tuple[float, ...]
     times: int
     quiet_s: float
-    competitor: Competitor
+    competitors: tuple[Competitor, ...]
     limit: float
 
 
@@ -323,7 +340,7 @@ async def play(campaign: Campaign, session: Path, asked: Asked, played: Played) 
     draw = random.Random(len(played.injections))  # another go draws other times
     kpi = f"p95<={asked.limit:.4g}ms"
     apart = core_of(campaign, "source")
-    async with loaded(campaign, function, asked.wl) as (container, driving):
+    async with loaded(campaign, function, asked.rates) as (container, driving):
         at = f"container:{container}"
         async with watching(session, function, at, kpi, apart) as watched:
             watched.begin()
@@ -334,7 +351,8 @@ async def play(campaign: Campaign, session: Path, asked: Asked, played: Played) 
                 for number in range(1, asked.times + 1):
                     if driving.done():
                         driving.result()  # why there is no load any more
-                    one, quiet = await inject(watched, asked.competitor, core, draw)
+                    who = asked.competitors[len(played.injections) % len(asked.competitors)]
+                    one, quiet = await inject(watched, who, core, draw)
                     played.injections.append(one)
                     played.quiet.append(quiet)
                     print(f"injection {number} of {asked.times}: {told(one)}", flush=True)
@@ -347,7 +365,7 @@ async def play(campaign: Campaign, session: Path, asked: Asked, played: Played) 
 def told(one: Injection) -> str:
     said = "no alarm" if one.delay_s is None else f"alarm after {one.delay_s:.1f} s"
     said = "false alarm before it" if one.false else said
-    return f"{said}; {one.silent} of {one.looks} looks without an answer"
+    return f"{one.competitor}: {said}; {one.silent} of {one.looks} looks without an answer"
 
 
 def summary(found: Sequence[Injection]) -> str:
@@ -361,6 +379,25 @@ def summary(found: Sequence[Injection]) -> str:
     )  # fmt: skip
 
 
+def by_kind(found: Sequence[Injection]) -> str:
+    """Alarms in time by competitor, which alarm it was, and how much was answered meanwhile."""
+    asked = dict.fromkeys(one.competitor for one in found)
+    told = [
+        f"{sum(one.in_time for one in those)} of {len(those)} beside {competitor}"
+        for competitor in asked
+        if (those := [one for one in found if one.competitor == competitor])
+    ]
+    sla, others = (
+        sum(delay is not None and delay <= WITHIN_S for delay in delays)
+        for delays in ([one.sla_s for one in found], [one.contention_s for one in found])
+    )
+    looks, silent = sum(one.looks for one in found), sum(one.silent for one in found)
+    return (
+        f"in time: {', '.join(told) or 'none'}; of all, {others} by others' load, {sla} by the "
+        f"SLA; {silent} of {looks} looks beside them without a figure"
+    )
+
+
 def most_an_hour(alarms: int, hours: float) -> float:
     """The rate that 95 % of such times would have shown more alarms at (Garwood, 1936)."""
     return float(stats.chi2.ppf(0.95, 2 * alarms + 2)) / 2.0 / hours
@@ -369,6 +406,8 @@ def most_an_hour(alarms: int, hours: float) -> float:
 def report(played: Played) -> str:
     """What docs/counters.md says."""
     lines = [summary(played.injections)]
+    if any(one.competitor for one in played.injections):
+        lines.append(by_kind(played.injections))
     if seconds := sum(one.seconds for one in played.quiet):
         alarms = sum(one.alarms for one in played.quiet)
         looks, silent = (
@@ -386,12 +425,12 @@ def report(played: Played) -> str:
     return "\n".join(lines)
 
 
-def earlier(results: Path, limit: float, wl: float) -> Played:
+def earlier(results: Path, limit: float, rates: Sequence[float]) -> Played:
     """What these results have of the same session; nothing where they are of another."""
     if not results.is_file():
         return Played()
     kept = json.loads(results.read_text())
-    if (kept["limit_p95_ms"], kept["wl"]) != (limit, wl):
+    if (kept["limit_p95_ms"], kept.get("rates")) != (limit, list(rates)):
         return Played()
     return played_of(kept)
 
@@ -408,9 +447,9 @@ def played_of(kept: dict[str, Any]) -> Played:
 def keep(results: Path, asked: Asked, played: Played) -> None:
     kept = {
         "function": asked.function,
-        "competitor": asked.competitor.text,
+        "competitors": [one.text for one in asked.competitors],
         "limit_p95_ms": asked.limit,
-        "wl": asked.wl,
+        "rates": list(asked.rates),
         "cgroup": version(),
         "report": report(played).splitlines(),
         **asdict(played),
@@ -423,7 +462,8 @@ def main() -> None:
     parser.add_argument("--campaign", type=Path, default=HERE / "contention_alarms.yaml")
     parser.add_argument("--folder", type=Path, help="keeps the session, or has it")
     parser.add_argument("--function", default="haproxy")
-    parser.add_argument("--wl", type=float, default=350.0)
+    parser.add_argument("--rates", default="350,250,550", help="of the load, a minute each")
+    parser.add_argument("--competitors", default="cpu,memory,cpu:50,cache")
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--quiet", type=float, default=0.0, help="seconds without any, before them")
     parser.add_argument("--show", action="store_true", help="print what the results say, and end")
@@ -438,9 +478,12 @@ def main() -> None:
         if not session.is_file():
             record(given.campaign, folder)
         campaign = load_campaign(str(given.campaign), workspace=Workspace(folder)).campaign
-        worst, limit = worst_of(session, given.function)
-        asked = Asked(given.function, given.wl, given.times, given.quiet, worst, limit)
-        played = earlier(given.results, limit, given.wl)
+        _, limit = worst_of(session, given.function)
+        rates = tuple(float(one) for one in given.rates.split(","))
+        asked_for = [Competitor.parse(one) for one in given.competitors.split(",")]
+        competitors = tuple(one for one in asked_for if one is not None)
+        asked = Asked(given.function, rates, given.times, given.quiet, competitors, limit)
+        played = earlier(given.results, limit, rates)
         try:
             asyncio.run(play(campaign, session, asked, played))
         finally:

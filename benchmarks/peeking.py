@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from workbench.domain.samples import Estimate
-from workbench.engine.answers.proving_steps import REPEATS, UNDECIDED_REPEATS, median_of
+from workbench.engine.answers.verification_steps import REPEATS, UNDECIDED_REPEATS, median_of
 from workbench.models.base import Floats
 
 KPI = "p95_ms"

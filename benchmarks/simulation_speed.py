@@ -19,7 +19,7 @@ from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.parameters import LoadModel, OperatingPoint, Parameter, PrimaryWorkload
 from workbench.domain.topology import Target, Vnf, VnfTemplate
-from workbench.engine.learning.advice import judge_drives
+from workbench.engine.learning.sampler_worker import judge_drives
 from workbench.labs.base import LabSettings
 from workbench.labs.simulated import SimulatedLab
 from workbench.paths import Workspace

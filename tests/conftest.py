@@ -17,7 +17,7 @@ import host_needs
 import pytest
 from driving import REPOSITORY, Workbench, a_workbench
 from file_costs import FileCosts
-from forked_commands import fork_workers
+from forked_commands import fork_workers, forker
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from spreading import ByRoom, put_whole_ways_first
@@ -85,7 +85,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     if driving.forked and "workbench.engine.learning.pool" in sys.modules:
-        fork_workers()
+        fork_workers(forker.forking_workers)
 
 
 def pytest_unconfigure() -> None:

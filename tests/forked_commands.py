@@ -11,8 +11,6 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
-import multiprocessing
-import multiprocessing.forkserver
 import os
 import pickle
 import select
@@ -24,10 +22,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import arbitrary_address
 from pathlib import Path
 from typing import TextIO
 
@@ -35,6 +35,7 @@ Command = tuple[list[str], dict[str, str], str]
 """Arguments, environment and folder."""
 LENGTH = struct.Struct("!I")
 STATUS = struct.Struct("!i")
+PATH_MAX = 4096
 NOT_PRELOADED = ("workbench.tui", "workbench.serve", "workbench.__main__")
 """What only screens and the SSH door import, and what runs as soon as it is imported."""
 
@@ -49,12 +50,19 @@ def modules() -> list[str]:
     return sorted(name for name in names if not name.startswith(NOT_PRELOADED))
 
 
-def fork_workers() -> None:
-    """Engines of this process get workers forked from a process that has made their imports."""
+def fork_workers(running: Callable[[], None]) -> None:
+    """Engines of this process get workers forked from a process that has made their imports;
+    `running` sees that there is one."""
     from workbench.engine.learning import pool
 
-    multiprocessing.set_forkserver_preload(["steady_forkserver", *modules()])
+    forkserver._forkserver.ensure_running = running  # type: ignore[attr-defined,method-assign]
     pool.START_METHOD = "forkserver"
+
+
+def know_forkserver(address: str, alive: int) -> None:
+    """Where this process asks for workers; who has the end `alive` keeps it running."""
+    forkserver._forkserver._forkserver_address = address  # type: ignore[attr-defined]
+    forkserver._forkserver._forkserver_alive_fd = alive  # type: ignore[attr-defined]
 
 
 # ---------------------------------------------------------------------- in the process of the tests
@@ -118,6 +126,7 @@ class Forker:
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._once, self._joined = threading.Lock(), False
 
     def run(
         self,
@@ -176,15 +185,28 @@ class Forker:
         folder: os.PathLike[str],
         descriptors: Sequence[int],
     ) -> None:
+        asked = pickle.dumps((argv, dict(environment), os.fspath(folder)))
+        begun = self._begun()
+        socket.send_fds(begun, [LENGTH.pack(len(asked))], descriptors)
+        begun.sendall(asked)
+
+    def _begun(self) -> socket.socket:
         if self._socket is None:
             self._socket, theirs = socket.socketpair()
             with theirs:
                 at = theirs.fileno()
                 self._process = subprocess.Popen([sys.executable, __file__, str(at)], pass_fds=[at])
             atexit.register(self._close)
-        asked = pickle.dumps((argv, dict(environment), os.fspath(folder)))
-        socket.send_fds(self._socket, [LENGTH.pack(len(asked))], descriptors)
-        self._socket.sendall(asked)
+        return self._socket
+
+    def forking_workers(self) -> None:
+        """Workers of this process come from where those of the commands do."""
+        with self._once:
+            resource_tracker.ensure_running()
+            if not self._joined:
+                at, descriptors, _, _ = socket.recv_fds(self._begun(), PATH_MAX, 1)
+                know_forkserver(at.decode(), *descriptors)
+                self._joined = True
 
     @property
     def pid(self) -> int | None:
@@ -203,15 +225,39 @@ forker = Forker()
 # ---------------------------------------------------------------------- in the process that forks
 
 
-def preload() -> None:
+def preload(asking: socket.socket) -> None:
     """All imports, and the process of which workers are forked."""
-    fork_workers()
-    multiprocessing.forkserver.ensure_running()
     for module in modules():
         importlib.import_module(module)
     build_models()
     gc.collect()
     gc.freeze()  # what is never collected stays shared
+    fork_workers(lambda: None)  # it runs, as a child of this process: nobody has to look after it
+    resource_tracker.ensure_running()
+    address, alive = begin_forkserver(asking)
+    know_forkserver(address, alive)
+    socket.send_fds(asking, [address.encode()], [alive])
+
+
+def begin_forkserver(asking: socket.socket) -> tuple[str, int]:
+    """multiprocessing's own would make all imports once more."""
+    address = arbitrary_address("AF_UNIX")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        dying, alive = os.pipe()
+        if os.fork() == 0:
+            atexit.unregister(leave)
+            os.close(alive)
+            asking.close()
+            import steady_forkserver  # noqa: F401
+
+            try:
+                forkserver.main(listener.detach(), dying, [])
+            finally:
+                os._exit(0)
+        os.close(dying)
+    return address, alive
 
 
 def build_models() -> None:
@@ -309,8 +355,6 @@ def become(
     time.tzset()
     os.chdir(folder)
     sys.argv = argv
-    # It runs, as a child of another process than this one: nobody has to look after it here.
-    multiprocessing.forkserver._forkserver.ensure_running = lambda: None  # type: ignore[attr-defined,method-assign]
 
 
 def run_command() -> None:
@@ -340,6 +384,7 @@ def leave() -> None:
 
 if __name__ == "__main__":
     atexit.register(leave)  # registered first, it is called last
-    preload()
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    asked_here = socket.socket(fileno=int(sys.argv[1]))
+    preload(asked_here)
+    serve(asked_here)
     run_command()

@@ -35,15 +35,19 @@ def shares(file: str) -> bool:
     return Path(file).parent.name in SHARING or (path.is_file() and ALIKE in path.read_text())
 
 
+LONG = ("_whole_way", "_monkey")
+"""What files are named by whose tests take half a minute and more, and wait for most of it."""
+
+
 def put_whole_ways_first(items: list[pytest.Item]) -> None:
-    """Tests that drive the whole way, then files that go to one worker as a whole, then single
-    tests: what is long, and waits most of its minute, would leave the other core idle at the end.
+    """Long tests, then files that go to one worker as a whole, then single tests: what is long,
+    and waits most of its minute, would leave the other core idle at the end.
     """
     items.sort(key=lambda item: _late(item.nodeid.partition("::")[0]))
 
 
 def _late(file: str) -> tuple[bool, bool]:
-    return "_whole_way" not in file, not shares(file)
+    return not any(long in file for long in LONG), not shares(file)
 
 
 class ByRoom(LoadScopeScheduling):

@@ -21,7 +21,7 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.parameters import OperatingPoint
 from workbench.domain.profiles import Breakpoint, BreakpointState
 from workbench.domain.samples import Label, Reason, Sample
-from workbench.engine.learning.advice import terms
+from workbench.engine.learning.sampler_worker import terms
 from workbench.labs.simulated import SimulatedLab, SimulationOptions
 from workbench.measuring.judging import first_drive_s
 

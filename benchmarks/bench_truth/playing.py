@@ -12,8 +12,8 @@ from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.profiles import Breakpoint
 from workbench.domain.samples import Sample
-from workbench.engine.learning.advice import Advice, SamplerQuestion, advise, space_of
-from workbench.engine.runs.measurement import Bench
+from workbench.engine.learning.sampler_worker import Advice, SamplerQuestion, advise, space_of
+from workbench.engine.runs.measurement import LabDriver
 from workbench.labs.base import LabSettings
 from workbench.labs.simulated import SimulatedLab, SimulationOptions
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor
@@ -30,15 +30,15 @@ class Here:
         return work(*args, **kwargs)
 
 
-def bench_of(campaign: Campaign, seed: int, options: SimulationOptions) -> Bench:
+def bench_of(campaign: Campaign, seed: int, options: SimulationOptions) -> LabDriver:
     """The engine's own bench over a simulated lab."""
     lab = SimulatedLab(campaign, LabSettings("benchmark", seed=seed), options=options)
     pool: Any = Here()
-    return Bench(lab, campaign, pool, lambda *_: None, lambda _: None)
+    return LabDriver(lab, campaign, pool, lambda *_: None, lambda _: None)
 
 
 async def visit(
-    bench: Bench,
+    bench: LabDriver,
     plan: TargetPlan,
     point: OperatingPoint,
     first_s: float,

@@ -20,7 +20,7 @@ from bench_truth.truths import Known
 from workbench.domain.campaign import Campaign
 from workbench.domain.parameters import OperatingPoint
 from workbench.domain.samples import Sample
-from workbench.engine.learning.advice import terms
+from workbench.engine.learning.sampler_worker import terms
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.truth import Truth
 from workbench.measuring.judging import first_drive_s

@@ -17,7 +17,14 @@ import msgspec
 import workbench
 from workbench.domain.samples import Sample
 
-CODE = ("labs/simulated", "queues", "measuring", "sampling", "models", "engine/learning/advice.py")
+CODE = (
+    "labs/simulated",
+    "queues",
+    "measuring",
+    "sampling",
+    "models",
+    "engine/learning/sampler_worker.py",
+)
 """What decides which samples are taken, beside the families. Rules of breakpoints are left out:
 they are what stored samples are scored with again."""
 LEFT_OUT = "breakpoints"

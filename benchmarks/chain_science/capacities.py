@@ -13,7 +13,7 @@ from chain_science.recordings import grid_of
 from workbench.chains.alignment import measured
 from workbench.chains.capacity import CpuScale, scales_of
 from workbench.chains.demand import CpuAlone, carried
-from workbench.chains.parts import Part
+from workbench.chains.function_profiles import Part
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
 

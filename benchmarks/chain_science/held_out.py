@@ -37,17 +37,17 @@ from workbench.engine.answers.chain_models import (
     method_named,
     usual_method,
 )
-from workbench.engine.answers.proving import ITERATIONS
-from workbench.engine.answers.proving_steps import tried_of
+from workbench.engine.answers.verification import ITERATIONS
+from workbench.engine.answers.verification_steps import tried_of
 from workbench.models.forecast import Forecaster
 from workbench.models.selection import stated
 from workbench.sla.costs import VcpuHours, cost_of
 from workbench.sla.performance import Performance, ProfilePerformance
 from workbench.sla.profiled import Profiled
-from workbench.sla.question import Question
 from workbench.sla.recommendation import Answer, recommend
-from workbench.sla.taught import TaughtPerformance, Tried
-from workbench.sla.trying import confirmed, next_to_try
+from workbench.sla.sla_query import Question
+from workbench.sla.trial_selection import confirmed, next_to_try
+from workbench.sla.updated_by_trials import PerformanceUpdatedByTrials, Tried
 
 KPIS = ("mean_ms", "p95_ms")
 SLAS = 24
@@ -242,7 +242,7 @@ class Adviser:
         try:
             answer = self._answer(question, base, candidates)
             for number in range(1, ITERATIONS + 1):
-                performance = TaughtPerformance(base, question, candidates, tried)
+                performance = PerformanceUpdatedByTrials(base, question, candidates, tried)
                 answer = self._answer(question, performance, candidates)
                 following = next_to_try(
                     performance, candidates, cost, answer, tried, last=number == ITERATIONS
@@ -252,13 +252,13 @@ class Adviser:
                 tried.append(seen)
 
             def judged(until: Sequence[Tried], own: Sequence[Deployment]) -> Answer:
-                then = TaughtPerformance(base, question, candidates, until)
+                then = PerformanceUpdatedByTrials(base, question, candidates, until)
                 return self._answer(question, then, own)
 
             if (proven := confirmed(question, tried, cost, judged)) is not None:
                 answer = proven[1]
             else:
-                performance = TaughtPerformance(base, question, candidates, tried)
+                performance = PerformanceUpdatedByTrials(base, question, candidates, tried)
                 answer = self._answer(question, performance, candidates)
         except WorkbenchError:
             return Said()

@@ -17,7 +17,7 @@ from chain_science.grids import FIRST, Grid
 from workbench.chains.alignment import Measured, measured
 from workbench.chains.base import family_of
 from workbench.chains.composition import ChainForecaster
-from workbench.chains.parts import Part, part_of, parts_of
+from workbench.chains.function_profiles import Part, part_of, parts_of
 from workbench.chains.rules import WeakestLink, default_rule
 from workbench.chains.trend import trained
 from workbench.domain.campaign import TargetPlan
@@ -25,7 +25,7 @@ from workbench.domain.errors import WorkbenchError
 from workbench.domain.parameters import Configuration
 from workbench.domain.samples import Sample
 from workbench.engine.answers.chain_models import factory_of, method_named, usual_method
-from workbench.engine.answers.parts import learned_for
+from workbench.engine.answers.chain_profiles import learned_for
 from workbench.engine.learning.refitting import fitted
 from workbench.engine.learning.scoring import FEW_SAMPLES, row_of, short_list, table_for
 from workbench.models.base import Floats

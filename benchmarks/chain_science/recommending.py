@@ -28,23 +28,23 @@ from workbench.domain.parameters import Sla
 from workbench.domain.recommendations import Choice, Deployment
 from workbench.domain.retraining import ChainModelVersion, Decision
 from workbench.engine.answers.chain_models import Accepted, in_force, method_named, usual_method
-from workbench.engine.answers.proving import ITERATIONS
+from workbench.engine.answers.verification import ITERATIONS
 from workbench.models.base import Floats
 from workbench.models.forecast import Forecast
 from workbench.sla.costs import VcpuHours
 from workbench.sla.performance import Performance
 from workbench.sla.profiled import Profiled
-from workbench.sla.question import Question
-from workbench.sla.question import asked as question_of
 from workbench.sla.recommendation import Answer, recommend
 from workbench.sla.replicas import ChainPerformance
-from workbench.sla.taught import TaughtPerformance, Tried, start_sds
-from workbench.sla.trying import around, confirmed, next_to_try
+from workbench.sla.sla_query import Question
+from workbench.sla.sla_query import asked as question_of
+from workbench.sla.trial_selection import around, confirmed, next_to_try
+from workbench.sla.updated_by_trials import PerformanceUpdatedByTrials, Tried, start_sds
 
 GRID = "simulated-kept"
 CODE = (
     *("recommending.py", "trials.py", "questions.py", "predicting.py", "grids.py", "worlds.py"),
-    *("engine/answers/proving_steps.py", "engine/learning/advice.py", *SLA, *LAB),
+    *("engine/answers/verification_steps.py", "engine/learning/sampler_worker.py", *SLA, *LAB),
 )
 """What decides what becomes of an SLA."""
 SLAS = 10
@@ -167,7 +167,7 @@ class Adviser:
         tried: list[Tried] = []
         answer, cost = first, VcpuHours()
         known = around(every, first, cost)
-        performance = TaughtPerformance(self.performance, question, known, tried)
+        performance = PerformanceUpdatedByTrials(self.performance, question, known, tried)
         for number in range(1, ITERATIONS + 1):
             last = number == ITERATIONS
             following = next_to_try(performance, known, cost, answer, tried, last=last)
@@ -177,11 +177,11 @@ class Adviser:
             if seen is None:
                 break
             tried.append(seen)
-            performance = TaughtPerformance(self.performance, question, known, tried)
+            performance = PerformanceUpdatedByTrials(self.performance, question, known, tried)
             answer = self.answer(question, performance, every)
 
         def judged(until: Sequence[Tried], own: Sequence[Deployment]) -> Answer:
-            then = TaughtPerformance(self.performance, question, known, until)
+            then = PerformanceUpdatedByTrials(self.performance, question, known, until)
             return self.answer(question, then, own)
 
         if (found := confirmed(question, tried, cost, judged)) is not None:

@@ -16,7 +16,7 @@ from workbench.domain.lab import HostNoise, MeasureHost
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.recommendations import Deployment
 from workbench.domain.samples import Sample
-from workbench.engine.answers.proving_steps import (
+from workbench.engine.answers.verification_steps import (
     ATTEMPTS,
     UNDECIDED_REPEATS,
     overloaded,
@@ -24,12 +24,12 @@ from workbench.engine.answers.proving_steps import (
     typical,
     worth_repeating,
 )
-from workbench.engine.learning.advice import first_s
+from workbench.engine.learning.sampler_worker import first_s
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.measuring.floor import variance_floor
 from workbench.measuring.noise import components
-from workbench.sla.question import Question
-from workbench.sla.taught import Tried
+from workbench.sla.sla_query import Question
+from workbench.sla.updated_by_trials import Tried
 
 QUIET = 10.0
 """Clients of the host's own noise: few, so that nothing queues."""

@@ -1,9 +1,9 @@
 """Figures and tables of ours for those of paper B, and docs/science.md.
 
 Figures 5, 9, 10, 12, 13 and Tables 2, 3 are made of the same plays and scores as the comparison;
-errors are RMSE of log KPI where paper B has per cent. Every table is a file of its own in
-`benchmarks/results/science/tables`; a few stand on the page too: text between a pair of markers
-`<!-- bench-science: NAME -->` ... `<!-- end -->` is replaced there, the rest of it is left alone.
+errors are RMSE of log KPI where paper B has per cent. Every table stands in
+`benchmarks/results/science/tables.md`, and a few on the page too: text between a pair of markers
+`<!-- bench-science: NAME -->` ... `<!-- end -->` is replaced, the rest is left alone.
 """
 
 from __future__ import annotations
@@ -24,24 +24,26 @@ from science.svg import Series, boxes, lines
 PAGE = ROOT / "docs" / "science.md"
 IMAGES = ROOT / "docs" / "images" / "science"
 END = "<!-- end -->"
-TABLES = ROOT / "benchmarks" / "results" / "science" / "tables"
+TABLES = ROOT / "benchmarks" / "results" / "science" / "tables.md"
 HEURISTIC = "heuristic"
 SAMPLES, ERROR = "samples", "RMSE of log KPI"
 MOST_FIGURE = 3_000
 """Samples up to which figures go."""
 
 
-def publish(sections: Mapping[str, str], page: Path = PAGE, folder: Path = TABLES) -> None:
-    """Each text into a file of its own, and between its markers where the page has them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    text = page.read_text(encoding="utf-8")
+def publish(sections: Mapping[str, str], page: Path = PAGE, every: Path = TABLES) -> None:
+    """Each text between its markers, on the page where it has them, and among all tables."""
+    tables_text, text = (path.read_text(encoding="utf-8") for path in (every, page))
     for name, section in sections.items():
-        file = folder / f"{name.replace(':', '-')}.md"
-        file.write_text(f"# {name}\n\n{section}\n", encoding="utf-8")
         begin = f"<!-- bench-science: {name} -->"
         block = f"{begin}\n{section}\n{END}"
-        pattern = re.escape(begin) + r".*?" + re.escape(END)
-        text = re.sub(pattern, lambda _, block=block: block, text, count=1, flags=re.DOTALL)
+        if begin not in tables_text:
+            tables_text += f"\n## {name}\n\n{begin}\n{END}\n"
+        pattern = re.compile(re.escape(begin) + r".*?" + re.escape(END), flags=re.DOTALL)
+        tables_text, text = (
+            pattern.sub(lambda _, block=block: block, one, count=1) for one in (tables_text, text)
+        )
+    every.write_text(tables_text, encoding="utf-8")
     page.write_text(text, encoding="utf-8")
 
 
@@ -49,7 +51,7 @@ def save(name: str, svg: str) -> str:
     """A figure on disk, and the Markdown that shows it."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     (IMAGES / f"{name}.svg").write_text(svg, encoding="utf-8")
-    return f"![{name}](../../../../docs/images/science/{name}.svg)"
+    return f"![{name}](../../../docs/images/science/{name}.svg)"
 
 
 def of_curves(name: str, curves: Sequence[Curve]) -> Series:

@@ -2,9 +2,9 @@
 what has the same versions is not played again.
 
 What takes hours and does not depend on the machine stands in the tree: two tables, references and
-curves, a Parquet file for each surface or bundle (`TABLES`). A run adds to neither: it appends
-lines of JSON below `.cache`, which a kill cuts short at most by the last, and `pack` takes them
-into the files of what they concern, each replaced at once; no other file is touched.
+curves, a Parquet file each (`TABLES`). A run adds to neither: it appends lines of JSON below
+`.cache`, which a kill cuts short at most by the last, and `pack` takes them into the file of their
+table, replaced at once; a table to which nothing was added is not touched.
 
 A version is a number that stands beside a method, `METHOD_VERSION` of its module, and is raised by
 hand by whoever changes what the method does; a docstring or a faster way to the same figures
@@ -108,30 +108,29 @@ class Store:
         written = []
         with self._locked():
             for table in TABLES:
-                added: dict[Path, dict[str, Path]] = {}
-                for path in sorted((self.folder / table).rglob("*.jsonl")):
+                paths = sorted((self.folder / table).rglob("*.jsonl"))
+                if not paths:
+                    continue
+                file = self._file(table)
+                rows = {name: list(known) for name, known in _packed(file).items()}
+                for path in paths:
                     name = path.relative_to(self.folder).with_suffix("").as_posix()
-                    added.setdefault(self._file(name), {})[name] = path
-                for file, paths in added.items():
-                    rows = {name: list(known) for name, known in _packed(file).items()}
-                    for name, path in paths.items():
-                        method = name.rpartition("/")[0]
-                        rows = {
-                            one: own
-                            for one, own in rows.items()
-                            if one == name or one.rpartition("/")[0] != method
-                        }
-                        rows[name] = longest([*rows.get(name, ()), *_added(path)])
-                    write(file, rows)
-                    written.append(file)
-                    for path in paths.values():
-                        path.unlink()
+                    method = name.rpartition("/")[0]
+                    rows = {
+                        one: own
+                        for one, own in rows.items()
+                        if one == name or one.rpartition("/")[0] != method
+                    }
+                    rows[name] = longest([*rows.get(name, ()), *_added(path)])
+                write(file, rows)
+                written.append(file)
+                for path in paths:
+                    path.unlink()
         return written
 
     def _file(self, name: str) -> Path:
-        """The table of a name: of all problems of its surface or bundle."""
-        table, *parts = name.split("/")
-        return self.kept / table / f"{parts[0].partition(':')[0] if parts else ''}.parquet"
+        """Where the table of a name stands."""
+        return self.kept / f"{name.partition('/')[0]}.parquet"
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -165,7 +164,7 @@ def _tells_more(one: Row, other: Row) -> bool:
 
 def write(file: Path, rows: dict[str, list[Row]]) -> None:
     """Rows by name into the file of a table, all at once."""
-    table = file.parent.name
+    table = file.stem
     keyed = [
         dict(zip(KEYS[table], name.split("/")[1:], strict=True)) | row
         for name, own in sorted(rows.items())
@@ -184,7 +183,7 @@ def _packed(file: Path) -> dict[str, tuple[Row, ...]]:
 
 @lru_cache(maxsize=64)
 def _read(file: Path, _changed: int) -> dict[str, tuple[Row, ...]]:
-    table = file.parent.name
+    table = file.stem
     found: dict[str, list[Row]] = {}
     for row in parquet.read_table(file, use_threads=False).to_pylist():
         name = "/".join((table, *(row.pop(key) for key in KEYS[table])))

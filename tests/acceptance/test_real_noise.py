@@ -23,7 +23,7 @@ from scipy.stats import binom
 from workbench.domain.codec import from_plain
 from workbench.domain.lab import HostNoise
 from workbench.domain.samples import Estimate, Reason, Sample
-from workbench.measuring import contrast
+from workbench.measuring import ab_test
 from workbench.measuring.floor import variance_floor
 from workbench.measuring.intervals import WIDEST
 
@@ -62,7 +62,7 @@ def missed(found: list[Estimate]) -> int:
 
 
 def claimed(pairs: list[tuple[Estimate, Estimate]], floor: float) -> int:
-    verdicts = [contrast.verdict(contrast.ratio(*pair), floor) for pair in pairs]
+    verdicts = [ab_test.verdict(ab_test.ratio(*pair), floor) for pair in pairs]
     return sum(verdict != "no_visible_difference" for verdict in verdicts)
 
 
@@ -83,7 +83,7 @@ def test_intervals_hold_the_others_and_null_pairs_are_not_claimed(
     for kpi in FIGURES:
         found = readings(samples, kpi)
         assert len(found) >= 0.9 * repetitions - 1, [s["reason"] for s in samples]
-        floor = contrast.floor(kpi, (noise, noise))
+        floor = ab_test.floor(kpi, (noise, noise))
         neighbours = list(pairwise(found))[::2]
         intervals += len(found)
         outside += missed(found)

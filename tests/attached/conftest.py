@@ -20,7 +20,9 @@ from workbench.paths import Workspace
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root limits running systems")
     for item in items:
-        if {"system", "web", "attach", "pods", "remote"} & set(getattr(item, "fixturenames", ())):
+        if {"system", "unit", "web", "attach", "pods", "remote"} & set(
+            getattr(item, "fixturenames", ())
+        ):
             item.add_marker(root_only)
             item.add_marker(pytest.mark.needs("apt-get", "dpkg-deb", "ip", "nsenter"))
 

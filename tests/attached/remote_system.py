@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from running_system import RunningSystem, a_running_system
 
 ANSWER_S = 20.0
@@ -50,6 +51,13 @@ class RemoteSystem:
         subprocess.run([*enter, "ip", "link", "set", "eth0", state], check=True)
         if state == "up":
             _answers(self.address)
+
+
+def at_home(system: RemoteSystem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As who may log in there; what this host has fetched already is not fetched again."""
+    cached = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+    monkeypatch.setenv("XDG_CACHE_HOME", cached)
+    monkeypatch.setenv("HOME", str(system.home))
 
 
 def key(path: Path) -> str:

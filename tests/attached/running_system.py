@@ -165,10 +165,15 @@ def settings_of(folders: tuple[Path, ...]) -> dict[str, bytes]:
 
 @contextmanager
 def a_running_system(
-    folder: Path, within: tuple[str, ...] = (), address: str = "127.0.0.1", host: str = ""
+    folder: Path,
+    within: tuple[str, ...] = (),
+    address: str = "127.0.0.1",
+    host: str = "",
+    kind: str = "",
 ) -> Iterator[RunningSystem]:
-    """Ends with its group removed; whatever a test changed of it is gone then."""
-    name = f"attach-test-{os.getpid()}-{time.monotonic_ns()}"
+    """Ends with its group removed; whatever a test changed of it is gone then. Its group's name
+    ends in `kind`."""
+    name = f"attach-test-{os.getpid()}-{time.monotonic_ns()}{kind}"
     mounts = cgroup.parse_mounts((PROC / "self" / "mountinfo").read_text())
     controllers = [c for c in ("cpu", "cpuacct", "memory") if c in mounts] or [cgroup.UNIFIED]
     folders = tuple(dict.fromkeys(mounts[c].point / name for c in controllers))

@@ -60,7 +60,7 @@ def test_what_is_fixed_has_no_vcpu_of_a_template(campaign: Path, tmp_path: Path)
     [
         ("container: web", "port: 1", "attach.web", "does not say how it is found"),
         ("container: web", "container: web\n    pid: 7", "attach.web.pid", "beside container"),
-        ("container: web", "container: web\n    host: lab-a", "attach.web.host", "by its API"),
+        ("container: web", "pod: a/b=c\n    host: lab-a", "attach.web.host", "by its API"),
         ("container: web", "pid: 7\n    host: lab a", "attach.web.host", "write it like root@"),
         ("container: web", "pid: 7\n    host: -oX=y", "attach.web.host", "write it like root@"),
         ("container: web", "pid: 7\n    host: lab-a:99999", "attach.web.host", "1 to 65535"),

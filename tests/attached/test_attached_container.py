@@ -14,6 +14,7 @@ import host_needs
 import pytest
 from driving import Workbench
 from killing import killed_and_put_back
+from remote_system import RemoteSystem, a_remote_system, at_home
 from running_system import CAMPAIGN, Attach, settings_of
 
 from workbench.descriptors.loading import load_vnf_templates
@@ -54,6 +55,8 @@ def web(image: str) -> Iterator[str]:
     """Its name."""
     name = f"attach-test-{secrets.token_hex(4)}"
     limits = ("--cpus", "0.5", "--memory", "64m", "--label", f"role={name}")
+    limits += ("--label", f"com.docker.compose.project={name}")
+    limits += ("--label", "com.docker.compose.service=web")
     docker("run", "--detach", "--name", name, *limits, image, "nginx", "-g", "daemon off;")
     try:
         yield name
@@ -61,14 +64,19 @@ def web(image: str) -> Iterator[str]:
         docker("rm", "--force", "--volumes", name)
 
 
-def limits_of(name: str) -> dict[str, bytes]:
-    """What the kernel holds it to, file by file."""
+def folders_of(name: str) -> tuple[Path, ...]:
+    """Of its control group."""
     pid = docker("inspect", "--format", "{{.State.Pid}}", name)
     mounts = cgroup.parse_mounts((PROC / "self" / "mountinfo").read_text())
     membership = cgroup.parse_membership((PROC / pid / "cgroup").read_text())
     folders = cgroup.locate(mounts, membership)
     assert folders is not None
-    return settings_of(tuple(dict.fromkeys((folders.cpu, folders.memory))))
+    return tuple(dict.fromkeys((folders.cpu, folders.memory)))
+
+
+def limits_of(name: str) -> dict[str, bytes]:
+    """What the kernel holds it to, file by file."""
+    return settings_of(folders_of(name))
 
 
 def settings(name: str) -> tuple[dict[str, bytes], Any]:
@@ -76,7 +84,7 @@ def settings(name: str) -> tuple[dict[str, bytes], Any]:
     return limits_of(name), json.loads(docker("inspect", "--format", "{{json .HostConfig}}", name))
 
 
-def campaign(folder: Path, found: str) -> Path:
+def campaign(folder: Path, found: str, samples: int = 2) -> Path:
     path = folder / "web.yaml"
     text = CAMPAIGN.format(
         found=found,
@@ -85,7 +93,7 @@ def campaign(folder: Path, found: str) -> Path:
         when_wrong="end",
         resources="cgroup",
         allotted=ALLOTTED,
-        samples=2,
+        samples=samples,
     )
     path.write_text(text.replace("127.0.0.1:PORT", "{address}:80"))
     return path
@@ -117,10 +125,15 @@ def test_it_is_discovered_profiled_and_left_as_it_was(
 def test_what_a_killed_engine_changed_is_put_back(
     workbench: Workbench, web: str, full_length: bool
 ) -> None:
-    path = campaign(workbench.root, f"container: {web}")
-    killed_and_put_back(
-        workbench, path, lambda: settings(web), f"container {web}: cpu.", 20 if full_length else 2
-    )
+    path, before = campaign(workbench.root, f"container: {web}", samples=20), settings(web)
+    killed(workbench, path, web, f"container {web}: cpu.", 20 if full_length else 2)
+    assert settings(web) == before
+
+
+def killed(workbench: Workbench, path: Path, name: str, again: str, rounds: int) -> None:
+    """The kernel's files are watched alone: asking the engine takes as long as a sample."""
+    folders = folders_of(name)
+    killed_and_put_back(workbench, path, lambda: settings_of(folders), again, rounds)
 
 
 @pytest.mark.unhurried
@@ -159,3 +172,83 @@ async def test_one_that_is_not_there_is_a_sentence(
     docker("stop", "--time", "0", web)
     with pytest.raises(LabError, match=r"it is exited. Start it; nothing is started here"):
         await attach(campaign(tmp_path, f"container: {web}")).open()
+
+
+# ------------------------------------------------------------------ on a host reached by SSH
+
+OVER_SSH = pytest.mark.needs("sshd", "ssh-keygen", "nsenter", "ip")
+
+
+@pytest.fixture
+def remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteSystem]:
+    """A login, through a real sshd, to a host whose engine is this one's."""
+    with a_remote_system(tmp_path) as system:
+        at_home(system, monkeypatch)
+        yield system
+
+
+def there(folder: Path, remote: RemoteSystem, found: str, name: str, samples: int = 2) -> Path:
+    """A campaign over a container there; its own address can be reached, as the engine is ours."""
+    path = campaign(folder, f"{found}\n    host: root@{remote.address}", samples)
+    address = docker("inspect", "--format", "{{.NetworkSettings.IPAddress}}", name)
+    path.write_text(path.read_text().replace("{address}", address or "10.0.0.1"))
+    return path
+
+
+@OVER_SSH
+@pytest.mark.parametrize("found", ["container: {}", "label: role={}", "compose: {}/web"])
+async def test_one_of_another_host_is_measured_and_left_as_it_was(
+    web: str, remote: RemoteSystem, attach: Attach, tmp_path: Path, found: str
+) -> None:
+    before, seen = settings(web), list[dict[str, bytes]]()
+    lab = attach(there(tmp_path, remote, found.format(web), web))
+    facts = await lab.open()
+    assert facts.image_digests["web"] == docker("inspect", "--format", "{{.Image}}", web)
+    await lab.deploy(lab._campaign.targets[0].target, SMALL)
+    drive = await lab.drive(
+        OperatingPoint("web", SMALL, 50), 1.5, lambda usage: seen.append(limits_of(web))
+    )
+    assert settings(web) == before
+    quotas = [held for file, held in seen[0].items() if Path(file).name.startswith("cpu.") and
+              held != before[0][file]]  # fmt: skip
+    assert quotas in ([b"10000\n"], [b"10000 100000\n"])
+    assert drive.records.succeeded.sum() > 20
+    first, *_, last = drive.counters
+    assert last.components["web"].cpu_s > first.components["web"].cpu_s
+    assert last.components["web"].rx_packets > first.components["web"].rx_packets
+    await lab.close()
+    assert settings(web) == before
+
+
+@OVER_SSH
+def test_what_a_killed_engine_changed_there_is_put_back(
+    workbench: Workbench, web: str, remote: RemoteSystem, full_length: bool
+) -> None:
+    path = there(workbench.root, remote, f"container: {web}", web, samples=20)
+    before, again = settings(web), f"container {web} on root@{remote.address}: cpu."
+    killed(workbench, path, web, again, 20 if full_length else 2)
+    assert settings(web) == before
+
+
+@OVER_SSH
+async def test_what_an_engine_there_does_not_say_is_a_sentence(
+    web: str, remote: RemoteSystem, attach: Attach, tmp_path: Path
+) -> None:
+    async def refused(found: str, said: str) -> None:
+        with pytest.raises(LabError, match=said):
+            await attach(there(tmp_path, remote, found, web)).open()
+
+    await refused("container: no-such", "container no-such on root@.*: there is no such container")
+    await refused("container: --help", "there is no such container")
+    await refused("compose: elsewhere/web", "no container that is meant by it runs")
+    docker("stop", "--time", "0", web)
+    await refused(f"container: {web}", rf"container {web} on root@.*: it is exited. Start it")
+    stand_in = tmp_path / "bin" / "docker"
+    for says, said in (
+        ("echo 'Got permission denied' >&2; exit 1", "cannot be asked: Got permission denied"),
+        ("exec sleep 60", "it does not answer within 4 s"),
+        ("echo nonsense", "says what cannot be read"),
+    ):
+        stand_in.write_text(f"#!/bin/sh\n{says}\n")
+        stand_in.chmod(0o755)
+        await refused(f"container: {web}", said)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from driving import Workbench
 from killing import killed_and_put_back
-from remote_system import RemoteSystem, a_remote_system, key
+from remote_system import RemoteSystem, a_remote_system, at_home, key
 from running_system import Attach
 
 from workbench.domain.attaching import Attached, SshAddress
@@ -46,13 +46,6 @@ def remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteSy
     with a_remote_system(tmp_path) as system:
         at_home(system, monkeypatch)
         yield system
-
-
-def at_home(system: RemoteSystem, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As who may log in there; what this host has fetched already is not fetched again."""
-    cached = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    monkeypatch.setenv("XDG_CACHE_HOME", cached)
-    monkeypatch.setenv("HOME", str(system.home))
 
 
 async def standing(lab: AttachedLab) -> AttachedLab:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from workbench.chains.parts import Part
+from workbench.chains.function_profiles import Part
 from workbench.domain.parameters import Configuration
 from workbench.domain.topology import Vnf
 from workbench.models.forecast import Forecast, Points

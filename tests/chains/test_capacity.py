@@ -16,7 +16,7 @@ from workbench.chains.capacity import CpuScale, carried_to, pooled, scales_of
 from workbench.chains.composition import ChainForecaster, TwoTerms
 from workbench.chains.correction import CorrectedForecaster
 from workbench.chains.demand import DEMAND, CpuAlone
-from workbench.chains.parts import Part
+from workbench.chains.function_profiles import Part
 from workbench.chains.proposal import (
     CPU,
     Method,

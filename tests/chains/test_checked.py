@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from workbench.chains.checked import CheckedForecaster
+from workbench.chains.bounded_forecaster import BoundedForecaster
 from workbench.domain.parameters import Configuration
 from workbench.models.base import Floats
 from workbench.models.forecast import Forecast
@@ -54,7 +54,7 @@ class Sure:
 
 
 def said_at(known: Table, model: Sure, wl: float) -> Forecast:
-    return CheckedForecaster(known, model).forecast([(HERE, wl)])
+    return BoundedForecaster(known, model).forecast([(HERE, wl)])
 
 
 def test_the_floor_of_a_formula_between_samples_is_a_guess() -> None:
@@ -64,7 +64,7 @@ def test_the_floor_of_a_formula_between_samples_is_a_guess() -> None:
     p95_ms = [4.0, 1.52, 610.75, 463.58, 107.09, 331.05, 703.06, 689.51, 2853.83, 3325.1]
     known = table(loads, p95_ms)
     model = fitted_to(catalogue(), known).fit(known.X, known.y, known.noise)
-    said = CheckedForecaster(known, model).forecast([(HERE, wl) for wl in (150.0, 170.0, 190.0)])
+    said = BoundedForecaster(known, model).forecast([(HERE, wl) for wl in (150.0, 170.0, 190.0)])
     assert np.exp(said.mean) == pytest.approx(1.52 / 100.0, rel=0.02), "the case is still there"
     assert said.extrapolates.all()
     assert (np.exp(said.high) > 1.52).all(), "its interval reaches what was measured around"
@@ -113,7 +113,7 @@ def test_where_a_sample_of_the_very_point_exists_the_forecast_rests_on_it() -> N
         said = said_at(known, Sure(12.0, 0.2), wl)
         assert np.exp(said.mean[0]) == pytest.approx(measured_ms, rel=0.03)
         assert said.low[0] < math.log(measured_ms) < said.high[0]
-    elsewhere = CheckedForecaster(known, Sure(12.0)).forecast(
+    elsewhere = BoundedForecaster(known, Sure(12.0)).forecast(
         [(Configuration({"proxy.vcpu": 0.5}, {}), 400.0)]
     )
     assert np.exp(elsewhere.mean[0]) == pytest.approx(12.0), "another configuration"

@@ -11,7 +11,7 @@ from known_profiles import CLOSED, Known, at, carried, named, overload, part
 from synthetic_function import make_sample
 
 from workbench.chains.composition import ChainForecaster, TwoTerms
-from workbench.chains.parts import must_be_of_one_host, part_of, parts_of
+from workbench.chains.function_profiles import must_be_of_one_host, part_of, parts_of
 from workbench.chains.rules import AddedMeans, BottleneckAndSum, WeakestLink
 from workbench.domain.errors import DataError, UsageError
 from workbench.domain.lab import HostFacts

@@ -12,7 +12,7 @@ from synthetic_function import CONFIGURATION, OPEN, RATE, TARGET, make_sample
 
 from workbench.chains.composition import ChainForecaster
 from workbench.chains.demand import DEMAND, cpu_demand
-from workbench.chains.parts import Part
+from workbench.chains.function_profiles import Part
 from workbench.chains.prediction import predict
 from workbench.chains.rules import WeakestLink
 from workbench.chains.usage import ExpectedUsage

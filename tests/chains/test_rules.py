@@ -17,8 +17,8 @@ from known_profiles import CLOSED, OPEN, at, carried, named, overload, part
 
 from workbench.chains.base import ChainRule, functions_of, visits_of
 from workbench.chains.composition import ChainForecaster
-from workbench.chains.deviates import uniforms
 from workbench.chains.distributions import ResponseTimes, percentile_of_sum
+from workbench.chains.quasi_random import uniforms
 from workbench.chains.rules import (
     AddedMeans,
     BottleneckAndSum,

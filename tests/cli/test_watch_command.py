@@ -12,6 +12,7 @@ from workbench.cli.watch_function import _kpi, _place, _sla
 from workbench.cli.watch_loop import LiveWatch, Orders
 from workbench.domain.attaching import Attached
 from workbench.domain.errors import UsageError
+from workbench.models.counter_contention import ContentionLook
 from workbench.models.counter_watch import CounterLook
 
 
@@ -57,6 +58,23 @@ def test_only_kpis_that_a_window_states_are_told() -> None:
 def test_every_field_of_a_line_is_documented(monkeypatch: pytest.MonkeyPatch) -> None:
     orders = Orders("web", "p95_ms", Attached("web", "pid", "1"), None, None, None, json=True)
     nothing: Any = None
-    line = LiveWatch(orders, nothing, nothing).plain(CounterLook(why="no such mix"))
+    line = LiveWatch(orders, nothing, nothing).plain(
+        CounterLook(why="no such mix"), ContentionLook()
+    )
     assert line["value"] is None
     assert set(line) <= known("`watch`") | {"why"}
+
+
+def test_others_load_is_alarmed_beside_a_question_mark(capsys: pytest.CaptureFixture[str]) -> None:
+    orders = Orders("web", "p95_ms", Attached("web", "pid", "1"), None, None, None, json=False)
+    nothing: Any = None
+    watch = LiveWatch(orders, nothing, nothing)
+    unknown = CounterLook(why="outside of what was learned")
+    for _ in range(2):
+        watch._take(unknown, ContentionLook(True, 5.2, 1.4, "waiting for CPU 5.2 times"))
+    assert "web is slowed by another's load: waiting for CPU 5.2 times; its counters leave what " \
+        "was learned" in capsys.readouterr().err  # fmt: skip
+    for _ in range(5):
+        watch._take(unknown, ContentionLook(False, 1.0, 0.1, "waiting for CPU 1.0 times"))
+    assert "web is no longer slowed by others" in capsys.readouterr().err
+    assert not watch.contention.raised

@@ -12,13 +12,13 @@ from recommending_session import CHAIN, SESSION, make_workspace
 
 from workbench.domain.questions import ChainQuery, Recommend
 from workbench.engine.answers import performance
-from workbench.engine.answers.composing import compose, gather, subject_of
+from workbench.engine.answers.chain_inputs import compose, gather, subject_of
 from workbench.engine.answers.recommending import recommend
 from workbench.engine.learning import refitting
 from workbench.engine.sessions.library import Library
 from workbench.models.forecast import ProfileForecaster
 from workbench.paths import Workspace
-from workbench.sla import carrying
+from workbench.sla import max_load
 
 SLA = "p95<=1000ms @ concurrent=80, filesize=10kB"
 pytestmark = pytest.mark.usefixtures("few_candidates")
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.usefixtures("few_candidates")
 
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(carrying, "LOADS", 5)
-    monkeypatch.setattr(carrying, "ROUNDS", 5)
+    monkeypatch.setattr(max_load, "LOADS", 5)
+    monkeypatch.setattr(max_load, "ROUNDS", 5)
     monkeypatch.setattr(performance, "LOADS", 5)
 
 

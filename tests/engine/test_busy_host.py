@@ -12,7 +12,7 @@ from engine_watching import Watched, start
 from workbench.domain.events import Noted, Progress
 from workbench.domain.messages import ResumeSession
 from workbench.domain.samples import Finding
-from workbench.engine.runs import busy_host, visits
+from workbench.engine.runs import busy_host, sample_runner
 from workbench.engine.runs.busy_host import BusyHost, Instant
 from workbench.engine.runs.control import Control
 from workbench.link.socket import SocketClient
@@ -122,7 +122,7 @@ async def test_a_run_waits_and_goes_on_by_itself(
     client: SocketClient, faulty: type[FaultyLab], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = Host(1.8)
-    monkeypatch.setattr(visits, "BusyHost", partial(BusyHost, read=host.read, cores=2))
+    monkeypatch.setattr(sample_runner, "BusyHost", partial(BusyHost, read=host.read, cores=2))
     faulty.busy_host = True
     await start(client, "busy", lab="faulty")
     async with client.follow("busy") as feed:
@@ -143,7 +143,7 @@ async def test_a_run_waits_and_goes_on_by_itself(
 async def test_a_host_that_stays_busy_ends_the_run_with_what_to_do(
     client: SocketClient, faulty: type[FaultyLab], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(visits, "BusyHost", partial(BusyHost, read=Host(1.8).read, cores=2))
+    monkeypatch.setattr(sample_runner, "BusyHost", partial(BusyHost, read=Host(1.8).read, cores=2))
     monkeypatch.setattr(busy_host, "MOST_WAIT_S", 0.0)
     faulty.busy_host = True
     await start(client, "busy-for-good", lab="faulty")
@@ -160,8 +160,8 @@ async def test_a_run_that_waited_its_budget_away_keeps_it_when_it_is_resumed(
     client: SocketClient, faulty: type[FaultyLab], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = Host(1.8)
-    monkeypatch.setattr(visits, "BusyHost", partial(BusyHost, read=host.read, cores=2))
-    monkeypatch.setattr(visits, "_left_after", lambda *_: -1.0)
+    monkeypatch.setattr(sample_runner, "BusyHost", partial(BusyHost, read=host.read, cores=2))
+    monkeypatch.setattr(sample_runner, "_left_after", lambda *_: -1.0)
     faulty.busy_host = True
     await start(client, "busy-then-quiet", lab="faulty", budget_s=3600.0)
     async with client.follow("busy-then-quiet") as feed:

@@ -29,14 +29,14 @@ from workbench.domain.recommendations import Deployment
 from workbench.domain.samples import Estimate, Measurement, Sample
 from workbench.engine.answers import recommending
 from workbench.engine.answers.candidates import Candidates
-from workbench.engine.answers.judging import examine
-from workbench.engine.answers.parts import profiles_of
+from workbench.engine.answers.chain_profiles import profiles_of
+from workbench.engine.answers.recommend_worker import examine
 from workbench.engine.learning import scoring
 from workbench.engine.learning.scoring import Material, material
 from workbench.engine.sessions.library import Library
 from workbench.models.selection import stated
 from workbench.paths import Workspace
-from workbench.sla import carrying
+from workbench.sla import max_load
 from workbench.store.recordings import read_whole
 from workbench.store.session_file import SessionFile
 
@@ -44,6 +44,8 @@ KPI = "p95_ms"
 CHAINS = ("haproxy-tinyproxy", "tinyproxy-haproxy")
 CLEARLY = 1.25
 """Times an interval's end: a limit beyond it is missed or held by far."""
+IN_THE_GATE = 12
+"""Of what is known, evenly over configurations and loads; all of it at full length."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,8 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which profile is best and how finely a margin is searched is not the point."""
     monkeypatch.setattr(scoring, "SHORT_LIST", ("interpolation",))
     monkeypatch.setattr(scoring, "FEW_CONFIGURATIONS", 0)
-    monkeypatch.setattr(carrying, "LOADS", 2)
-    monkeypatch.setattr(carrying, "ROUNDS", 1)
+    monkeypatch.setattr(max_load, "LOADS", 2)
+    monkeypatch.setattr(max_load, "ROUNDS", 1)
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +134,8 @@ async def test_no_recommendation_contradicts_a_sample(
     for chain in CHAINS if full_length else CHAINS[1:]:
         known = [k for k in known_of(given, chain) if k.limit < given.campaign.kpi_max]
         assert len(known) > 10
+        if not full_length:
+            known = known[:: -(-len(known) // IN_THE_GATE)]
         wrong, refused = await contradictions(library, given, chain, known)
         assert wrong == []
         assert refused < 0.5 * len(known)

@@ -35,12 +35,12 @@ from workbench.domain.questions import ChainQuery, CompareChain, PredictChain
 from workbench.domain.topology import Target, Vnf
 from workbench.engine.answers import predicting
 from workbench.engine.answers.chain_comparing import compare_chain
-from workbench.engine.answers.composing import terms_of
-from workbench.engine.answers.parts import profiles_for
+from workbench.engine.answers.chain_inputs import terms_of
+from workbench.engine.answers.chain_profiles import profiles_for
 from workbench.engine.answers.predicting import predict_chain
 from workbench.engine.learning import scoring
 from workbench.engine.sessions.library import Library
-from workbench.measuring import contrast
+from workbench.measuring import ab_test
 from workbench.paths import Workspace
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -322,10 +322,10 @@ async def test_throughput_has_no_weakest_link_beside_it_and_elsewhere_the_floor_
     reply = await compare_chain(library, pool, CompareChain(ChainQuery(OTHER, WRONG, "throughput")))
     assert reply.weakest_link is None
     assert reply.comparison.outliers == ()
-    assert reply.comparison.ab_floor == contrast.floor("throughput_rps", [None])
-    assert contrast.floor("mean_ms", [NOISE, None]) == contrast.floor("mean_ms", [None])
-    assert contrast.floor("p50_ms", [NOISE]) == 0.25
-    assert contrast.floor("p99_ms", [NOISE]) == contrast.floor("loss_pct", [NOISE]) == 0.3
+    assert reply.comparison.ab_floor == ab_test.floor("throughput_rps", [None])
+    assert ab_test.floor("mean_ms", [NOISE, None]) == ab_test.floor("mean_ms", [None])
+    assert ab_test.floor("p50_ms", [NOISE]) == 0.25
+    assert ab_test.floor("p99_ms", [NOISE]) == ab_test.floor("loss_pct", [NOISE]) == 0.3
     same = CompareChain(ChainQuery(SESSION, RIGHT, "mean", "weakest-link"))
     assert (await compare_chain(library, pool, same)).weakest_link is None
 

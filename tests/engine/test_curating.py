@@ -8,16 +8,6 @@ import pytest
 import pytest_asyncio
 from engine_watching import SLOW, SMALL, Watched, stored_events, stored_samples
 
-from workbench.domain.curation import (
-    BudgetExtended,
-    DecideSample,
-    ExtendBudget,
-    GetSample,
-    PointRequested,
-    RequestPoint,
-    SampleDecided,
-    SampleDetail,
-)
 from workbench.domain.errors import EngineError, NotAllowed, UsageError, WorkbenchError
 from workbench.domain.events import Event, ModelFitted, RunFinished, SampleTaken
 from workbench.domain.messages import (
@@ -32,6 +22,16 @@ from workbench.domain.messages import (
 )
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import ModelsScored, ScoreModels
+from workbench.domain.sample_review import (
+    BudgetExtended,
+    DecideSample,
+    ExtendBudget,
+    GetSample,
+    PointRequested,
+    RequestPoint,
+    SampleDecided,
+    SampleDetail,
+)
 from workbench.engine.core import Engine
 from workbench.engine.process import serving
 from workbench.link.socket import SocketClient

@@ -28,7 +28,7 @@ from workbench.domain.messages import (
     StopRun,
 )
 from workbench.domain.parameters import Configuration
-from workbench.engine.runs.visits import NO_BYPASS
+from workbench.engine.runs.sample_runner import NO_BYPASS
 from workbench.link.socket import SocketClient
 from workbench.locks import FileLock, Holder
 from workbench.paths import measuring_lock

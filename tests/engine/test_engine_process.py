@@ -63,7 +63,7 @@ async def engine_process(
 
 
 async def test_killed_at_any_moment_it_loses_nothing_and_measures_nothing_twice(
-    workbench: Workbench, workspace: Workspace
+    workbench: Workbench, workspace: Workspace, full_length: bool
 ) -> None:
     generator = random.Random(2)
     async with engine_process(workbench, workspace) as (_, client):
@@ -73,7 +73,7 @@ async def test_killed_at_any_moment_it_loses_nothing_and_measures_nothing_twice(
         whole = await stored_samples(client, "whole")
         length = len(await stored_events(client, "whole"))
 
-    for number in range(2):  # in mid-sample, then anywhere
+    for number in range(5 if full_length else 1):  # in mid-sample, then anywhere
         session = f"killed-{number}"
         async with engine_process(workbench, workspace) as (process, client):
             await client.ask(RunCampaign(SMALL, session=session, lab="sim", seed=7, pace=4 * SLOW))

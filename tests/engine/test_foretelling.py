@@ -14,10 +14,10 @@ from workbench import plugins
 from workbench.domain.campaign import Campaign, SamplingPlan
 from workbench.domain.parameters import LoadModel, Parameter, PrimaryWorkload
 from workbench.domain.samples import Sample
-from workbench.engine.learning.advice import space_of
-from workbench.engine.runs import foretelling
-from workbench.engine.runs.foretelling import cost_of, stand_in
+from workbench.engine.learning.sampler_worker import space_of
+from workbench.engine.runs import sampler_cost
 from workbench.engine.runs.planning import make_plan
+from workbench.engine.runs.sampler_cost import cost_of, stand_in
 from workbench.labs.base import LabCosts
 from workbench.models.selection import stated
 from workbench.sampling.base import Ask, Costs, Space
@@ -30,7 +30,7 @@ COSTS = LabCosts(deploy_s=3, allocate_s=1, drive_overhead_s=0.5)
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy host a play may take long; what it finds is what is tested."""
-    monkeypatch.setattr(foretelling, "PLAY_S", 300.0)
+    monkeypatch.setattr(sampler_cost, "PLAY_S", 300.0)
 
 
 def test_uniform_takes_what_the_plan_allows() -> None:
@@ -71,7 +71,7 @@ def test_every_sampler_can_be_told(name: str) -> None:
 
 def test_what_takes_too_long_is_told_as_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_plan(campaign(), "sim", COSTS)
-    monkeypatch.setattr(foretelling, "PLAY_S", 0.0)
+    monkeypatch.setattr(sampler_cost, "PLAY_S", 0.0)
     slow = cost_of(campaign(), "sim", COSTS, 1, "uniform")
     assert (slow.figure, slow.samples, slow.lab_s) == ("at_most", plan.samples, plan.lab_s)
     huge = replace(campaign(), sampling=SamplingPlan("uniform", 1001))
@@ -96,7 +96,7 @@ def test_what_cannot_be_played_whole_is_scaled_from_what_can(
     plan = SamplingPlan("uniform", 10, model="interpolation")
     whole = {name: cost_of(wide(**vars(plan)), "sim", COSTS, 1, name) for name in NAMES}
     assert {cost.figure for cost in whole.values()} == {"played"}
-    monkeypatch.setattr(foretelling, "MOST_PLAYED", 160)
+    monkeypatch.setattr(sampler_cost, "MOST_PLAYED", 160)
     scaled = {name: cost_of(wide(**vars(plan)), "sim", COSTS, 1, name) for name in NAMES}
     for name, cost in scaled.items():
         assert cost.figure == "scaled"
@@ -148,7 +148,7 @@ def test_what_is_learned_once_is_counted_once(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(
         plugins, "load", lambda group, name: Learns if name == "learns" else shipped(group, name)
     )
-    monkeypatch.setattr(foretelling, "MOST_PLAYED", 400)
+    monkeypatch.setattr(sampler_cost, "MOST_PLAYED", 400)
     learning = cost_of(wide(method="learns", max_samples=25), "sim", COSTS, 1, "learns")
     assert learning.figure == "scaled"
     assert learning.samples == (30 + 2 * 40) + 25

@@ -5,9 +5,9 @@ from __future__ import annotations
 from workbench.domain.parameters import Sla
 from workbench.domain.recommendations import Deployment, GreedyRun, GreedyStep
 from workbench.domain.samples import Estimate
-from workbench.engine.answers.judging import _refuted
-from workbench.sla.question import Question
-from workbench.sla.taught import Tried
+from workbench.engine.answers.recommend_worker import _refuted
+from workbench.sla.sla_query import Question
+from workbench.sla.updated_by_trials import Tried
 
 LIMIT = Sla("p95_ms", 100.0, "<=", 400.0)
 QUESTION = Question((LIMIT,), (LIMIT,), 400.0, {})

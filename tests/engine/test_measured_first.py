@@ -23,7 +23,7 @@ from workbench.engine.learning.scoring import material
 from workbench.engine.sessions.library import Library
 from workbench.models.selection import stated
 from workbench.paths import Workspace
-from workbench.sla import carrying
+from workbench.sla import max_load
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -33,8 +33,8 @@ DEMO, DEMO_CHAIN = "demo-real", "tinyproxy-haproxy"
 @pytest.fixture(autouse=True)
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which profile is best and how finely a margin is searched is not the point."""
-    monkeypatch.setattr(carrying, "LOADS", 2)
-    monkeypatch.setattr(carrying, "ROUNDS", 1)
+    monkeypatch.setattr(max_load, "LOADS", 2)
+    monkeypatch.setattr(max_load, "ROUNDS", 1)
     monkeypatch.setattr(scoring, "SHORT_LIST", ("interpolation",))
     monkeypatch.setattr(scoring, "FEW_CONFIGURATIONS", 0)
 
@@ -65,7 +65,7 @@ async def samples_of(library: Library, session: str, chain: str, kpi: str) -> li
     ("session", "chain"),
     [
         (DEMO, "tinyproxy-haproxy"),
-        (DEMO, "haproxy-tinyproxy"),
+        pytest.param(DEMO, "haproxy-tinyproxy", marks=pytest.mark.long),
         ("chain-first", "haproxy-tinyproxy"),
         pytest.param("chain-first", "tinyproxy-haproxy", marks=pytest.mark.long),
     ],

@@ -19,13 +19,13 @@ from workbench.domain.parameters import ParameterValue
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Vnf
 from workbench.engine.answers.plugin_guards import CheckedCost, CheckedRule
-from workbench.engine.learning.advice import SamplerQuestion, advise, space_of
-from workbench.engine.learning.advisor import Advisor, SamplerCase
 from workbench.engine.learning.guarded import GuardedSampler
 from workbench.engine.learning.pool import Pool, WorkerLost
+from workbench.engine.learning.sampler_client import SamplerCase, SamplerClient
+from workbench.engine.learning.sampler_worker import SamplerQuestion, advise, space_of
 from workbench.engine.learning.scoring import compared
 from workbench.engine.runs.costing import Costing
-from workbench.engine.runs.foretelling import stand_in
+from workbench.engine.runs.sampler_cost import stand_in
 from workbench.labs.base import LabCosts
 from workbench.models.crossvalidation import Row
 from workbench.sampling.base import Ask
@@ -177,7 +177,7 @@ async def test_a_sampler_that_ends_its_process_is_set_aside() -> None:
                 raise WorkerLost("the worker process died twice over 'advise'")
             return "advice of what ships"
 
-    advisor = Advisor(Mortal(), SamplerCase(campaign(), "haproxy", 1, COSTS), (), ())  # type: ignore[arg-type]
+    advisor = SamplerClient(Mortal(), SamplerCase(campaign(), "haproxy", 1, COSTS), (), ())  # type: ignore[arg-type]
     assert await advisor.advise() == "advice of what ships"  # type: ignore[comparison-overlap]
     assert advisor.distrusted.startswith("sampler 'bisection' or model 'gaussian-process' ends its")
 

@@ -14,7 +14,7 @@ from workbench import plugins
 from workbench.domain.events import Noted
 from workbench.domain.messages import RunCampaign
 from workbench.domain.parameters import OperatingPoint
-from workbench.engine.learning import advisor
+from workbench.engine.learning import sampler_client
 from workbench.link.socket import SocketClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -157,7 +157,7 @@ async def test_it_is_named_and_a_built_in_one_takes_over(
 ) -> None:
     hangs = "hangs" in sampling
     if hangs:
-        monkeypatch.setattr(advisor, "PATIENCE_S", 3.0)
+        monkeypatch.setattr(sampler_client, "PATIENCE_S", 3.0)
     name = sampling.replace(": ", "-")
     await client.ask(RunCampaign(asking(tmp_path, sampling), session=name, lab="sim", seed=7))
     async with client.follow(name) as feed:

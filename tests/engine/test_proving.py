@@ -30,16 +30,16 @@ from workbench.domain.parameters import Configuration, Sla
 from workbench.domain.questions import Recommend, Recommended, VerifyRecommendation
 from workbench.domain.recommendations import Deployment
 from workbench.domain.samples import Estimate, Finding, Sample
-from workbench.engine.answers import proving
-from workbench.engine.answers.proving_steps import verdict
+from workbench.engine.answers import verification
 from workbench.engine.answers.recommending import recommend, verify
+from workbench.engine.answers.verification_steps import verdict
 from workbench.engine.core import Engine
 from workbench.engine.runs.trials import TrialsRequest
 from workbench.engine.sessions.library import Library
 from workbench.exports.bundle import export_bundle
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
-from workbench.sla import carrying
+from workbench.sla import max_load
 from workbench.store.session_file import SessionFile
 
 SLA = "p95<=1000ms @ concurrent=80, filesize=10kB"
@@ -53,8 +53,8 @@ CAMPAIGN = str(Path(__file__).with_name("canary_functions.yaml"))
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few loads and halvings: how finely a margin is searched is not the point."""
-    monkeypatch.setattr(carrying, "LOADS", 5)
-    monkeypatch.setattr(carrying, "ROUNDS", 5)
+    monkeypatch.setattr(max_load, "LOADS", 5)
+    monkeypatch.setattr(max_load, "ROUNDS", 5)
     # What other chains have added is for tests/engine/test_measured_first.py.
     monkeypatch.setattr(handover, "MEASURED", {})
 
@@ -218,7 +218,9 @@ async def test_a_second_trial_has_what_the_first_left_of_the_budget_by_the_clock
     assert first.chosen is not None
     recommended = first.chosen.deployment
     cheaper = replace(recommended, allocation={**recommended.allocation, "tinyproxy.vcpu": 0.5})
-    monkeypatch.setattr(proving, "next_trial", lambda *given: recommended if given[3] else cheaper)
+    monkeypatch.setattr(
+        verification, "next_trial", lambda *given: recommended if given[3] else cheaper
+    )
     lab = LawfulLab(unused_s=100.0)
     wanted = VerifyRecommendation(SESSION, first.id, budget_s=1000.0)
     await verify(library, pool, lab, wanted, by="ann")
@@ -253,7 +255,7 @@ async def test_what_stays_after_a_cheaper_one_failed_is_verified_and_not_issued_
                   last: bool) -> Deployment:  # fmt: skip
         return recommended if tried else cheaper
 
-    monkeypatch.setattr(proving, "next_trial", following)
+    monkeypatch.setattr(verification, "next_trial", following)
     lab = LawfulLab()
     told = await verify(library, pool, lab, VerifyRecommendation(SESSION, first.id), by="ann")
     found = told.recommendation

@@ -11,7 +11,7 @@ from session_making import measurement
 
 from workbench.domain.parameters import Configuration, Sla
 from workbench.domain.samples import Estimate, Sample
-from workbench.engine.answers.proving_steps import (
+from workbench.engine.answers.verification_steps import (
     REPEATS,
     UNDECIDED_REPEATS,
     median_of,

@@ -36,19 +36,19 @@ from workbench.domain.errors import (
     WorkbenchError,
 )
 from workbench.domain.events import RecommendationIssued
-from workbench.domain.handing_on import PreviewRecommendation
+from workbench.domain.export_requests import PreviewRecommendation
 from workbench.domain.messages import ExportRecommendation
 from workbench.domain.questions import Recommend
 from workbench.domain.topology import Parallel, Series, Target, Vnf
-from workbench.engine.answers import handing_on, performance, recommending
+from workbench.engine.answers import performance, recommendation_export, recommending
 from workbench.engine.answers.chain_models import Accepted, InForce
-from workbench.engine.answers.handing_on import export_recommendation, options, preview
+from workbench.engine.answers.recommendation_export import export_recommendation, options, preview
 from workbench.engine.answers.recommending import balancers_of, recommend
 from workbench.engine.sessions.library import Library
 from workbench.exports.bundle import export_bundle
 from workbench.models.forecast import Forecast, Forecaster, Points
 from workbench.paths import Workspace
-from workbench.sla import carrying
+from workbench.sla import max_load
 from workbench.store.session_file import SessionFile
 
 SLA = "p95<=1000ms @ concurrent=80, filesize=10kB"
@@ -58,8 +58,8 @@ MANY = "p95<=1000ms @ concurrent=300, filesize=10kB"
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few loads and halvings: how finely a margin is searched is not the point."""
-    monkeypatch.setattr(carrying, "LOADS", 5)
-    monkeypatch.setattr(carrying, "ROUNDS", 5)
+    monkeypatch.setattr(max_load, "LOADS", 5)
+    monkeypatch.setattr(max_load, "ROUNDS", 5)
     monkeypatch.setattr(performance, "LOADS", 5)
     # What other chains have added is for tests/engine/test_measured_first.py.
     monkeypatch.setattr(handover, "MEASURED", {})
@@ -375,7 +375,7 @@ async def test_a_preview_is_what_would_be_written_and_writes_nothing(
             Path(file).read_text(encoding="utf-8") for file in written.files
         ]
         assert all(file.characters == len(file.text) for file in seen.files)
-    monkeypatch.setattr(handing_on, "LONGEST_PREVIEW", 10)
+    monkeypatch.setattr(recommendation_export, "LONGEST_PREVIEW", 10)
     (file,) = (await preview(library, PreviewRecommendation(SESSION, "r1", "json"))).files
     assert len(file.text) == 10 < file.characters
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from engine_watching import SMALL, Watched, stored_events, stored_samples
 
-from workbench.domain.curation import RequestPoint
 from workbench.domain.events import ModelFitted, Noted
 from workbench.domain.messages import RunCampaign
 from workbench.domain.questions import ModelsScored, ScoreModels
+from workbench.domain.sample_review import RequestPoint
 from workbench.engine.learning import scoring
 from workbench.link.socket import SocketClient
 

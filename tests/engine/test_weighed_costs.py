@@ -14,9 +14,9 @@ from session_making import campaign
 from workbench.domain.campaign import Campaign, SamplingPlan, WindowPlan
 from workbench.domain.messages import ResumeSession, RunCampaign
 from workbench.domain.parameters import Parameter
-from workbench.engine.learning.advice import Advice, SamplerQuestion, advise, space_of
 from workbench.engine.learning.pool import Pool
-from workbench.engine.runs.foretelling import stand_in
+from workbench.engine.learning.sampler_worker import Advice, SamplerQuestion, advise, space_of
+from workbench.engine.runs.sampler_cost import stand_in
 from workbench.labs.base import LabCosts
 from workbench.link.socket import SocketClient
 

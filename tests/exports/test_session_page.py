@@ -15,11 +15,11 @@ from test_recommendation_hostile import NASTY
 from test_recommendation_reports import Page
 
 from workbench import plugins
-from workbench.domain.curation import SampleDecided
 from workbench.domain.diagnoses import Diagnosis, Verdict
 from workbench.domain.event_log import LogLine
 from workbench.domain.projection import SessionView
 from workbench.domain.recommendations import IssuedRecommendation
+from workbench.domain.sample_review import SampleDecided
 from workbench.domain.session_tables import invalid_samples
 from workbench.exports.recommendation.naming import one_line
 from workbench.exports.session_page import ChainAnswers, session_page

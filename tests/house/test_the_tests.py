@@ -123,7 +123,8 @@ def test_what_waits_for_a_minute_begins_first_and_single_tests_last() -> None:
         "cli/test_a.py::test_1",
         "tui/test_tui_whole_way.py::test_2",
         "web/test_b.py::test_3",
+        "tui/test_tui_monkey.py::test_4",
     )
     items: list[Any] = [SimpleNamespace(nodeid=name) for name in names]
     put_whole_ways_first(items)
-    assert [item.nodeid for item in items] == [names[2], names[1], names[3], names[0]]
+    assert [item.nodeid for item in items] == [names[2], names[4], names[1], names[3], names[0]]

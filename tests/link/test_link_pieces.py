@@ -15,7 +15,7 @@ from workbench.domain.lines import line
 from workbench.domain.messages import PROTOCOL_VERSION, Hello, Viewed
 from workbench.domain.projection import SessionView
 from workbench.link import socket as link
-from workbench.link.pieces import PIECE_S, Pieces
+from workbench.link.cooperative_yield import PIECE_S, Pieces
 from workbench.link.socket import SocketClient
 
 MANY = 3000

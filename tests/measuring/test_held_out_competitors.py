@@ -90,28 +90,36 @@ def test_alarms_are_counted_by_their_delays() -> None:
 
 def test_an_alarm_while_nobody_competes_is_counted_where_it_is_raised() -> None:
     def look(alarm: bool, value: float | None = 1.0) -> dict[str, object]:
-        return {"alarm": alarm, "value": value}
+        return {"alarm": alarm, "contention": False, "value": value}
 
     looks = [look(False), look(True), look(True), look(False), look(True, None)]
-    stretch = quiet_of(looks, 5.0)
-    assert (stretch.alarms, stretch.looks, stretch.silent) == (2, 5, 1)
+    others = {"alarm": None, "contention": True, "value": 1.0}
+    stretch = quiet_of([*looks, look(False), others], 7.0)
+    assert (stretch.alarms, stretch.looks, stretch.silent) == (3, 7, 1)
     assert quiet_of([], 5.0).alarms == 0
 
 
 def test_what_is_played_again_is_added_to_the_results_of_its_session(tmp_path: Path) -> None:
-    results, asked = tmp_path / "alarms.json", Asked("web", 400.0, 1, 60.0, Competitor("cpu"), 12.5)
-    played = earlier(results, 12.5, 400.0)
-    played.injections.append(Injection(0.0, 2.5, False, 10, 0))
+    results, asked = (
+        tmp_path / "alarms.json",
+        Asked("web", (400.0,), 1, 60.0, (Competitor("cpu"),), 12.5),
+    )
+    played = earlier(results, 12.5, [400.0])
+    played.injections.append(Injection(0.0, 2.5, False, 10, 4, 0.0, "cpu", None, 2.5))
     played.quiet.append(quiet_of([], 1800.0))
     played.costs.append(Cost(100.0, 0.5, 90))
     keep(results, asked, played)
-    again = earlier(results, 12.5, 400.0)
+    again = earlier(results, 12.5, [400.0])
     assert again == played
     again.quiet.append(quiet_of([], 1800.0))
     # No event in T hours: at most -log(0.05) / T of them an hour.
     assert "0 false alarms in 60.0 quiet minutes (at most 3.0 an hour, 95 %)" in report(again)
     assert "the watch took 0.50% of a core over 90 looks" in report(again)
-    assert earlier(results, 13.0, 400.0) == Played()
+    assert (
+        "in time: 1 of 1 beside cpu; of all, 1 by others' load, 0 by the SLA; 4 of 10 looks beside "
+        "them without a figure" in report(again)
+    )
+    assert earlier(results, 13.0, [400.0]) == earlier(results, 12.5, [300.0]) == Played()
 
 
 def test_the_docs_say_what_the_results_have() -> None:

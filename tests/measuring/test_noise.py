@@ -12,7 +12,7 @@ from scipy.stats import binom
 from workbench.domain.errors import DataError
 from workbench.domain.lab import HostNoise
 from workbench.domain.samples import Estimate
-from workbench.measuring import contrast
+from workbench.measuring import ab_test
 from workbench.measuring.noise import components, null_claims
 
 HOSTS = 400
@@ -56,10 +56,10 @@ def test_null_pairs_are_claimed_in_one_of_twenty_and_twice_the_floor_in_most(
         floor = components(visits(rng, sds, pairs)).smallest_difference
         one, other = visits(rng, sds, 2, 1)[:, 0]
         first = sampled(rng, one, sds[0])
-        null = contrast.ratio(first, sampled(rng, other, sds[0]))
-        claimed += contrast.verdict(null, floor) != "no_visible_difference"
-        slower = contrast.ratio(first, sampled(rng, other * (1 + floor) ** 2, sds[0]))
-        seen += contrast.verdict(slower, floor) == "higher"
+        null = ab_test.ratio(first, sampled(rng, other, sds[0]))
+        claimed += ab_test.verdict(null, floor) != "no_visible_difference"
+        slower = ab_test.ratio(first, sampled(rng, other * (1 + floor) ** 2, sds[0]))
+        seen += ab_test.verdict(slower, floor) == "higher"
     assert claimed <= binom.ppf(0.999, HOSTS, 0.05), claimed / HOSTS
     assert seen >= 0.9 * HOSTS, seen / HOSTS
 
@@ -71,8 +71,8 @@ def test_intervals_alone_would_claim_what_is_only_a_restart() -> None:
     claimed = 0
     for _ in range(HOSTS):
         one, other = visits(rng, sds, 2, 1)[:, 0]
-        null = contrast.ratio(sampled(rng, one, sds[0]), sampled(rng, other, sds[0]))
-        claimed += contrast.verdict(null, 0.0) != "no_visible_difference"
+        null = ab_test.ratio(sampled(rng, one, sds[0]), sampled(rng, other, sds[0]))
+        claimed += ab_test.verdict(null, 0.0) != "no_visible_difference"
     assert claimed > 0.3 * HOSTS
 
 
@@ -159,7 +159,7 @@ def noise(**smallest: float) -> HostNoise:
 
 
 def test_the_ratio_keeps_the_wider_side() -> None:
-    got = contrast.ratio(Estimate(10, 9, 10), Estimate(20, 20, 30))
+    got = ab_test.ratio(Estimate(10, 9, 10), Estimate(20, 20, 30))
     assert got.value == pytest.approx(2)
     assert got.low == pytest.approx(2), "second is not lower, first is not higher than stated"
     assert got.high == pytest.approx(2 * math.exp(math.hypot(math.log(1.5), math.log(10 / 9))))
@@ -167,11 +167,11 @@ def test_the_ratio_keeps_the_wider_side() -> None:
 
 def test_repetitions_narrow_the_interval_by_their_root() -> None:
     one = Estimate(10.0, 10 / 1.1, 11.0)
-    four = contrast.pooled([one] * 4)
+    four = ab_test.pooled([one] * 4)
     assert four is not None
     assert math.log(four.high / four.value) == pytest.approx(math.log(1.1) / 2)
-    assert contrast.pooled([one, Estimate(0.0, 0.0, 1.0)]) is None
-    assert contrast.pooled([]) is None
+    assert ab_test.pooled([one, Estimate(0.0, 0.0, 1.0)]) is None
+    assert ab_test.pooled([]) is None
 
 
 @pytest.mark.parametrize(
@@ -186,11 +186,11 @@ def test_repetitions_narrow_the_interval_by_their_root() -> None:
     ],
 )
 def test_a_claim_needs_the_interval_and_the_floor(ratio: Estimate, verdict: str) -> None:
-    assert contrast.verdict(ratio, 0.10) == verdict
+    assert ab_test.verdict(ratio, 0.10) == verdict
 
 
 def test_the_floor_is_the_largest_of_both_sessions_and_general_where_none_was_measured() -> None:
     quiet, loud = noise(mean_ms=0.04), noise(mean_ms=0.30)
-    assert contrast.floor("mean_ms", (quiet, loud)) == 0.30
-    assert contrast.floor("mean_ms", (quiet, None)) == pytest.approx(0.345, abs=0.01)
-    assert contrast.floor("p95_ms", (quiet, quiet)) == pytest.approx(0.945, abs=0.01)
+    assert ab_test.floor("mean_ms", (quiet, loud)) == 0.30
+    assert ab_test.floor("mean_ms", (quiet, None)) == pytest.approx(0.345, abs=0.01)
+    assert ab_test.floor("p95_ms", (quiet, quiet)) == pytest.approx(0.945, abs=0.01)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from workbench.chains.drift import Cusum, threshold
 from workbench.domain.errors import DataError
+from workbench.models.counter_models import CounterLine
 from workbench.models.counter_rows import CounterRows, rows_of
 from workbench.models.counter_watch import Alarm, CounterWatch
 
@@ -71,6 +74,41 @@ def test_rates_are_of_experiments_that_were_not_seen(watch: CounterWatch) -> Non
     assert rates.missed + rates.false <= 8
     nothing = watch.rates(lambda value: value >= 1.0)
     assert (nothing.broken, nothing.missed, nothing.false) == (0, 0, 0)
+
+
+class QuickModel(CounterLine):
+    """A line in place of ours, which takes seconds to fit."""
+
+    chosen_ = "line"
+
+
+def test_a_competitor_that_was_not_learned_is_held_or_outside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Beside each competitor p95 is another at the same counters: one who knows two of them has to
+    be unsure about the third, though experiments of the two are predicted well."""
+    monkeypatch.setattr("workbench.models.counter_watch.OwnCounterModel", QuickModel)
+    draw = np.random.default_rng(3)
+    groups = np.repeat(np.arange(12), 8)
+    beside = groups % 4
+    faults = np.array([1.0, 2.0, 3.0, 2.5])[beside] * np.exp(0.02 * draw.standard_normal(96))
+    wait = np.array([0.1, 1.0, 1.0, 1.0])[beside] * np.exp(0.05 * draw.standard_normal(96))
+    p95 = np.array([10.0, 15.0, 30.0, 18.0])[beside] * np.exp(0.02 * draw.standard_normal(96))
+    others = np.exp(0.3 * draw.standard_normal((8, 96)))
+    names = ("page_faults", "cpu_wait_s", *(f"other {i}" for i in range(8)))
+    rows = CounterRows(names, np.column_stack([faults, wait, *others]), p95, groups, beside)
+    unseen = rows.taken(np.flatnonzero(beside == 3))
+
+    def held(watch: CounterWatch) -> float:
+        looks = [watch.look(dict(zip(rows.features, x, strict=True)), {}) for x in unseen.x]
+        return float(np.mean([
+            look.value is None or look.low <= true <= look.high  # type: ignore[operator]
+            for look, true in zip(looks, unseen.y, strict=True)
+        ]))  # fmt: skip
+
+    known = rows.taken(np.flatnonzero(beside != 3))
+    assert held(CounterWatch(replace(known, beside=None))) < 0.2
+    assert held(CounterWatch(known)) >= 0.92
 
 
 def test_too_few_experiments_are_refused_with_what_to_do() -> None:

@@ -17,7 +17,7 @@ from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint, Curve, FittedModel
 from workbench.domain.samples import Estimate
 from workbench.domain.topology import Target, Vnf
-from workbench.engine.learning.advice import refit
+from workbench.engine.learning.sampler_worker import refit
 from workbench.models.breakpoints import RuleTerms, find_breakpoints
 from workbench.models.gaussian_process import GaussianProcess
 from workbench.models.interpolation import LogInterpolation

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.queues.network import Network, Offered, Passage, Route, Works
-from workbench.queues.passage import by_events, feed_forward
+from workbench.queues.simulation import by_events, feed_forward
 from workbench.queues.stations import Station
 
 HOP_S = 1e-4

@@ -6,8 +6,8 @@ from closed_forms import finite_queue_loss, mean_values, saturation_population
 
 from workbench.queues.laws import throughput_bound
 from workbench.queues.network import Network, Offered, Passage, Route, Works
-from workbench.queues.passage import pass_through
 from workbench.queues.service import ServiceTime
+from workbench.queues.simulation import simulate
 from workbench.queues.stations import Station
 
 
@@ -20,7 +20,7 @@ def exponential_network(
     route = Route(tuple(range(len(demands_s))), (0.0,) * len(demands_s))
     nothing = np.zeros(requests)
     works = Works(np.array(exponential), nothing.astype(int), nothing.astype(bool), nothing)
-    return pass_through(Network(stations, (route,)), works, offered)
+    return simulate(Network(stations, (route,)), works, offered)
 
 
 def test_balanced_network_has_the_known_throughput() -> None:

@@ -78,9 +78,9 @@ def interval(note):
     return float(low), float(high)
 
 
-def test_intervals_hold_the_breakpoint_and_have_the_width_that_was_asked_for():
-    held = []
-    for seed in range(6):
+def test_intervals_hold_the_breakpoint_and_have_the_width_that_was_asked_for(full_length):
+    held, seeds = [], range(6 if full_length else 3)
+    for seed in seeds:
         function = Function(seed)
         sampler = BreakpointSampler(space_of(seed=seed), plan(width=0.04))
         run(sampler, function.sample)
@@ -89,15 +89,15 @@ def test_intervals_hold_the_breakpoint_and_have_the_width_that_was_asked_for():
             low, high = interval(ending.note)
             assert high / low == pytest.approx(1.04, abs=0.002)  # four digits in a note
             held.append(low <= function.breakpoint(configuration) <= high)
-    assert len(held) == 48
+    assert len(held) == 8 * len(seeds)
     assert np.mean(held) >= 0.95
 
 
-def test_the_luck_of_visits_is_learned_and_paid_for():
+def test_the_luck_of_visits_is_learned_and_paid_for(full_length):
     """Windows of seconds scatter by 5 % on a busy host (METHOD.md 6), on a quiet one by less."""
-    held, taken = [], {}
+    held, taken, seeds = [], {}, range(4 if full_length else 2)
     for visit in (0.0, 0.05):
-        for seed in range(4):
+        for seed in seeds:
             function = Function(seed, visit=visit)
             sampler = BreakpointSampler(space_of(seed=seed), plan())
             taken[visit] = taken.get(visit, 0) + len(run(sampler, function.sample))
@@ -105,7 +105,7 @@ def test_the_luck_of_visits_is_learned_and_paid_for():
                 assert ending.outcome == "converged"
                 low, high = interval(ending.note)
                 held.append(low <= function.breakpoint(configuration) <= high)
-    assert len(held) == 64
+    assert len(held) == 2 * 8 * len(seeds)
     assert np.mean(held) >= 0.95
     assert taken[0.0] < 0.5 * taken[0.05]
 

@@ -58,13 +58,13 @@ def test_five_per_cent_costs_half_of_what_mlrsearch_takes_and_covers():
     assert np.mean(held) >= 0.95
 
 
-def test_at_three_per_cent_noise_it_does_not_end_on_trials_that_agree_by_luck():
+def test_at_three_per_cent_noise_it_does_not_end_on_trials_that_agree_by_luck(full_length):
     held = []
-    for seed in range(12):
+    for seed in range(12 if full_length else 5):
         device = Device(9_000.0, 0.03, 100 + seed)
         found = run(BreakpointSearch(137.0, 91_000.0, width=0.05, goal=GOAL), device)
         held.append(found.low <= device.truth() <= found.high)
-    assert sum(held) >= 11
+    assert sum(held) >= len(held) - 1
 
 
 def test_a_soft_knee_without_noise_takes_a_dozen_trials():
@@ -83,10 +83,10 @@ def test_a_soft_knee_without_noise_takes_a_dozen_trials():
     assert found.low <= truth <= found.high
 
 
-def test_a_neighbours_result_saves_seconds_and_a_wrong_one_does_no_harm():
+def test_a_neighbours_result_saves_seconds_and_a_wrong_one_does_no_harm(full_length):
     def seconds(guess, alike=None):
         spent = []
-        for seed in range(5):
+        for seed in range(5 if full_length else 3):
             device = Device(9_000.0, 0.01, seed)
             prior = (guess, 0.1) if guess else None
             found = run(

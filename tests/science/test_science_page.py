@@ -1,7 +1,6 @@
 """docs/science.md is short, its tables are those that commands wrote, its links lead somewhere."""
 
 import re
-from pathlib import Path
 
 import pytest
 from science import report
@@ -10,7 +9,11 @@ PAGES = [report.PAGE, report.PAGE.with_name("sampling.md")]
 
 
 def stored(name):
-    return (report.TABLES / f"{name.replace(':', '-')}.md").read_text()
+    text = report.TABLES.read_text()
+    found = re.search(
+        rf"<!-- bench-science: {re.escape(name)} -->\n(.*?)<!-- end -->", text, re.DOTALL
+    )
+    return found.group(1)
 
 
 def test_the_page_is_short():
@@ -63,15 +66,30 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
-def test_a_table_is_written_beside_its_results_and_where_the_page_has_it(tmp_path):
-    page = tmp_path / "page.md"
+def test_a_table_is_written_among_all_and_where_the_page_has_it(tmp_path):
+    page, every = tmp_path / "page.md", tmp_path / "tables.md"
     page.write_text("before\n<!-- bench-science: a -->\nold\n<!-- end -->\nafter\n")
-    report.publish({"a": "new", "b:c": "other"}, page, tmp_path / "tables")
-    assert page.read_text() == "before\n<!-- bench-science: a -->\nnew\n<!-- end -->\nafter\n"
-    assert (tmp_path / "tables" / "b-c.md").read_text() == "# b:c\n\nother\n"
+    every.write_text("# All\n")
+    report.publish({"a": "new", "b:c": "other"}, page, every)
+    report.publish({"a": "newer"}, page, every)
+    assert page.read_text() == "before\n<!-- bench-science: a -->\nnewer\n<!-- end -->\nafter\n"
+    assert every.read_text() == (
+        "# All\n\n## a\n\n<!-- bench-science: a -->\nnewer\n<!-- end -->\n"
+        "\n## b:c\n\n<!-- bench-science: b:c -->\nother\n<!-- end -->\n"
+    )
 
 
 def test_pictures_in_tables_are_there():
-    for file in sorted(Path(report.TABLES).glob("*.md")):
-        for target in re.findall(r"!\[.*?\]\((.*?)\)", file.read_text()):
-            assert (file.parent / target).exists(), (file.name, target)
+    targets = re.findall(r"!\[.*?\]\((.*?)\)", report.TABLES.read_text())
+    assert len(targets) > 10
+    for target in targets:
+        assert (report.TABLES.parent / target).exists(), target
+
+
+def test_links_to_tables_name_one_that_is_there():
+    """By the anchors that forges make of headings: lower case, no colons."""
+    headings = re.findall(r"^## (.*)$", report.TABLES.read_text(), re.MULTILINE)
+    anchors = {heading.replace(":", "").lower() for heading in headings}
+    for page in PAGES:
+        for anchor in re.findall(r"science/tables\.md#([^)]+)\)", page.read_text()):
+            assert anchor in anchors, (page.name, anchor)

@@ -7,7 +7,7 @@ import calibrate_simulation as calibration
 import pytest
 
 from workbench.labs.simulated import SimulationOptions
-from workbench.labs.simulated.stand_ins import stand_in
+from workbench.labs.simulated.component_models import stand_in
 
 
 def test_templates_and_defaults_are_what_was_fitted() -> None:

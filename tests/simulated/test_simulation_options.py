@@ -10,9 +10,9 @@ import pytest
 
 from workbench.domain.errors import LabError, UsageError
 from workbench.domain.topology import VnfTemplate
+from workbench.labs.simulated.component_models import stand_in
 from workbench.labs.simulated.noise import HostDrift, luck, pass_step, stream
 from workbench.labs.simulated.options import HELD_OUT, NoiseLaw, SimulationOptions
-from workbench.labs.simulated.stand_ins import stand_in
 
 
 def test_options_are_read_from_text() -> None:

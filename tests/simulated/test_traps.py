@@ -19,8 +19,8 @@ from workbench.domain.topology import Series, Target, Vnf, VnfTemplate
 from workbench.labs.base import LabSettings
 from workbench.labs.simulated import SimulatedLab, SimulationOptions
 from workbench.labs.simulated.capacity import under_load
+from workbench.labs.simulated.component_models import ComponentModel
 from workbench.labs.simulated.scene import set_scene
-from workbench.labs.simulated.stand_ins import StandIn
 from workbench.labs.simulated.stretch import Chance, run
 from workbench.measuring.records import Drive
 
@@ -168,7 +168,7 @@ def test_capacity_varies_unsmoothly_by_configuration_and_log_uniformly_by_world(
 
 
 def test_the_knee_is_smooth_and_as_wide_as_it_is_asked_to_be() -> None:
-    part = StandIn(knee_width=0.3)
+    part = ComponentModel(knee_width=0.3)
     loads = np.linspace(0.1, 2.0, 400)
     curve = np.array([under_load(part, float(load)) for load in loads])
     carried_share = np.minimum(loads, curve)
@@ -180,7 +180,7 @@ def test_the_knee_is_smooth_and_as_wide_as_it_is_asked_to_be() -> None:
 
 @pytest.mark.parametrize("decay", [0.2, 0.6])
 async def test_capacity_decays_in_overload(decay: float) -> None:
-    assert under_load(StandIn(decay=decay), 2.0) == pytest.approx(1.0 - decay)
+    assert under_load(ComponentModel(decay=decay), 2.0) == pytest.approx(1.0 - decay)
     seen = await drive(campaign(decay=decay), 500.0)
     assert rate(seen) == pytest.approx(250.0 * (1.0 - decay), rel=0.04)
 

@@ -17,7 +17,7 @@ import pytest
 from sla.foretold import Foretold, Law
 
 from workbench.chains.composition import ChainForecaster
-from workbench.chains.parts import Part, parts_of
+from workbench.chains.function_profiles import Part, parts_of
 from workbench.chains.rules import WeakestLink as WeakestRule
 from workbench.domain.parameters import Configuration, Parameter, Sla
 from workbench.domain.recommendations import Deployment, GreedyRun, Recommendation
@@ -27,9 +27,9 @@ from workbench.models.scales import NORMAL_95
 from workbench.sla.costs import VcpuHours, allowed
 from workbench.sla.greedy import GreedyScaling, ladders
 from workbench.sla.profiled import Profiled
-from workbench.sla.question import asked
 from workbench.sla.recommendation import recommend
 from workbench.sla.replicas import Balancer, ChainPerformance, replicated
+from workbench.sla.sla_query import asked
 
 SLA = Sla("p95_ms", 5000.0, "<=", 400.0, {"filesize_bytes": 1e6})
 CHAIN = Series((Vnf("tinyproxy", "tinyproxy"), Vnf("firewall", "firewall")))

@@ -19,7 +19,7 @@ from workbench.domain.errors import (
 )
 from workbench.domain.parameters import Configuration, Sla
 from workbench.sla.profiled import Profiled
-from workbench.sla.question import asked
+from workbench.sla.sla_query import asked
 
 KPIS = ("p95_ms", "throughput_rps", "loss_pct")
 

@@ -19,8 +19,8 @@ from workbench.sla import recommendation
 from workbench.sla.costs import VcpuHours, allowed
 from workbench.sla.performance import ProfilePerformance, joint
 from workbench.sla.profiled import Profiled
-from workbench.sla.question import asked
 from workbench.sla.recommendation import Answer, recommend
+from workbench.sla.sla_query import asked
 
 RESOURCES = (PROXY, CACHE)
 

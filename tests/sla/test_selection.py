@@ -18,8 +18,8 @@ from workbench.models.scales import NORMAL_95
 from workbench.sla.calibration import calibrated
 from workbench.sla.costs import VcpuHours, allowed
 from workbench.sla.profiled import Profiled
-from workbench.sla.question import asked
 from workbench.sla.recommendation import recommend
+from workbench.sla.sla_query import asked
 
 CORES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 LOADS = (1.0, 200.0)

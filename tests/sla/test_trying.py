@@ -18,17 +18,17 @@ from workbench.models.forecast import Forecast
 from workbench.models.scales import NORMAL_95
 from workbench.sla.costs import VcpuHours, allowed
 from workbench.sla.profiled import Profiled
-from workbench.sla.question import Question, asked
 from workbench.sla.recommendation import Answer, recommend
-from workbench.sla.taught import (
+from workbench.sla.sla_query import Question, asked
+from workbench.sla.trial_selection import LIKELY, around, holding, next_to_try
+from workbench.sla.updated_by_trials import (
     LEAST_SD,
     START_SD,
-    TaughtPerformance,
+    PerformanceUpdatedByTrials,
     TrialOutlook,
     Tried,
     start_sds,
 )
-from workbench.sla.trying import LIKELY, around, holding, next_to_try
 
 KPI, WL = "p95_ms", 10.0
 CORES = (0.5, 0.75, 1.0, 1.5, 2.0)
@@ -89,13 +89,13 @@ def answer(asked_for: Question, performance: object, every: Sequence[Deployment]
     return recommend(asked_for, performance, every, known, VcpuHours(), runners_up=0)  # type: ignore[arg-type]
 
 
-def means(performance: TaughtPerformance, *deployments: Deployment) -> Floats:
+def means(performance: PerformanceUpdatedByTrials, *deployments: Deployment) -> Floats:
     return performance.forecast(KPI, deployments, np.full(len(deployments), WL)).mean
 
 
 def test_what_was_not_tried_teaches_nothing() -> None:
     base = WeakestLink(EXACT)
-    taught = TaughtPerformance(base, question(80.0), EVERY, ())
+    taught = PerformanceUpdatedByTrials(base, question(80.0), EVERY, ())
     before, after = (p.forecast(KPI, EVERY, np.full(25, WL)) for p in (base, taught))
     np.testing.assert_array_equal(after.mean, before.mean)
     np.testing.assert_array_equal(after.high, before.high)
@@ -105,7 +105,7 @@ def test_a_sample_moves_what_the_same_function_limits_and_hardly_what_another_do
     base = WeakestLink(EXACT)
     slow = at(2.0, 0.5)  # b limits: 120 ms
     tried = measured(slow, math.log(120.0) - 0.3)
-    taught = TaughtPerformance(base, question(80.0), EVERY, [tried])
+    taught = PerformanceUpdatedByTrials(base, question(80.0), EVERY, [tried])
     same, other_size, other = at(1.5, 0.5), at(2.0, 1.0), at(0.5, 2.0)
     moved = means(taught, slow, same, other_size, other) - np.array(
         [max(_logs(one).values()) for one in (slow, same, other_size, other)]
@@ -120,7 +120,7 @@ def test_a_sample_far_off_every_forecast_is_believed() -> None:
     base = WeakestLink(EXACT, sd=LEAST_SD)
     slow = at(2.0, 0.5)
     tried = measured(slow, math.log(120.0) + 0.5)
-    taught = TaughtPerformance(base, question(150.0), EVERY, [tried])
+    taught = PerformanceUpdatedByTrials(base, question(150.0), EVERY, [tried])
     (mean,) = means(taught, slow)
     assert mean == pytest.approx(math.log(120.0) + 0.5, abs=0.15)
 
@@ -138,7 +138,7 @@ def test_on_a_steady_host_a_sample_says_more() -> None:
     widths = []
     for start_sd in (steady, {}, rough):
         asked_for = replace(question(80.0), start_sd=start_sd)
-        taught = TaughtPerformance(WeakestLink(EXACT), asked_for, EVERY, [tried])
+        taught = PerformanceUpdatedByTrials(WeakestLink(EXACT), asked_for, EVERY, [tried])
         said = taught.forecast(KPI, [slow], np.array([WL]))
         widths.append(float(said.high[0] - said.low[0]))
     assert widths[0] < widths[1] < widths[2]
@@ -153,7 +153,8 @@ def test_a_bound_says_only_that_it_is_more() -> None:
     )
     expected = math.log(120.0)
     known, raised = (
-        means(TaughtPerformance(base, question(80.0), EVERY, [one]), slow)[0] for one in (low, high)
+        means(PerformanceUpdatedByTrials(base, question(80.0), EVERY, [one]), slow)[0]
+        for one in (low, high)
     )
     assert known == pytest.approx(expected, abs=0.02)
     assert raised > expected + 0.1
@@ -165,7 +166,7 @@ def test_what_the_lab_is_asked_for() -> None:
     first = answer(limit, base)
     assert first.chosen is not None
     known = around(EVERY, first, cost)
-    taught = TaughtPerformance(base, limit, known, ())
+    taught = PerformanceUpdatedByTrials(base, limit, known, ())
     bold = next_to_try(taught, known, cost, first, (), last=False)
     assert bold is not None
     assert sum(map(float, bold.allocation.values())) < first.chosen.cost
@@ -174,7 +175,7 @@ def test_what_the_lab_is_asked_for() -> None:
     assert careful.key == first.chosen.deployment.key, "what is recommended must be seen at last"
 
     tried = [measured(bold, math.log(60.0))]
-    taught = TaughtPerformance(base, limit, known, tried)
+    taught = PerformanceUpdatedByTrials(base, limit, known, tried)
     assert [one.key for one in holding(limit, tried, cost)] == [bold.key]
     settled = answer(limit, taught, holding(limit, tried, cost))
     assert settled.chosen is not None
@@ -233,12 +234,12 @@ def test_nothing_is_tried_twice_and_nothing_where_nothing_can_be_saved() -> None
     limit = question(1000.0)  # the smallest of all holds
     first = answer(limit, base)
     assert first.chosen is not None
-    taught = TaughtPerformance(base, limit, EVERY, ())
+    taught = PerformanceUpdatedByTrials(base, limit, EVERY, ())
     only = next_to_try(taught, EVERY, cost, first, (), last=False)
     assert only is not None
     assert only.key == first.chosen.deployment.key
     tried = [measured(only, math.log(100.0))]
-    taught = TaughtPerformance(base, limit, EVERY, tried)
+    taught = PerformanceUpdatedByTrials(base, limit, EVERY, tried)
     assert next_to_try(taught, EVERY, cost, answer(limit, taught), tried, last=True) is None
 
 
@@ -254,13 +255,13 @@ def test_of_what_the_lab_has_confirmed_few_miss_and_it_costs_less() -> None:
             continue
         known = around(EVERY, first, cost)
         tried: list[Tried] = []
-        taught = TaughtPerformance(base, limit, known, tried)
+        taught = PerformanceUpdatedByTrials(base, limit, known, tried)
         for last in (False, True):
             following = next_to_try(taught, known, cost, found, tried, last=last)
             if following is None:
                 break
             tried.append(measured(following, base.truth(following) + random.normal(0.0, 0.05)))
-            taught = TaughtPerformance(base, limit, known, tried)
+            taught = PerformanceUpdatedByTrials(base, limit, known, tried)
             found = answer(limit, taught)
         if own := holding(limit, tried, cost):
             confirmed = answer(limit, taught, own)

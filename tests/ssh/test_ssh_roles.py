@@ -1,4 +1,4 @@
-"""Roles, the wheel and paths: refused in the engine, whatever the other end of the link says."""
+"""Roles, control and paths: refused in the engine, whatever the other end of the link says."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pytest_asyncio
 from ssh_door import PATIENCE_S, audited
 
 from workbench.domain.errors import NotAllowed
-from workbench.domain.events import Wheel
+from workbench.domain.events import ControlLock
 from workbench.domain.lines import hello_line
 from workbench.domain.messages import (
     PROTOCOL_VERSION,
-    AnswerWheel,
-    AskWheel,
+    AnswerControl,
+    AskControl,
     ContinueRun,
     Done,
     EngineStatus,
@@ -40,10 +40,10 @@ from workbench.domain.messages import (
     ViewSession,
 )
 from workbench.domain.questions import VerifyRecommendation
+from workbench.engine.control_locks import MOST_HELD, ControlLocks
 from workbench.engine.core import Engine
 from workbench.engine.process import serving
-from workbench.engine.wheels import MOST_HELD, Wheels
-from workbench.link.handing import open_link
+from workbench.link.fd_passing import open_link
 from workbench.link.local import LocalClient
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
@@ -74,7 +74,7 @@ async def over_ssh(engine: Engine, name: str, role: Role = "operator") -> Socket
     [
         RunCampaign("demo", lab="sim"),
         StopRun("s"),
-        AskWheel("s"),
+        AskControl("s"),
         StopEngine(),
         ExportSession("demo-real", "csv"),
         ExportRecommendation("demo-real", "r1", "helm"),
@@ -135,11 +135,14 @@ async def start(engine: Engine, client: SocketClient, campaign: str = "demo") ->
     return accepted.session
 
 
-async def seen(changes: Any, driver: str, asked_by: str = "") -> Wheel:
+async def seen(changes: Any, driver: str, asked_by: str = "") -> ControlLock:
     """The first tick that says so."""
     async with asyncio.timeout(PATIENCE_S):
         async for change in changes:
-            if isinstance(change, Wheel) and (change.driver, change.asked_by) == (driver, asked_by):
+            if isinstance(change, ControlLock) and (change.driver, change.asked_by) == (
+                driver,
+                asked_by,
+            ):
                 return change
     raise AssertionError
 
@@ -152,21 +155,21 @@ async def test_one_operator_drives_and_others_see_who_and_ask(engine: Engine) ->
         await seen(feed.changes, "ann")
         with pytest.raises(NotAllowed, match="ann drives s"):
             await bob.ask(StopRun(session))
-        asked = await bob.ask(AskWheel(session))
+        asked = await bob.ask(AskControl(session))
         assert isinstance(asked, Done)
         assert "ann drives s and is asked" in asked.note
         assert (await seen(feed.changes, "ann", "bob")).passes_at is not None
         with pytest.raises(NotAllowed, match="you do not drive s"):
-            await bob.ask(AnswerWheel(session))
-        await ann.ask(AnswerWheel(session, give=False))
+            await bob.ask(AnswerControl(session))
+        await ann.ask(AnswerControl(session, give=False))
         await seen(feed.changes, "ann")
-        await bob.ask(AskWheel(session))
-        await ann.ask(AnswerWheel(session))
+        await bob.ask(AskControl(session))
+        await ann.ask(AnswerControl(session))
         await seen(feed.changes, "bob")
         with pytest.raises(NotAllowed, match="bob drives s"):
             await ann.ask(PauseRun(session))
         await bob.ask(PauseRun(session, by="somebody else"))
-        # A link that is cut does not cost the wheel while the person is there otherwise.
+        # A link that is cut does not cost control while the person is there otherwise.
         again = await over_ssh(engine, "bob")
         await bob.close()
         await again.ask(ContinueRun(session))
@@ -188,7 +191,7 @@ async def test_who_runs_the_engine_is_never_locked_out(engine: Engine) -> None:
     session = await start(engine, ann)
     here = LocalClient(engine, "root@pts/1")
     await here.ask(PauseRun(session))
-    assert engine.admission.wheels.driver(session) == "root"
+    assert engine.admission.control_locks.driver(session) == "root"
     await here.ask(StopRun(session, abort=True))
     status = await ann.ask(GetStatus())
     assert isinstance(status, EngineStatus)
@@ -196,42 +199,42 @@ async def test_who_runs_the_engine_is_never_locked_out(engine: Engine) -> None:
 
 
 async def test_a_driver_who_does_not_answer_loses_the_wheel() -> None:
-    told: list[Wheel] = []
+    told: list[ControlLock] = []
     passed = asyncio.Event()
 
-    def tell(wheel: Wheel) -> None:
-        told.append(wheel)
-        if wheel.driver == "bob":
+    def tell(control_lock: ControlLock) -> None:
+        told.append(control_lock)
+        if control_lock.driver == "bob":
             passed.set()
 
-    wheels = Wheels(lambda _: True, tell, answer_s=0.0)
+    control_locks = ControlLocks(lambda _: True, tell, answer_s=0.0)
     ann, bob = (Hello(2, "0", name, details={"door": "ssh"}) for name in ("ann", "bob"))
     for who in (ann, bob):
-        wheels.came(who)
-    wheels.launched("s", ann)
-    wheels.ask("s", bob)
+        control_locks.came(who)
+    control_locks.launched("s", ann)
+    control_locks.ask("s", bob)
     await asyncio.wait_for(passed.wait(), 60)
     assert [(w.driver, w.asked_by) for w in told] == [("ann", ""), ("ann", "bob"), ("bob", "")]
     with pytest.raises(NotAllowed):
-        wheels.steer(ResumeSession("s"), ann)
+        control_locks.steer(ResumeSession("s"), ann)
 
 
 def test_terminals_of_one_account_are_one_person() -> None:
-    wheels = Wheels(lambda _: True, lambda _: None)
+    control_locks = ControlLocks(lambda _: True, lambda _: None)
     first, second = Hello(2, "0", "ann@pts/1"), Hello(2, "0", "ann@pts/2")
-    wheels.came(first)
-    wheels.came(second)
-    wheels.launched("s", first)
-    wheels.steer(StopRun("s"), second)
+    control_locks.came(first)
+    control_locks.came(second)
+    control_locks.launched("s", first)
+    control_locks.steer(StopRun("s"), second)
 
 
 def test_drivers_of_sessions_that_have_ended_are_forgotten_the_oldest_first() -> None:
-    wheels = Wheels(lambda session: session == "first", lambda _: None)
+    control_locks = ControlLocks(lambda session: session == "first", lambda _: None)
     ann = Hello(2, "0", "ann", details={"door": "ssh"})
-    wheels.came(ann)
+    control_locks.came(ann)
     for session in ("first", *(f"{n}" for n in range(2 * MOST_HELD))):
-        wheels.launched(session, ann)
-    assert len(wheels._held) == MOST_HELD
-    assert wheels.driver("first") == "ann", "it still runs"
-    assert wheels.driver(f"{2 * MOST_HELD - 1}") == "ann"
-    assert wheels.driver("0") == ""
+        control_locks.launched(session, ann)
+    assert len(control_locks._held) == MOST_HELD
+    assert control_locks.driver("first") == "ann", "it still runs"
+    assert control_locks.driver(f"{2 * MOST_HELD - 1}") == "ann"
+    assert control_locks.driver("0") == ""

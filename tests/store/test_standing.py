@@ -13,7 +13,7 @@ from workbench import paths
 from workbench.domain.events import PointAsked, SampleTaken
 from workbench.domain.projection import MOST_POINTS, SessionView
 from workbench.domain.timeline import FindMoment, Moment
-from workbench.store import past, reading, standing
+from workbench.store import earlier_events, reading, view_at_event
 from workbench.store.session_file import SessionFile, open_session
 
 RECORDED = paths.shipped("sessions") / "demo-real"
@@ -49,11 +49,11 @@ def compare(looked_up: SessionView, folded: SessionView) -> None:
 def test_it_is_the_fold(
     recorded: SessionFile, monkeypatch: pytest.MonkeyPatch, share: float
 ) -> None:
-    monkeypatch.setattr(standing, "TAIL", 7)
-    monkeypatch.setattr(standing, "POINTS", 10**5)
+    monkeypatch.setattr(view_at_event, "TAIL", 7)
+    monkeypatch.setattr(view_at_event, "POINTS", 10**5)
     until = max(8, int(share * recorded.last_seq))
     with recorded._database.reading() as cursor:
-        looked_up = standing.view(cursor, recorded.name, until)
+        looked_up = view_at_event.view(cursor, recorded.name, until)
         compare(looked_up, reading.view(cursor, recorded.name, until))
     assert looked_up.seq == until
 
@@ -74,11 +74,11 @@ def folds(small: SessionFile) -> dict[int, SessionView]:
 def test_at_every_event_of_a_small_session(
     small: SessionFile, folds: dict[int, SessionView], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standing, "TAIL", 3)
-    monkeypatch.setattr(standing, "POINTS", 10**5)
+    monkeypatch.setattr(view_at_event, "TAIL", 3)
+    monkeypatch.setattr(view_at_event, "POINTS", 10**5)
     with small._database.reading() as cursor:
         for until, folded in folds.items():
-            compare(standing.view(cursor, "s", until), folded)
+            compare(view_at_event.view(cursor, "s", until), folded)
 
 
 @pytest.mark.parametrize("stretch", [1, 4, 10**6])
@@ -90,30 +90,30 @@ def test_what_was_found_out_of_the_past_serves_at_every_other_event(
     stretch: int,
     backwards: bool,
 ) -> None:
-    monkeypatch.setattr(standing, "TAIL", 3)
-    monkeypatch.setattr(standing, "POINTS", 10**5)
-    monkeypatch.setattr(past, "STRETCH", stretch)
-    known = past.Past()
+    monkeypatch.setattr(view_at_event, "TAIL", 3)
+    monkeypatch.setattr(view_at_event, "POINTS", 10**5)
+    monkeypatch.setattr(earlier_events, "STRETCH", stretch)
+    known = earlier_events.EarlierEvents()
     with small._database.reading() as cursor:
         for until in reversed(folds) if backwards else folds:
-            compare(standing.view(cursor, "s", until, past=known), folds[until])
+            compare(view_at_event.view(cursor, "s", until, past=known), folds[until])
 
 
 @pytest.mark.parametrize("stretch", [20, 333])
 def test_the_one_that_is_looked_at_has_its_latest_samples_wherever_they_lie(
     recorded: SessionFile, monkeypatch: pytest.MonkeyPatch, stretch: int
 ) -> None:
-    monkeypatch.setattr(standing, "TAIL", 5)
-    monkeypatch.setattr(standing, "POINTS", 1)
-    monkeypatch.setattr(standing, "FOCUS_POINTS", 4)
-    monkeypatch.setattr(past, "STRETCH", stretch)
-    known, last = past.Past(), recorded.last_seq
+    monkeypatch.setattr(view_at_event, "TAIL", 5)
+    monkeypatch.setattr(view_at_event, "POINTS", 1)
+    monkeypatch.setattr(view_at_event, "FOCUS_POINTS", 4)
+    monkeypatch.setattr(earlier_events, "STRETCH", stretch)
+    known, last = earlier_events.EarlierEvents(), recorded.last_seq
     with recorded._database.reading() as cursor:
         for until in (last, last // 2, last // 3, last - 40):
             whole = reading.view(cursor, recorded.name, until)
-            head = reading.view(cursor, recorded.name, until - standing.TAIL)
+            head = reading.view(cursor, recorded.name, until - view_at_event.TAIL)
             for item in head.configurations:
-                view = standing.view(cursor, recorded.name, until, item.key, known)
+                view = view_at_event.view(cursor, recorded.name, until, item.key, known)
                 found = view.configuration(item.key)
                 own = whole.configuration(item.key)
                 assert found is not None
@@ -129,9 +129,9 @@ def test_the_one_that_is_looked_at_has_its_latest_samples_wherever_they_lie(
 async def test_the_past_of_a_session_that_goes_on_is_learnt_as_it_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standing, "LONG", 0)
-    monkeypatch.setattr(standing, "TAIL", 1)
-    monkeypatch.setattr(past, "STRETCH", 3)
+    monkeypatch.setattr(view_at_event, "LONG", 0)
+    monkeypatch.setattr(view_at_event, "TAIL", 1)
+    monkeypatch.setattr(earlier_events, "STRETCH", 3)
     file = await SessionFile.create(tmp_path / "s.duckdb", created(), at=0.0)
     for number, (fact, measurement) in enumerate(facts()):
         event = await file.append(fact, at=float(number), measurement=measurement)
@@ -143,9 +143,9 @@ async def test_the_past_of_a_session_that_goes_on_is_learnt_as_it_comes(
 async def test_what_is_left_out_is_counted_and_the_focus_keeps_more(
     recorded: SessionFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standing, "LONG", 10)
-    monkeypatch.setattr(standing, "TAIL", 5)
-    monkeypatch.setattr(standing, "POINTS", 1)
+    monkeypatch.setattr(view_at_event, "LONG", 10)
+    monkeypatch.setattr(view_at_event, "TAIL", 5)
+    monkeypatch.setattr(view_at_event, "POINTS", 1)
     with recorded._database.reading() as cursor:
         whole = reading.view(cursor, recorded.name, None)
     item = max(whole.configurations, key=lambda c: len(c.samples))
@@ -208,7 +208,7 @@ async def test_the_time_line_knows_how_long_a_replay_takes(tmp_path: Path) -> No
 
 def test_the_time_line_names_what_was_decided(recorded: SessionFile) -> None:
     with recorded._database.reading() as cursor:
-        line = standing.time_line(cursor, recorded.name)
+        line = view_at_event.time_line(cursor, recorded.name)
         samples, _ = reading.sample_counts(cursor)
     assert (line.last_seq, line.samples) == (recorded.last_seq, samples)
     assert line.started_at < line.ended_at

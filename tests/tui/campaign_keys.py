@@ -8,12 +8,12 @@ from pricing_link import priced
 from textual.events import Paste
 from textual.pilot import Pilot
 
-from workbench.tui.screens.campaign.grid import GridScreen
+from workbench.tui.screens.campaign.campaign_screen import CampaignScreen
 
 
-def screen_of(pilot: Pilot[Any]) -> GridScreen:
+def screen_of(pilot: Pilot[Any]) -> CampaignScreen:
     screen = pilot.app.screen
-    assert isinstance(screen, GridScreen)
+    assert isinstance(screen, CampaignScreen)
     return screen
 
 

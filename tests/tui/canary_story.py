@@ -22,7 +22,7 @@ from workbench.domain.events import (
     TrialsFinished,
     TrialsStarted,
 )
-from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
+from workbench.domain.export_requests import GetRecommendOptions, RecommendOptions
 from workbench.domain.messages import Done, GetStatus, Request
 from workbench.domain.parameters import Configuration, OperatingPoint, Sla
 from workbench.domain.profiles import Coefficient, Curve, FittedModel, ModelFormula, Residual

@@ -39,7 +39,7 @@ from workbench.domain.events import (
     Tick,
     UsageTick,
 )
-from workbench.domain.handing_on import ExportFormat, ListFormats, SessionFormats
+from workbench.domain.export_requests import ExportFormat, ListFormats, SessionFormats
 from workbench.domain.housekeeping import (
     DeleteSession,
     DuplicateSession,

@@ -30,8 +30,8 @@ from workbench.domain.sessions import Plan, PlannedConfiguration, SamplerCost
 from workbench.engine.drafts import Drafts
 from workbench.engine.handlers.draft_requests import handles as draft_handlers
 from workbench.paths import Workspace
-from workbench.tui.screens.campaign import grid
-from workbench.tui.screens.campaign.grid import GridScreen
+from workbench.tui.screens.campaign import campaign_screen
+from workbench.tui.screens.campaign.campaign_screen import CampaignScreen
 
 SAMPLERS = ("bisection", "blocks", "heuristic", "pooled", "uniform")
 SAMPLE_S = 6.0
@@ -116,14 +116,14 @@ async def campaigning(
 ) -> AsyncIterator[Pilot[Any]]:
     """The screen Campaign; with a draft of that template where one is named."""
     # Every change is followed by a wait for its cost.
-    with patch.object(grid, "SETTLE_S", 0.01):
+    with patch.object(campaign_screen, "SETTLE_S", 0.01):
         async with opened(client, size, screen="live", **arguments) as pilot:
             if template:
                 await client.ask(StartDraft("mine", template))
                 await pilot.app.draft.open("mine")
             await pilot.press("3")
             screen = pilot.app.screen
-            assert isinstance(screen, GridScreen)
+            assert isinstance(screen, CampaignScreen)
             if template:
                 await until(pilot, lambda: screen.form is not None and screen.form.made, "form")
                 for line in screen.query(Input):
@@ -136,7 +136,7 @@ async def campaigning(
 async def priced(pilot: Pilot[Any]) -> None:
     """What stands there has its cost, or a mistake."""
     screen, draft = pilot.app.screen, pilot.app.draft
-    assert isinstance(screen, GridScreen)
+    assert isinstance(screen, CampaignScreen)
     await until(pilot, lambda: draft.settled, "the draft is settled")
     if draft.campaign is not None and not screen.terms.mistakes:
         await until(pilot, lambda: screen.is_priced and not screen.costs.busy, "its cost")

@@ -12,7 +12,7 @@ from fake_link import SESSION, START, FakeClient, story
 from workbench import plugins
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import Fact, RecommendationIssued, RecommendationVerified
-from workbench.domain.handing_on import (
+from workbench.domain.export_requests import (
     ExportFormat,
     GetRecommendOptions,
     Previewed,

@@ -26,7 +26,7 @@ from textual.pilot import Pilot
 
 from workbench.domain import codec
 from workbench.domain.errors import SessionError, UsageError
-from workbench.domain.events import Fact, Wheel
+from workbench.domain.events import ControlLock, Fact
 from workbench.domain.messages import StopRun, Viewed
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import (
@@ -36,7 +36,7 @@ from workbench.domain.questions import (
     RollBackModel,
 )
 from workbench.domain.retraining import CanaryEnding
-from workbench.tui import typed
+from workbench.tui import parse_input
 from workbench.tui.screens.canary.canary_form import CanaryForm
 
 SIZES = [(80, 24), (160, 50)]
@@ -97,12 +97,12 @@ def test_a_canary_whose_engine_died_is_cut_off_and_another_may_follow() -> None:
 @pytest.mark.parametrize(
     ("parse", "typed_words", "value"),
     [
-        (typed.seconds, "90", 90.0),
-        (typed.seconds, "1.5 h", 5400.0),
-        (typed.share, "50 %", 0.5),
-        (typed.share, "0.25", 0.25),
-        (typed.share, "100%", 1.0),
-        (typed.count, "12", 12),
+        (parse_input.seconds, "90", 90.0),
+        (parse_input.seconds, "1.5 h", 5400.0),
+        (parse_input.share, "50 %", 0.5),
+        (parse_input.share, "0.25", 0.25),
+        (parse_input.share, "100%", 1.0),
+        (parse_input.count, "12", 12),
     ],
 )
 def test_values_are_typed_with_their_units(
@@ -114,7 +114,7 @@ def test_values_are_typed_with_their_units(
 @pytest.mark.parametrize("words", ["", "0 %", "-1", "nan", "101 %", "half"])
 def test_what_is_no_share_is_a_sentence(words: str) -> None:
     with pytest.raises(ValueError, match="is no share; write it like 50 %"):
-        typed.share(words)
+        parse_input.share(words)
 
 
 # ------------------------------------------------------------------------------- the form
@@ -165,7 +165,7 @@ async def test_a_value_that_cannot_be_read_is_said_at_its_field(
     async with opened(client, screen="canary") as pilot:
         found = await form(pilot)
         asked = len(client.requests(PlanCanary))
-        found.form.field(field).value = typed
+        found.form.field(field).value = parse_input
         await until(pilot, lambda: found.form.field(field).mistake, "the mistake")
         assert words in found.form.field(field).mistake
         await pilot.press("enter")
@@ -323,7 +323,7 @@ async def test_who_does_not_drive_cannot_stop_it() -> None:
     client = CanaryClient(*RUNNING)
     async with opened(client, screen="canary") as pilot:
         assert "canary.stop" in {action.id for action in pilot.app.screen.offered()}
-        client.tick(Wheel(SESSION, "bob"))
+        client.tick(ControlLock(SESSION, "bob"))
         await redrawn(pilot)
         assert "canary.stop" not in {action.id for action in pilot.app.screen.offered()}
 

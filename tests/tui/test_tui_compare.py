@@ -55,7 +55,9 @@ def shown(pilot: Pilot) -> CompareScreen:
 
 async def settled(pilot: Pilot) -> str:
     """Everything that is asked for has come and is drawn."""
-    await until(pilot, lambda: shown(pilot).answer and shown(pilot).awaited is None, "an answer")
+    await until(
+        pilot, lambda: shown(pilot).answer and shown(pilot).asking.busy is None, "an answer"
+    )
     return await redrawn(pilot)
 
 

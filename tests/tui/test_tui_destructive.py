@@ -20,10 +20,10 @@ from recommending_link import RecommendingClient, held
 from textual.pilot import Pilot
 from why_link import WhyClient
 
-from workbench.domain.curation import DecideSample, RequestPoint
 from workbench.domain.housekeeping import DeleteSession, RestoreSession
 from workbench.domain.messages import Request, SkipConfiguration, StopRun
 from workbench.domain.questions import DecideProposal, RollBackModel, VerifyRecommendation
+from workbench.domain.sample_review import DecideSample, RequestPoint
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.commands.actions import ACTIONS
 from workbench.tui.commands.meanings import MEANINGS, SHARED
@@ -53,7 +53,7 @@ async def verifying(client: RecommendingClient) -> AsyncIterator[Pilot[Any]]:
     client.gate.clear()
     async with opened(client, screen="recommend") as pilot:
         await pilot.press("f5", "y")
-        await until(pilot, lambda: pilot.app.screen.awaited, "the verification")
+        await until(pilot, lambda: pilot.app.screen.asking.busy, "the verification")
         yield pilot
         client.gate.set()
 
@@ -100,7 +100,7 @@ ASKING = (
     Asks("recommend.stop", partial(RecommendingClient, held()), verifying, YES, StopRun),
 )  # fmt: skip
 UNDONE = ("session.delete", "chain.remove", "chain.drop", "draft.discard")
-ELSEWHERE = {"recommend.ask", "wheel.give", "wheel.keep", "draft.run", "sample.restore"}
+ELSEWHERE = {"recommend.ask", "control.give", "control.keep", "draft.run", "sample.restore"}
 """They take nothing away, or are tested where a whole campaign is begun (`test_tui_grid`)."""
 
 

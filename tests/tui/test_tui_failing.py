@@ -17,7 +17,7 @@ from workbench.tui.screens.live.live import LiveScreen
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
 from workbench.tui.widgets.rows import Rows
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 
 class Log:

@@ -17,7 +17,7 @@ from workbench.domain.drafts import DiscardDraft
 from workbench.domain.events import SessionCreated
 from workbench.domain.messages import RunCampaign
 from workbench.domain.sessions import DescriptorText
-from workbench.tui.screens.campaign.grid import GridScreen
+from workbench.tui.screens.campaign.campaign_screen import CampaignScreen
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.live.live import LiveScreen
 
@@ -85,7 +85,7 @@ async def test_keys_belong_to_the_line_that_is_typed(tmp_path: Path) -> None:
         assert "⏎ Next  ↓ ↑ Field" in screen_text(pilot.app)
         await pilot.press("escape", "1")
         await pilot.pause()
-        assert not isinstance(pilot.app.screen, GridScreen), "after escape they are the screen's"
+        assert not isinstance(pilot.app.screen, CampaignScreen), "the screen's after escape"
 
 
 async def test_a_mistake_stands_below_its_line_and_there_is_no_cost(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ async def test_it_runs_after_a_question_and_goes_to_live(tmp_path: Path) -> None
         assert not command.fit
         assert not command.oversubscribe
         await pilot.press("3")
-        await until(pilot, lambda: isinstance(pilot.app.screen, GridScreen), "and back")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CampaignScreen), "and back")
         assert screen_of(pilot).terms.seed == "7", "what it ran on is kept"
 
 
@@ -245,7 +245,7 @@ async def test_it_looks_as_it_did_without_colours(tmp_path: Path) -> None:
 async def test_the_screen_is_found_by_its_key_alone(tmp_path: Path) -> None:
     async with opened(PricingClient(tmp_path)) as pilot:
         await pilot.press("3")
-        await until(pilot, lambda: isinstance(pilot.app.screen, GridScreen), "screen 3")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CampaignScreen), "screen 3")
 
 
 async def test_keys_that_come_faster_than_drawings_find_their_lines(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ async def test_the_campaign_of_a_session_becomes_a_draft(tmp_path: Path) -> None
         await pilot.press("1")
         await until(pilot, lambda: "demo-1" in screen_text(pilot.app), "the list")
         await pilot.press("N")
-        await until(pilot, lambda: isinstance(pilot.app.screen, GridScreen), "screen 3")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CampaignScreen), "screen 3")
         draft = pilot.app.draft
         assert (draft.name, draft.at("kpi_max")) == ("demo-1", "1000 ms")
         assert (draft.terms.lab, draft.terms.seed) == ("sim", "7"), "as the session had them"

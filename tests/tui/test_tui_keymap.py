@@ -91,6 +91,15 @@ def test_what_cannot_be_used_is_a_sentence_and_the_rest_is_in_force(
     assert [a.keys for a in keymap.actions] == [a.keys for a in ACTIONS]
 
 
+def test_actions_are_known_by_what_they_were_called_before() -> None:
+    former = {"go.grid": "f11", "wheel.ask": "ctrl+w", "grid.edit": "f12"}
+    keymap = keymap_of({"keys": former}, "keys.toml")
+    assert keys(keymap, "go.campaign") == ("f11",)
+    assert keys(keymap, "control.ask") == ("ctrl+w",)
+    assert keys(keymap, "campaign.edit") == ("f12",)
+    assert keymap.problems == ()
+
+
 def test_keys_of_screens_that_never_meet_may_be_the_same() -> None:
     keymap = keymap_of({"keys": {"view.zoom": "e", "session.rename": "z"}}, "keys.toml")
     assert keymap.problems == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.tui.pace import LEAST_S, MOST_S, Pace
+from workbench.tui.draw_throttle import LEAST_S, MOST_S, DrawThrottle
 
 
 class Host:
@@ -14,7 +14,7 @@ class Host:
         self.now = 100.0
         self.spent = 3.0
         self.share: float | None = None
-        self.pace = Pace(lambda: self.share, lambda: self.now, lambda: self.spent)
+        self.pace = DrawThrottle(lambda: self.share, lambda: self.now, lambda: self.spent)
 
     def draw(self, cost_s: float) -> None:
         self.pace.drawing()

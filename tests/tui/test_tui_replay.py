@@ -29,7 +29,7 @@ from workbench.domain.events import RunPaused, SampleTaken
 from workbench.domain.projection import SessionView
 from workbench.domain.timeline import FindMoment, MarkKind, TimeLine, TimeMark
 from workbench.tui import app as app_module
-from workbench.tui.pace import Pace
+from workbench.tui.draw_throttle import DrawThrottle
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.replaying import replay as replay_module
 from workbench.tui.replaying.replay import Replay
@@ -90,7 +90,7 @@ async def test_a_fast_replay_keeps_to_its_share_while_the_host_measures(
     monkeypatch.setattr(replay_module, "BURST", 10)
     client, now = FakeClient(story(finished=True)), [100.0]
     client.share = 0.05
-    pace = Pace(lambda: client.share, lambda: now[0], lambda: 3.0)
+    pace = DrawThrottle(lambda: client.share, lambda: now[0], lambda: 3.0)
     replay = Replay(1000.0)
     seen: list[object] = []
 

@@ -21,7 +21,10 @@ from fake_link import (
 )
 from textual.pilot import Pilot
 
-from workbench.domain.curation import (
+from workbench.domain.errors import UsageError
+from workbench.domain.events import RunFinished, SampleTaken
+from workbench.domain.messages import Done, Request, ResumeSession, Viewed, ViewSession
+from workbench.domain.sample_review import (
     BudgetExtended,
     DecideSample,
     ExtendBudget,
@@ -30,9 +33,6 @@ from workbench.domain.curation import (
     SampleDecided,
     SampleDetail,
 )
-from workbench.domain.errors import UsageError
-from workbench.domain.events import RunFinished, SampleTaken
-from workbench.domain.messages import Done, Request, ResumeSession, Viewed, ViewSession
 from workbench.domain.samples import LatencyHistogram, Window
 from workbench.tui.sample_rows import closer
 from workbench.tui.screens.dialogs import MessageScreen, NameScreen

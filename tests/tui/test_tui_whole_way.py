@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import host_needs
 import pytest
 import whole_way_keys as way
 from driving import Workbench
@@ -14,6 +15,8 @@ def test_from_an_empty_workspace_to_a_deployment_by_keys_alone(
 ) -> None:
     if (columns, rows) != (80, 24) and not full_length:
         pytest.skip("the same at another size; run by make accept")
+    if not full_length and all(map(host_needs.is_there, ("ssh", "sftp"))):
+        pytest.skip("the same keys over SSH (ssh/test_ssh_whole_way.py); run by make accept")
     screen = Terminal(workbench, columns=columns, rows=rows)
     screen.until("Sessions")
     way.build(screen)

@@ -19,10 +19,10 @@ from snapshots import check
 from textual.pilot import Pilot
 from why_link import NO_SAMPLES, ORDER, SLOW, WhyClient, explained
 
-from workbench.domain.curation import RequestPoint
 from workbench.domain.diagnoses import EvidenceRow
 from workbench.domain.observations import Observation
 from workbench.domain.questions import Diagnose
+from workbench.domain.sample_review import RequestPoint
 from workbench.domain.samples import LatencyHistogram, Window
 from workbench.tui.evidence_rows import evidence_lines
 from workbench.tui.plots.sparkline import bars, over
@@ -103,7 +103,7 @@ async def test_an_outlier_on_compare_is_asked_about_where_it_departs_most() -> N
 
 
 def _curves(pilot: Pilot[None]) -> bool:
-    return pilot.app.screen.awaited is None and pilot.app.screen.answer is not None
+    return pilot.app.screen.asking.busy is None and pilot.app.screen.answer is not None
 
 
 async def test_a_sample_on_live_and_the_next_ones_by_key_are_asked_about() -> None:

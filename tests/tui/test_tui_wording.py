@@ -14,8 +14,8 @@ from workbench.domain.errors import UsageError
 from workbench.domain.messages import EngineStatus, PlanCampaign, Planned
 from workbench.tui import text
 from workbench.tui.commands import keymap
+from workbench.tui.remedies import ON_SCREENS, RemedyClient, on_screen
 from workbench.tui.widgets.waiting import Busy
-from workbench.tui.wording import ON_SCREENS, WordedClient, on_screen
 
 
 def key(id: str) -> str:
@@ -60,7 +60,7 @@ async def test_a_refusal_says_at_which_line_it_can_be_mended(tmp_path: Path) -> 
 async def test_so_does_the_warning_of_a_plan() -> None:
     client = FakeClient()
     client.warning = "this host has 2. Lower them, or oversubscribe the host (--oversubscribe)"
-    worded = WordedClient(client, key)
+    worded = RemedyClient(client, key)
     reply = await worded.ask(PlanCampaign("demo"))
     assert isinstance(reply, Planned)
     assert reply.plan.warnings[0].endswith("oversubscribe the host (beyond host, on Campaign: 3)")

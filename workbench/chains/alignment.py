@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.chains.checked import CheckedForecaster
+from workbench.chains.bounded_forecaster import BoundedForecaster
 from workbench.chains.demand import carried, loses
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWorkload
@@ -251,7 +251,7 @@ def without(table: Table, inputs: Collection[str]) -> Table:
     return replace(table, columns=tuple(table.columns[place] for place in kept), X=table.X[:, kept])
 
 
-class FixedInputs(CheckedForecaster):
+class FixedInputs(BoundedForecaster):
     """A model that was trained without inputs, for configurations that state them.
 
     Where they have other values than those that are fixed, it extrapolates.

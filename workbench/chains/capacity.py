@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench.chains.alignment import Measured
 from workbench.chains.base import functions_of, visits_of
-from workbench.chains.parts import Part
+from workbench.chains.function_profiles import Part
 from workbench.chains.shrinkage import log_weights, student
 from workbench.domain.errors import DataError
 from workbench.domain.topology import Node

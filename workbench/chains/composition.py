@@ -17,9 +17,9 @@ from workbench.chains.base import (
     think_ms_of,
 )
 from workbench.chains.capacity import CpuScale
-from workbench.chains.parts import Part, must_compose
+from workbench.chains.function_profiles import Part, must_compose
 from workbench.chains.rules import BottleneckAndSum, LeastThroughput, default_rule, must_apply
-from workbench.chains.standalone import NUDGES, WORSE, StandAlone, Worlds
+from workbench.chains.standalone import NUDGES, WORSE, ForecastDraws, StandAlone
 from workbench.domain import kpis
 from workbench.domain.topology import Node
 from workbench.models.base import Floats
@@ -149,7 +149,7 @@ class ChainForecaster:
         self.kpi_max = kpi_max
         self._made_with = draws, seed
         names = [vnf.name for vnf in self.vnfs]
-        self._worlds = Worlds.of(parts, names, kpi, family, draws, seed, scales)
+        self._worlds = ForecastDraws.of(parts, names, kpi, family, draws, seed, scales)
 
     def scaled(self, scales: Mapping[str, CpuScale]) -> ChainForecaster:
         """The same chain, its functions asked by their CPU per request in it."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench.chains.alignment import Measured
 from workbench.chains.capacity import CpuScale
-from workbench.chains.forms import (
+from workbench.chains.correction_models import (
     LITTLE_LEFT,
     UNKNOWN_KAPPA,
     AtSamples,

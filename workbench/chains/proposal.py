@@ -18,7 +18,7 @@ from workbench.chains.alignment import Measured, measured
 from workbench.chains.capacity import scales_of
 from workbench.chains.composition import ChainForecaster, TwoTerms
 from workbench.chains.correction import CPU_OF, SHARED_SD, CorrectedForecaster
-from workbench.chains.forms import ProfileTerms
+from workbench.chains.correction_models import ProfileTerms
 from workbench.chains.trend import trained
 from workbench.domain import departures
 from workbench.domain.counts import counted

@@ -15,8 +15,8 @@ from workbench.chains.base import (
     fold,
     functions_of,
 )
-from workbench.chains.deviates import uniforms
 from workbench.chains.distributions import Percentile, ResponseTimes, percentile_of_sum
+from workbench.chains.quasi_random import uniforms
 from workbench.domain import kpis
 from workbench.domain.errors import UsageError
 from workbench.domain.topology import Node, Parallel, Series, Vnf

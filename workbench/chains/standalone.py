@@ -10,8 +10,8 @@ from scipy.special import ndtri
 
 from workbench.chains.base import LoadFamily
 from workbench.chains.capacity import CpuScale
-from workbench.chains.deviates import uniforms
-from workbench.chains.parts import Part
+from workbench.chains.function_profiles import Part
+from workbench.chains.quasi_random import uniforms
 from workbench.chains.rules import lost
 from workbench.domain import kpis
 from workbench.domain.parameters import Configuration
@@ -35,7 +35,7 @@ _LEAST_PASSED = 1e-3
 
 
 @dataclass(frozen=True)
-class Worlds:
+class ForecastDraws:
     """The rows of `Figures`: in what ways the profiles may be right or wrong.
 
     What is expected; each function made worse by `WORSE`, then each by `COLD`, then each by
@@ -67,7 +67,7 @@ class Worlds:
         draws: int,
         seed: int,
         scales: Mapping[str, CpuScale],
-    ) -> Worlds:
+    ) -> ForecastDraws:
         profiles = tuple(dict.fromkeys(parts[name].target for name in names))
         expected = 1 + NUDGES * len(names)
         k = len(profiles)
@@ -114,7 +114,7 @@ class StandAlone:
         self,
         graph: Node,
         parts: Mapping[str, Part],
-        worlds: Worlds,
+        worlds: ForecastDraws,
         family: LoadFamily,
         points: Points,
     ) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.chains.alignment import FixedInputs, Measured, without
-from workbench.chains.checked import CheckedForecaster
+from workbench.chains.bounded_forecaster import BoundedForecaster
 from workbench.domain.errors import DataError, WorkbenchError
 from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWorkload
 from workbench.models.base import Floats
@@ -121,7 +121,7 @@ def trained(
     """
     table = without(seen.table, fixed or ())
     model = fitted_to(factory(), table).fit(table.X, table.y, table.noise)
-    return FixedInputs(table, model, fixed) if fixed else CheckedForecaster(table, model)
+    return FixedInputs(table, model, fixed) if fixed else BoundedForecaster(table, model)
 
 
 def _trend(

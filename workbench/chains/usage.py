@@ -10,7 +10,7 @@ import numpy as np
 from workbench.chains.base import family_of, functions_of, visits_of
 from workbench.chains.capacity import CpuScale
 from workbench.chains.composition import ChainForecaster, Outlook
-from workbench.chains.parts import Part
+from workbench.chains.function_profiles import Part
 from workbench.domain import kpis
 from workbench.domain.errors import DataError
 from workbench.domain.topology import Node

@@ -162,7 +162,7 @@ def execute(main: Coroutine[Any, Any, T]) -> T:
 
 def is_guest() -> bool:
     """Whether who sits here came through a server, and has no account on this host."""
-    from workbench.link.handing import LINK_VARIABLE
+    from workbench.link.fd_passing import LINK_VARIABLE
 
     return LINK_VARIABLE in os.environ
 
@@ -173,7 +173,7 @@ async def live_client() -> Client | None:
     A guest has a link from the server, and no other way to an engine.
     """
     from workbench.domain.errors import EngineError
-    from workbench.link.handing import LINK_VARIABLE, handed_client
+    from workbench.link.fd_passing import LINK_VARIABLE, handed_client
     from workbench.link.socket import SocketClient
 
     if handed := os.environ.get(LINK_VARIABLE):

@@ -92,9 +92,9 @@ async def _learnt(session: str, function: str, kpi: str, at: str) -> tuple[Count
     import asyncio
 
     from workbench.cli.context import any_client
-    from workbench.domain.curation import GetSample
     from workbench.domain.errors import UsageError
     from workbench.domain.messages import ListSamples, ViewSession
+    from workbench.domain.sample_review import GetSample
     from workbench.engine.answers.counter_learning import counted_rows
 
     async with any_client() as client:

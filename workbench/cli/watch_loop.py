@@ -14,13 +14,15 @@ from workbench.chains.drift import CLIPPED, Cusum, threshold
 from workbench.cli.context import put, put_json, say
 from workbench.domain import kpis
 from workbench.domain.attaching import Attached
-from workbench.domain.errors import LabError, UsageError
+from workbench.domain.errors import DataError, LabError, UsageError
 from workbench.domain.parameters import Sla
 from workbench.labs.attached.finding import FoundFunction, find
 from workbench.labs.attached.live_counters import LiveCounters
 
 if TYPE_CHECKING:
     from workbench.engine.answers.counter_learning import CountedRows
+    from workbench.models.counter_contention import ContentionLook, ContentionTest
+    from workbench.models.counter_rows import CounterRows
     from workbench.models.counter_watch import CounterLook, CounterWatch
 
 AWAITED_S = 60
@@ -47,19 +49,43 @@ async def follow(orders: Orders, counted: CountedRows) -> None:
     """Learn, then look each second until the time is over, the function is gone, or Ctrl-C."""
     found = await find(orders.attached)
     live = LiveCounters(found, min(max(counted.window_s, SHORTEST_S), LONGEST_S))
-    model = await _learned(live, counted)
+    rows = await _read_here(live, counted)
+    say(f"learning from {len(rows.y)} windows and {len(rows.features)} counters")
+    model = await asyncio.to_thread(_learned, rows)
     _tell(orders, counted, model, found)
-    following = LiveWatch(orders, model, live)
+    following = LiveWatch(orders, model, live, _contention(rows))
     try:
         await following.run()
     finally:
         following.finish()
 
 
-async def _learned(live: LiveCounters, counted: CountedRows) -> CounterWatch:
-    """The model over counters that are read here, too; what is left out is said."""
+def _learned(rows: CounterRows) -> CounterWatch:
     from workbench.models.counter_watch import CounterWatch
 
+    return CounterWatch(rows)
+
+
+def _contention(rows: CounterRows) -> ContentionTest | None:
+    """Whether others slow it, as far as the session can teach that; what it can is said."""
+    from workbench.models.counter_contention import ContentionTest, rates_of
+
+    try:
+        test = ContentionTest(rows)
+    except DataError as error:
+        say(f"others' load is not told: {error.what}")
+        return None
+    say(f"others' load is told by {', '.join(test.names)}, over what {test.traffic} explains")
+    if rates := rates_of(rows):
+        say(
+            f"of {rates.quiet} windows alone, held out, {rates.false} were taken for contended; of "
+            f"{rates.beside} beside competitors {rates.missed} were missed"
+        )
+    return test
+
+
+async def _read_here(live: LiveCounters, counted: CountedRows) -> CounterRows:
+    """The rows over counters that are read here, too; what is left out is said."""
     _read(live)
     await asyncio.sleep(live.over_s)
     seen = _read(live)
@@ -79,8 +105,7 @@ async def _learned(live: LiveCounters, counted: CountedRows) -> CounterWatch:
             where=live.found.place,
             remedy="Measure on the host on which the function runs, as root",
         )
-    say(f"learning from {len(counted.rows.y)} windows and {len(kept)} counters")
-    return await asyncio.to_thread(CounterWatch, counted.rows.only(kept))
+    return counted.rows.only(kept)
 
 
 def _read(live: LiveCounters) -> Mapping[str, float]:
@@ -122,6 +147,7 @@ class LiveWatch:
     orders: Orders
     model: CounterWatch
     live: LiveCounters
+    test: ContentionTest | None = None
     looks: int = 0
     silent: int = 0
     _drift: Cusum = field(default_factory=lambda: Cusum(threshold(LOOKS_PER_FALSE_DRIFT)))
@@ -131,7 +157,7 @@ class LiveWatch:
     def __post_init__(self) -> None:
         from workbench.models.counter_watch import Alarm
 
-        self.alarm = Alarm()
+        self.alarm, self.contention = Alarm(), Alarm()
         self.drifted = False
 
     async def run(self) -> None:
@@ -146,7 +172,7 @@ class LiveWatch:
                 seen = self.live.read()
             except OSError:
                 continue  # it ended this instant: the next departure says how
-            self._take(self._answer(seen))
+            self._take(self._answer(seen), self._beside(seen))
 
     async def _again(self, gone: str) -> None:
         """Wait until the function is there again. Raises `LabError` where it is not."""
@@ -175,19 +201,36 @@ class LiveWatch:
 
         return CounterLook(why=f"it has not been watched for {self.live.over_s:g} s yet")
 
-    def _take(self, look: CounterLook) -> None:
+    def _beside(self, seen: Mapping[str, float]) -> ContentionLook:
+        from workbench.models.counter_contention import ContentionLook
+
+        return self.test.look(seen) if self.test is not None and seen else ContentionLook()
+
+    def _take(self, look: CounterLook, beside: ContentionLook) -> None:
         self.looks += 1
         self.silent += look.value is None
-        sla = self.orders.sla
-        if sla is not None:
-            changed = self.alarm.look(None if look.value is None else sla.holds(look.value))
-            if changed:
-                state = "breaks" if self.alarm.raised else "holds again"
-                say(f"{_clock()} alarm: {self.orders.function} {state} {sla.text}")
+        function, sla = self.orders.function, self.orders.sla
+        if sla is not None and self.alarm.look(
+            None if look.value is None else sla.holds(look.value)
+        ):
+            state = "breaks" if self.alarm.raised else "holds again"
+            if self.alarm.withdrawn:
+                state = f"is without an answer ({look.why}), and no longer known to break"
+            say(f"{_clock()} alarm: {function} {state} {sla.text}")
+        if self.contention.look(None if beside.contended is None else not beside.contended):
+            say(f"{_clock()} alarm: {function} {self._turn(look, beside)}")
         self._watch_drift(look)
-        self._say(look)
+        self._say(look, beside)
         if self.orders.textfile is not None:
-            self._write(self.orders.textfile, look)
+            self._write(self.orders.textfile, look, beside)
+
+    def _turn(self, look: CounterLook, beside: ContentionLook) -> str:
+        if self.contention.withdrawn:
+            return f"is no longer known to be slowed by others: {beside.why}"
+        if not self.contention.raised:
+            return f"is no longer slowed by others: {beside.why}"
+        leaves = "" if look.value is not None else "; its counters leave what was learned"
+        return f"is slowed by another's load: {beside.why}{leaves}"
 
     def _watch_drift(self, look: CounterLook) -> None:
         # Looks overlap; every whole window counts once.
@@ -203,18 +246,20 @@ class LiveWatch:
                 "learned for good; measure it again"
             )
 
-    def _say(self, look: CounterLook) -> None:
+    def _say(self, look: CounterLook, beside: ContentionLook) -> None:
         kpi = kpis.of(self.orders.kpi)
         if self.orders.json:
-            put_json(self.plain(look))
+            put_json(self.plain(look, beside))
             return
         told = f"? ({look.why})"
         if look.value is not None:
             told = f"{look.value:.4g} {kpi.unit} ({look.low:.4g} to {look.high:.4g})"
         mark = "  ALARM" if self.alarm.raised else ""
+        if self.contention.raised:
+            mark += f"  CONTENTION: {beside.why}"
         put(f"{_clock()}  {kpi.short} {told}{mark}")
 
-    def plain(self, look: CounterLook) -> dict[str, Any]:
+    def plain(self, look: CounterLook, beside: ContentionLook) -> dict[str, Any]:
         return {
             "at": round(time.time(), 3),
             "function": self.orders.function,
@@ -224,15 +269,22 @@ class LiveWatch:
             "high": look.high,
             "why": look.why,
             "alarm": self.alarm.raised if self.orders.sla is not None else None,
+            "contention": self.contention.raised if self.test is not None else None,
+            "contended": beside.contended,
+            "times": beside.times,
+            "sign": beside.why,
             "drift": self.drifted,
         }
 
-    def _write(self, path: Path, look: CounterLook) -> None:
+    def _write(self, path: Path, look: CounterLook, beside: ContentionLook) -> None:
         """Metrics in Prometheus' text format, whole or not at all."""
         label = f'{{function="{self.orders.function}",kpi="{self.orders.kpi}"}}'
         lines = [f"workbench_watch_alarm{label} {int(self.alarm.raised)}",
                  f"workbench_watch_drift{label} {int(self.drifted)}",
-                 f"workbench_watch_silent{label} {int(look.value is None)}"]  # fmt: skip
+                 f"workbench_watch_silent{label} {int(look.value is None)}",
+                 f"workbench_watch_contention{label} {int(self.contention.raised)}"]  # fmt: skip
+        if beside.times is not None:
+            lines.append(f"workbench_watch_times{label} {beside.times:.4g}")
         for name in ("value", "low", "high"):
             if (figure := getattr(look, name)) is not None:
                 lines.append(f"workbench_watch_{name}{label} {figure:.6g}")

@@ -90,6 +90,8 @@ def _target_mistakes(
             yield at, f"sets {parameter.name} of {name}, whose resources are fixed"
         elif name in attach and attach[name].means == "resize" and parameter.name != "vcpu":
             yield (*at, "name"), f"is {parameter.name}; of a pod, vcpu alone is changed in place"
+        elif name in attach and _lacks_command(attach[name], parameter.name):
+            yield at, f"sets {parameter.name} of {name}, which has no command for it"
         elif parameter.name not in ("vcpu", "memory"):
             yield (*at, "name"), f"is {parameter.name}; allowed here: vcpu, memory"
     if reading.valid.get("workload_parameters") and FILE_SIZE not in entry.url:
@@ -100,6 +102,10 @@ def _target_mistakes(
     if reading.valid.get("initialization"):
         yield ("initialization",), "runs commands in functions, and nothing is run in attached ones"
     yield from _range_mistakes(attach, here, target, primary, [vnf.name for vnf in vnfs])
+
+
+def _lacks_command(text: AttachText, resource: str) -> bool:
+    return text.means == "command" and resource not in (text.commands or {})
 
 
 def _range_mistakes(

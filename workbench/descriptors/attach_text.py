@@ -13,7 +13,17 @@ from workbench.descriptors.reading import Described, Located
 from workbench.descriptors.sla_text import parse_sla
 from workbench.descriptors.units import PRIMARIES, shown
 from workbench.domain import kpis
-from workbench.domain.attaching import ATTACH, KUBERNETES, Attached, FoundBy, Means, SshAddress
+from workbench.domain.attaching import (
+    ATTACH,
+    KUBERNETES,
+    VALUE,
+    Attached,
+    FoundBy,
+    Means,
+    OwnCommand,
+    SshAddress,
+    Unit,
+)
 from workbench.domain.errors import UsageError
 from workbench.domain.parameters import Sla
 from workbench.domain.topology import VnfTemplate
@@ -59,6 +69,28 @@ def _ssh_host(text: str) -> str:
 HttpUrl = Annotated[str, AfterValidator(_http)]
 
 
+Argv = Annotated[list[NonEmptyText], Field(min_length=1)]
+
+
+class OwnCommandText(Described):
+    """Commands of one's own that set and read a resource: arguments, which no shell sees."""
+
+    set_by: Argv = Field(alias="set", description="With {value} in one argument")
+    read_by: Argv = Field(alias="read", description="Prints the value as `set` takes it")
+    unit: Literal["cores", "percent", "bytes", "MiB"] | None = Field(
+        None, description="Of the value; without it cores of vcpu, bytes of memory"
+    )
+
+    def mistakes(self) -> Iterator[Located]:
+        if sum(word.count(VALUE) for word in self.set_by[1:]) != 1:
+            yield ("set",), f"needs {VALUE} once, in an argument"
+        if any(VALUE in word for word in self.read_by):
+            yield ("read",), f"has {VALUE}, and is given none"
+        for name, words in (("set", self.set_by), ("read", self.read_by)):
+            if any("\n" in word or "\0" in word for word in words):
+                yield (name,), "has an argument with a line break"
+
+
 class AttachText(Described):
     """One function that runs already. Nothing is started, removed or configured."""
 
@@ -80,7 +112,7 @@ class AttachText(Described):
         None, description="As /proc/PID/cgroup names it, such as /system.slice/nginx.service"
     )
     host: Annotated[str, AfterValidator(_ssh_host)] | None = Field(
-        None, description="user@name[:port], where its process runs: reached by SSH"
+        None, description="user@name[:port], where it runs: reached by SSH"
     )
     program: NonEmptyText | None = Field(None, description="What its process must be called")
     url: HttpUrl | None = Field(None, description="Where load enters")
@@ -91,8 +123,11 @@ class AttachText(Described):
     guard: str | None = Field(
         None, description="What the system has to hold while it is loaded: p95<=200ms, or none"
     )
-    resources: Literal["cgroup", "resize", "fixed"] | None = Field(
+    resources: Literal["cgroup", "resize", "set-property", "command", "fixed"] | None = Field(
         None, description="How they are set; without it resize for a pod, cgroup for others"
+    )
+    commands: dict[Literal["vcpu", "memory"], OwnCommandText] | None = Field(
+        None, description="By resource, for `resources: command`"
     )
     when_wrong: Literal["end", "wait"] = "end"
 
@@ -104,6 +139,7 @@ class AttachText(Described):
             yield (), f"does not say how it is found; give one of: {', '.join(WAYS)}"
         yield from self._of_clusters()
         yield from self._of_other_hosts()
+        yield from self._of_commands()
         for extra in given[1:]:
             yield (extra,), f"is given beside {given[0]}; one of them must go"
         if self.url is None:
@@ -137,12 +173,28 @@ class AttachText(Described):
             return
         from workbench.own_names import is_loopback  # the web server behind it takes time
 
-        by_api = [name for name in WAYS if name in BY_API and getattr(self, name) is not None]
-        if by_api:
-            yield ("host",), f"belongs to a pid or a cgroup; a {by_api[0]} is found by its API"
+        if self.pod is not None:
+            yield (
+                ("host",),
+                "belongs to a container, process or group; a pod is found by its API",
+            )
         name = urlsplit(self.url or "").hostname or ""
         if is_loopback(name) and not is_loopback(SshAddress.parse(self.host).name):
             yield ("url",), f"is this host's own, and it runs on {self.host}; write {{address}}"
+
+    def _of_commands(self) -> Iterator[Located]:
+        if self.resources in BY_COMMAND and (self.host is not None or self.pod is not None):
+            yield ("resources",), f"is {self.resources}, which is run on this host alone"
+        if self.resources == "set-property" and self.pid is None and self.cgroup is None:
+            yield ("resources",), "is set-property; give the pid or the cgroup of its unit"
+        if self.resources == "command" and not self.commands:
+            yield ("commands",), "is missing: how each resource is set and read"
+        if self.resources != "command" and self.commands is not None:
+            yield ("commands",), "belongs to `resources: command`"
+        for resource, text in (self.commands or {}).items():
+            if text.unit is not None and text.unit not in UNITS[resource]:
+                units = ", ".join(UNITS[resource])
+                yield ("commands", resource, "unit"), f"is {text.unit}; allowed here: {units}"
 
     @property
     def means(self) -> Means:
@@ -154,8 +206,10 @@ class AttachText(Described):
         return next(name for name in WAYS if getattr(self, name) is not None)
 
 
+BY_COMMAND = ("set-property", "command")
+UNITS: dict[str, tuple[Unit, ...]] = {"vcpu": ("cores", "percent"), "memory": ("bytes", "MiB")}
+"""By resource, the first where nobody says."""
 WAYS: tuple[FoundBy, ...] = ("pod", "container", "label", "compose", "pid", "cgroup")
-BY_API = ("pod", "container", "label", "compose")
 
 
 def templates(attach: Mapping[str, AttachText]) -> dict[str, VnfTemplate]:
@@ -175,6 +229,10 @@ def resolved(attach: Mapping[str, AttachText], primary: str) -> tuple[Attached, 
             max_load=0.0 if text.max_load is None else load_of(text.max_load, primary),
             guard=guard_of(text.guard, primary),
             resources=text.means,
+            commands=tuple(
+                OwnCommand(name, tuple(own.set_by), tuple(own.read_by), own.unit or UNITS[name][0])
+                for name, own in (text.commands or {}).items()
+            ),
             program=text.program or "",
             container=(text.container or "") if text.pod else "",
             context=text.context or "",

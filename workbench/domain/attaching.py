@@ -16,9 +16,13 @@ ATTACHING = (ATTACH, KUBERNETES)
 """Labs that deploy nothing."""
 
 FoundBy = Literal["pod", "container", "label", "compose", "pid", "cgroup"]
-Means = Literal["cgroup", "resize", "fixed"]
-"""How resources are set: its control group is written to, its pod is resized in place, or they
-stay as they are."""
+Means = Literal["cgroup", "resize", "set-property", "command", "fixed"]
+"""How resources are set: its control group is written to, its pod is resized in place, systemd is
+asked, commands of the user's own are run, or they stay as they are."""
+Unit = Literal["cores", "percent", "bytes", "MiB"]
+"""Of the value that a command of the user's own takes."""
+VALUE = "{value}"
+"""Where it stands in an argument."""
 WhenWrong = Literal["end", "wait"]
 MOST_PORT = 65535
 SSH_HOST = re.compile(
@@ -61,6 +65,25 @@ class SshAddress:
 
 
 @dataclass(frozen=True)
+class OwnCommand:
+    """How a resource of a function is set by commands of the user's own, and read. Arguments, and
+    never a shell's text."""
+
+    resource: str
+    """`vcpu` or `memory`."""
+    set_by: tuple[str, ...]
+    """With `{value}` in an argument."""
+    read_by: tuple[str, ...]
+    """Prints the value as `set_by` takes it."""
+    unit: Unit
+
+    def value(self, amount: float) -> str:
+        """What stands for `{value}`; `amount` is in cores or bytes."""
+        divided = {"cores": 1.0, "percent": 0.01, "bytes": 1.0, "MiB": float(1 << 20)}[self.unit]
+        return f"{amount / divided:.15g}"
+
+
+@dataclass(frozen=True)
 class Attached:
     """One function of a system that runs already."""
 
@@ -80,6 +103,8 @@ class Attached:
     guard: Sla | None = None
     """What the running system has to hold while it is loaded; None: nothing is asked."""
     resources: Means = "cgroup"
+    commands: tuple[OwnCommand, ...] = ()
+    """By which resources are set, where `resources` is `command`."""
     program: str = ""
     """What its process must be called; empty: anything."""
     container: str = ""

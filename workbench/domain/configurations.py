@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from workbench.domain.curation import SampleVerdict, as_measured
 from workbench.domain.events import PointAsked
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import Breakpoint, Curve
+from workbench.domain.sample_review import SampleVerdict, as_measured
 from workbench.domain.samples import Estimate, Sample, Usage
 
 FEWEST_POINTS = 8

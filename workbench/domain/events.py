@@ -8,7 +8,6 @@ from typing import Literal
 
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.chains import PartModel
-from workbench.domain.curation import BudgetExtended, PointRequested, SampleDecided
 from workbench.domain.fleets import FleetSeen, HostsCompared, ShardFolded
 from workbench.domain.lab import BypassCurve, HostFacts, HostNoise
 from workbench.domain.logs import ComponentLog
@@ -32,6 +31,7 @@ from workbench.domain.retraining import (
     Proposal,
     Rollback,
 )
+from workbench.domain.sample_review import BudgetExtended, PointRequested, SampleDecided
 from workbench.domain.samples import Sample, TrialPurpose, Usage
 from workbench.domain.sessions import ConfigurationOutcome, DescriptorText, Outcome, Plan
 from workbench.domain.topology import VnfTemplate
@@ -429,7 +429,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Wheel:
+class ControlLock:
     """Who drives a campaign: one operator at a time, by name."""
 
     session: str
@@ -441,4 +441,4 @@ class Wheel:
     """Seconds since the epoch when it passes to who asks, unless the driver answers."""
 
 
-Tick = UsageTick | Progress | Wheel
+Tick = UsageTick | Progress | ControlLock

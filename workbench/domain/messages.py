@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from workbench.domain import (
-    curation,
     drafts,
+    export_requests,
     fleet_requests,
-    handing_on,
     housekeeping,
     lab,
     questions,
+    sample_review,
     timeline,
 )
 from workbench.domain.durations import duration
@@ -41,7 +41,7 @@ from workbench.domain.topology import Target
 Role = Literal["operator", "observer"]
 """Operators may run, accept and delete; observers see everything and change nothing."""
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 """Raised with every change of a message that an older peer would misread."""
 
 # --------------------------------------------------------------------------- replies
@@ -217,8 +217,10 @@ class SkipConfiguration(Command[Done]):
 
 
 @dataclass(frozen=True)
-class AskWheel(Command[Done]):
-    """Ask for the wheel of a campaign that somebody else drives (`events.Wheel`). Reply: `Done`.
+class AskControl(Command[Done]):
+    """Ask for control of a campaign that somebody else drives (`events.ControlLock`).
+
+    Reply: `Done`.
 
     It is given at once where its driver is not connected, else when the driver answers, or does
     not answer for a while.
@@ -228,7 +230,7 @@ class AskWheel(Command[Done]):
 
 
 @dataclass(frozen=True)
-class AnswerWheel(Command[Done]):
+class AnswerControl(Command[Done]):
     """The driver's word to who asks; without anybody who asks, `give` lets go. Reply: `Done`."""
 
     session: str
@@ -387,10 +389,10 @@ class Cancel(Query[Done]):
 REQUESTS = requests_in(
     (
         sys.modules[__name__],
-        curation,
+        sample_review,
         drafts,
         fleet_requests,
-        handing_on,
+        export_requests,
         housekeeping,
         lab,
         questions,

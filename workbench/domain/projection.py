@@ -17,11 +17,6 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.canaries import CanaryView, ProposalView
 from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.counts import counted
-from workbench.domain.curation import (
-    BudgetExtended,
-    PointRequested,
-    SampleDecided,
-)
 from workbench.domain.durations import duration
 from workbench.domain.event_log import (
     LOG_LINES,
@@ -72,6 +67,11 @@ from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import ModelOrigin, ModelVersion, ParameterInfluence
 from workbench.domain.recommendations import IssuedRecommendation
 from workbench.domain.retraining import ChainModels, Drift
+from workbench.domain.sample_review import (
+    BudgetExtended,
+    PointRequested,
+    SampleDecided,
+)
 from workbench.domain.samples import Sample
 from workbench.domain.sessions import Outcome, Plan, SessionState
 from workbench.domain.trials import TrialPoint, TrialsView

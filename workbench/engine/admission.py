@@ -17,8 +17,8 @@ from workbench.domain.errors import NotAllowed
 from workbench.domain.limits import check_request
 from workbench.domain.messages import Hello, Request
 from workbench.domain.requests import sessions_of
+from workbench.engine.control_locks import ControlLocks
 from workbench.engine.handlers import HANDLERS
-from workbench.engine.wheels import Wheels
 
 R = TypeVar("R")
 
@@ -34,11 +34,11 @@ class Admission:
 
     Attributes
     ----------
-    wheels : who drives which campaign.
+    control_locks : who drives which campaign.
     """
 
-    def __init__(self, wheels: Wheels, audit: AuditLog) -> None:
-        self.wheels = wheels
+    def __init__(self, control_locks: ControlLocks, audit: AuditLog) -> None:
+        self.control_locks = control_locks
         self._audit = audit
 
     def admit(self, request: Request[R], who: Hello) -> Request[R]:
@@ -62,7 +62,7 @@ class Admission:
             request = replace(asked, by=who.identity)
         check_request(request)
         if isinstance(request, messages.Command):
-            self.wheels.steer(request, who)
+            self.control_locks.steer(request, who)
         return request
 
     def _confine(self, request: Request[Any], who: Hello) -> None:
@@ -83,7 +83,7 @@ class Admission:
     def settled(self, request: Request[Any], who: Hello, reply: object) -> None:
         """A request was answered: who launched a campaign drives it, commands are written down."""
         if isinstance(reply, messages.RunAccepted):
-            self.wheels.launched(reply.session, who)
+            self.control_locks.launched(reply.session, who)
         if HANDLERS.of(request).changes:
             failed = isinstance(reply, messages.Failed)
             self._write(request, who, "failed" if failed else "done", reply)

@@ -27,10 +27,10 @@ from workbench.domain.lines import (
     request_of,
 )
 from workbench.domain.messages import PROTOCOL_VERSION, Hello, Request
+from workbench.engine.control_locks import person
 from workbench.engine.core import Engine
 from workbench.engine.handlers import HANDLERS
 from workbench.engine.sessions.channel import Following
-from workbench.engine.wheels import person
 from workbench.log import logger
 
 MOST_CLIENTS = 512
@@ -129,11 +129,11 @@ class Connection:
         """Greet, then answer until the client hangs up or talks nonsense."""
         try:
             await self._greet()
-            self._engine.admission.wheels.came(self._who)
+            self._engine.admission.control_locks.came(self._who)
             try:
                 await self._answer_requests()
             finally:
-                self._engine.admission.wheels.left(self._who)
+                self._engine.admission.control_locks.left(self._who)
         except EngineError as error:
             await self._refuse(error)
         except BaseExceptionGroup as group:

@@ -19,10 +19,11 @@ from workbench.domain.errors import (
     WorkbenchError,
     WorkspaceHeld,
 )
-from workbench.domain.events import Noted, Wheel
+from workbench.domain.events import ControlLock, Noted
 from workbench.domain.messages import Failed, Hello, Request
 from workbench.engine.admission import Admission
 from workbench.engine.answers.jobs import Jobs
+from workbench.engine.control_locks import ControlLocks
 from workbench.engine.drafts import Drafts
 from workbench.engine.handlers import HANDLERS
 from workbench.engine.handlers.registry import Services
@@ -35,7 +36,6 @@ from workbench.engine.runs.strays import reap_strays
 from workbench.engine.sessions.channel import Channel, Following
 from workbench.engine.sessions.fleet_sessions import FleetSessions
 from workbench.engine.sessions.library import Library
-from workbench.engine.wheels import Wheels
 from workbench.locks import FileLock, own
 from workbench.log import logger, open_log, without_log
 from workbench.paths import Workspace, measuring_lock, notify_file
@@ -88,14 +88,14 @@ class Engine:
         self._lock = FileLock(workspace.engine_lock)
         self._pool = Pool()
         self.admission = Admission(
-            Wheels(self._is_unfinished, self._show_wheel), AuditLog(workspace.audit)
+            ControlLocks(self._is_unfinished, self._show_control_lock), AuditLog(workspace.audit)
         )
         self.idle_work = IdleWork(self._nothing_measured)
         self.queue = Queue(
             self.library,
             self._pool,
             self.host_lock,
-            self.admission.wheels.begun,
+            self.admission.control_locks.begun,
             self.idle_work.after,
         )
         self._jobs = Jobs(self.library, lambda: not self._nothing_measured())
@@ -105,7 +105,7 @@ class Engine:
             self.queue,
             self._jobs,
             Drafts(workspace),
-            self.admission.wheels,
+            self.admission.control_locks,
             self._fleets,
             self.status,
             self._removed_strays,
@@ -202,10 +202,10 @@ class Engine:
     def _is_unfinished(self, session: str) -> bool:
         return session in self.queue.unfinished
 
-    def _show_wheel(self, wheel: Wheel) -> None:
-        channel = self.queue.channel_of(wheel.session)
+    def _show_control_lock(self, control_lock: ControlLock) -> None:
+        channel = self.queue.channel_of(control_lock.session)
         if channel is not None:
-            channel.tick(wheel)
+            channel.tick(control_lock)
 
     async def until_finished(self) -> None:
         """Return when no campaign runs or waits, or when asked to stop."""

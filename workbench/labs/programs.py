@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from workbench.domain.durations import duration
+from workbench.probes.child_ending import signal_child
 
 OnLine = Callable[[str], None]
 
@@ -125,5 +127,5 @@ async def run(
         return await process.wait(), "\n".join(tail)
     finally:
         if process.returncode is None:
-            process.terminate()
+            signal_child(process, signal.SIGTERM)
             await process.wait()

@@ -40,7 +40,7 @@ class Client(Protocol):
 
     @property
     def person(self) -> str:
-        """What the engine calls us when it says who drives (`events.Wheel`)."""
+        """What the engine calls us when it says who drives (`events.ControlLock`)."""
         ...
 
     @property

@@ -38,7 +38,7 @@ from workbench.domain.messages import (
     Unsubscribe,
 )
 from workbench.link.client import Feed, reply_to
-from workbench.link.pieces import Pieces
+from workbench.link.cooperative_yield import Pieces
 
 R = TypeVar("R")
 

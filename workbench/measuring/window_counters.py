@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.domain import kpis
+from workbench.domain.competitors import COMPETITOR, NONE
 from workbench.domain.observations import OBSERVABLES, Observation, is_level
 from workbench.domain.samples import Sample, UsageSecond, Window
 from workbench.measuring.censoring import Distribution
@@ -52,6 +53,8 @@ class CountedWindow:
     seconds: float
     kpi: float
     counted: Mapping[str, float]
+    beside: str = NONE
+    """Who competed with the function."""
 
 
 def counter_name(of_host: bool, name: str, detail: str) -> str:
@@ -101,6 +104,7 @@ def counted_windows(
         if one.component in (function, HOST) and one.value is not None:
             by_window.setdefault(one.window, []).append(one)
     experiment = f"{sample.point.target}/{sample.point.configuration.key}/{sample.block}"
+    beside = str(sample.point.configuration.workload.get(COMPETITOR, NONE))
     rows = []
     for number, window in enumerate(windows):
         value, seen = kpi_of(window, kpi), by_window.get(number, [])
@@ -113,7 +117,7 @@ def counted_windows(
             if name := counter_name(of_host, one.name, _kind(one)):
                 over = 1.0 if is_level(one.name) else window.duration_s
                 counted[name] = one.value / over
-        rows.append(CountedWindow(experiment, sample.id, window.duration_s, value, counted))
+        rows.append(CountedWindow(experiment, sample.id, window.duration_s, value, counted, beside))
     return rows
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from workbench.domain.competitors import NONE
 from workbench.models.base import Floats
 from workbench.models.folds import Ints
 
@@ -27,16 +28,20 @@ class CounterRows:
     y : of shape (n,), the KPI in its own unit, above 0.
     groups : of shape (n,), the experiment or traffic profile that each row is from; rows of one
         group are never both learned from and predicted, except where the published split is shown.
+    beside : of shape (n,), the number of who competed with the function, 0 where nobody did; None
+        where that is not known.
     """
 
     features: tuple[str, ...]
     x: Floats
     y: Floats
     groups: Ints
+    beside: Ints | None = None
 
     def taken(self, rows: Ints) -> CounterRows:
         """These rows only."""
-        return replace(self, x=self.x[rows], y=self.y[rows], groups=self.groups[rows])
+        beside = None if self.beside is None else self.beside[rows]
+        return CounterRows(self.features, self.x[rows], self.y[rows], self.groups[rows], beside)
 
     def only(self, features: tuple[str, ...]) -> CounterRows:
         """These columns only, in this order. Raises `ValueError` where one is not there."""
@@ -58,11 +63,18 @@ class DroppedFeature:
 
 
 def rows_of(
-    counted: Sequence[Mapping[str, float]], y: Sequence[float], experiments: Sequence[str]
+    counted: Sequence[Mapping[str, float]],
+    y: Sequence[float],
+    experiments: Sequence[str],
+    beside: Sequence[str] = (),
 ) -> tuple[CounterRows, tuple[DroppedFeature, ...]]:
     """A table of rows that each name their counters; a row without a value is not filled in.
 
     A counter that more than `MOST_MISSING` of the rows lack is dropped, rows that lack another are.
+
+    Parameters
+    ----------
+    beside : who competed in each row, `none` where nobody did.
     """
     names = sorted({name for row in counted for name in row})
     there = np.array([[name in row for name in names] for row in counted], dtype=bool)
@@ -72,11 +84,13 @@ def rows_of(
     whole = np.flatnonzero(there[:, common].all(axis=1)).tolist()
     x = np.array([[counted[i][name] for name in features] for i in whole], dtype=float)
     numbers = {name: i for i, name in enumerate(dict.fromkeys(experiments))}
+    rivals = {name: i for i, name in enumerate(dict.fromkeys((NONE, *beside)))}
     rows = CounterRows(
         features,
         x.reshape(len(whole), len(features)),
         np.array([y[i] for i in whole], dtype=float),
         np.array([numbers[experiments[i]] for i in whole], dtype=int),
+        np.array([rivals[beside[i]] for i in whole], dtype=int) if beside else None,
     )
     dropped = (
         DroppedFeature(name, f"not counted in {share:.0%} of the rows")

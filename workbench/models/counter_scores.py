@@ -142,6 +142,21 @@ def out_of_group(rows: CounterRows, make: Maker, seed: int) -> Floats:
     return said
 
 
+def out_of_company(rows: CounterRows, make: Maker, seed: int) -> Floats:
+    """Predictions of rows beside a competitor by a model that had not seen it, of shape (n,).
+
+    NaN of rows alone, and of all where there are fewer than two competitors: what is left without
+    one would be rows alone, which teach nothing of others.
+    """
+    said = np.full(len(rows.y), np.nan)
+    rivals = np.zeros(0) if rows.beside is None else np.setdiff1d(rows.beside, [0])
+    for rival in rivals if len(rivals) > 1 else ():
+        out = rows.beside == rival
+        seen = rows.taken(np.flatnonzero(~out))
+        said[out] = make(seed).fit(seen.x, seen.y, seen.groups).predict(rows.x[out])
+    return said
+
+
 def bands_by_group(
     true: Floats, said: Floats, groups: Ints, seed: int
 ) -> tuple[Floats, Floats] | None:

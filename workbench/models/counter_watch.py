@@ -20,6 +20,7 @@ from workbench.models.counter_scores import (
     CounterScore,
     group_reach,
     misses_of,
+    out_of_company,
     out_of_group,
     score_of,
 )
@@ -33,6 +34,8 @@ LEAST_SPREAD = 0.02
 OUTSIDE = "outside of what was learned"
 RAISE_AFTER, CLEAR_AFTER = 2, 5
 """Looks in a row that break the limit, or hold it, before an alarm is raised or cleared."""
+FORGET_AFTER = 10
+"""Looks in a row without an answer, after which an alarm is withdrawn."""
 
 
 @dataclass(frozen=True)
@@ -96,15 +99,14 @@ class CounterWatch:
         self._spread = np.maximum(logs.std(axis=0), LEAST_SPREAD)
         self._places = (logs - self._centre) / self._spread
         self.held_out = out_of_group(kept, OwnCounterModel, seed)
-        misses = misses_of(kept.y, self.held_out)
-        self._off = np.abs(misses)
-        self._floor = max(0.25 * float(np.median(self._off)), 1e-6)
-        others = kept.groups[:, None] != kept.groups
-        apart = np.array([self._apart(p) for p in self._places])
-        apart[~others] = np.inf
+        between = np.array([self._apart(p) for p in self._places])
+        apart = np.where(kept.groups[:, None] == kept.groups, np.inf, between)
         self._nearest = apart.min(axis=1)
         self.limit = float(np.quantile(self._nearest, INSIDE))
         self.apart_sd = max(float(np.log(np.maximum(self._nearest, 1e-6)).std()), 0.1)
+        misses = self._misses(between, seed)
+        self._off = np.abs(misses)
+        self._floor = max(0.25 * float(np.median(self._off)), 1e-6)
         scales = np.array([self._scale(row) for row in apart])
         shares = misses / scales
         self.reach = group_reach(shares, kept.groups, seed)
@@ -118,6 +120,19 @@ class CounterWatch:
         self.score: CounterScore = score_of("ours", kept.y, self.held_out, band)
         self._model = OwnCounterModel(seed).fit(kept.x, kept.y, kept.groups)
         self.chosen = self._model.chosen_
+
+    def _misses(self, between: Floats, seed: int) -> Floats:
+        """Of held-out experiments; of held-out competitors where those are worse, and the counters
+        beside them are not outside of what the others teach."""
+        kept = self.rows
+        misses = misses_of(kept.y, self.held_out)
+        said = out_of_company(kept, OwnCounterModel, seed)
+        if kept.beside is None or np.isnan(said).all():
+            return misses
+        others = np.where(kept.beside[:, None] == kept.beside, np.inf, between).min(axis=1)
+        told = np.isfinite(said) & (others <= self.limit)
+        strange = np.where(told, misses_of(kept.y, np.where(told, said, kept.y)), 0.0)
+        return np.where(np.abs(strange) > np.abs(misses), strange, misses)
 
     def look(self, counted: Mapping[str, float], missing: Mapping[str, str]) -> CounterLook:
         """What the KPI is where these counters are read, each per second.
@@ -200,18 +215,27 @@ def _least(column: Floats) -> float:
 class Alarm:
     """Raised by looks in a row that break a limit, cleared by more of them that hold it.
 
-    A look that says nothing does neither, and begins no row anew.
+    A look that says nothing does neither, and begins no row anew; `FORGET_AFTER` of them in a row
+    withdraw an alarm, on which nothing rests any more.
     """
 
     raised: bool = False
+    withdrawn: bool = False
+    """The last change was that; nothing was seen to hold."""
     _row: int = field(default=0, repr=False)
+    _silent: int = field(default=0, repr=False)
 
     def look(self, holds: bool | None) -> bool:
         """Take in whether the limit held, None for `?`; whether the alarm changed by it."""
         if holds is None:
-            return False
-        self._row = 0 if holds != self.raised else self._row + 1
-        if self._row < (CLEAR_AFTER if self.raised else RAISE_AFTER):
-            return False
-        self.raised, self._row = not self.raised, 0
+            self._silent += 1
+            if not self.raised or self._silent < FORGET_AFTER:
+                return False
+        else:
+            self._silent = 0
+            self._row = 0 if holds != self.raised else self._row + 1
+            if self._row < (CLEAR_AFTER if self.raised else RAISE_AFTER):
+                return False
+        self.withdrawn = holds is None
+        self.raised, self._row, self._silent = not self.raised, 0, 0
         return True

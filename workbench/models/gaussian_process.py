@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
 from workbench.models.base import Floats
 from workbench.models.encoding import Encoding
@@ -20,6 +20,7 @@ from workbench.models.estimator import (
     one_thread,
     seeded_subset,
 )
+from workbench.models.kernels import BellKernel, FactorKernel, LineKernel, NoiseKernel
 from workbench.models.scales import NORMAL_95
 
 METHOD_VERSION = 1
@@ -129,26 +130,38 @@ class GaussianProcess(ProfileEstimator):
         """Mean log KPI at `X` (m, d), as shape (m,)."""
         Z = self._laid_out(self._rows(X))
         with one_thread():
-            mean: Floats = self.regressor_.predict(Z)
+            mean, _ = self._posterior(Z)
         return self._capped(mean * self.y_scale_ + self.y_offset_)
 
     def predict_band(self, X: ArrayLike) -> tuple[Floats, Floats]:
         """95 % band of the mean log KPI at `X` (m, d), each bound of shape (m,)."""
         Z = self._laid_out(self._rows(X))
         with one_thread():
-            mean, sd = self.regressor_.predict(Z, return_std=True)
-        # scikit-learn's figure is for a new observation: White belongs to that, not to the mean.
+            mean, near = self._posterior(Z)
+            v = solve_triangular(self.regressor_.L_, near.T, lower=True, check_finite=False)
+        variance = self.regressor_.kernel_.diag(Z) - np.einsum("ij,ji->i", v.T, v)
+        sd = np.sqrt(np.maximum(variance, 0.0))  # of a new observation, as scikit-learn's
+        # White belongs to that, not to the mean.
         sd = np.sqrt(np.maximum(sd**2 - self.noise_level_, 0.0)) * self.y_scale_
         centre = mean * self.y_scale_ + self.y_offset_
         return self._capped(centre - NORMAL_95 * sd), self._capped(centre + NORMAL_95 * sd)
 
+    def _posterior(self, Z: Floats) -> tuple[Floats, Floats]:
+        """Standardised mean at laid-out rows, and their kernel with what was learned from.
+
+        As the regressor's own `predict`, which first checks rows that are checked already.
+        """
+        near: Floats = self.regressor_.kernel_(Z, self.regressor_.X_train_)
+        mean: Floats = near @ self.regressor_.alpha_
+        return mean, near
+
     def _kernel(self, columns: int) -> Any:
-        signal = RBF(
+        signal = BellKernel(
             0.3 if self.single_ else np.sqrt(columns), (self.smallest_length, self.largest_length)
         )
         if self.kernel == "a":
-            signal = DotProduct(1.0, (1e-2, 1e2)) + signal
-        return ConstantKernel(1.0, (1e-2, 1e3)) * signal + WhiteKernel(1e-2, (1e-6, 1.0))
+            signal = LineKernel(1.0, (1e-2, 1e2)) + signal
+        return FactorKernel(1.0, (1e-2, 1e3)) * signal + NoiseKernel(1e-2, (1e-6, 1.0))
 
     def _process(self, kernel: Any, alpha: Floats, optimizer: Any) -> GaussianProcessRegressor:
         return GaussianProcessRegressor(

@@ -27,6 +27,7 @@ from workbench.measuring.thread_states import (
     trace_events,
 )
 from workbench.probes import cgroup
+from workbench.probes.child_ending import signal_child
 from workbench.probes.process import PROC
 
 PLACES = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
@@ -205,7 +206,7 @@ class TraceReader:
             async with asyncio.timeout(PATIENCE_S):
                 await guard.wait()
         except TimeoutError:
-            guard.kill()
+            signal_child(guard)
             await guard.wait()
         with suppress(OSError):
             await asyncio.to_thread(instance.rmdir)

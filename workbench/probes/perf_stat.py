@@ -21,6 +21,7 @@ import numpy as np
 
 from workbench.measuring.records import Floats
 from workbench.probes import cgroup
+from workbench.probes.child_ending import signal_child
 from workbench.probes.process import PROC
 
 PROGRAM = "perf"
@@ -194,8 +195,7 @@ async def _try(program: str, names: Iterable[str]) -> tuple[dict[str, PerfCount]
         return {}, f"perf said nothing within {PATIENCE_S:g} s"
     finally:
         if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
+            signal_child(process)
             await process.wait()
     lines = text[: LONGEST_LINE * MOST_LINES_PER_READING].decode(errors="replace").splitlines()
     counts = [count for line in lines if (count := parse_line(line))]
@@ -299,8 +299,7 @@ class PerfReader:
         finally:
             self._reading.cancel()
             if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
+                signal_child(process)
                 await process.wait()
 
     @property

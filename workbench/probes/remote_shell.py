@@ -46,7 +46,7 @@ IFS= read -r mark || exit 0
 printf "%s\\n" "$$"; date +%s; cat "/proc/$$/stat"
 printf "\\n%s 0\\n\\n%s end\\n" "$mark" "$mark"
 while IFS= read -r verb && IFS= read -r count; do
-  set --
+  set --; asked=$count
   while [ "$count" -gt 0 ]; do
     IFS= read -r one || exit 0
     set -- "$@" "$one"
@@ -63,6 +63,15 @@ while IFS= read -r verb && IFS= read -r count; do
         sleep 0.1; tries=$((tries + 1))
       done ;;
     processes) cat /proc/[0-9]*/stat 2>/dev/null ;;
+    container) fault=$(timeout 4 docker inspect --type container --format \
+      "{{.Id}} {{.State.Pid}} {{.State.Status}} {{.Image}} {{.Name}}" -- "$1" 2>&1 >&3) ;;
+    labelled)
+      while [ "$count" -lt "$asked" ]; do
+        set -- "$@" --filter "label=$1"; shift
+        count=$((count + 1))
+      done
+      fault=$(timeout 4 docker ps --no-trunc --filter status=running \
+        --format "{{.ID}} {{.Names}}" "$@" 2>&1 >&3) ;;
     write) case "$1" in
       */cpu.max|*/cpu.cfs_quota_us|*/memory.max|*/memory.limit_in_bytes|*/memory.memsw.limit_in_bytes)
         if [ -f "$1" ]; then
@@ -276,6 +285,14 @@ class RemoteShell:
     async def sockets(self) -> str:
         """As `ls -l` lists the sockets that processes hold, each after its process's folder."""
         return (await self.ask("sockets")).out
+
+    async def container(self, name: str) -> ShellAnswer:
+        """What the engine there says of a container: id, process, state, image, name."""
+        return await self.ask("container", name)
+
+    async def labelled(self, *labels: str) -> ShellAnswer:
+        """Containers that run there with all these labels, a line each: id, name."""
+        return await self.ask("labelled", *labels)
 
     async def end_shell(self, marked: str) -> None:
         """End a shell of ours that was left, `PID START`, and what it started: a write that the

@@ -8,7 +8,7 @@ module         what it holds
 `stations`     a FIFO station with worker threads under a CFS quota, request by request
 `quota`        the same for one thread, vectorised over the requests of a quota period
 `network`      stations composed to routes, the load that is offered, what came of it
-`passage`      requests through a network: feed-forward, in order, or event by event
+`simulation`   requests through a network: feed-forward, in order, or event by event
 =============  =========================================================================
 
 Times are seconds; time 0 is when the load begins. Nothing here knows a clock or a network

@@ -21,8 +21,8 @@ from workbench.domain.campaign import SamplingPlan
 from workbench.domain.errors import DataError, PluginError
 from workbench.domain.samples import Sample
 from workbench.sampling.base import Space
-from workbench.sampling.exploring import Explorer, NextLoad
 from workbench.sampling.factors import Coordinates
+from workbench.sampling.grid_sampler import GridSampler, NextLoad
 from workbench.sampling.intervals import ends, middle_of, rounded
 
 METHOD_VERSION = 1
@@ -40,7 +40,7 @@ ASKED = (1, 8)
 so do configurations."""
 
 
-class AdaptiveSampler(Explorer):
+class AdaptiveSampler(GridSampler):
     """Asks where a learner of the package gains most; which of them is an option.
 
     `1d`, the default, is a `Learner1D` over `wl` for each configuration; the one that gains the

@@ -16,7 +16,7 @@ from workbench.domain.campaign import SamplingPlan
 from workbench.domain.samples import Sample
 from workbench.models.base import Floats
 from workbench.sampling.base import Space
-from workbench.sampling.exploring import NextLoad
+from workbench.sampling.grid_sampler import NextLoad
 from workbench.sampling.intervals import SMALLEST_RISE, ends, middle_of, rounded
 from workbench.sampling.variance import Beginning
 

@@ -20,7 +20,7 @@ from workbench.models.selection import stated
 from workbench.models.table import Column, columns_of, rows_of
 from workbench.sampling.base import Ending, Space
 from workbench.sampling.crossings import Crossing, Wanted, crossing_of, limit_of
-from workbench.sampling.exploring import ConfigurationVisits, Explorer, NextLoad
+from workbench.sampling.grid_sampler import ConfigurationVisits, GridSampler, NextLoad
 from workbench.sampling.intervals import ends
 
 METHOD_VERSION = 1
@@ -61,7 +61,7 @@ _QUANTILES, _SHARE = np.polynomial.hermite_e.hermegauss(15)
 _SHARE = _SHARE / _SHARE.sum()
 
 
-class PooledSampler(Explorer):
+class PooledSampler(GridSampler):
     """Lowers the variance of log KPI over all configurations and loads most per lab second.
 
     With an SLA that limits the KPI sampled, the loads at which a configuration's curve may cross

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from workbench.domain.campaign import SamplingPlan
 from workbench.sampling.base import Space
-from workbench.sampling.exploring import Explorer, NextLoad
 from workbench.sampling.factors import Coordinates
+from workbench.sampling.grid_sampler import GridSampler, NextLoad
 from workbench.sampling.intervals import ends, rounded
 
 METHOD_VERSION = 1
@@ -17,7 +17,7 @@ TRIES = 50
 """Draws at one load before it is given up: whole loads and recorded ones come twice."""
 
 
-class Design(Explorer):
+class Design(GridSampler):
     """A list of points that is made beforehand; `points` says how."""
 
     def __init__(self, space: Space, plan: SamplingPlan) -> None:

@@ -14,8 +14,8 @@ from workbench.domain.samples import Sample
 from workbench.models.base import Floats
 from workbench.sampling.base import Space
 from workbench.sampling.edges import edges
-from workbench.sampling.exploring import Explorer, NextLoad
 from workbench.sampling.factors import Coordinates
+from workbench.sampling.grid_sampler import GridSampler, NextLoad
 from workbench.sampling.uniform import even_loads
 
 METHOD_VERSION = 1
@@ -28,7 +28,7 @@ LEARNT_FROM = 200
 """... from at most so many of them: the evidence of more costs seconds and says the same."""
 
 
-class Beginning(Explorer):
+class Beginning(GridSampler):
     """An explorer that measures the edges of its space first (paper B, 6.3)."""
 
     def __init__(self, space: Space, plan: SamplingPlan) -> None:
@@ -125,9 +125,10 @@ def _learn(X: Floats, y: Floats) -> Any:
     """The kernel with the hyper-parameters of the largest evidence."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-    kernel = ConstantKernel(1.0, (1e-2, 1e3)) * RBF(0.3, (0.03, 10.0)) + WhiteKernel(
+    from workbench.models.kernels import BellKernel, FactorKernel, NoiseKernel
+
+    kernel = FactorKernel(1.0, (1e-2, 1e3)) * BellKernel(0.3, (0.03, 10.0)) + NoiseKernel(
         1e-2, (1e-5, 1.0)
     )
     chosen = np.unique(np.linspace(0, len(y) - 1, min(len(y), LEARNT_FROM)).astype(int))

@@ -19,7 +19,7 @@ from aiohttp import WSMsgType, web
 
 from workbench.domain import codec
 from workbench.domain.errors import WorkbenchError
-from workbench.link.handing import LINK_VARIABLE, give_links
+from workbench.link.fd_passing import LINK_VARIABLE, give_links
 from workbench.log import logger
 from workbench.serve.children import LARGEST, end, environment
 from workbench.serve.launch import NICENESS

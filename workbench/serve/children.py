@@ -22,7 +22,7 @@ from pathlib import Path
 
 import asyncssh
 
-from workbench.link.handing import LINK_VARIABLE, give_links
+from workbench.link.fd_passing import LINK_VARIABLE, give_links
 from workbench.serve.streams import FileDescriptor
 
 END_S = 0.9

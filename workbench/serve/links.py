@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workbench.domain.errors import EngineError
 from workbench.domain.messages import Hello
-from workbench.link.handing import open_link
+from workbench.link.fd_passing import open_link
 from workbench.link.socket import SocketClient
 
 ATTEMPTS = 3

@@ -14,7 +14,7 @@ from workbench.domain.recommendations import Deployment
 from workbench.models.base import Floats
 from workbench.models.forecast import Bools, Forecast, Forecaster, Points
 from workbench.models.scales import log_kpi
-from workbench.sla.question import Question
+from workbench.sla.sla_query import Question
 
 _LEAST_SD = 1e-9
 """In place of 0, so that of two sure figures the one nearer to the limit can still be told."""

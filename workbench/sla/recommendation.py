@@ -16,11 +16,11 @@ from workbench.models.base import Floats
 from workbench.models.forecast import Bools, Forecast
 from workbench.models.scales import figure
 from workbench.sla.calibration import Calibration, calibrated
-from workbench.sla.carrying import carried
 from workbench.sla.costs import Cost, cost_of
+from workbench.sla.max_load import carried
 from workbench.sla.performance import Performance, joint, judged
 from workbench.sla.profiled import Profiled
-from workbench.sla.question import Question
+from workbench.sla.sla_query import Question
 
 MOST_JUDGED = 20_000
 """Deployments that are compared at most, of single instances and of replicas each."""

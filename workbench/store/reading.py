@@ -10,11 +10,11 @@ from typing import Any
 
 from workbench.domain import codec
 from workbench.domain.configurations import SamplePoint
-from workbench.domain.curation import SampleDecided, SampleDetail, in_force
 from workbench.domain.events import Event
 from workbench.domain.observations import Observation
 from workbench.domain.parameters import Configuration, OperatingPoint, ParameterValue
 from workbench.domain.projection import SessionView
+from workbench.domain.sample_review import SampleDecided, SampleDetail, in_force
 from workbench.domain.samples import (
     Bypass,
     Estimate,

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from workbench import files
-from workbench.domain.curation import SampleDetail
 from workbench.domain.errors import SessionError
 from workbench.domain.events import Event, Fact, SessionCreated
 from workbench.domain.projection import SessionView
+from workbench.domain.sample_review import SampleDetail
 from workbench.domain.samples import Measurement, Sample
 from workbench.domain.sessions import DescriptorText, SessionSummary
 from workbench.domain.timeline import FindMoment, Moment, TimeLine
-from workbench.store import acknowledged, bundle, flat, kpi_rows, reading, schema, standing
+from workbench.store import acknowledged, bundle, flat, kpi_rows, reading, schema, view_at_event
 from workbench.store.acknowledged import Commit, Head
 from workbench.store.database import (
     Cursor,
@@ -31,7 +31,7 @@ from workbench.store.database import (
     sentence,
     write_ahead_log,
 )
-from workbench.store.past import Past
+from workbench.store.earlier_events import EarlierEvents
 from workbench.store.rows import TransactionRows, payload_of
 from workbench.store.writer import Append, Checkpoint, Writer, write
 
@@ -58,7 +58,7 @@ class SessionFile:
         self.warnings = (*damage, *migrated)
         self._database = database
         self._writer: Writer | None = None
-        self._past = Past()
+        self._past = EarlierEvents()
         with database.reading() as cursor:
             self._last_seq, _ = reading.last_seq(cursor)
             if not database.read_only:
@@ -133,19 +133,21 @@ class SessionFile:
         Of a long session some samples are left out (`store.standing`).
         """
         last = self.last_seq if until is None else min(until, self.last_seq)
-        if last > standing.LONG:
+        if last > view_at_event.LONG:
             return await self._read(
-                lambda cursor: standing.view(cursor, self.name, last, focus, self._past)
+                lambda cursor: view_at_event.view(cursor, self.name, last, focus, self._past)
             )
         return await self._read(lambda cursor: reading.view(cursor, self.name, last))
 
     async def time_line(self) -> TimeLine:
         """From when to when it lasted, and what was decided."""
-        return await self._read(lambda cursor: standing.time_line(cursor, self.name, self._past))
+        return await self._read(
+            lambda cursor: view_at_event.time_line(cursor, self.name, self._past)
+        )
 
     async def moment(self, wanted: FindMoment) -> Moment | None:
         """The event that is asked for; None where there is none."""
-        return await self._read(lambda cursor: standing.moment(cursor, wanted))
+        return await self._read(lambda cursor: view_at_event.moment(cursor, wanted))
 
     async def events(
         self, after: int = 0, limit: int = 1000, kinds: Sequence[str] = ()

@@ -37,13 +37,15 @@ from workbench.tui.commands.actions import in_places
 from workbench.tui.commands.catalogue import SCREENS, entry
 from workbench.tui.connection import EngineConnection
 from workbench.tui.draft import Draft
+from workbench.tui.draw_throttle import LEAST_S, DrawThrottle
 from workbench.tui.garbage import EVERY_S, search_garbage, seldom_search_garbage
+from workbench.tui.hangup import leave_surely, watch_terminal
 from workbench.tui.keyboard import Keyboard
 from workbench.tui.leaving import under_way
 from workbench.tui.memory import Memory
 from workbench.tui.messages import LOOKS, SECONDS, Level, Message, Messages
-from workbench.tui.pace import LEAST_S, Pace
 from workbench.tui.places import Files, places_text
+from workbench.tui.remedies import RemedyClient
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.screens.base import WorkbenchScreen, bind, made
 from workbench.tui.screens.dialogs import HelpScreen, MessageScreen
@@ -57,13 +59,11 @@ from workbench.tui.text import plain, plain_lines
 from workbench.tui.theme import THEMES, beginning
 from workbench.tui.tour import STEPS, Tour
 from workbench.tui.undo import Undo, Undos
-from workbench.tui.vanishing import leave_surely, watch_terminal
 from workbench.tui.watch import Watch
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Row
 from workbench.tui.widgets.tabs import Tab
-from workbench.tui.wording import WordedClient
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 SHORT_S = 2.0
 """How long a line stands there that repeats what the screen shows."""
@@ -112,7 +112,7 @@ class WorkbenchApp(TakingApp):
         self._unsaying: Timer | None = None
         self.tour = Tour()
         self.opened = Watch()
-        self.pace = Pace(lambda: self._connection.share)
+        self.pace = DrawThrottle(lambda: self._connection.share)
         self.draft = Draft(self)
         self.keyboard = Keyboard(self, super().on_event)
         self.known_sessions: tuple[SessionSummary, ...] = ()
@@ -165,7 +165,7 @@ class WorkbenchApp(TakingApp):
 
     async def client(self) -> Client:
         """The client, once the engine answers. Raises what `connect` raised."""
-        return WordedClient(await self._connection.client(), self.key)
+        return RemedyClient(await self._connection.client(), self.key)
 
     def reconnect(self) -> None:
         """Forget the connection; the next `client` makes a new one. The open session goes on."""

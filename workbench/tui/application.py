@@ -17,9 +17,9 @@ from workbench.domain.sessions import SessionSummary
 from workbench.link.client import Client
 from workbench.tui.commands.keymap import Keymap
 from workbench.tui.draft import Draft
+from workbench.tui.draw_throttle import DrawThrottle
 from workbench.tui.memory import Memory
 from workbench.tui.messages import Level
-from workbench.tui.pace import Pace
 from workbench.tui.places import Files
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.tour import Tour
@@ -42,7 +42,7 @@ class Application(App[None]):
     opened: Watch
     """The open session; an empty one where none is open."""
     draft: Draft
-    pace: Pace
+    pace: DrawThrottle
     known_sessions: tuple[SessionSummary, ...]
     """As the list of sessions knew them last."""
 

@@ -28,7 +28,7 @@ from workbench.link.client import Client
 from workbench.tui.run_terms import RunTerms
 from workbench.tui.text import plain
 from workbench.tui.undo import Undo, Undos
-from workbench.tui.work import Worker, begin
+from workbench.tui.workers import Worker, begin
 
 R = TypeVar("R")
 

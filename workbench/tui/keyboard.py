@@ -12,7 +12,7 @@ from textual.app import App
 from textual.events import Key, Paste
 from textual.message_pump import MessagePump
 
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 LONGEST_S = 1.0
 """Whoever is busy for longer holds up no further key."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from workbench.domain.configurations import SamplePoint
-from workbench.domain.curation import SampleDetail
+from workbench.domain.sample_review import SampleDetail
 from workbench.tui.evidence_rows import evidence_lines
 from workbench.tui.plots.figure import Figure
 from workbench.tui.text import (

@@ -15,7 +15,7 @@ from typing import Literal
 
 from workbench.domain.durations import duration
 from workbench.domain.errors import EngineError, SessionError, SessionReplaced, WorkbenchError
-from workbench.domain.events import Event, Progress, Tick, UsageTick, Wheel
+from workbench.domain.events import ControlLock, Event, Progress, Tick, UsageTick
 from workbench.domain.housekeeping import RESCUE
 from workbench.domain.messages import (
     GetStatus,
@@ -26,7 +26,7 @@ from workbench.domain.messages import (
 from workbench.domain.projection import SessionView
 from workbench.domain.recordings import FIRST
 from workbench.link.client import Client
-from workbench.link.pieces import Pieces
+from workbench.link.cooperative_yield import Pieces
 from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.replaying.replay import Replay
 from workbench.tui.text import plain
@@ -90,7 +90,7 @@ class Watch:
         self.previewing = ""
         """The recording that is shown in place of a session whose lab is still made ready."""
         self.queued_behind = ""
-        self.wheel = Wheel(session, "")
+        self.control_lock = ControlLock(session, "")
         """Who drives the run, and who asks to."""
         self.person = ""
         """What the engine calls us when it says who drives."""
@@ -113,8 +113,8 @@ class Watch:
 
     @property
     def drives(self) -> bool:
-        """Whether the wheel is ours."""
-        return self.wheel.driver != "" and self.wheel.driver == self.person
+        """Whether control is ours."""
+        return self.control_lock.driver != "" and self.control_lock.driver == self.person
 
     @property
     def displaced(self) -> bool:
@@ -269,8 +269,8 @@ class Watch:
                     self.live.usage = change
                 case Progress():
                     self.live.progress = change
-                case Wheel():
-                    self.wheel = change
+                case ControlLock():
+                    self.control_lock = change
             self.touch()
             await pieces.give_way()
 

@@ -24,9 +24,9 @@ from workbench.domain.projection import SessionView
 from workbench.domain.questions import CanaryPlanned, ChainQuery, PlanCanary, RetrainChain
 from workbench.domain.retraining import CanaryPlan
 from workbench.engine.answers.canary_steps import TREND, plan_of, terms_of_canary
+from workbench.engine.answers.chain_inputs import Subject, must_be_within, subject_of
 from workbench.engine.answers.chain_models import CORRECTIONS
-from workbench.engine.answers.composing import Subject, must_be_within, subject_of
-from workbench.engine.answers.parts import chain_of
+from workbench.engine.answers.chain_profiles import chain_of
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import patiently
 from workbench.engine.runs.starting import ENDED

@@ -24,6 +24,7 @@ from workbench.domain.retraining import (
     Proposal,
 )
 from workbench.domain.samples import Sample
+from workbench.engine.answers.chain_inputs import Basis, compose
 from workbench.engine.answers.chain_models import (
     CORRECTION,
     Accepted,
@@ -33,7 +34,6 @@ from workbench.engine.answers.chain_models import (
     shared_sd_or_usual,
     usual_method,
 )
-from workbench.engine.answers.composing import Basis, compose
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
     from workbench.chains.canary import Canary

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from workbench.domain.parameters import Combination, Parameter
 from workbench.domain.recommendations import Choice, Deployment
-from workbench.engine.answers.order import (
+from workbench.engine.answers.chain_profiles import Profiles
+from workbench.engine.answers.performance import Foretold
+from workbench.engine.answers.recommend_request import (
     Order,
     balancers_in,
     cost_in,
@@ -17,16 +19,14 @@ from workbench.engine.answers.order import (
     profiled,
     resources_of,
 )
-from workbench.engine.answers.parts import Profiles
-from workbench.engine.answers.performance import Foretold
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
     from workbench.sla.costs import Cost
     from workbench.sla.profiled import Profiled
-    from workbench.sla.question import Question
     from workbench.sla.recommendation import Answer
     from workbench.sla.replicas import Balancer
-    from workbench.sla.taught import TaughtPerformance, Tried
+    from workbench.sla.sla_query import Question
+    from workbench.sla.updated_by_trials import PerformanceUpdatedByTrials, Tried
 
 
 @dataclass(frozen=True)
@@ -102,15 +102,15 @@ class Candidates:
 
     def taught(
         self, answer: Answer, tried: Sequence[Tried]
-    ) -> tuple[Candidates, TaughtPerformance, tuple[Deployment, ...]]:
+    ) -> tuple[Candidates, PerformanceUpdatedByTrials, tuple[Deployment, ...]]:
         """The same with what was tried, and the deployments around the answer that it moves."""
         from workbench.sla.recommendation import MOST_JUDGED
-        from workbench.sla.taught import TaughtPerformance
-        from workbench.sla.trying import around
+        from workbench.sla.trial_selection import around
+        from workbench.sla.updated_by_trials import PerformanceUpdatedByTrials
 
         every = (*islice(self.singles(), MOST_JUDGED), *islice(self.several(), MOST_JUDGED))
         near = around(every, answer, self.cost)
-        moved = TaughtPerformance(self.foretold.performance, self.question, near, tried)
+        moved = PerformanceUpdatedByTrials(self.foretold.performance, self.question, near, tried)
         taught = replace(self, foretold=replace(self.foretold, performance=moved))
         return taught, moved, near
 
@@ -119,7 +119,7 @@ class Candidates:
 
         With the forecasts that it rests on, and whether what was tried later makes it doubtful.
         """
-        from workbench.sla.trying import confirmed
+        from workbench.sla.trial_selection import confirmed
 
         def judged(until: Sequence[Tried], own: Sequence[Deployment]) -> Answer:
             return self.taught(answer, until)[0].judge(own)

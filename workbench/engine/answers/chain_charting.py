@@ -16,6 +16,14 @@ from workbench.domain.parameters import Configuration, PrimaryWorkload
 from workbench.domain.questions import ChainCharted, ChartChain
 from workbench.domain.samples import Sample
 from workbench.engine.answers.chain_comparing import trained_directly
+from workbench.engine.answers.chain_inputs import (
+    Basis,
+    Composed,
+    Subject,
+    compose,
+    gather,
+    subject_of,
+)
 from workbench.engine.answers.chain_models import (
     Accepted,
     accepted_for,
@@ -23,7 +31,6 @@ from workbench.engine.answers.chain_models import (
     measured_first,
     speaks,
 )
-from workbench.engine.answers.composing import Basis, Composed, Subject, compose, gather, subject_of
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.refitting import fitted
 from workbench.engine.learning.scoring import Say, patiently
@@ -205,7 +212,7 @@ def _usage(composed: Composed) -> ExpectedUsage | None:
 def applicable(kpi: str, family: LoadFamily) -> list[str]:
     """Rules that compose a KPI under a load, the default first. Broken plugins are left out."""
     from workbench.chains.rules import default_rule
-    from workbench.engine.answers.composing import rule_of
+    from workbench.engine.answers.chain_inputs import rule_of
 
     found = [default_rule(kpi, family).name]
     for name in plugins.names("chain_rules"):

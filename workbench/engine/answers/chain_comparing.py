@@ -14,13 +14,13 @@ from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.questions import ChainCompared, CompareChain
 from workbench.domain.retraining import ChainComparison
 from workbench.domain.samples import Sample
+from workbench.engine.answers.chain_inputs import Basis, Subject, compose, gather, subject_of
 from workbench.engine.answers.chain_models import Accepted, accepted_for, in_force, speaks
-from workbench.engine.answers.composing import Basis, Subject, compose, gather, subject_of
 from workbench.engine.learning.modelling import model_of
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import Say, patiently, usable
 from workbench.engine.sessions.library import Library
-from workbench.measuring import contrast
+from workbench.measuring import ab_test
 from workbench.models.selection import must_be_alike
 
 if TYPE_CHECKING:  # its imports take time, and the engine only hands these values on
@@ -82,7 +82,7 @@ async def compare_chain(
     notes += [unstored] if unstored else []
     say(f"{subject.chain.name}: {counted(len(samples), 'sample')} against the prediction")
     given = {one.session: one for one in (own, *subject.parties.speaking)}
-    floor = contrast.floor(kpi, [one.view.noise for one in given.values()])
+    floor = ab_test.floor(kpi, [one.view.noise for one in given.values()])
     told = await patiently(
         pool,
         compared_with,

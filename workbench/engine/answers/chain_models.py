@@ -21,7 +21,7 @@ from workbench.domain.questions import ChainQuery
 from workbench.domain.retraining import ChainModelVersion, Drift
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node
-from workbench.engine.answers.composing import Subject
+from workbench.engine.answers.chain_inputs import Subject
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
     from workbench.chains.capacity import CpuScale

@@ -16,7 +16,7 @@ from workbench.domain.profiles import Breakpoint, Difference, HostFactor
 from workbench.domain.projection import SessionView
 from workbench.domain.samples import Estimate, Sample
 from workbench.engine.sessions.library import Library
-from workbench.measuring import contrast
+from workbench.measuring import ab_test
 from workbench.models.selection import stated
 
 PAGE = 500
@@ -108,14 +108,14 @@ class _Comparison:
             target, configuration, _ = key
             samples, others = one[key], other[key]
             why = _kinds_apart(samples[0], others[0]) or self._apart
-            for kpi in contrast.compared():
+            for kpi in ab_test.compared():
                 here = [e for s in samples if (e := stated(s, kpi))]
                 there = [e for s in others if (e := stated(s, kpi))]
                 if not here and not there:
                     continue
                 if kpis.of(kpi).carried and _as_planned(samples) and _as_planned(others):
                     continue  # what was offered, not what the functions can do
-                floor = contrast.floor(kpi, self._noises)
+                floor = ab_test.floor(kpi, self._noises)
                 place = (target, configuration)
                 yield self._figure(place, kpi, samples[0].point.wl, here, there, floor, why)
 
@@ -141,7 +141,7 @@ class _Comparison:
                 None,
                 _estimates(one),
                 _estimates(other),
-                contrast.floor(kpis.THROUGHPUT, self._noises),
+                ab_test.floor(kpis.THROUGHPUT, self._noises),
                 why,
             )
 
@@ -165,8 +165,8 @@ class _Comparison:
     def factors(self) -> tuple[HostFactor, ...]:
         """Of each figure that sessions of different hosts or labs both have."""
         return tuple(
-            contrast.factor(
-                figure, tuple(places.values()), contrast.floor(_noisy_as(figure), self._noises)
+            ab_test.factor(
+                figure, tuple(places.values()), ab_test.floor(_noisy_as(figure), self._noises)
             )
             for figure, places in self._ratios.items()
         )
@@ -181,7 +181,7 @@ class _Comparison:
         floor: float,
         why_not: str,
     ) -> Difference:
-        one, other = contrast.pooled(first), contrast.pooled(second)
+        one, other = ab_test.pooled(first), ab_test.pooled(second)
         values = (one.value if one else None, other.value if other else None)
         if not why_not and (one is None or other is None):
             without = [
@@ -191,14 +191,14 @@ class _Comparison:
             ]
             why_not = f"not valid, or only bounded, in {' and '.join(without)}"
         if why_not and why_not == self._apart and one is not None and other is not None:
-            self._ratios[figure][place].append(contrast.ratio(one, other))
+            self._ratios[figure][place].append(ab_test.ratio(one, other))
         if why_not or one is None or other is None:
             nothing = (None, None, None)
             return Difference(
                 *place, figure, wl, *values, *nothing, floor, "not_comparable", why_not
             )
-        ratio = contrast.ratio(one, other)
-        verdict = contrast.verdict(ratio, floor)
+        ratio = ab_test.ratio(one, other)
+        verdict = ab_test.verdict(ratio, floor)
         note = ""
         if verdict == "no_visible_difference" and (ratio.low > 1 or ratio.high < 1):
             note = "the interval excludes 1, but the host differs by as much from itself"
@@ -260,7 +260,7 @@ def _hosts_apart(one: HostFacts, other: HostFacts) -> str:
 
 def _noisy_as(figure: str) -> str:
     """The KPI whose noise a figure has; loads of breakpoints are as noisy as throughput."""
-    return figure if figure in contrast.compared() else kpis.THROUGHPUT
+    return figure if figure in ab_test.compared() else kpis.THROUGHPUT
 
 
 def _kinds_apart(one: Sample, other: Sample) -> str:

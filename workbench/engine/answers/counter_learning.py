@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from workbench.domain.curation import SampleDetail
 from workbench.domain.errors import DataError
+from workbench.domain.sample_review import SampleDetail
 from workbench.domain.samples import Measurement
 from workbench.measuring.window_counters import CountedWindow, counted_windows, hardly_counted
 from workbench.models.counter_rows import CounterRows, DroppedFeature, rows_of
@@ -63,6 +63,7 @@ def counted_rows(
         [{name: v for name, v in one.counted.items() if name not in rare} for one in windows],
         y,
         [one.experiment for one in windows],
+        [one.beside for one in windows],
     )
     return CountedRows(
         rows,

@@ -16,7 +16,7 @@ from workbench.domain.parameters import ParameterValue, PrimaryWorkload
 from workbench.domain.questions import Diagnose, Diagnosed
 from workbench.domain.samples import Measurement
 from workbench.domain.topology import Target
-from workbench.engine.answers.parts import chain_of
+from workbench.engine.answers.chain_profiles import chain_of
 from workbench.engine.learning.scoring import Say
 from workbench.engine.sessions.finishing import to_the_end
 from workbench.engine.sessions.library import Library

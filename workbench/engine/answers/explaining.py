@@ -13,8 +13,8 @@ from workbench.domain.profiles import Residual
 from workbench.domain.questions import ChainQuery, ExplainModel, ModelExplained
 from workbench.domain.retraining import ChainModelVersion
 from workbench.domain.samples import Sample
+from workbench.engine.answers.chain_inputs import Basis, compose, gather, subject_of
 from workbench.engine.answers.chain_models import stored_method
-from workbench.engine.answers.composing import Basis, compose, gather, subject_of
 from workbench.engine.learning.modelling import model_of
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.refitting import StoredModel, formulas_of, load

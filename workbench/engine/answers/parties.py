@@ -16,8 +16,8 @@ from workbench.domain.parameters import Parameter, PrimaryWorkload
 from workbench.domain.questions import ChainQuery, Recommend
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Target
+from workbench.engine.answers.chain_profiles import profile_of, profiles_for, stand_alone
 from workbench.engine.answers.hosts import carried_over, elsewhere
-from workbench.engine.answers.parts import profile_of, profiles_for, stand_alone
 from workbench.engine.learning.scoring import Material, material
 from workbench.engine.sessions.library import Library
 

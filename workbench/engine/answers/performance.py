@@ -21,20 +21,20 @@ from workbench.engine.answers.chain_models import (
     measured_first,
     of_several,
 )
-from workbench.engine.answers.order import Order, cost_in, kpis_of_models
-from workbench.engine.answers.parts import AskableProfiles, Profiles, parts_from
+from workbench.engine.answers.chain_profiles import AskableProfiles, Profiles, parts_from
+from workbench.engine.answers.recommend_request import Order, cost_in, kpis_of_models
 from workbench.engine.learning.refitting import load
 
 if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these values on
     from workbench.chains.composition import ChainForecaster
+    from workbench.chains.function_profiles import Part
     from workbench.chains.measured_first import MeasuredFirst
-    from workbench.chains.parts import Part
     from workbench.chains.usage import ExpectedUsage
     from workbench.models.forecast import Forecaster
     from workbench.sla.performance import Performance
     from workbench.sla.profiled import Profiled
-    from workbench.sla.question import Question
     from workbench.sla.replicas import Balancer
+    from workbench.sla.sla_query import Question
 
 LOADS = 60
 """Points of a curve."""
@@ -70,7 +70,7 @@ class Foretold:
         if not order.spoken_for:
             return cls._measured(order, question, profiles)
         from workbench.chains.composition import ChainForecaster
-        from workbench.chains.parts import parts_of
+        from workbench.chains.function_profiles import parts_of
         from workbench.sla.replicas import ChainPerformance, spread
 
         campaign = order.campaign
@@ -237,7 +237,7 @@ def _usage(
     """What says the CPU of a chain's functions; None where it is not known of all of them.
 
     Models of two KPIs that learned from the same samples say the same of it: the first does."""
-    from workbench.chains.parts import parts_of
+    from workbench.chains.function_profiles import parts_of
     from workbench.chains.usage import ExpectedUsage
 
     models = tuple(told)

@@ -21,6 +21,7 @@ from workbench.domain.parameters import (
 )
 from workbench.domain.questions import ChainPredicted, PredictChain
 from workbench.domain.samples import Sample
+from workbench.engine.answers.chain_inputs import Basis, Subject, compose, gather, subject_of
 from workbench.engine.answers.chain_models import (
     Accepted,
     accepted_for,
@@ -29,7 +30,6 @@ from workbench.engine.answers.chain_models import (
     measured_first,
     speaks,
 )
-from workbench.engine.answers.composing import Basis, Subject, compose, gather, subject_of
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import Say, patiently
 from workbench.engine.sessions.library import Library

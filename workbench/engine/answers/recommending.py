@@ -20,13 +20,9 @@ from workbench.domain.projection import SessionView
 from workbench.domain.recommendations import IssuedRecommendation, PriceTable, Recommendation
 from workbench.domain.samples import Sample
 from workbench.domain.topology import Node, Parallel, Series, Target, Vnf
+from workbench.engine.answers.chain_inputs import one_host, profiles_by, subject_of
 from workbench.engine.answers.chain_models import Accepted, accepted_for
-from workbench.engine.answers.composing import one_host, profiles_by, subject_of
-from workbench.engine.answers.hosts import carried_over, elsewhere
-from workbench.engine.answers.judging import Judged, examine, judge
-from workbench.engine.answers.order import Order
-from workbench.engine.answers.parties import Parties, host_of, parties_for, sessions_asked
-from workbench.engine.answers.parts import (
+from workbench.engine.answers.chain_profiles import (
     Profiles,
     chain_of,
     profile_of,
@@ -34,7 +30,11 @@ from workbench.engine.answers.parts import (
     profiles_of,
     stand_alone,
 )
-from workbench.engine.answers.proving import Iteration, Proof, Trials
+from workbench.engine.answers.hosts import carried_over, elsewhere
+from workbench.engine.answers.parties import Parties, host_of, parties_for, sessions_asked
+from workbench.engine.answers.recommend_request import Order
+from workbench.engine.answers.recommend_worker import Judged, examine, judge
+from workbench.engine.answers.verification import Iteration, Proof, Trials
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import Material, Say, material, patiently
 from workbench.engine.sessions.clock import now

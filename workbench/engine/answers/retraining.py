@@ -60,9 +60,9 @@ from workbench.engine.answers.canary_asking import (
     wanted_of,
 )
 from workbench.engine.answers.canary_steps import CanaryInputs, Proposed, Walk, proposed, walked
+from workbench.engine.answers.chain_inputs import Basis, Subject, gather, subject_of
 from workbench.engine.answers.chain_models import accepted_for
-from workbench.engine.answers.composing import Basis, Subject, gather, subject_of
-from workbench.engine.answers.parts import chain_of
+from workbench.engine.answers.chain_profiles import chain_of
 from workbench.engine.learning.pool import Pool
 from workbench.engine.learning.scoring import Say, patiently, short_list
 from workbench.engine.runs.trials import TrialsRequest

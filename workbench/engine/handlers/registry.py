@@ -12,12 +12,12 @@ from typing import Any, Literal, TypeVar
 from workbench.domain.errors import EngineError
 from workbench.domain.messages import Command, EngineStatus, Hello, Request
 from workbench.engine.answers.jobs import Jobs
+from workbench.engine.control_locks import ControlLocks
 from workbench.engine.drafts import Drafts
 from workbench.engine.learning.scoring import Say
 from workbench.engine.runs.queue import Queue
 from workbench.engine.sessions.fleet_sessions import FleetSessions
 from workbench.engine.sessions.library import Library
-from workbench.engine.wheels import Wheels
 
 Q = TypeVar("Q", bound=Request[Any])
 R = TypeVar("R")
@@ -42,7 +42,7 @@ class Services:
     queue: Queue
     jobs: Jobs
     drafts: Drafts
-    wheels: Wheels
+    control_locks: ControlLocks
     fleets: FleetSessions
     status: Callable[[], EngineStatus]
     reap: Callable[[], Awaitable[tuple[str, ...]]]

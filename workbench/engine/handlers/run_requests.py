@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from workbench.domain.curation import DecideSample, ExtendBudget, RequestPoint
 from workbench.domain.errors import UsageError
 from workbench.domain.lab import HostMeasured, MeasureHost
 from workbench.domain.messages import (
-    AnswerWheel,
-    AskWheel,
+    AnswerControl,
+    AskControl,
     ContinueRun,
     Done,
     PauseRun,
@@ -19,6 +18,7 @@ from workbench.domain.messages import (
     SkipConfiguration,
     StopRun,
 )
+from workbench.domain.sample_review import DecideSample, ExtendBudget, RequestPoint
 from workbench.engine.handlers.registry import Asker, Handlers, Services
 
 handles = Handlers()
@@ -89,11 +89,11 @@ async def extend_budget(s: Services, request: ExtendBudget, asker: Asker) -> Don
     return await s.queue.extend_budget(request)
 
 
-@handles(AskWheel)
-async def ask_wheel(s: Services, request: AskWheel, asker: Asker) -> Done:
-    return s.wheels.ask(request.session, asker.who)
+@handles(AskControl)
+async def ask_control(s: Services, request: AskControl, asker: Asker) -> Done:
+    return s.control_locks.ask(request.session, asker.who)
 
 
-@handles(AnswerWheel)
-async def answer_wheel(s: Services, request: AnswerWheel, asker: Asker) -> Done:
-    return s.wheels.answer(request.session, request.give, asker.who)
+@handles(AnswerControl)
+async def answer_control(s: Services, request: AnswerControl, asker: Asker) -> Done:
+    return s.control_locks.answer(request.session, request.give, asker.who)

@@ -6,8 +6,7 @@ import asyncio
 from pathlib import Path
 
 from workbench import plugins
-from workbench.domain import handing_on, housekeeping, messages
-from workbench.domain.curation import GetSample, SampleDetail
+from workbench.domain import export_requests, housekeeping, messages
 from workbench.domain.errors import (
     EngineError,
     PluginError,
@@ -16,6 +15,7 @@ from workbench.domain.errors import (
     WorkbenchError,
 )
 from workbench.domain.messages import Exported, RunAccepted, Viewed
+from workbench.domain.sample_review import GetSample, SampleDetail
 from workbench.domain.timeline import FindMoment, GetTimeLine, Moment, TimeLine
 from workbench.engine.handlers.registry import Asker, Handlers, Services
 from workbench.engine.sessions import housekeeping as files_of
@@ -188,33 +188,33 @@ async def export_session(s: Services, request: messages.ExportSession, asker: As
 async def export_recommendation(
     s: Services, request: messages.ExportRecommendation, asker: Asker
 ) -> Exported:
-    from workbench.engine.answers import handing_on as answers
+    from workbench.engine.answers import recommendation_export as answers
 
     return await answers.export_recommendation(s.library, request)
 
 
-@handles(handing_on.ListFormats)
+@handles(export_requests.ListFormats)
 async def formats(
-    s: Services, request: handing_on.ListFormats, asker: Asker
-) -> handing_on.SessionFormats:
-    from workbench.engine.answers import handing_on as answers
+    s: Services, request: export_requests.ListFormats, asker: Asker
+) -> export_requests.SessionFormats:
+    from workbench.engine.answers import recommendation_export as answers
 
-    return handing_on.SessionFormats(await answers.formats_of("exports"))
+    return export_requests.SessionFormats(await answers.formats_of("exports"))
 
 
-@handles(handing_on.PreviewRecommendation)
+@handles(export_requests.PreviewRecommendation)
 async def preview(
-    s: Services, request: handing_on.PreviewRecommendation, asker: Asker
-) -> handing_on.Previewed:
-    from workbench.engine.answers import handing_on as answers
+    s: Services, request: export_requests.PreviewRecommendation, asker: Asker
+) -> export_requests.Previewed:
+    from workbench.engine.answers import recommendation_export as answers
 
     return await answers.preview(s.library, request)
 
 
-@handles(handing_on.GetRecommendOptions)
+@handles(export_requests.GetRecommendOptions)
 async def options(
-    s: Services, request: handing_on.GetRecommendOptions, asker: Asker
-) -> handing_on.RecommendOptions:
-    from workbench.engine.answers import handing_on as answers
+    s: Services, request: export_requests.GetRecommendOptions, asker: Asker
+) -> export_requests.RecommendOptions:
+    from workbench.engine.answers import recommendation_export as answers
 
     return await answers.options(s.library, request.session)

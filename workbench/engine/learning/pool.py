@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
 from workbench.domain.errors import EngineError, PluginError
-from workbench.engine.learning.advice import Advice, SamplerQuestion, advise, warm
+from workbench.engine.learning.sampler_worker import Advice, SamplerQuestion, advise, warm
 from workbench.log import logger
 from workbench.probes.process import PROC, parse_stat_cpu_s
 

@@ -200,10 +200,10 @@ class _Kept:
 
     def forecaster(self, table: Table) -> ProfileForecaster:
         """One for all questions: it knows again what it was asked before."""
-        from workbench.chains.checked import CheckedForecaster
+        from workbench.chains.bounded_forecaster import BoundedForecaster
 
         if self._forecaster is None:
-            self._forecaster = CheckedForecaster(table, self.model)
+            self._forecaster = BoundedForecaster(table, self.model)
         return self._forecaster
 
 

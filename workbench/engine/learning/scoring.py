@@ -304,7 +304,7 @@ def influence_in(
 ) -> ParameterInfluence:
     """What moves the KPIs of a target: on its edges as in paper B, on all its valid samples where
     these were not all measured. Raises `DataError`."""
-    from workbench.engine.learning.advice import space_of
+    from workbench.engine.learning.sampler_worker import space_of
     from workbench.sampling.influence import EDGES, edge_samples, influence_of
 
     wanted = tuple(dict.fromkeys((campaign.kpi, *(kpi.name for kpi in kpis.ranked()))))

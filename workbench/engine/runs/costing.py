@@ -12,7 +12,6 @@ from workbench.domain.messages import PlanCampaign, RunCampaign
 from workbench.domain.sessions import Plan, SamplerCost
 from workbench.engine.learning.pool import Pool, WorkerLost
 from workbench.engine.runs.fitting import fit_to
-from workbench.engine.runs.foretelling import cost_of
 from workbench.engine.runs.opening import (
     argument_of,
     check_fits_here,
@@ -22,6 +21,7 @@ from workbench.engine.runs.opening import (
     made_lab,
 )
 from workbench.engine.runs.planning import make_plan
+from workbench.engine.runs.sampler_cost import cost_of
 from workbench.engine.sessions.library import Library
 from workbench.labs.base import LabCosts, LabSettings
 

@@ -39,7 +39,7 @@ from workbench.domain.samples import Sample, Usage
 from workbench.domain.topology import Target, Vnf
 from workbench.engine.learning.pool import Pool
 from workbench.engine.runs import noises
-from workbench.engine.runs.measurement import Bench
+from workbench.engine.runs.measurement import LabDriver
 from workbench.engine.runs.opening import SIMULATED, choose_lab, made_lab
 from workbench.engine.runs.strays import reap_lab
 from workbench.engine.sessions.library import Library
@@ -222,7 +222,7 @@ class _Run:
         self._pairs = pairs
         self._say = say
         self._phase = ""
-        self._bench = Bench(lab, campaign, pool, self._on_phase, _ignore)
+        self._bench = LabDriver(lab, campaign, pool, self._on_phase, _ignore)
         self._visits: dict[float, int] = defaultdict(int)
 
     async def execute(self, lab_name: str) -> HostMeasured:
@@ -351,7 +351,7 @@ def _components(figures: Mapping[str, list[list[float]]]) -> dict[str, _Found]:
 
 
 def _first_s(campaign: Campaign, point: OperatingPoint) -> float:
-    from workbench.engine.learning.advice import terms
+    from workbench.engine.learning.sampler_worker import terms
     from workbench.measuring.judging import first_drive_s
 
     return first_drive_s(point, terms(campaign))

@@ -15,8 +15,8 @@ from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint, is_setting
 from workbench.domain.samples import Measurement, Usage
 from workbench.domain.topology import Target
-from workbench.engine.learning.advice import judge_drives
 from workbench.engine.learning.pool import Pool
+from workbench.engine.learning.sampler_worker import judge_drives
 from workbench.engine.runs import bypass
 from workbench.engine.runs.asking_site import SiteMetrics, TwoClocks
 from workbench.engine.sessions.clock import now
@@ -45,7 +45,7 @@ class _Terms:
     block: int = 0
 
 
-class Bench:
+class LabDriver:
     """A lab with at most one target deployed in it; knows what is allocated, and what it cost.
 
     `lab_s` counts the lab's own seconds of deploying, allocating and driving. Fitting, pausing

@@ -9,7 +9,7 @@ from workbench import plugins
 from workbench.domain.campaign import Campaign, SamplingPlan
 from workbench.domain.parameters import OperatingPoint, PrimaryWorkload
 from workbench.domain.sessions import Plan, PlannedConfiguration
-from workbench.engine.learning.advice import visit_s
+from workbench.engine.learning.sampler_worker import visit_s
 from workbench.engine.runs import bypass
 from workbench.labs.base import LabCosts
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import chain
 
 from workbench.domain.campaign import Campaign, TargetPlan
-from workbench.domain.curation import in_force
 from workbench.domain.errors import LabError, PluginError
 from workbench.domain.events import (
     ConfigurationFinished,
@@ -18,14 +17,15 @@ from workbench.domain.events import (
     PointAsked,
 )
 from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.sample_review import in_force
 from workbench.domain.samples import Sample
 from workbench.domain.sessions import ConfigurationOutcome
-from workbench.engine.learning.advice import Advice, first_s
-from workbench.engine.learning.advisor import Advisor, SamplerCase
+from workbench.engine.learning.sampler_client import SamplerCase, SamplerClient
+from workbench.engine.learning.sampler_worker import Advice, first_s
 from workbench.engine.runs.budget import Budget
 from workbench.engine.runs.control import Place
 from workbench.engine.runs.planning import bypasses_s
-from workbench.engine.runs.visits import Ending, VisitParts, Visits
+from workbench.engine.runs.sample_runner import Ending, SampleRunner, SampleRunnerParts
 from workbench.measuring.floor import VarianceFloor
 from workbench.sampling.base import Ask
 
@@ -57,7 +57,7 @@ class RunOrder:
 class Profiler:
     """Takes samples of target after target until all configurations have ended."""
 
-    def __init__(self, order: RunOrder, parts: VisitParts) -> None:
+    def __init__(self, order: RunOrder, parts: SampleRunnerParts) -> None:
         budget = Budget(
             order.budget_s,
             order.spent_s,
@@ -65,7 +65,7 @@ class Profiler:
             by_clock=parts.on_host,
             extended=lambda: parts.out.view.budget_s,
         )
-        self.visits = Visits(parts, budget)
+        self.visits = SampleRunner(parts, budget)
         self.begin = self.visits.begin
         self.faults = self.visits.faults
         self._note = self.visits.note
@@ -105,7 +105,7 @@ class Profiler:
             self._out.view.noise,
             self._bench.loads(target),
         )
-        advisor = Advisor(
+        advisor = SamplerClient(
             self._pool,
             case,
             [in_force(sample, self._out.view.decisions) for sample in self._samples[target]],
@@ -169,7 +169,7 @@ class Profiler:
 
     # ------------------------------------------------------------------ ask and tell
 
-    async def _advise(self, advisor: Advisor, fit: tuple[Configuration, ...] = ()) -> Advice:
+    async def _advise(self, advisor: SamplerClient, fit: tuple[Configuration, ...] = ()) -> Advice:
         """The sampler's advice; what it concluded is recorded."""
         advice = await advisor.advise(fit)
         if self._pool.losses > self._worker_losses:
@@ -211,7 +211,7 @@ class Profiler:
             del unfitted[configuration]
         return tuple(due)
 
-    async def _fit_rest(self, advisor: Advisor, unfitted: dict[Configuration, None]) -> None:
+    async def _fit_rest(self, advisor: SamplerClient, unfitted: dict[Configuration, None]) -> None:
         while due := self._due(unfitted, tuple(unfitted)):
             await self._advise(advisor, due)
 
@@ -271,7 +271,7 @@ class Profiler:
                 seconds += bypasses_s(self._campaign, self._out.view.lab, costs)
         return seconds
 
-    async def _first_s(self, advisor: Advisor, point: OperatingPoint) -> float:
+    async def _first_s(self, advisor: SamplerClient, point: OperatingPoint) -> float:
         """Seconds of the first drive at a point that the sampler did not ask for."""
         return await self._pool.run(first_s, self._campaign, tuple(advisor.samples), point)
 

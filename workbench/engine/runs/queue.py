@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from workbench.domain.curation import DecideSample, ExtendBudget, RequestPoint
 from workbench.domain.errors import EngineError, UsageError
 from workbench.domain.lab import HOST_NOISE, HostMeasured, MeasureHost
 from workbench.domain.messages import (
@@ -20,15 +19,16 @@ from workbench.domain.messages import (
     RunCampaign,
     SkipConfiguration,
 )
+from workbench.domain.sample_review import DecideSample, ExtendBudget, RequestPoint
 from workbench.engine.learning.pool import Pool
-from workbench.engine.runs import curating
+from workbench.engine.runs import sample_decisions
 from workbench.engine.runs.costing import Costing
 from workbench.engine.runs.host_measuring import HostMeasuring
+from workbench.engine.runs.lab_job import LabJob, LabJobParts
 from workbench.engine.runs.profiling import RunOrder
 from workbench.engine.runs.run import Run
 from workbench.engine.runs.starting import Ready, Starting
 from workbench.engine.runs.trials import Trials, TrialsRequest
-from workbench.engine.runs.turn import Turn, TurnParts
 from workbench.engine.sessions.channel import Channel
 from workbench.engine.sessions.library import Library
 from workbench.locks import FileLock, own
@@ -62,7 +62,7 @@ class Queue:
         self._costing = Costing(library, pool)
         self._starting = Starting(library, pool, self._costing)
         self._host = HostMeasuring(library, pool, self._slot, host_lock)
-        self._turns: dict[str, Turn] = {}
+        self._turns: dict[str, LabJob] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     # ------------------------------------------------------------------ how it stands
@@ -156,17 +156,17 @@ class Queue:
 
     async def decide_sample(self, request: DecideSample) -> Done:
         run = self._turns.get(request.session)
-        return await curating.decide(self._library, self._pool, run, request, request.by)
+        return await sample_decisions.decide(self._library, self._pool, run, request, request.by)
 
     async def extend_budget(self, request: ExtendBudget) -> Done:
         run = self._run(request.session)
-        return await curating.extend(self._library, run, request, request.by)
+        return await sample_decisions.extend(self._library, run, request, request.by)
 
     async def request_point(self, request: RequestPoint) -> Done | RunAccepted:
         run = self._turns.get(request.session)
         if run is not None and not run.concluded and not isinstance(run, Run):
             raise UsageError("is taken by trials now", where=request.session)
-        wanted = await curating.request_point(self._library, request, request.by)
+        wanted = await sample_decisions.request_point(self._library, request, request.by)
         if run is None or run.concluded:
             await self._let_go(request.session)
             again = ResumeSession(request.session, pace=request.pace)
@@ -204,8 +204,8 @@ class Queue:
         self._take_on(Run(ready.order, self._parts(ready, session)), ready.channel)
         return RunAccepted(session, behind)
 
-    def _parts(self, ready: Ready[Any], session: str) -> TurnParts:
-        return TurnParts(
+    def _parts(self, ready: Ready[Any], session: str) -> LabJobParts:
+        return LabJobParts(
             ready.lab,
             ready.channel,
             self._pool,
@@ -221,7 +221,7 @@ class Queue:
             behind = self.held_by
         return behind
 
-    def _take_on(self, turn: Turn, channel: Channel) -> None:
+    def _take_on(self, turn: LabJob, channel: Channel) -> None:
         self._turns[turn.session] = turn
         self._tasks[turn.session] = asyncio.create_task(
             self._see_through(turn, channel), name=f"session {turn.session}"
@@ -261,7 +261,7 @@ class Queue:
         finally:
             await asyncio.wait([task])
 
-    async def _see_through(self, run: Turn, channel: Channel) -> None:
+    async def _see_through(self, run: LabJob, channel: Channel) -> None:
         try:
             await run.execute()
         finally:
@@ -285,7 +285,7 @@ class Queue:
             raise UsageError("is running already", where=session)
         await asyncio.wait([self._tasks[session]])
 
-    def _run(self, session: str) -> Turn:
+    def _run(self, session: str) -> LabJob:
         run = self._turns.get(session)
         if run is None or run.concluded:
             raise EngineError(

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 from workbench.domain.events import Noted, RunStarted
 from workbench.engine.runs.control import Place
+from workbench.engine.runs.lab_job import LabJob, LabJobParts
 from workbench.engine.runs.profiling import Profiler, RunOrder
 from workbench.engine.runs.progress import ProgressReport
-from workbench.engine.runs.turn import Turn, TurnParts
+from workbench.engine.runs.sample_runner import Ending
 from workbench.engine.runs.verdict import finished, unfinished
-from workbench.engine.runs.visits import Ending
 
 
-class Run(Turn):
+class Run(LabJob):
     """A turn in which a sampler asks, target by target, until all configurations have ended."""
 
-    def __init__(self, order: RunOrder, parts: TurnParts) -> None:
+    def __init__(self, order: RunOrder, parts: LabJobParts) -> None:
         self._order = order
         super().__init__(order.campaign, parts)
         self._profiler = Profiler(order, self._visit_parts(parts))

@@ -30,12 +30,12 @@ from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Sample, TrialPurpose
 from workbench.domain.topology import Target
 from workbench.domain.trials import planned_sample_s, usual_s
-from workbench.engine.learning.advice import first_s
+from workbench.engine.learning.sampler_worker import first_s
 from workbench.engine.runs.budget import Budget
+from workbench.engine.runs.lab_job import LabJob, LabJobParts
 from workbench.engine.runs.planning import blocks
 from workbench.engine.runs.progress import ProgressReport
-from workbench.engine.runs.turn import Turn, TurnParts
-from workbench.engine.runs.visits import Ending, Visits
+from workbench.engine.runs.sample_runner import Ending, SampleRunner
 from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor, variance_floor
 
 
@@ -85,7 +85,7 @@ class TrialsOrder:
     notes: tuple[Noted, ...] = ()
 
 
-class Trials(Turn):
+class Trials(LabJob):
     """A turn in which a user asks.
 
     `Queue.trials` makes one, and ends it with the body of its `async with`.
@@ -98,7 +98,7 @@ class Trials(Turn):
     def __init__(
         self,
         order: TrialsOrder,
-        parts: TurnParts,
+        parts: LabJobParts,
         queued_behind: str = "",
     ) -> None:
         self.queued_behind = queued_behind
@@ -108,7 +108,7 @@ class Trials(Turn):
         self._budget = Budget(
             order.started.budget_s, 0.0, lambda: self._bench.lab_s, by_clock=parts.on_host
         )
-        self._visits = Visits(self._visit_parts(parts), self._budget)
+        self._visits = SampleRunner(self._visit_parts(parts), self._budget)
         self._asks: asyncio.Queue[_Ask | None] = asyncio.Queue()
         """What is to be measured; None: nothing more."""
         self._samples: dict[str, list[Sample]] = defaultdict(list)

@@ -100,12 +100,8 @@ async def _container(docker: aiodocker.Docker, attached: Attached) -> Mapping[st
                 "there is no such container", where=attached.found, remedy=SEE_DISCOVER
             ) from None
         return shown
-    labels = [attached.found_at]
-    if attached.found_by == "compose":
-        project, _, service = attached.found_at.rpartition("/")
-        labels = [f"{COMPOSE_SERVICE}={service}"]
-        labels += [f"{COMPOSE_PROJECT}={project}"] if project else []
-    running = await docker.containers.list(filters={"label": labels, "status": ["running"]})
+    meant = {"label": labels_of(attached), "status": ["running"]}
+    running = await docker.containers.list(filters=meant)
     if len(running) != 1:
         names = ", ".join(sorted(str(c["Names"][0]).lstrip("/") for c in running))
         raise LabError(
@@ -119,6 +115,15 @@ async def _container(docker: aiodocker.Docker, attached: Attached) -> Mapping[st
 
 
 SEE_DISCOVER = "See `workbench discover`"
+
+
+def labels_of(attached: Attached) -> list[str]:
+    """Labels, `KEY=VALUE`, of what is found by a label or as a service of Compose."""
+    if attached.found_by != "compose":
+        return [attached.found_at]
+    project, _, service = attached.found_at.rpartition("/")
+    of_project = [f"{COMPOSE_PROJECT}={project}"] if project else []
+    return [f"{COMPOSE_SERVICE}={service}", *of_project]
 
 
 def _of_container(attached: Attached, shown: Mapping[str, Any]) -> FoundFunction:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import platform
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,11 +22,15 @@ from workbench.domain.lab import Check, HostFacts
 from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target
-from workbench.labs.attached import journal, remote_journal
+from workbench.labs.attached import command_journal, journal, remote_journal
 from workbench.labs.attached.attached_functions import AttachedFunction, RunningFunction
-from workbench.labs.attached.finding import find
+from workbench.labs.attached.command_journal import CommandJournal
+from workbench.labs.attached.commanded_function import CommandedFunction
+from workbench.labs.attached.finding import FoundFunction, find
 from workbench.labs.attached.journal import AGAIN, Journal
 from workbench.labs.attached.load_guard import Guard
+from workbench.labs.attached.own_settings import settings_of
+from workbench.labs.attached.remote_finding import RemoteFunctionFound
 from workbench.labs.attached.remote_hosts import RemoteHosts
 from workbench.labs.attached.source import HostSource, make_source
 from workbench.labs.base import DeployedTarget, LabCosts, LabSettings, OnUsage
@@ -46,6 +50,8 @@ from workbench.traffic.base import Offer, PathFacts
 log = structlog.get_logger(__name__)
 
 COSTS = LabCosts(deploy_s=1.0, allocate_s=0.01, drive_overhead_s=0.3)
+BY_PROGRAM = ("set-property", "command")
+"""How resources are set that a program sets."""
 LOOK_S = 0.5
 """Between two looks whether everything is still as it was found, while load is driven."""
 
@@ -88,6 +94,7 @@ class AttachedLab:
         self._packages: Path | None = None
         self._open = False
         self._journal = Journal.new(settings.session)
+        self._commands = CommandJournal.new(settings.session)
         self._remote = RemoteHosts(settings.session)
         self._images: dict[str, str] = {}
         self._source: HostSource | None = None
@@ -114,13 +121,18 @@ class AttachedLab:
             raise LabError(short[0], remedy=short[1])
         competing.refuse(self._campaign, self.name)
         await asyncio.to_thread(journal.reap, frozenset())
+        await command_journal.reap()
         await remote_journal.reap()
         targets = [plan.target for plan in self._campaign.targets]
         for name in dict.fromkeys(vnf.name for target in targets for vnf in target.vnfs):
+            found: FoundFunction | RemoteFunctionFound
             if self._of(name).host:
-                await self._remote.function(self._of(name), self._campaign.template(name))
-            elif image := (await find(self._of(name))).image:
-                self._images[name] = image
+                template = self._campaign.template(name)
+                found = (await self._remote.function(self._of(name), template)).found
+            else:
+                found = await find(self._of(name))
+            if found.image:
+                self._images[name] = found.image
         self._check_cores(self._room)
         await self._unpack()
         return self._host_facts()
@@ -246,26 +258,34 @@ class AttachedLab:
         attached = self._of(name)
         try:
             if attached.host:
-                return await self._remote.function(attached, self._campaign.template(name))
+                remote = await self._remote.function(attached, self._campaign.template(name))
+                self._refuse_another_image(name, remote.found)
+                return remote
             found = await find(attached)
+        except LabStopped:
+            raise
         except LabError as error:
             raise as_wanted(attached, error) from error
+        self._refuse_another_image(name, found)
+        return self._here(name, attached, found)
+
+    def _here(self, name: str, attached: Attached, found: FoundFunction) -> AttachedFunction:
+        """A function of this host, whose resources are set as its campaign says."""
+        template = self._campaign.template(name)
+        kept: dict[str, Any] = {"address": found.address, "pid": found.pid, "probe": found.probe}
+        kept |= {"attached": attached, "found": found, "journal": self._journal}
+        if attached.resources not in BY_PROGRAM:
+            return AttachedFunction(name, template, **kept)
+        settings = settings_of(attached, found.place, found.folders.cpu.name)
+        return CommandedFunction(name, template, own=settings, commands=self._commands, **kept)
+
+    def _refuse_another_image(self, name: str, found: FoundFunction | RemoteFunctionFound) -> None:
         if found.image != self._images.get(name, ""):
             raise LabStopped(
                 "it was made again from another image: what was measured before says nothing of it",
                 where=found.place,
                 remedy="Profile it in a new session",
             )
-        return AttachedFunction(
-            name,
-            self._campaign.template(name),
-            address=found.address,
-            pid=found.pid,
-            probe=found.probe,
-            attached=attached,
-            found=found,
-            journal=self._journal,
-        )
 
     async def _look(self, url: str, entry: RunningFunction, target: Target) -> PathFacts:
         assert self._source is not None
@@ -281,7 +301,8 @@ class AttachedLab:
         return url.replace("{address}", function.address).replace("{filesize}", size)
 
     def _told(self) -> list[str]:
-        untold = (*journal.untold.take(), *remote_journal.untold.take())
+        here = (*journal.untold.take(), *command_journal.untold.take())
+        untold = (*here, *remote_journal.untold.take())
         news, self._news = [*untold, *self._news], []
         return news
 
@@ -449,13 +470,22 @@ class AttachedLab:
             said = self._journal.restore()
             self._news += [one for one in said if not one.endswith(AGAIN)]
         finally:
-            await uncancelled(self._put_back_there())
+            try:
+                await uncancelled(self._put_back_by_commands())
+            finally:
+                await uncancelled(self._put_back_there())
         for function in self._standing.functions if self._standing else ():
             function.claim()
 
+    async def _put_back_by_commands(self) -> None:
+        await self._told_of(self._commands.restore())
+
     async def _put_back_there(self) -> None:
+        await self._told_of(self._remote.put_back())
+
+    async def _told_of(self, way_back: Coroutine[Any, Any, Sequence[str]]) -> None:
         try:
-            said = await self._remote.put_back()
+            said = await way_back
         except LabError as error:
             log.error("limits were not put back", error=str(error))
             raise self._as_all_want(error) from error
@@ -521,7 +551,7 @@ class AttachedLab:
             here = await asyncio.to_thread(journal.reap, alive)
         except LabError as error:
             here = (f"not put back: {error}",)
-        return (*here, *await remote_journal.reap(alive))
+        return (*here, *await command_journal.reap(alive), *await remote_journal.reap(alive))
 
 
 def as_wanted(attached: Attached, error: LabError) -> LabError:

@@ -1,6 +1,6 @@
 """Functions that run already on another host: where they are, and whether they are still the same.
 
-As `finding`, over SSH: a process or a control group. What needs an engine's API is not asked for.
+As `finding`, over SSH. Of containers `docker` is asked there.
 """
 
 from __future__ import annotations
@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workbench.domain.attaching import Attached
 from workbench.domain.errors import LabError
 from workbench.labs.attached.cgroup_limits import CgroupLimits, limit_files
+from workbench.labs.attached.finding import labels_of
 from workbench.probes import cgroup, process
 from workbench.probes.process import PROC
-from workbench.probes.remote_shell import RemoteShell, RemoteTexts
+from workbench.probes.remote_shell import MOST_SHOWN, RemoteShell, RemoteTexts, ShellAnswer
 
 PAGE = 64 << 10
 """Bytes, the largest that a kernel of Linux has: what is whole in it is whole on every host."""
@@ -26,6 +27,11 @@ PID = re.compile(r"[0-9]{1,10}")
 MACHINE = Path("/etc/machine-id")
 MOST_LOOKS = 200
 """Processes that are asked for what they started."""
+TOLD = ("id", "process", "state", "image", "name")
+"""Words of `RemoteShell.container`."""
+NO_ANSWER = 124
+"""What `timeout` ends with."""
+SEE_CONTAINERS = "See `docker ps --all` there"
 SEE_THERE = "See `ps -eo pid,cgroup,comm` there, or `workbench discover --host`"
 
 
@@ -46,6 +52,8 @@ class RemoteFunctionFound:
     """By file of a limit, what it held."""
     machine: str = ""
     """Of its host, as `/etc/machine-id` has it."""
+    image: str = ""
+    """Digest of a container's image."""
 
     @property
     def looked_at(self) -> tuple[Path, ...]:
@@ -87,12 +95,7 @@ async def find_there(shell: RemoteShell, attached: Attached) -> RemoteFunctionFo
         folders = _named_group(mounts, attached)
         pid = await _first_of(shell, folders, attached)
     else:
-        raise LabError(
-            "containers are found through the API of this host's engine; one of another host is "
-            "attached by its control group",
-            where=attached.found,
-            remedy="Write `cgroup:`, as /proc/PID/cgroup there names it",
-        )
+        return await find_container(shell, mounts, attached)
     return await looked_at(shell, mounts, folders, pid, attached)
 
 
@@ -141,6 +144,59 @@ async def looked_at(
     machine = seen.optional(MACHINE).strip()
     return RemoteFunctionFound(
         attached.found, pid, started_s, folders, mounts, number, has_own, held, machine
+    )
+
+
+async def find_container(
+    shell: RemoteShell, mounts: Mapping[str, cgroup.Mount], attached: Attached
+) -> RemoteFunctionFound:
+    """The one running container that is meant, as the engine there tells it. Raises `LabError`."""
+    name = attached.found_at
+    if attached.found_by != "container":
+        running = _said(await shell.labelled(*labels_of(attached)), attached).splitlines()
+        if len(running) != 1:
+            names = ", ".join(sorted(line.partition(" ")[2] for line in running))
+            raise LabError(
+                f"{len(running)} containers run that are meant by it ({names}), one is needed"
+                if running
+                else "no container that is meant by it runs",
+                where=attached.found,
+                remedy=SEE_CONTAINERS,
+            )
+        name = running[0].partition(" ")[0]
+    told = _said(await shell.container(name), attached).split()
+    if len(told) != len(TOLD) or not PID.fullmatch(told[1]):
+        raise LabError("`docker inspect` there says what cannot be read", where=attached.found)
+    number, pid, state, image, called = told
+    place = f"container {called.lstrip('/')} on {attached.host}"
+    if state != "running":
+        raise LabError(f"it is {state}", where=place, remedy="Start it; nothing is started here")
+    file = PROC / pid / "cgroup"
+    membership = cgroup.parse_membership((await shell.read([file])).optional(file).strip())
+    folders = cgroup.locate(mounts, membership) if membership else None
+    if folders is None or number not in str(folders.cpu):
+        raise LabError(
+            "its control group cannot be seen by this login",
+            where=place,
+            remedy="Log in to the host on which its engine runs, as root",
+        )
+    found = await looked_at(shell, mounts, folders, int(pid), attached)
+    return replace(found, place=place, image=image)
+
+
+def _said(answer: ShellAnswer, attached: Attached) -> str:
+    """What `docker` there answered. Raises `LabError` with why it did not."""
+    if not answer.code:
+        return answer.out.strip()
+    said = " ".join(answer.fault.split())
+    if "no such container" in said.lower():
+        raise LabError("there is no such container", where=attached.found, remedy=SEE_CONTAINERS)
+    if answer.code == NO_ANSWER:
+        said = "it does not answer within 4 s"
+    raise LabError(
+        f"the engine there cannot be asked: {said[:MOST_SHOWN] or f'exit code {answer.code}'}",
+        where=attached.found,
+        remedy="See that this login may run `docker ps`, or attach it by its group (`cgroup:`)",
     )
 
 

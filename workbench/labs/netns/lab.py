@@ -22,6 +22,7 @@ from workbench.labs.components.allotments import HostMemory
 from workbench.labs.components.environment import SYSCTLS
 from workbench.labs.components.lab import ComponentLab
 from workbench.labs.netns import groups
+from workbench.labs.netns.bridge_firewall import BridgeFirewall, Firewall, firewall_asked_for
 from workbench.labs.netns.namespaces import Bridge
 from workbench.labs.netns.packages import layer
 from workbench.labs.netns.processes import ProcessMaker, work_folder
@@ -50,7 +51,7 @@ class NetnsLab(ComponentLab):
     Parameters
     ----------
     campaign : what is to be profiled.
-    settings : `session` is in the names of the control groups.
+    settings : `session` is in the names of the control groups; `argument` may be `firewall=none`.
     """
 
     name = "netns"
@@ -60,6 +61,13 @@ class NetnsLab(ComponentLab):
         self._packages: Path | None = None
         self._open = False
         self._bridges: dict[str, Bridge] = {}
+        self._asked = self._firewall_of(settings)
+        self._firewall = BridgeFirewall("")
+
+    @staticmethod
+    def _firewall_of(settings: LabSettings) -> Firewall:
+        """What packets between components are to pass. Raises `UsageError`."""
+        return firewall_asked_for(settings.argument)
 
     @property
     def costs(self) -> LabCosts:
@@ -92,8 +100,9 @@ class NetnsLab(ComponentLab):
         )
         for template in needed:
             self._find(template)
+        self._firewall = await BridgeFirewall.usable(self._asked)
         self._open = True
-        facts = host.read_details()
+        facts = {**host.read_details(), **self._firewall.details}
         return HostFacts(
             lab=self.name,
             cores=self._cores,
@@ -149,7 +158,7 @@ class NetnsLab(ComponentLab):
             bridge = self._bridges.get(str(number))
             if bridge is not None and bridge.namespace.alive:
                 continue
-            self._bridges[str(number)] = await Bridge.make(number)
+            self._bridges[str(number)] = await Bridge.make(number, self._firewall.rules)
         return [str(number) for number in numbers]
 
     @contextmanager

@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.domain.errors import LabError
+from workbench.labs.netns.bridge_firewall import SET_UP
+from workbench.probes.child_ending import signal_child
 from workbench.probes.process import PROC
 
 READY = b"ready\n"
@@ -79,8 +80,7 @@ class Namespace:
 
     async def end(self) -> None:
         """End all that runs in it, and see that it has ended; gone already is no error."""
-        with suppress(ProcessLookupError):
-            self.holder.kill()
+        signal_child(self.holder)
         await self.holder.wait()
         until = time.monotonic() + PATIENCE_S
         # The kernel ends what the holder held, and rings no bell for us.
@@ -135,8 +135,7 @@ async def _begin(argv: Sequence[str]) -> asyncio.subprocess.Process:
             said = (await holder.stderr.read()).decode(errors="replace").strip()
     except TimeoutError:
         said = f"nothing within {PATIENCE_S:g} s"
-    with suppress(ProcessLookupError):
-        holder.kill()
+    signal_child(holder)
     await holder.wait()
     raise LabError(
         f"a namespace cannot be made: {said or 'its process ended without a word'}",
@@ -154,9 +153,12 @@ class Bridge:
     _ports: int = field(default=0)
 
     @classmethod
-    async def make(cls, number: int) -> Bridge:
+    async def make(cls, number: int, rules: str = "") -> Bridge:
+        """A new one, whose packets pass `rules` as `iptables-restore` reads them."""
         namespace = await hold_network()
         await set_links(namespace.network, "link add bridge type bridge", "link set bridge up")
+        if rules:
+            await _inside(("nsenter", f"--net={namespace.network}", "sh", "-ec", SET_UP), rules)
         return cls(namespace, number)
 
     async def connect(self, component: Namespace, interface: str) -> str:

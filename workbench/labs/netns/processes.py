@@ -19,6 +19,7 @@ from workbench.labs.components.environment import FORWARDING, SYSCTLS, expand
 from workbench.labs.netns.groups import Group
 from workbench.labs.netns.namespaces import PATH, Bridge, Namespace, hold_root, set_kernel
 from workbench.measuring.records import ComponentCounters
+from workbench.probes.child_ending import signal_child
 from workbench.probes.containers import ContainerProbe
 
 TAIL = 200
@@ -191,8 +192,7 @@ class ProcessComponent(Component):
         while self._runs() and time.monotonic() < until:
             self.group.kill()
             for process in self._spawned:  # it may be about to join the group only now
-                with suppress(ProcessLookupError):
-                    process.kill()
+                signal_child(process)
             await asyncio.sleep(POLL_S)
         if self.serving is not None:
             await self.serving.wait()

@@ -6,24 +6,24 @@ import math
 from collections.abc import Mapping
 from typing import Protocol
 
+from workbench.labs.simulated.component_models import ComponentModel
 from workbench.labs.simulated.noise import stream
 from workbench.labs.simulated.options import CapacityLaw, SimulationOptions
-from workbench.labs.simulated.stand_ins import StandIn
 
 
 class CapacityGrowth(Protocol):
     """Capacity at v vCPUs over v times the capacity at one; 1 at one vCPU and below for v > 1
     where nothing is lost."""
 
-    def __call__(self, part: StandIn, vcpu: float) -> float: ...
+    def __call__(self, part: ComponentModel, vcpu: float) -> float: ...
 
 
-def power(part: StandIn, vcpu: float) -> float:
+def power(part: ComponentModel, vcpu: float) -> float:
     """C(v) = C(1) v^alpha (METHOD.md 12.1)."""
     return float(vcpu ** (part.alpha - 1.0))
 
 
-def scalability(part: StandIn, vcpu: float) -> float:
+def scalability(part: ComponentModel, vcpu: float) -> float:
     """C(v) = C(1) v / (1 + σ(v-1) + κv(v-1)) above one vCPU: Gunther's universal scalability law
     (Gunther 2007, Guerrilla Capacity Planning, eq. 4.33)."""
     more = max(vcpu - 1.0, 0.0)
@@ -33,7 +33,7 @@ def scalability(part: StandIn, vcpu: float) -> float:
 GROWTH: Mapping[CapacityLaw, CapacityGrowth] = {"power": power, "scalability": scalability}
 
 
-def usable_cores(part: StandIn, vcpu: float) -> float:
+def usable_cores(part: ComponentModel, vcpu: float) -> float:
     """Cores of an allotment that the function can run on."""
     if part.steps and vcpu > 1.0:
         vcpu = math.floor(vcpu)
@@ -41,7 +41,7 @@ def usable_cores(part: StandIn, vcpu: float) -> float:
 
 
 def efficiency(
-    options: SimulationOptions, part: StandIn, name: str, configuration: str, vcpu: float
+    options: SimulationOptions, part: ComponentModel, name: str, configuration: str, vcpu: float
 ) -> float:
     """Factor on what a core carries: law, losses, unsmooth effects and spread of capacities."""
     value = GROWTH[options.capacity_law](part, vcpu)
@@ -56,7 +56,7 @@ def efficiency(
     return value
 
 
-def under_load(part: StandIn, load: float, degraded: bool = False) -> float:
+def under_load(part: ComponentModel, load: float, degraded: bool = False) -> float:
     """Capacity under a load, over the nominal one.
 
     Parameters

@@ -22,6 +22,7 @@ from workbench.domain.topology import Placement, Target
 from workbench.labs.base import DeployedTarget, LabCosts, LabSettings, OnUsage
 from workbench.labs.components.preflight import wanted_kpis
 from workbench.labs.simulated import packet_flow, players, rivals
+from workbench.labs.simulated.component_models import describe, stand_in
 from workbench.labs.simulated.noise import HostDrift, pass_step, restart, stream
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.packet_flow import PacketFlow
@@ -33,7 +34,6 @@ from workbench.labs.simulated.records import (
     usage_between,
 )
 from workbench.labs.simulated.scene import Scene, set_scene
-from workbench.labs.simulated.stand_ins import describe, stand_in
 from workbench.labs.simulated.stretch import Chance, LoadStretch, run
 from workbench.measuring.records import Counters, Drive, RequestRecords
 

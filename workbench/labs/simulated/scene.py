@@ -16,8 +16,8 @@ from workbench.domain.parameters import Configuration, LoadModel, settings_of
 from workbench.domain.resources import known
 from workbench.domain.topology import Node, Parallel, Series, Target, Vnf, VnfTemplate
 from workbench.labs.simulated.capacity import efficiency, under_load, usable_cores
+from workbench.labs.simulated.component_models import ComponentModel, stand_in
 from workbench.labs.simulated.options import SimulationOptions
-from workbench.labs.simulated.stand_ins import StandIn, stand_in
 from workbench.queues.laws import saturated_throughput, throughput_bound
 from workbench.queues.network import Route
 from workbench.queues.service import ServiceTime
@@ -57,7 +57,7 @@ class SimulatedComponent:
     """
 
     name: str
-    part: StandIn
+    part: ComponentModel
     cores: float
     threads: int
     service: ServiceTime
@@ -214,7 +214,7 @@ def set_scene(
     }
     carried = saturated_throughput([f.demand_s for f in functions])
 
-    def at_the_end(name: str, part: StandIn, cores: float, cap: float) -> SimulatedComponent:
+    def at_the_end(name: str, part: ComponentModel, cores: float, cap: float) -> SimulatedComponent:
         service = part.service(answer_bytes, opened[name])
         service = replace(service, mean_s=service.mean_s / options.host_speed)
         if cap:

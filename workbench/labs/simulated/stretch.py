@@ -15,7 +15,7 @@ from workbench.labs.simulated import noise
 from workbench.labs.simulated.scene import Scene
 from workbench.measuring.cycles import planned_times
 from workbench.queues.network import Network, Offered, Passage, Works
-from workbench.queues.passage import pass_through
+from workbench.queues.simulation import simulate
 from workbench.queues.stations import PERIOD_S, Station
 
 Floats = NDArray[np.float64]
@@ -153,7 +153,7 @@ def run(
     hop_s = options.hop_us * 1e-6 * math.exp(luck.hop)
     machine_due = None if due is None else hang.machine(due)
     machine_stop = float(hang.machine(np.float64(seconds)))
-    passage = pass_through(
+    passage = simulate(
         Network(tuple(stations), scene.routes, hop_s, scene.usual_s, luck.stretch, luck.lengthen),
         Works(works, route, held, delay, _kept(scene)),
         Offered(machine_due, clients, machine_stop, load.think_time_s, timeout_s),

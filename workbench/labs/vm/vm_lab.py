@@ -19,6 +19,7 @@ from workbench.domain.lab import EMULATED, OPTIONS, Check, HostFacts
 from workbench.domain.topology import Placement, VnfTemplate
 from workbench.labs.base import LabCosts, LabSettings
 from workbench.labs.components import allotments, wiring
+from workbench.labs.netns.bridge_firewall import Firewall
 from workbench.labs.netns.lab import NetnsLab, lacking
 from workbench.labs.netns.processes import ProcessComponent
 from workbench.labs.programs import Listener, run
@@ -53,6 +54,11 @@ class VmLab(NetnsLab):
         self.options = VmOptions.parse(settings.argument)
         self._files: dict[str, GuestFiles] = {}
         self._made: list[ProcessComponent] = []
+
+    @staticmethod
+    def _firewall_of(settings: LabSettings) -> Firewall:
+        del settings  # its argument is of guests
+        return "none"
 
     @property
     def costs(self) -> LabCosts:

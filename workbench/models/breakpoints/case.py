@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -119,7 +120,7 @@ class RuleInputs:
             loss_goal, terms.sla, noise, log_capacity,
         )  # fmt: skip
 
-    @property
+    @cached_property
     def rate(self) -> str:
         """The KPI that says what was carried: requests or packets per second."""
         return next(filter(None, map(rate_kpi, self.valid)), kpis.THROUGHPUT)
@@ -146,6 +147,12 @@ class RuleInputs:
         """Usage of a function at its plateau."""
         return plateau(name, self.valid)
 
+    @cached_property
+    def _bottleneck(self) -> tuple[str | None, float]:
+        """The busiest function and its usage at its plateau; 0 where none was seen."""
+        name = self.busiest()
+        return name, self.plateau(name) if name else 0.0
+
     def overloads(self, shape: Shape = PLAIN[0]) -> list[float | None]:
         """Log load over log capacity that has the outcome of each valid sample in the long run,
         None where nobody can say.
@@ -155,8 +162,7 @@ class RuleInputs:
         law U = X·D, Denning & Buzen 1978), which is believed where usage follows throughput up to
         saturation; where usage is full already, it is what little was lost that says the place.
         """
-        name = self.busiest()
-        top = self.plateau(name) if name else 0.0
+        name, top = self._bottleneck
         at = shape.goal(self.loss_goal)
         places: list[float | None] = []
         for s, broken in zip(self.valid, self.broken, strict=True):
@@ -180,7 +186,7 @@ class RuleInputs:
             ]
         return places
 
-    @property
+    @cached_property
     def broken(self) -> list[bool]:
         """Whether each valid sample of an open loop is saturated."""
         return [

@@ -130,9 +130,10 @@ def _curve(grid: Floats, place: Floats, level: Floats, rng: np.random.Generator)
     means, counts = zip(*blocks, strict=True)
     x, y = place[order], np.repeat(means, counts)
     between = rng.random((2, x.size - 1))
-    x = np.insert(x, np.arange(1, x.size), x[:-1] + between[0] * np.diff(x))
-    y = np.insert(y, np.arange(1, y.size), y[:-1] + between[1] * np.diff(y))
-    found: Floats = np.interp(grid, x, y)
+    line = np.empty((2, 2 * x.size - 1))
+    for row, ends, share in zip(line, (x, y), between, strict=True):
+        row[::2], row[1::2] = ends, ends[:-1] + share * np.diff(ends)
+    found: Floats = np.interp(grid, *line)
     return found
 
 

@@ -74,8 +74,8 @@ SCREENS: tuple[Entry, ...] = (
         of_draft=True,
     ),
     Entry(
-        "grid",
-        "campaign.grid:GridScreen",
+        "campaign",
+        "campaign.campaign_screen:CampaignScreen",
         "3",
         "Campaign",
         "Camp",

@@ -31,6 +31,13 @@ from workbench.tui.text import plain
 Preset = Literal["plain", "vim"]
 
 _NAMED = {key.value for key in Keys} | {"space"}
+_FORMER_IDS = {
+    **{f"wheel.{one}": f"control.{one}" for one in ("ask", "give", "keep")},
+    **{f"grid.{one}": f"campaign.{one}" for one in ("edit", "target", "settings", "down", "up")},
+    "go.grid": "go.campaign",
+    "chain.grid": "chain.campaign",
+}
+"""As actions were called up to 0.3; a file that was written then is still understood."""
 _MODIFIERS = ("ctrl+", "shift+", "alt+")
 
 
@@ -82,7 +89,8 @@ def keymap_of(given: Mapping[str, Any], name: str) -> Keymap:
         problems.append(f"{name}: keys must be a table: [keys].")
         table = {}
     wanted: dict[str, Action] = {}
-    for id, value in table.items():
+    for written, value in table.items():
+        id = _FORMER_IDS.get(written, written)
         if id not in actions:
             problems.append(f"{name}: there is no action {id!r}{_perhaps(id, list(actions))}.")
             continue

@@ -24,7 +24,7 @@ from workbench.domain.timeline import (
     TimeMark,
 )
 from workbench.link.client import Client
-from workbench.tui.pace import Pace
+from workbench.tui.draw_throttle import DrawThrottle
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1000.0)
 PAGE = 200
@@ -69,14 +69,14 @@ class Replay:
         client: Client,
         session: str,
         focus: Callable[[], str] = lambda: "",
-        pace: Pace | None = None,
+        pace: DrawThrottle | None = None,
     ) -> AsyncIterator[Event | SessionView]:
         """Every event when it is due, and a view where it does not follow from the one before.
 
         `focus` says which configuration is looked at (its key). While the host measures, `pace`
         holds it to its share of a core, as drawing is.
         """
-        pace = pace or Pace(lambda: client.share)
+        pace = pace or DrawThrottle(lambda: client.share)
         line = await client.ask(GetTimeLine(session))
         if not line.last_seq:
             raise WorkbenchError("it holds no events to replay", where=session)
@@ -213,7 +213,7 @@ class Replay:
         self._late_s = 0.0
         return False
 
-    async def _keep_to(self, pace: Pace, client: Client) -> None:
+    async def _keep_to(self, pace: DrawThrottle, client: Client) -> None:
         """After a burst, wait until what it cost is our share; what somebody asks ends the wait."""
         self._burst += 1
         if self._burst < BURST:

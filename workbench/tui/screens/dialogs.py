@@ -16,7 +16,7 @@ from workbench.domain.errors import DescriptorError, WorkbenchError
 from workbench.tui.commands.action import Action
 from workbench.tui.commands.actions import PLACE_TITLES
 from workbench.tui.text import plain, plain_lines, wrapped
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 HELP_WIDTH = 71
 """Cells of a line of help beside its scroll bar."""

@@ -34,7 +34,7 @@ from workbench.tui.text import day, plain
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Row, Rows, Span
 from workbench.tui.widgets.tabs import TabLine
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 R = TypeVar("R")
 

@@ -23,7 +23,7 @@ from workbench.tui.text import clock, plain
 from workbench.tui.widgets.filter import FilterLine
 from workbench.tui.widgets.listing import Listing
 from workbench.tui.widgets.rows import Look, Row, fit
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 MOST_LINES = 20_000
 """Kept in the list; `Older` fetches what came before."""

@@ -16,8 +16,8 @@ from textual.containers import Container
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.housekeeping import RescueSession
 from workbench.domain.messages import (
-    AnswerWheel,
-    AskWheel,
+    AnswerControl,
+    AskControl,
     ContinueRun,
     PauseRun,
     Request,
@@ -41,7 +41,7 @@ from workbench.tui.watch import RESUMABLE, WATCHED_PACE, Loss, Watch
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Rows, spread
 from workbench.tui.widgets.tabs import TabLine
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 DECISIONS = ("reject", "restore", "pin", "unpin", "repeat", "point", "measure")
 """What is asked of a single sample."""
@@ -76,7 +76,7 @@ class SessionScreen(WorkbenchScreen):
         raise NotImplementedError
 
     def draw_middle(self, shown: Shown, choice: ViewChoice) -> None:
-        """Bring these widgets up to date; it is called as often as `pace.Pace` allows."""
+        """Bring these widgets up to date; it is called as often as `pace.DrawThrottle` allows."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
@@ -183,11 +183,10 @@ class SessionScreen(WorkbenchScreen):
             )
         if watch.queued_behind and shown.view.state == "planned":
             return f"queued behind {plain(watch.queued_behind)}"
-        if watch.drives and watch.wheel.asked_by:
-            give, keep = self.key("wheel.give"), self.key("wheel.keep")
-            return (
-                f"{plain(watch.wheel.asked_by)} asks for control: {give} gives it, {keep} keeps it"
-            )
+        if watch.drives and watch.control_lock.asked_by:
+            give, keep = self.key("control.give"), self.key("control.keep")
+            asks = plain(watch.control_lock.asked_by)
+            return f"{asks} asks for control: {give} gives it, {keep} keeps it"
         return ""
 
     # ------------------------------------------------------------------------- actions
@@ -197,12 +196,12 @@ class SessionScreen(WorkbenchScreen):
         watch = self.opened
         state, runs = watch.live.view.state, watch.commandable
         replay = watch.replay if not watch.lost else None
-        asked = runs and watch.drives and bool(watch.wheel.asked_by)
-        other = runs and watch.wheel.driver != "" and not watch.drives
+        asked = runs and watch.drives and bool(watch.control_lock.asked_by)
+        other = runs and watch.control_lock.driver != "" and not watch.drives
         conditions = {
-            "ask_wheel": other and watch.wheel.asked_by != watch.person,
-            "give_wheel": asked,
-            "keep_wheel": asked,
+            "ask_control": other and watch.control_lock.asked_by != watch.person,
+            "give_control": asked,
+            "keep_control": asked,
             "pause": runs and state == "running" and not self._by_a_fleet,
             "continue": runs and state in ("pausing", "paused"),
             "stop": runs and state in UNDER_WAY,
@@ -281,14 +280,14 @@ class SessionScreen(WorkbenchScreen):
     def action_rescue(self) -> None:
         self.tell(RescueSession(self.opened.session), "is written again, and goes on")
 
-    def action_ask_wheel(self) -> None:
-        self.tell(AskWheel(self.opened.session), "control is asked for")
+    def action_ask_control(self) -> None:
+        self.tell(AskControl(self.opened.session), "control is asked for")
 
-    def action_give_wheel(self) -> None:
-        self.tell(AnswerWheel(self.opened.session), "drives no longer by you")
+    def action_give_control(self) -> None:
+        self.tell(AnswerControl(self.opened.session), "drives no longer by you")
 
-    def action_keep_wheel(self) -> None:
-        self.tell(AnswerWheel(self.opened.session, give=False), "you drive on")
+    def action_keep_control(self) -> None:
+        self.tell(AnswerControl(self.opened.session, give=False), "you drive on")
 
     def action_resume(self) -> None:
         self.tell(ResumeSession(self.opened.session, pace=WATCHED_PACE), "resumed")
@@ -402,7 +401,7 @@ def _badge(watch: Watch) -> str:
     """What else the head says: a replay's pace, our role, who drives in place of us."""
     if watch.replay is not None:
         return replay_badge(watch.replay)
-    driver = "" if watch.drives else plain(watch.wheel.driver)
+    driver = "" if watch.drives else plain(watch.control_lock.driver)
     role = "OBSERVER" if watch.role == "observer" else ""
     return ", ".join(filter(None, (role, f"{driver} drives" if driver else "")))
 

@@ -18,6 +18,8 @@ RowOf = Callable[[int, bool, int], Row]
 class Listing(Rows):
     """A heading, lines, and a cursor that is always seen."""
 
+    DEFAULT_CSS = "Listing { height: 1fr; }"
+
     class Moved(Message):
         """The cursor went to another line, by key or mouse."""
 

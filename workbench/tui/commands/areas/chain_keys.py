@@ -39,6 +39,7 @@ ACTIONS: tuple[Action, ...] = (
            "Show later lines of the descriptor", vim="J"),
     _chain("chain.text_up", "shift+up", "text_up", "Text", 9,
            "Show earlier lines of the descriptor", vim="K"),
-    _chain("chain.grid", "f4", "grid", "Campaign", 2, "Resources and workload of the targets",
+    _chain("chain.campaign", "f4", "campaign", "Campaign", 2,
+           "Resources and workload of the targets",
             vim="w"),
 )  # fmt: skip

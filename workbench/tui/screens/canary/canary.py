@@ -152,7 +152,7 @@ class CanaryScreen(DecidingScreen, HasList):
         lines.show(rows)
 
     def _why_empty(self, shown: Shown) -> str:
-        if self.awaited is not None:
+        if self.asking.busy is not None:
             return self.waiting_for
         watch = self.opened
         next_key = self.key("canary.plan") if self.check_action("plan", ()) else ""

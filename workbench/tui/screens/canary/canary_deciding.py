@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 
 from workbench.domain.canaries import CanaryView
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
-from workbench.domain.messages import GetStatus, StopRun
+from workbench.domain.export_requests import GetRecommendOptions, RecommendOptions
+from workbench.domain.messages import StopRun
 from workbench.domain.questions import (
     ChainRetrained,
     DecideProposal,
@@ -17,25 +16,22 @@ from workbench.domain.questions import (
     measures,
 )
 from workbench.tui.present import Shown
-from workbench.tui.screens.asking import ask, drop
+from workbench.tui.screens.asking import QuestionScreen
 from workbench.tui.screens.canary import canary_rows
-from workbench.tui.screens.canary.canary_form import LOOK_S, CanaryForm
+from workbench.tui.screens.canary.canary_form import CanaryForm
 from workbench.tui.screens.canary.canary_rows import Record
 from workbench.tui.screens.reason import ReasonScreen
-from workbench.tui.screens.session import SessionScreen
 from workbench.tui.text import plain
 from workbench.tui.undo import Undo
-from workbench.tui.widgets.waiting import Busy
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 
-class DecidingScreen(SessionScreen):
+class DecidingScreen(QuestionScreen):
     """Knows which canary is looked at, and commands it; `CanaryScreen` draws.
 
     Attributes
     ----------
     record : which of `canary_rows.records` is shown; None: the latest.
-    awaited : our request that the engine has not answered yet; None where there is none.
     chains : that a canary can be of; empty until the engine has said so.
     unmeasurable : why nothing can be measured or decided in this session, as a sentence.
     """
@@ -43,7 +39,6 @@ class DecidingScreen(SessionScreen):
     def __init__(self) -> None:
         super().__init__()
         self.record: int | None = None
-        self.awaited: Busy | None = None
         self.chains: tuple[str, ...] = ()
         self.unmeasurable = ""
         self._asked_for = ""
@@ -73,20 +68,20 @@ class DecidingScreen(SessionScreen):
         if not watch.commandable or self.unmeasurable:
             return False
         measured = watch.live.view.under_trial is not None or self._under_way is not None
-        return not measured or watch.drives or not watch.wheel.driver
+        return not measured or watch.drives or not watch.control_lock.driver
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         record = self.here(self.shown)
         under_way, may = self._under_way is not None, self.may_command
         view = self.opened.live.view
         idle = view.state in canary_rows.AT_REST and view.under_trial is None and not under_way
-        waits = record is not None and record.waits and self.awaited is None
+        waits = record is not None and record.waits and self.asking.busy is None
         conditions = {
-            "plan": may and idle and self.awaited is None,
+            "plan": may and idle and self.asking.busy is None,
             "accept": may and waits,
             "reject": may and waits,
-            "drop": self.awaited is not None and not self.awaited.measures,
-            "back": self.awaited is None or self.awaited.measures,
+            "drop": self.asking.waits,
+            "back": not self.asking.waits,
             "end_canary": may and under_way,
             "abort_canary": may and under_way,
         }
@@ -94,12 +89,12 @@ class DecidingScreen(SessionScreen):
 
     def why_not(self, method: str) -> str:
         if method in ("accept", "reject") and (
-            self.awaited is not None or self._under_way is not None
+            self.asking.busy is not None or self._under_way is not None
         ):
             return "The proposal is not there yet: retraining goes on."
         if method in ("accept", "reject"):
             return "No proposal waits for a decision."
-        if method == "plan" and (self.awaited is not None or self._under_way is not None):
+        if method == "plan" and (self.asking.busy is not None or self._under_way is not None):
             return "A canary is under way: its end comes first."
         if method in ("end_canary", "abort_canary"):
             return "No canary is under way."
@@ -112,7 +107,8 @@ class DecidingScreen(SessionScreen):
 
         def planned(request: RetrainChain | None) -> None:
             if request is not None:
-                ask(self, partial(self._retrain, request))
+                work = partial(self._retrain, request)
+                self.asking.begin(work, "retraining", measures=measures(request))
 
         view = self.opened.live.view
         self.app.push_screen(CanaryForm(view, self.chains, record.chain if record else ""), planned)
@@ -132,9 +128,6 @@ class DecidingScreen(SessionScreen):
             StopRun(self.opened.session, abort=True),
             "the canary ends now",
         )
-
-    def action_drop(self) -> None:
-        drop(self)
 
     def action_accept(self) -> None:
         self._decide(accept=True)
@@ -164,19 +157,11 @@ class DecidingScreen(SessionScreen):
 
     async def _retrain(self, request: RetrainChain) -> None:
         """Ask, and say what came of it; steps come as events meanwhile."""
-        self.awaited = Busy.of("retraining", measures=measures(request))
-        self.draw()
-        looking = asyncio.ensure_future(self._look(self.awaited))
-        try:
-            reply = await (await self.workbench.client()).ask(request)
-        except (WorkbenchError, OSError) as error:
-            self.workbench.say(str(error), "error")
-            return
-        finally:
-            looking.cancel()
-            self.awaited = None
-            self.draw()
-        self.workbench.say(self._told(reply))
+        reply = await self.asking.answer(request)
+        if reply is None:
+            self.workbench.say(self.asking.trouble, "error")
+        else:
+            self.workbench.say(self._told(reply))
 
     def _told(self, reply: ChainRetrained) -> str:
         ended = f"{reply.canary.ending.note}. " if reply.canary is not None else ""
@@ -189,20 +174,10 @@ class DecidingScreen(SessionScreen):
     @property
     def waiting_for(self) -> str:
         """What is computed for our request, for how long; empty where none is awaited."""
-        if self.awaited is None or self.awaited.measures:
-            return self.awaited.text if self.awaited else ""
-        return self.awaited.ended_by(self.key("canary.drop"))
-
-    async def _look(self, busy: Busy) -> None:
-        """Keep saying what the engine computes."""
-        while True:
-            try:
-                status = await (await self.workbench.client()).ask(GetStatus())
-            except (WorkbenchError, OSError):
-                return  # the request itself tells
-            busy.hear(status)
-            self.draw()
-            await asyncio.sleep(LOOK_S)
+        busy = self.asking.busy
+        if busy is None or busy.measures:
+            return busy.text if busy else ""
+        return busy.ended_by(self.key("canary.drop"))
 
     def _decide(self, accept: bool) -> None:
         record = self.here(self.shown)

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Static
 
-from workbench.domain.errors import WorkbenchError
-from workbench.domain.messages import GetStatus
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import CanaryPlanned, PlanCanary, RetrainChain
-from workbench.tui.application import Application
+from workbench.tui.screens.asking import EngineQuestion
 from workbench.tui.screens.canary import canary_question
 from workbench.tui.screens.dialogs import ConfirmScreen, Dialog
 from workbench.tui.text import plain_lines
 from workbench.tui.watch import WATCHED_PACE
 from workbench.tui.widgets.field import Field, Form
-from workbench.tui.widgets.waiting import Busy
-from workbench.tui.work import begin
 
-LOOK_S = 1.0
-"""How often the engine is asked what it computes while an answer is awaited."""
 SETTLE_S = 0.3
 """How long nobody types before the plan is asked for."""
 
@@ -47,7 +39,10 @@ class CanaryForm(Dialog[RetrainChain | None]):
         super().__init__()
         self.view = view
         self.form = Form(canary_question.fields(view, chains, chain), id="canary-fields")
+        self.asking = EngineQuestion(self, self._draw_busy)
         self._known: _Known | None = None
+        self._planning = False
+        """The plan is being asked for: nobody types any more."""
         self._confirming = False
 
     def compose(self) -> ComposeResult:
@@ -79,7 +74,7 @@ class CanaryForm(Dialog[RetrainChain | None]):
         self.dismiss(None)
 
     def _ask(self, settle_s: float, start: bool = False) -> None:
-        begin(self, partial(self._plan, settle_s, start), group="plan", exclusive=True)
+        self.asking.begin(partial(self._plan, settle_s, start), "planning")
 
     async def _plan(self, settle_s: float, start: bool) -> None:
         await asyncio.sleep(settle_s)
@@ -92,17 +87,15 @@ class CanaryForm(Dialog[RetrainChain | None]):
                 self.form.edit()
             return
         if self._known is None or self._known.request != request:
-            busy = Busy.of("planning", measures=False)
-            self._say(busy.text)
-            looking = asyncio.ensure_future(self._look(busy))
+            self._planning = True
+            self._draw_busy()
             try:
-                client = await cast(Application, self.app).client()
-                reply = await client.ask(PlanCanary(request))
-            except (WorkbenchError, OSError) as error:
-                self._refused(error, start)
-                return
+                reply = await self.asking.answer(PlanCanary(request))
             finally:
-                looking.cancel()
+                self._planning = False
+            if reply is None:
+                self._refused(start)
+                return
             self._known = _Known(request, reply)
         known = self._known
         lines = canary_question.plan_lines(self.view, known.planned, request.budget_s)
@@ -110,17 +103,14 @@ class CanaryForm(Dialog[RetrainChain | None]):
         if start:
             self._confirm(known)
 
-    async def _look(self, busy: Busy) -> None:
+    def _draw_busy(self) -> None:
         """Say what the plan waits for, where it takes its time."""
-        with suppress(WorkbenchError, OSError):  # the plan itself tells
-            while True:
-                await asyncio.sleep(LOOK_S)
-                status = await (await cast(Application, self.app).client()).ask(GetStatus())
-                busy.hear(status)
-                self._say(busy.text)
+        if self._planning and self.asking.busy is not None:
+            self._say(self.asking.busy.text)
 
-    def _refused(self, error: WorkbenchError | OSError, start: bool) -> None:
-        mistakes = canary_question.mistake_of(error) if isinstance(error, WorkbenchError) else {}
+    def _refused(self, start: bool) -> None:
+        error = self.asking.refused
+        mistakes = canary_question.mistake_of(error) if error is not None else {}
         self.form.refuse(mistakes)
         self._say("" if mistakes else f"! {error}")
         if start and mistakes:

@@ -9,7 +9,7 @@ from workbench.domain.durations import duration
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import CanaryPlanned, RetrainChain
-from workbench.tui import text, typed
+from workbench.tui import parse_input, text
 from workbench.tui.screens.canary.canary_rows import chains
 from workbench.tui.screens.proposals.chain_names import configuration_name, limit_text, per
 from workbench.tui.widgets.field import Field
@@ -68,14 +68,14 @@ def request_of(
             return default
 
     guards = tuple(part.strip() for part in values["guard"].split(";") if part.strip())
-    budget: float | None = read("budget", typed.seconds, 0.0) or None
+    budget: float | None = read("budget", parse_input.seconds, 0.0) or None
     request = RetrainChain(
         session,
         values["chain"] or None,
         values["kpi"] or None,
         values["sla"],
-        read("share", typed.share, 0.5),
-        read("steps", typed.count, 10),
+        read("share", parse_input.share, 0.5),
+        read("steps", parse_input.count, 10),
         guards,
         budget,
         values["allocation"],

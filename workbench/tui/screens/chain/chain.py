@@ -25,7 +25,7 @@ from workbench.tui.text import plain
 from workbench.tui.widgets.listing import Listing
 from workbench.tui.widgets.rows import Look, Row, Rows
 
-GRID = "grid"
+CAMPAIGN = "campaign"
 """Name of the screen on which resources and workload of the targets are set."""
 
 
@@ -225,7 +225,7 @@ class ChainScreen(BuildingScreen):
             "widen": draft.is_open and many,
             "text_down": draft.is_open,
             "text_up": draft.is_open,
-            "grid": draft.is_open and any(screen.name == GRID for screen in SCREENS),
+            "campaign": draft.is_open and any(screen.name == CAMPAIGN for screen in SCREENS),
         }
         return conditions.get(action, super().check_action(action, parameters))
 
@@ -284,5 +284,5 @@ class ChainScreen(BuildingScreen):
         self._scrolled -= 3
         self.draw()
 
-    def action_grid(self) -> None:
-        self.workbench.go(GRID)
+    def action_campaign(self) -> None:
+        self.workbench.go(CAMPAIGN)

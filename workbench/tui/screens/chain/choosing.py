@@ -22,7 +22,7 @@ from workbench.tui.screens.chain.chain_rows import chain_facts, vnf_facts
 from workbench.tui.screens.chain.chain_tree import way_through
 from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import plain
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 
 @dataclass(frozen=True)

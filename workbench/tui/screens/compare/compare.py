@@ -25,7 +25,7 @@ from workbench.tui.screens.compare import (
     compare_lines,
     compare_tables,
     comparing,
-    contrast_rows,
+    session_diff,
 )
 from workbench.tui.screens.compare.compare_asking import CompareAskingScreen
 from workbench.tui.screens.compare.compare_lines import VIEWS, CompareLine
@@ -140,13 +140,13 @@ class CompareScreen(CompareAskingScreen, HasList):
         row = compare_lines.views_row(self.view, name, place, self.answer if name else None, width)
         self.query_one("#views", Rows).show([row])
         busy = self.query_one("#busy", Rows)
-        busy.display = self.awaited is not None
-        if self.awaited is not None:
+        busy.display = self.asking.busy is not None
+        if self.asking.busy is not None:
             subject, besides = self.subject(), ""
             if self.answer and self.answer.here and subject and self.answer.subject != subject:
                 before = self.answer.subject
                 besides = f"shown: {plain(before.chain)} {kpi_name(before.kpi)}, as before"
-            words = self.awaited.ended_by(self.key("compare.drop"), besides)
+            words = self.asking.busy.ended_by(self.key("compare.drop"), besides)
             busy.show([((fit(f" … {words}", width), "accent"),)])
 
     def _empty(self, target: Target | None) -> str:
@@ -271,7 +271,7 @@ class CompareScreen(CompareAskingScreen, HasList):
 
         def row(index: int, here: bool, width: int) -> Row:
             return compare_lines.line_row(
-                lines[index], kpi, here, most, width, awaited=self.awaited is not None
+                lines[index], kpi, here, most, width, awaited=self.asking.busy is not None
             )
 
         cursor = next((i for i, line in enumerate(lines) if line is self.line), 0)
@@ -293,28 +293,28 @@ class CompareScreen(CompareAskingScreen, HasList):
         assert contrast is not None
         assert contrast.compared is not None
         changes = self.changes
-        rows = contrast_rows.summary_rows(contrast.compared, changes, width)
+        rows = session_diff.summary_rows(contrast.compared, changes, width)
         self._put("#verdict", rows[:1])
         self._put("#note", rows[1:] if self.has_class("-tall") else rows[1:2])
 
         def row(index: int, here: bool, width: int) -> Row:
-            return contrast_rows.change_row(shown.view, changes[index], here, width)
+            return session_diff.change_row(shown.view, changes[index], here, width)
 
         cursor = min(self.change, max(0, len(changes) - 1))
-        self._show_lines(contrast_rows.heading(width), len(changes), row, cursor)
+        self._show_lines(session_diff.heading(width), len(changes), row, cursor)
         change = changes[cursor] if changes else None
         kpi = shown.kpi(choice)
         if change is not None and change.difference.figure in shown.kpis():
             kpi = change.difference.figure
-        figure = contrast_rows.figure(
+        figure = session_diff.figure(
             shown.view, contrast.view, change, kpi, log_x=choice.log_x, log_y=choice.log_y
         )
-        name = contrast_rows.name_of(shown.view, change.difference) if change is not None else ""
+        name = session_diff.name_of(shown.view, change.difference) if change is not None else ""
         self._plot(figure, f"{name} · {kpi_name(kpi)}".removeprefix(" · "))
 
     def _plot(self, figure: Figure, title: str) -> None:
         title = fit(title, self.size.width - 6).rstrip()
-        if self.awaited is not None and not figure.marks and figure.fit is None:
+        if self.asking.busy is not None and not figure.marks and figure.fit is None:
             figure = replace(figure, empty="computing …")
         self.query_one(ProfilePlot).show(replace(figure, off=self.off), title)
 
@@ -327,9 +327,9 @@ class CompareScreen(CompareAskingScreen, HasList):
             "chain": chain and len(comparing.chains(self.shown.view)) > 1,
             "kpi": len(self.shown.kpis()) > 1,
             "rule": chain and len(self.rules) > 1,
-            "drop": self.awaited is not None,
-            "back": self.awaited is None,
-            "anew": self.awaited is None and (chain or self.contrast is not None),
+            "drop": self.asking.busy is not None,
+            "back": self.asking.busy is None,
+            "anew": self.asking.busy is None and (chain or self.contrast is not None),
             "profiles": chain,
             "insist": chain and self._can_insist(),
             "read_left": chain and curves,

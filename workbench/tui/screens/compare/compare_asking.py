@@ -10,36 +10,32 @@ from functools import partial
 
 from workbench.domain.counts import counted
 from workbench.domain.errors import EngineError, WorkbenchError
-from workbench.domain.messages import GetStatus, ListSessions
+from workbench.domain.messages import ListSessions
 from workbench.domain.parameters import Configuration
 from workbench.domain.sessions import UNDER_WAY
 from workbench.domain.topology import Target
-from workbench.tui.screens.asking import ask, drop
-from workbench.tui.screens.compare import compare_lines, comparing, contrast_rows
+from workbench.tui.screens.asking import QuestionScreen
+from workbench.tui.screens.compare import compare_lines, comparing, session_diff
 from workbench.tui.screens.compare.comparing import (
     AT_ONCE,
     ComparedChain,
     ComparisonSoFar,
     Contrast,
 )
-from workbench.tui.screens.compare.contrast_rows import Change
+from workbench.tui.screens.compare.session_diff import Change
 from workbench.tui.screens.dialogs import ChoiceScreen
-from workbench.tui.screens.session import SessionScreen
-from workbench.tui.widgets.waiting import Busy
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 SETTLE_S = 0.3
 """What is looked at for less is not asked about: who goes through KPIs wants the last one."""
 SAME = "of this session"
-LOOK_S = 1.0
-"""How often the engine is asked what it computes."""
 AGAIN_S = 5.0
 """What was refused is asked again, once samples came, no sooner than this; see `_outdated`."""
 AGAIN_COSTS = 5.0
 """And no sooner than this many times what its answers took: the rest of the time is the host's."""
 
 
-class CompareAskingScreen(SessionScreen):
+class CompareAskingScreen(QuestionScreen):
     """Chooses what is compared, and sees that answers come.
 
     Attributes
@@ -49,7 +45,6 @@ class CompareAskingScreen(SessionScreen):
     here : the configuration under the cursor.
     contrast, changes, change : the other session, what differs from it, the line of the cursor.
     answer : what is drawn; it stays until that of what is looked at now is there.
-    awaited : what the engine is asked now; None where nothing is.
     """
 
     def __init__(self) -> None:
@@ -64,11 +59,10 @@ class CompareAskingScreen(SessionScreen):
         self.change = 0
         self.answer: ComparisonSoFar | None = None
         self.answers: dict[ComparedChain, ComparisonSoFar] = {}
-        self.awaited: Busy | None = None
 
     @property
     def unanswered(self) -> bool:
-        return self.awaited is not None or (self.view == "sessions" and self._awaits_other)
+        return super().unanswered or (self.view == "sessions" and self._awaits_other)
 
     @property
     def _awaits_other(self) -> bool:
@@ -103,10 +97,8 @@ class CompareAskingScreen(SessionScreen):
     def go_on(self) -> None:
         """See that somebody asks what is still to be asked."""
         here = self.opened.connected and not self.opened.lost
-        if self.awaited is None and here and self._next() is not None:
-            self.awaited = Busy.of("computing", measures=False)
-            ask(self, self._work)
-            begin(self, self._look)
+        if self.asking.busy is None and here and self._next() is not None:
+            self.asking.begin(self._work, "computing")
 
     def _next(self) -> ComparisonSoFar | None:
         """What lacks something that is looked at now; what was looked at in between is skipped."""
@@ -173,9 +165,6 @@ class CompareAskingScreen(SessionScreen):
                 self._fail(lacking, EngineError(dropped))
                 lacking.uncharted = EngineError(dropped)  # curves would be asked for next
             raise
-        finally:
-            self.awaited = None
-            self.draw()
 
     def _fail(self, lacking: ComparisonSoFar, error: WorkbenchError) -> None:
         """It is asked again as any refusal is."""
@@ -191,17 +180,6 @@ class CompareAskingScreen(SessionScreen):
         else:
             await lacking.compare(client)
         lacking.cost_s += time.monotonic() - began
-
-    async def _look(self) -> None:
-        """What the engine says that it is doing, as long as we wait."""
-        while (busy := self.awaited) is not None:
-            try:
-                status = await (await self.workbench.client()).ask(GetStatus())
-            except (WorkbenchError, OSError):
-                return
-            busy.hear(status)
-            self.draw()
-            await asyncio.sleep(LOOK_S)
 
     # ------------------------------------------------------------------------- choosing
 
@@ -235,9 +213,6 @@ class CompareAskingScreen(SessionScreen):
             self.answers.pop(subject, None)
         self.draw()
 
-    def action_drop(self) -> None:
-        drop(self)
-
     def action_insist(self) -> None:
         self.insist = True
         self.draw()
@@ -260,7 +235,7 @@ class CompareAskingScreen(SessionScreen):
         except (WorkbenchError, OSError) as error:  # the engine itself does not answer
             contrast.refused = EngineError(str(error))
         if contrast is self.contrast and contrast.compared is not None:
-            self.changes = contrast_rows.changes_of(contrast.compared)
+            self.changes = session_diff.changes_of(contrast.compared)
         self.draw()
 
     def _take(self, session: str) -> None:

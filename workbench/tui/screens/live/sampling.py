@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.domain.configurations import SamplePoint
-from workbench.domain.curation import (
+from workbench.domain.errors import UsageError, WorkbenchError
+from workbench.domain.messages import Done, Request, ResumeSession, ViewSession
+from workbench.domain.projection import SessionView
+from workbench.domain.sample_review import (
     DecideSample,
     ExtendBudget,
     GetSample,
     RequestPoint,
     SampleVerdict,
 )
-from workbench.domain.errors import UsageError, WorkbenchError
-from workbench.domain.messages import Done, Request, ResumeSession, ViewSession
-from workbench.domain.projection import SessionView
 from workbench.domain.sessions import UNDER_WAY
 from workbench.tui import profile_figure, sample_rows
 from workbench.tui.present import Shown, ViewChoice
@@ -28,7 +28,7 @@ from workbench.tui.screens.session import SessionScreen
 from workbench.tui.text import duration, number
 from workbench.tui.undo import Undo
 from workbench.tui.watch import RESUMABLE, WATCHED_PACE
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 
 class SamplingScreen(SessionScreen):

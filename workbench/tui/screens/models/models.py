@@ -29,7 +29,7 @@ from workbench.tui.undo import Undo
 from workbench.tui.widgets.listing import Listing
 from workbench.tui.widgets.rows import Row, Rows, Span
 from workbench.tui.widgets.waiting import Waiting
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 EMPTY = """No model of this session is stored yet.
 
@@ -116,7 +116,7 @@ class ModelsScreen(ScoringScreen, HasList):
         del choice
         subjects = self._subjects
         self.query_one(Waiting).tell(
-            self.awaited, self.trouble, self.size.width, self.key("models.drop")
+            self.asking.busy, self.asking.trouble, self.size.width, self.key("models.drop")
         )
         empty = self.query_one("#empty", Static)
         empty.display = not subjects
@@ -295,11 +295,11 @@ class ModelsScreen(ScoringScreen, HasList):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         subjects, watch, line = self._subjects, self.opened, self._line
         other = watch.live.view.under_trial is not None and not watch.drives
-        may = watch.commandable and not (other and watch.wheel.driver)
+        may = watch.commandable and not (other and watch.control_lock.driver)
         conditions = {
             "score": self.can_score,
-            "drop": self.awaited is not None,
-            "back": self.awaited is None,
+            "drop": self.asking.busy is not None,
+            "back": self.asking.busy is None,
             "target": len({target for target, _ in subjects}) > 1,
             "kpi": len(subjects) > 1,
             "pane": line is not None,

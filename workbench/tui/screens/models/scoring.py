@@ -5,38 +5,27 @@ from __future__ import annotations
 from functools import partial
 
 from workbench.domain.counts import counted
-from workbench.domain.errors import WorkbenchError
 from workbench.domain.profiles import ModelScore
 from workbench.domain.questions import ModelsScored, ScoreModels
-from workbench.tui.screens.asking import answered, ask, drop
+from workbench.tui.screens.asking import QuestionScreen
 from workbench.tui.screens.dialogs import ChoiceScreen
-from workbench.tui.screens.session import SessionScreen
 from workbench.tui.text import plain, sentence
-from workbench.tui.widgets.waiting import Busy
 
 ALL = "all targets"
 
 
-class ScoringScreen(SessionScreen):
+class ScoringScreen(QuestionScreen):
     """Asks for scores beside the drawing; one question at a time.
 
     Attributes
     ----------
-    awaited : the question that is being answered; None where there is none.
-    trouble : why the last one was refused, as sentences; empty where it was answered.
     scored : what was answered, by target and KPI. A version in force says only by what it was
         chosen, and an observer's question, or one in a replay, leaves no version in sight.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.awaited: Busy | None = None
-        self.trouble = ""
         self.scored: dict[tuple[str, str], tuple[ModelScore, ...]] = {}
-
-    @property
-    def unanswered(self) -> bool:
-        return self.awaited is not None
 
     @property
     def about(self) -> tuple[str, str]:
@@ -51,7 +40,7 @@ class ScoringScreen(SessionScreen):
     def can_score(self) -> bool:
         """Whether there is an engine that could, and something to score."""
         watch = self.opened
-        here = watch.connected and not watch.lost and self.awaited is None
+        here = watch.connected and not watch.lost and self.asking.busy is None
         measured = self._measured()
         # In a replay the engine scores the whole session, whatever was measured by then.
         return here and bool(measured if watch.replay is not None else any(measured.values()))
@@ -86,26 +75,15 @@ class ScoringScreen(SessionScreen):
         self.app.push_screen(ChoiceScreen(question, [*options, ("", ALL)]), chosen)
 
     def _begin(self, target: str | None) -> None:
-        if self.awaited is None:
+        if self.asking.busy is None:
             request = ScoreModels(self.opened.session, target, self.about[1])
             words = f"scoring {plain(target or ALL)}"  # the engine says of which KPI
-            self.awaited, self.trouble = Busy.of(words, measures=False), ""
-            ask(self, partial(self._score, request, self.awaited))
-            self.draw()
+            self.asking.begin(partial(self._score, request), words)
 
-    def action_drop(self) -> None:
-        drop(self)
-
-    async def _score(self, request: ScoreModels, busy: Busy) -> None:
-        try:
-            reply = await answered(self.workbench.client, request, busy, self.draw)
-        except (WorkbenchError, OSError) as error:
-            self.trouble = str(error)
-        else:
+    async def _score(self, request: ScoreModels) -> None:
+        reply = await self.asking.answer(request)
+        if reply is not None:
             self._keep(reply)
-        finally:
-            self.awaited = None
-            self.draw()
 
     def _keep(self, reply: ModelsScored) -> None:
         found: dict[tuple[str, str], list[ModelScore]] = {}

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Static
 
-from workbench.domain.handing_on import RecommendOptions
+from workbench.domain.export_requests import RecommendOptions
 from workbench.domain.lab_verdicts import lab_verdict
 from workbench.domain.recommendations import Recommendation
 from workbench.tui.present import Shown, ViewChoice
@@ -20,18 +20,18 @@ from workbench.tui.screens.recommend import recommend_question as question
 from workbench.tui.screens.recommend import recommend_rows as rows_of
 from workbench.tui.screens.recommend import recommend_words as words_of
 from workbench.tui.screens.recommend.answer import AnswerView, Told
-from workbench.tui.screens.recommend.recommend_asking import AskingScreen
+from workbench.tui.screens.recommend.recommend_asking import RecommendAsking
 from workbench.tui.widgets.field import Field, Form
 from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.listing import Listing
 from workbench.tui.widgets.rows import Row, Rows, fit
 from workbench.tui.widgets.waiting import Waiting
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 COPIED_WIDTH = 100
 
 
-class RecommendScreen(AskingScreen, HasList):
+class RecommendScreen(RecommendAsking, HasList):
     """One recommendation at a time: its question, its allocations, what is known of one."""
 
     NAME: ClassVar[str] = "recommend"
@@ -71,14 +71,14 @@ class RecommendScreen(AskingScreen, HasList):
         del shown, choice
         self._prepare()
         pair = self.found()
-        first = pair is None and self.awaited is not None  # what was asked stays in sight
+        first = pair is None and self.asking.busy is not None  # what was asked stays in sight
         self.set_class(self.editing or first, "-editing")
         self.set_class(self.can_ask, "-asks")
-        measures = self.awaited is not None and self.awaited.measures
+        measures = self.asking.busy is not None and self.asking.busy.measures
         key = self.key("recommend.stop" if measures else "recommend.drop")
-        self.query_one(Waiting).tell(self.awaited, self.trouble, self._width, key)
+        self.query_one(Waiting).tell(self.asking.busy, self.trouble, self._width, key)
         empty = self.query_one("#empty", Static)
-        empty.display = pair is None and self.awaited is None and not self.trouble
+        empty.display = pair is None and self.asking.busy is None and not self.trouble
         answer = self.query_one(AnswerView)
         answer.display = pair is not None
         self._draw_past()

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import RecommendationIssued
-from workbench.domain.handing_on import GetRecommendOptions, RecommendOptions
+from workbench.domain.export_requests import GetRecommendOptions, RecommendOptions
 from workbench.domain.messages import (
     ListEvents,
     Request,
@@ -17,18 +17,16 @@ from workbench.domain.parameters import PrimaryWorkload
 from workbench.domain.questions import Recommend, Recommended, VerifyRecommendation
 from workbench.domain.recommendations import Recommendation, Trend
 from workbench.domain.trials import usual_s
-from workbench.tui.screens.asking import answered, ask, drop
+from workbench.tui.screens.asking import QuestionScreen
 from workbench.tui.screens.dialogs import ConfirmScreen
 from workbench.tui.screens.proposals.chain_names import per
 from workbench.tui.screens.recommend import recommend_question as question
 from workbench.tui.screens.recommend import recommend_words as words_of
 from workbench.tui.screens.recommend.answer import AnswerView
-from workbench.tui.screens.recommend.handing_on import HandOnScreen
-from workbench.tui.screens.session import SessionScreen
+from workbench.tui.screens.recommend.export_dialog import ExportDialog
 from workbench.tui.text import duration, plain
 from workbench.tui.widgets.field import Form
-from workbench.tui.widgets.waiting import Busy
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 R = TypeVar("R")
 
@@ -36,12 +34,11 @@ ATTEMPTS = 3
 """Samples that a verification takes at most."""
 
 
-class AskingScreen(SessionScreen):
+class RecommendAsking(QuestionScreen):
     """Asks, verifies and exports; `RecommendScreen` draws.
 
     Attributes
     ----------
-    awaited : what the engine is asked now; None where nothing is.
     trouble : why there is no answer, as sentences; empty where a field says it.
     options : what the engine offers to choose from; None until it has said so.
     picked : id of the recommendation that is shown; empty: the latest.
@@ -51,7 +48,6 @@ class AskingScreen(SessionScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.awaited: Busy | None = None
         self.trouble = ""
         self.options: RecommendOptions | None = None
         self.picked = ""
@@ -97,11 +93,10 @@ class AskingScreen(SessionScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         pair = self.found() if self.ready else None
-        busy, chosen = self.awaited, pair is not None and pair[0].chosen is not None
-        waits = busy is not None and not busy.measures
+        busy, chosen = self.asking.busy, pair is not None and pair[0].chosen is not None
         conditions = {
-            "drop": waits,
-            "back": not waits,
+            "drop": self.asking.waits,
+            "back": not self.asking.waits,
             "end_measuring": busy is not None and busy.measures and self.commands,
             "verify": chosen and busy is None and self.commands,
             "export": pair is not None and self.can_ask,
@@ -136,25 +131,12 @@ class AskingScreen(SessionScreen):
                 self.trends[seq] = event.fact.trends
         self.draw()
 
-    async def _answered(
-        self, request: Recommend | VerifyRecommendation, words: str, measures: bool
-    ) -> Recommended | None:
-        """The answer, while the line above says what is done for it; None where none came."""
-        busy = self.awaited = Busy.of(words, measures=measures)
+    async def _answered(self, request: Recommend | VerifyRecommendation) -> Recommended | None:
+        """The answer; None where none came, and the form or `trouble` says why."""
         self.trouble = ""
-        self.draw()
-        try:
-            reply = await answered(self.workbench.client, request, busy, self.draw)
-        except WorkbenchError as error:
-            self._refused(error, request)
-            return None
-        except OSError as error:
-            self.trouble = str(error)
-            return None
-        finally:
-            if self.awaited is busy:
-                self.awaited = None
-            self.draw()
+        reply = await self.asking.answer(request)
+        if reply is None and self.asking.refused is not None:
+            self._refused(self.asking.refused, request)
         return reply
 
     def _refused(self, error: WorkbenchError, request: Recommend | VerifyRecommendation) -> None:
@@ -167,7 +149,7 @@ class AskingScreen(SessionScreen):
             self.trouble = str(error)
 
     async def _recommend(self, request: Recommend) -> None:
-        told = await self._answered(request, "recommending", request.on_lab)
+        told = await self._answered(request)
         if told is None:
             return
         found = told.recommendation
@@ -177,8 +159,7 @@ class AskingScreen(SessionScreen):
         self.workbench.say(f"{named}: {said}.", "information" if found.met else "warning")
 
     async def _verify(self, id: str) -> None:
-        request = VerifyRecommendation(self.opened.session, id)
-        told = await self._answered(request, f"verifying {id} on the lab", True)
+        told = await self._answered(VerifyRecommendation(self.opened.session, id))
         if told is None:
             return
         self._keep(told)
@@ -201,7 +182,7 @@ class AskingScreen(SessionScreen):
     def on_form_submitted(self) -> None:
         if not self.can_ask:
             return
-        if self.awaited is not None and self.awaited.measures:
+        if self.asking.busy is not None and not self.asking.waits:
             self.workbench.say("The lab measures for this session. Wait for it, or stop it.")
             return
         request, mistakes = question.request_of(self.opened.session, self.form.values())
@@ -228,10 +209,9 @@ class AskingScreen(SessionScreen):
 
     def _begin(self, request: Recommend) -> None:
         self.set_focus(None)  # keys are the screen's while it waits, and when the answer comes
-        ask(self, partial(self._recommend, request))
-
-    def action_drop(self) -> None:
-        drop(self)
+        self.asking.begin(
+            partial(self._recommend, request), "recommending", measures=request.on_lab
+        )
 
     def action_end_measuring(self) -> None:
         self.confirm(
@@ -256,7 +236,7 @@ class AskingScreen(SessionScreen):
                 await self.fetch_options(aloud=True)
             if self.options is not None:
                 formats, writes = self.options.formats, self.opened.role == "operator"
-                screen = HandOnScreen(self.opened.session, id, formats, writes=writes)
+                screen = ExportDialog(self.opened.session, id, formats, writes=writes)
                 self.app.push_screen(screen)
 
         begin(self, export, group="export", exclusive=True)
@@ -275,7 +255,11 @@ class AskingScreen(SessionScreen):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                ask(self, partial(self._verify, found.id))
+                self.asking.begin(
+                    partial(self._verify, found.id),
+                    f"verifying {found.id} on the lab",
+                    measures=True,
+                )
 
         deployment = chosen.deployment
         at, primary = words_of.load(found), self.primary

@@ -11,7 +11,7 @@ from workbench.domain.errors import (
     SlaError,
     WorkbenchError,
 )
-from workbench.domain.handing_on import RecommendOptions
+from workbench.domain.export_requests import RecommendOptions
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import Recommend
 from workbench.domain.recommendations import Recommendation

@@ -26,7 +26,7 @@ from workbench.tui.application import Application
 from workbench.tui.screens.dialogs import Dialog, step
 from workbench.tui.text import plain
 from workbench.tui.watch import WATCHED_PACE, lab_time
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 LABS: tuple[tuple[str | None, str], ...] = (
     (None, "automatic: Docker where an engine answers, else simulated"),

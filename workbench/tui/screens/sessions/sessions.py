@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.handing_on import ListFormats
+from workbench.domain.export_requests import ListFormats
 from workbench.domain.housekeeping import (
     DeleteSession,
     DuplicateSession,
@@ -45,7 +45,7 @@ from workbench.tui.widgets.keys import KeyLine
 from workbench.tui.widgets.rows import Row, Rows
 from workbench.tui.widgets.table import CursorTable
 from workbench.tui.widgets.tabs import TabLine
-from workbench.tui.work import begin
+from workbench.tui.workers import begin
 
 R = TypeVar("R")
 
@@ -343,7 +343,7 @@ class SessionsScreen(HasList):
 
     async def _draft(self, session: str) -> None:
         await self.workbench.draft.of_session(session)
-        self.workbench.go("grid")
+        self.workbench.go("campaign")
 
     def action_export(self) -> None:
         if here := self.here:

@@ -1,0 +1,199 @@
+"""What programs changed of functions, written down before they are run.
+
+As the journal of control groups (`journal`): a file for each lab that is open, a line for every
+change, on disk before the program is started, and one once the value was read back. Whoever finds
+the file of a dead process reads the value, and sets it back by the same program.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workbench.domain.errors import LabError
+from workbench.labs.attached.journal import (
+    AGAIN,
+    Entry,
+    Untold,
+    is_left,
+    journals,
+    new_path,
+    note,
+)
+from workbench.labs.attached.own_settings import OwnSetting, same_value
+from workbench.labs.docker.strays import Owner
+
+SUFFIX = ".commands"
+WRITABLE_BY_OTHERS = 0o022
+
+
+@dataclass
+class CommandJournal:
+    """Changes of one lab that programs made, and the way back."""
+
+    path: Path
+    session: str
+    owner: Owner
+    before: dict[OwnSetting, str] = field(default_factory=dict)
+    """What each was at first."""
+    ours: dict[OwnSetting, list[str]] = field(default_factory=dict)
+    """Everything that was asked for."""
+    unsure: set[OwnSetting] = field(default_factory=set)
+    """Whose program was started, and nobody has seen what came of it: they are set back whatever
+    they are."""
+
+    @classmethod
+    def new(cls, session: str) -> CommandJournal:
+        """A journal of this process; its file is made with the first change."""
+        return cls(new_path(SUFFIX), session, Owner.this_process())
+
+    async def change(self, setting: OwnSetting, wanted: str) -> None:
+        """Set it, after noting what it was, and read it back.
+
+        Raises `LabError` where that cannot be written down, the program does not do as it is told
+        or the value is another one afterwards.
+        """
+        held = await setting.held()
+        if same_value(held, wanted):
+            return
+        before = self.before.setdefault(setting, held)
+        self._note(setting, before, wanted, seen=False)
+        self.ours.setdefault(setting, []).append(wanted)
+        self.unsure.add(setting)
+        await setting.give(wanted)
+        now = await setting.held()
+        if not same_value(now, wanted):
+            raise LabError(
+                f"its command was to set {setting.resource} to {wanted} and ended well, and it is "
+                f"{now or 'unlimited'} still",
+                where=setting.whose,
+                remedy="See that `read` prints the value that `set` was given, in the same unit",
+            )
+        self._note(setting, before, wanted, seen=True)
+        self.unsure.discard(setting)
+
+    def _note(self, setting: OwnSetting, before: str, wanted: str, *, seen: bool) -> None:
+        entry: dict[str, Any] = {
+            "whose": setting.whose,
+            "resource": setting.resource,
+            "kind": setting.kind,
+            "set": list(setting.set_by),
+            "read": list(setting.read_by),
+            "before": before,
+            "ours": wanted,
+            "seen": seen,
+        }
+        note(self.path, {"session": self.session, "owner": str(self.owner)}, entry)
+
+    async def restore(self) -> tuple[str, ...]:
+        """Set everything back; a sentence about everything that was another.
+
+        What somebody else set meanwhile stays as they set it, and is named. Raises `LabError`
+        with what is left changed; the journal stays then.
+        """
+        if not self.before:
+            return ()
+        said: list[str] = []
+        failed: LabError | None = None
+        for setting, before in list(self.before.items()):
+            try:
+                said.append(await self._put_back(setting, before))
+            except LabError as error:
+                failed = LabError(
+                    f"its {setting.resource} is left changed, it was {before or 'unlimited'} "
+                    f"before: {error.what}",
+                    where=setting.whose,
+                    remedy="Set it by hand, or let `workbench reap` try again",
+                )
+            else:
+                del self.before[setting]
+                self.unsure.discard(setting)
+        if failed is not None:
+            raise failed
+        self.path.unlink(missing_ok=True)
+        self.ours = {}
+        return tuple(filter(None, said))
+
+    async def _put_back(self, setting: OwnSetting, before: str) -> str:
+        now = await setting.held()
+        if same_value(now, before):
+            return ""
+        known = any(same_value(now, one) for one in self.ours.get(setting, ()))
+        if not known and setting not in self.unsure:
+            return (
+                f"{setting.whose}: somebody set its {setting.resource} to {now or 'unlimited'} "
+                "meanwhile; that stays"
+            )
+        await setting.give(before)
+        now = await setting.held()
+        if not same_value(now, before):
+            raise LabError(f"its command ended well, and it is {now or 'unlimited'} still")
+        return f"{setting.whose}: its {setting.resource} is {before or 'unlimited'}{AGAIN}"
+
+
+def kept() -> Iterator[CommandJournal]:
+    """Journals that can be read, of whoever it is."""
+    return journals(SUFFIX, _read)
+
+
+def _read(path: Path, owner: Owner, header: Entry, entries: list[Entry]) -> CommandJournal:
+    journal = CommandJournal(path, str(header.get("session", "")), owner)
+    for entry in entries:
+        try:
+            kind = entry["kind"]
+            setting = OwnSetting(
+                str(entry["whose"]),
+                str(entry["resource"]),
+                "systemd" if kind == "systemd" else "command",
+                tuple(map(str, entry["set"])),
+                tuple(map(str, entry["read"])),
+            )
+            before, ours, seen = str(entry["before"]), str(entry["ours"]), bool(entry["seen"])
+        except (KeyError, ValueError, TypeError):
+            continue
+        if setting.set_by and setting.read_by:
+            journal.before.setdefault(setting, before)
+            journal.ours.setdefault(setting, []).append(ours)
+            (journal.unsure.discard if seen else journal.unsure.add)(setting)
+    return journal
+
+
+async def reap(alive: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Set back what dead labs changed; a sentence about everything that was another, and about
+    everything that cannot be set back."""
+    said: list[str] = []
+    for journal in kept():
+        if not is_left(journal, alive):
+            continue
+        try:
+            _refuse_what_others_may_write(journal.path)
+            said += await journal.restore()
+        except LabError as error:
+            said.append(f"not put back: {error}")
+    untold.add(said)
+    return tuple(said)
+
+
+def _refuse_what_others_may_write(path: Path) -> None:
+    """What stands in a journal is run."""
+    try:
+        found = path.stat()
+    except OSError:
+        return
+    if found.st_uid != os.geteuid() or found.st_mode & WRITABLE_BY_OTHERS:
+        raise LabError(
+            "others may have written it, so that no command in it is run",
+            where=str(path),
+            remedy="Look at it, set back by hand what it names, and remove it",
+        )
+
+
+untold = Untold()
+
+
+def in_use(setting: OwnSetting) -> CommandJournal | None:
+    """The journal of another lab that lives and has changed that."""
+    return next((j for j in kept() if setting in j.before and j.owner.may_live()), None)

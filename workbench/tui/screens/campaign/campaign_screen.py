@@ -1,0 +1,410 @@
+"""Screen 3, the campaign: grid, load, KPI, SLA, sampler, budget; what it costs; its start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.timer import Timer
+
+from workbench.domain.campaign import Campaign
+from workbench.domain.counts import counted
+from workbench.domain.errors import Mistake, WorkbenchError
+from workbench.domain.messages import PlanCampaign
+from workbench.domain.sessions import Plan
+from workbench.tui.draft import Draft
+from workbench.tui.run_terms import LABS, TOO_LARGE, RunTerms
+from workbench.tui.screens.campaign import cost_rows
+from workbench.tui.screens.campaign.allocation_settings import (
+    EVERY,
+    allocation,
+    combination,
+    most_lines,
+)
+from workbench.tui.screens.campaign.campaign_settings import campaign_settings
+from workbench.tui.screens.campaign.cost_rows import DraftCosts
+from workbench.tui.screens.campaign.settings import Document, Setting, placed
+from workbench.tui.screens.campaign.settings_form import FLEXIBLE, SettingsForm, name_of
+from workbench.tui.screens.dialogs import ConfirmScreen
+from workbench.tui.screens.draft import DraftScreen, titles_of
+from workbench.tui.text import plain, sentence
+from workbench.tui.watch import lab_time
+from workbench.tui.widgets.field import Cycle, Field
+from workbench.tui.widgets.keys import KeyLine
+from workbench.tui.widgets.rows import Rows
+from workbench.tui.workers import begin
+
+TYPING_S = 0.5
+"""How long nobody types before a line counts as written."""
+SETTLE_S = 0.3
+"""How long nothing changes before its cost is asked for."""
+SPARE_LINES = 6
+"""Of functions that may come, so that the form need not be made anew for each."""
+EVERY_TARGET = "every target"
+ALLOCATION, RUN = "allocation: vCPU shares or flavors", "run"
+TERMS = ("lab", "too_large", "seed", "session")
+
+Sections = dict[str, tuple[Setting, ...]]
+Line = tuple[str, Setting, str, bool]
+"""Field, setting, its mistake, whether it is to be seen."""
+
+
+class CampaignScreen(DraftScreen):
+    """A form of what the campaign says, and beside it what that costs."""
+
+    NAME: ClassVar[str] = "campaign"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.every = False
+        """Whether the lines of allocations are about all targets at once."""
+        self.all_settings = False
+        self.costs = DraftCosts()
+        self.form: SettingsForm | None = None
+        self._priced: object = None
+        """The state whose cost is known, or is being asked for."""
+        self._read: tuple[object, Sections] | None = None
+        """The settings of a state, since to look through hundreds of targets takes a while."""
+        self._settings: dict[str, Setting] = {}
+        """By the field that shows each now."""
+        self._elsewhere: tuple[Mistake, ...] = ()
+        self._typed = ""
+        """The field that was typed into and is not written yet."""
+        self._typing: Timer | None = None
+
+    def middle(self) -> ComposeResult:
+        yield VerticalScroll(id="settings", can_focus=False)
+        yield Rows(id="costs")
+
+    @property
+    def terms(self) -> RunTerms:
+        return self.draft.terms
+
+    # ------------------------------------------------------------------------- drawing
+
+    def draw_middle(self, draft: Draft) -> None:
+        sections = self._sections(draft)
+        self._make_form(sections, most_lines(draft.document, draft.palette))
+        if self.form is not None and self.form.made:
+            lines = self._lines(sections, draft)
+            self._settings = {name: setting for name, setting, _, _ in lines}
+            self.form.show(draft.document, lines, self._typed, self._more(lines))
+        self._price(draft)
+        self._draw_costs(draft)
+
+    def _more(self, lines: Sequence[Line]) -> str:
+        """Which key shows the settings that are hidden, or hides them again."""
+        rare = sum(setting.here and setting.rare for _, setting, _, _ in lines)
+        verb = "hides" if self.all_settings else "shows"
+        return (
+            f"{self.key('campaign.settings')} {verb} {counted(rare, 'more setting')}"
+            if rare
+            else ""
+        )
+
+    def offer_keys(self) -> None:
+        super().offer_keys()
+        if self.form is not None and self.form.editing:
+            self.query_one(KeyLine).offer_form("Next")
+
+    def _sections(self, draft: Draft) -> Sections:
+        """All settings by heading; those of functions are the last ones of theirs."""
+        state = (draft.changed, draft.name, draft.target, self.every, self.terms)
+        if self._read is None or self._read[0] != state:
+            self._read = state, self._sections_now(draft)
+        return self._read[1]
+
+    def _sections_now(self, draft: Draft) -> Sections:
+        document, palette = draft.document, draft.palette
+        chosen = EVERY if self.every else draft.target
+        rest = campaign_settings(document, palette, chosen)
+        return {
+            ALLOCATION: (
+                self._target(draft),
+                combination(chosen),
+                *allocation(document, palette, chosen),
+            ),
+            "load": rest["load"],
+            "objective": rest["objective"],
+            "sampling": rest["sampling"],
+            RUN: (
+                self._term("lab", "lab", tuple(LABS)),
+                self._term("too_large", "beyond host", TOO_LARGE),
+                self._term("seed", "seed"),
+                self._term("session", "session", hint="the campaign's name", rare=True),
+            ),
+            "timing": rest["timing"],
+        }
+
+    def _target(self, draft: Draft) -> Setting:
+        titles = [f"{number} {title}" for number, title in enumerate(titles_of(draft), 1)]
+        chosen = EVERY_TARGET if self.every or not titles else titles[draft.target]
+        options = (*titles, EVERY_TARGET) if len(titles) > 1 else tuple(titles)
+        fields = ("targets", *(() if self.every else (f"targets[{draft.target}]",)))
+        return Setting(
+            "target", "target", fields, lambda _: chosen, _unwritten, options=options,
+            here=bool(titles),
+        )  # fmt: skip
+
+    def _term(
+        self,
+        name: str,
+        label: str,
+        options: tuple[str, ...] | None = None,
+        *,
+        hint: str = "",
+        rare: bool = False,
+    ) -> Setting:
+        value = str(getattr(self.terms, name))
+        return Setting(name, label, (), lambda _: value, _unwritten, hint, options, rare=rare)
+
+    def _make_form(self, sections: Mapping[str, Sequence[Setting]], functions: int) -> None:
+        """Once, and again where targets have more functions than it has lines for."""
+        if self.form is not None and self.form.lines >= functions:
+            return
+        fixed = {title: settings for title, settings in sections.items() if title != ALLOCATION}
+        form = SettingsForm(
+            {ALLOCATION: sections[ALLOCATION][:2], **fixed},
+            (ALLOCATION, functions + SPARE_LINES),
+        )
+        before, self.form = self.form, form
+        if before is not None:
+            before.remove()
+        self.query_one("#settings").mount(form)
+
+    def on_settings_form_made(self) -> None:
+        self.draw()
+
+    def _lines(self, sections: Mapping[str, Sequence[Setting]], draft: Draft) -> list[Line]:
+        settings = [setting for found in sections.values() for setting in found]
+        mistakes, self._elsewhere = placed(draft.own_mistakes, settings)
+        self._elsewhere += tuple(m for m in draft.mistakes if m not in draft.own_mistakes)
+        mistakes |= self.terms.mistakes
+        lines: list[Line] = []
+        for title, found in sections.items():
+            for number, setting in enumerate(found):
+                flexible = title == ALLOCATION and number >= 2
+                name = f"{FLEXIBLE}{number - 2}" if flexible else setting.name
+                wrong = mistakes.get(setting.name, "")
+                visible = setting.here and (self.all_settings or not setting.rare or bool(wrong))
+                lines.append((name, setting, wrong, visible))
+        return lines
+
+    def _draw_costs(self, draft: Draft) -> None:
+        panel = self.query_one("#costs", Rows)
+        width, height = panel.size.width - 1, panel.size.height
+        mistakes = draft.mistakes if draft.settled else ()
+        method = draft.campaign.sampling.method if draft.campaign else ""
+        panel.show(cost_rows.rows(self.costs, width, height, mistakes, self._elsewhere, method))
+
+    # ------------------------------------------------------------------------- cost
+
+    def _price(self, draft: Draft) -> None:
+        """Ask for the cost of what stands there now, unless it is known or being asked for."""
+        if self.is_priced and (draft.settled or not self.costs.busy):
+            return
+        # Whatever is still to come is of another state, and the engine plans the latest one.
+        self.workers.cancel_group(self, "costs")
+        self._priced = None
+        known = draft.palette.samplers if draft.palette else ()
+        busy = not draft.mistakes and not self.terms.mistakes
+        before = self.costs if self.costs.draft == draft.name else DraftCosts()
+        self.costs = DraftCosts(
+            draft.name, before.campaign, before.plan, order=known, busy=busy, old=True
+        )
+        if not draft.settled or draft.campaign is None or self.terms.mistakes:
+            return
+        self._priced = self._state
+        request = self.terms.plan(draft.name, draft.campaign.budget_s)
+        chosen = draft.campaign.sampling.method
+        names = (chosen, *(name for name in known if name != chosen))
+        asking = partial(self._ask_costs, draft.name, draft.campaign, request, names)
+        begin(self, asking, group="costs", exclusive=True)
+
+    @property
+    def _state(self) -> object:
+        """What a cost is of."""
+        return self.draft.name, self.draft.text, self.terms
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether the cost of what stands there was asked for."""
+        return self._priced == self._state
+
+    async def _ask_costs(
+        self, draft: str, campaign: Campaign, request: PlanCampaign, names: tuple[str, ...]
+    ) -> None:
+        """The plan, then one sampler after the other: newer questions end this one in between."""
+        await asyncio.sleep(SETTLE_S)
+        try:
+            plan = await self._plan(request)
+            order = self.costs.order
+            self._tell_costs(DraftCosts(draft, campaign, plan, order=order, busy=True))
+            for name in names:
+                plan = await self._plan(replace(request, samplers=True, only=(name,)))
+                for cost in plan.samplers:
+                    self._tell_costs(self.costs.told(cost))
+        except (WorkbenchError, OSError) as error:
+            self._tell_costs(
+                DraftCosts(draft, campaign, order=self.costs.order, trouble=str(error))
+            )
+            self.workbench.say(str(error), "error")  # whole, where the panel is narrow
+        else:
+            self._tell_costs(replace(self.costs, busy=False))
+
+    async def _plan(self, request: PlanCampaign) -> Plan:
+        reply = await self.request(request)
+        return reply.plan
+
+    def _tell_costs(self, costs: DraftCosts) -> None:
+        self.costs = costs
+        if self.ready and self.in_sight and self.draft.is_open:
+            self._draw_costs(self.draft)
+
+    # ------------------------------------------------------------------------- writing
+
+    def on_field_changed(self, event: Field.Changed) -> None:
+        event.stop()
+        name = name_of(event.field)
+        setting = self._settings.get(name)
+        if setting is None or event.field.value == plain(setting.read(self.draft.document)):
+            return  # it shows what the draft says
+        if isinstance(event.field.entry, Cycle):
+            self._write(name)
+            return
+        if self._typed != name:
+            self.write_typed()  # the next line is typed into already
+        self._typed = name
+        if self._typing is not None:
+            self._typing.stop()
+        self._typing = self.set_timer(TYPING_S, self.write_typed)
+
+    def write_typed(self) -> None:
+        """What was typed into a line, into the draft."""
+        name, self._typed = self._typed, ""
+        if name:
+            self._write(name)
+
+    def _write(self, name: str) -> None:
+        assert self.form is not None
+        setting, text = self._settings[name], self.form.field(name).value
+        if name == "target":
+            self._choose_target(text)
+        elif name in TERMS:
+            self.draft.terms = self.terms.with_(name, text)
+            self.draw()
+        else:
+            self.draft.edit(
+                f"Setting {setting.label}", lambda document: setting.write(document, text)
+            )
+
+    def _choose_target(self, text: str) -> None:
+        self.every = text == EVERY_TARGET
+        number = text.partition(" ")[0]
+        if not self.every and number.isdigit():
+            self.draft.target = int(number) - 1
+        self.draw()
+
+    def on_form_submitted(self) -> None:
+        """Enter goes on to the next line."""
+        self.write_typed()
+        if self.form is not None:
+            self.form.action_step(1)
+
+    def on_form_left(self) -> None:
+        self.write_typed()
+        self.draw()
+
+    def on_descendant_blur(self) -> None:
+        self.write_typed()
+        self.call_after_refresh(self.draw)
+
+    def on_descendant_focus(self) -> None:
+        self.draw()
+
+    def on_click(self, event: events.Click) -> None:
+        """A sampler in the table of costs is chosen by the mouse."""
+        panel = self.query_one("#costs", Rows)
+        if not panel.display or not panel.region.contains(*event.screen_offset):
+            return
+        row = event.screen_y - panel.region.y
+        name = cost_rows.sampler_of(panel.rows[row]) if row < len(panel.rows) else ""
+        if self.draft.palette and name in self.draft.palette.samplers:
+            self.draft.put(name, "sampling", "method", what=f"Choosing {name}")
+
+    # ------------------------------------------------------------------------- actions
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        ready = self.draft.is_open and self.form is not None
+        run = super().check_action("run_draft", ())
+        conditions = {
+            "edit": ready,
+            "settings": ready,
+            "move_cursor": ready,
+            "next_target": ready and len(self.draft.targets) > 1,
+            "run_draft": bool(run) and not self.terms.mistakes,
+        }
+        return conditions.get(action, super().check_action(action, parameters))
+
+    def action_edit(self) -> None:
+        if self.form is not None:
+            self.form.edit()
+
+    def action_settings(self) -> None:
+        """All settings, or only those that are used most."""
+        self.all_settings = not self.all_settings
+        self.draw()
+
+    def action_move_cursor(self, by: int) -> None:
+        if self.form is not None:
+            self.form.move_cursor(by)
+
+    def action_next_target(self) -> None:
+        if self.form is not None and isinstance(entry := self.form.field("target").entry, Cycle):
+            entry.action_turn(1)
+
+    def action_run_draft(self) -> None:
+        draft, plan = self.draft, self.costs.plan
+        command = self.terms.run(draft.name, draft.campaign.budget_s if draft.campaign else None)
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.workbench.open_session(command=command)
+
+        lab = plain(plan.lab) if plan else self.terms.lab
+        question = f"Run {plain(draft.name)} on the lab {lab}?"
+        words = self._consequence(plan)
+        if draft.beyond_host and not (plan and draft.beyond_host in " ".join(plan.warnings)):
+            words += f"\n! {plain(draft.beyond_host)}"
+        self.app.push_screen(ConfirmScreen(question, words), answered)
+
+    def _consequence(self, plan: Plan | None) -> str:
+        """What a run will take, in lines that a dialog of any width can hold."""
+        if plan is None:
+            return self.costs.trouble or "What it costs is being computed."
+        configurations = counted(len(plan.configurations), "configuration")
+        lines = [
+            f"At most {counted(plan.samples, 'sample')} of {configurations}, about "
+            f"{lab_time(plan.lab, plan.lab_s)}; seed {self.terms.seed}.",
+            *(f"! {sentence(warning)}" for warning in plan.warnings),
+        ]
+        if self.costs.old:
+            lines.append("The draft has changed since; this is what it was before.")
+        return "\n".join(lines)
+
+    def legend(self) -> tuple[str, ...]:
+        return (
+            "▸ the sampler that the campaign names; a click on another one chooses it",
+            "samples and lab time: played against a stand-in without noise",
+            "≤ at most: to play it takes too long   – it refuses this campaign",
+        )
+
+
+def _unwritten(document: Document, text: str) -> None:
+    """Of settings that are not the draft's."""

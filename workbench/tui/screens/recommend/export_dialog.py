@@ -1,0 +1,158 @@
+"""A recommendation for those who deploy: choose a format, look at its text, write it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.widgets import OptionList, Static
+
+from workbench.domain.errors import WorkbenchError
+from workbench.domain.export_requests import ExportFormat, PreviewedFile, PreviewRecommendation
+from workbench.domain.messages import ExportRecommendation
+from workbench.tui.application import Application
+from workbench.tui.screens.dialogs import Dialog, step
+from workbench.tui.text import plain, plain_lines
+from workbench.tui.workers import begin
+
+SETTLE_S = 0.15
+"""How long the cursor rests on a format before its text is asked for."""
+MOST_LINES = 2000
+"""Of a file, drawn."""
+
+
+def _label(format: ExportFormat) -> str:
+    """The format as the list has it, under the word that people look for."""
+    of_kubernetes = format.meaning.startswith("Kubernetes")
+    return plain(format.name) + ("\n Kubernetes" if of_kubernetes else "")
+
+
+class ExportDialog(Dialog[None]):
+    """Formats at the left, the text of the one under the cursor at the right; enter writes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("j", "cursor(1)", "Down"),
+        ("k", "cursor(-1)", "Up"),
+        ("space,pagedown", "scroll(1)", "Page down"),
+        ("b,pageup", "scroll(-1)", "Page up"),
+        ("tab", "file(1)", "Next file"),
+        ("c", "copy", "Copy"),
+        ("escape,q", "dismiss(None)", "Close"),
+    ]
+
+    def __init__(
+        self, session: str, id: str, formats: Sequence[ExportFormat], *, writes: bool
+    ) -> None:
+        super().__init__()
+        self.session, self.of, self.formats = session, id, tuple(formats)
+        self.writes = writes
+        self.files: tuple[PreviewedFile, ...] = ()
+        self.file = 0
+        self.trouble = ""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog hand-on"):
+            yield Static(f"Export {plain(self.of)}", classes="dialog-title", markup=False)
+            with Horizontal():
+                yield OptionList(*map(_label, self.formats), markup=False)
+                with Vertical():
+                    yield Static("", id="meaning", markup=False)
+                    yield Static("", id="path", markup=False)
+                    with VerticalScroll(can_focus=False, id="preview"):
+                        yield Static("", id="text", markup=False)
+            yield Static("", classes="dialog-keys", markup=False)
+
+    def on_mount(self) -> None:
+        options = self.query_one(OptionList)
+        options.focus()
+        options.highlighted = 0
+        self._show()
+
+    @property
+    def format(self) -> str:
+        """The name of the one under the cursor."""
+        return self._under_cursor.name
+
+    @property
+    def _under_cursor(self) -> ExportFormat:
+        return self.formats[self.query_one(OptionList).highlighted or 0]
+
+    def on_option_list_option_highlighted(self) -> None:
+        self.files, self.file, self.trouble = (), 0, ""
+        self._show()
+        begin(self, partial(self._look, self.format), group="look", exclusive=True)
+
+    async def _look(self, format: str) -> None:
+        await asyncio.sleep(SETTLE_S)
+        try:
+            client = await cast(Application, self.app).client()
+            reply = await client.ask(PreviewRecommendation(self.session, self.of, format))
+            self.files = reply.files
+        except (WorkbenchError, OSError) as error:
+            self.trouble = str(error)
+        self.query_one("#preview", VerticalScroll).scroll_home(animate=False)
+        self._show()
+
+    def _show(self) -> None:
+        self.query_one("#meaning", Static).update(plain(self._under_cursor.meaning))
+        path, text = "", "…"
+        if self.trouble:
+            text = f"! {plain_lines(self.trouble)}"
+        elif self.files:
+            shown = self.files[self.file]
+            lines = shown.text.splitlines()
+            left_out = len(lines) > MOST_LINES or len(shown.text) < shown.characters
+            path = plain(shown.path)
+            if len(self.files) > 1:
+                path += f"  (file {self.file + 1} of {len(self.files)})"
+            text = plain_lines("\n".join(lines[:MOST_LINES]))
+            text += f"\n… {shown.characters} characters in all" * left_out
+        self.query_one("#path", Static).update(path)
+        self.query_one("#text", Static).update(text)
+        keys = ["observers may look, not write"] * (not self.writes)
+        keys += ["enter write"] * (self.writes and bool(self.files))
+        keys += ["j k format", "space b page"] + ["tab file"] * (len(self.files) > 1)
+        self.query_one(".dialog-keys", Static).update("   ".join((*keys, "c copy", "esc close")))
+
+    # ------------------------------------------------------------------------- actions
+
+    def action_cursor(self, by: int) -> None:
+        step(self.query_one(OptionList), by)
+
+    def action_scroll(self, pages: int) -> None:
+        view = self.query_one("#preview", VerticalScroll)
+        view.scroll_relative(y=pages * max(1, view.size.height - 1), animate=False)
+
+    def action_file(self, by: int) -> None:
+        if self.files:
+            self.file = (self.file + by) % len(self.files)
+            self.query_one("#preview", VerticalScroll).scroll_home(animate=False)
+            self._show()
+
+    def action_copy(self) -> None:
+        if self.files:
+            shown = self.files[self.file]
+            cast(Application, self.app).copy_out(f"{self.format} of {self.of}", shown.text)
+
+    def on_option_list_option_selected(self) -> None:
+        if self.writes and self.files and not self.trouble:
+            begin(self, partial(self._write, self.format), group="write", exclusive=True)
+
+    async def _write(self, format: str) -> None:
+        app = cast(Application, self.app)
+        try:
+            reply = await (await app.client()).ask(
+                ExportRecommendation(self.session, self.of, format)
+            )
+        except (WorkbenchError, OSError) as error:
+            self.trouble = str(error)
+            self._show()
+            return
+        files = f" ({len(reply.files)} files)" if len(reply.files) > 1 else ""
+        self.dismiss(None)
+        app.say(f"Wrote {reply.path}{files}.")
