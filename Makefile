@@ -34,7 +34,14 @@ unit: $(VENV)/.dev  ## all tests that need no Docker engine
 	cd tests && $(KEEPING) ../$(BIN)/pytest -q -n 3 -m "not docker" $(TESTS) || $(ONCE_MORE) "not docker"
 
 docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker or all
-	cd tests && $(KEEPING) ../$(BIN)/pytest -q -m docker $(TESTS) || $(ONCE_MORE) docker
+	cd tests && $(KEEPING) ../$(BIN)/pytest $(APART) -q -m "$(DOCKER)" $(or $(TESTS),$(WITH_DOCKER)) \
+		|| $(ONCE_MORE) "$(DOCKER)" $(APART)
+
+# `.ci/run` runs those marked `unhurried` beside the other tests, which keep their own failures.
+DOCKER ?= docker
+APART = -o cache_dir=.pytest_cache/docker
+# Collecting all other files takes as long as two tests.
+WITH_DOCKER = $$(grep -rl --include='test_*.py' 'mark\.docker' . | sort)
 
 # Rewriting the asserts of all tests takes each worker 15 s, in every run that may not keep them.
 KEEPING = PYTHONDONTWRITEBYTECODE=

@@ -23,6 +23,7 @@ PACKAGES = {
     "dockerd": "docker.io",
     "ip": "iproute2",
     "luajit": "luajit",
+    "nft": "nftables",
     "perf": "linux-perf",
     "nsenter": "util-linux",
     "prometheus": "prometheus",

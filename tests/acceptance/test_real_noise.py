@@ -6,7 +6,7 @@ seeded; the real one in `make accept`, on a host that does nothing else.
 
 Three repetitions of a real, shared host say nothing of coverage: their KPIs are of the same
 samples, and a host that slows down by a fifth between two of them misses most medians with any
-honest interval. The short form asserts what holds whatever the host does.
+honest interval. The second test asserts what holds whatever the host does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from workbench.measuring.intervals import WIDEST
 
 FIGURES = {"throughput_rps": 8000.0, "mean_ms": 1000.0, "p95_ms": 1000.0}
 """Each where the function decides it: far above its capacity, and far below."""
-DOCKER = pytest.param("docker", marks=pytest.mark.docker)
+DOCKER = pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.long])
 RESTLESS = "sim:restart_sd=0.2"
 """Where every deployment has a luck of its own, which the windows of a sample cannot see."""
 
@@ -68,10 +68,8 @@ def claimed(pairs: list[tuple[Estimate, Estimate]], floor: float) -> int:
 
 @pytest.mark.parametrize("lab", ["sim", DOCKER])
 def test_intervals_hold_the_others_and_null_pairs_are_not_claimed(
-    workbench: Workbench, full_length: bool, lab: str
+    workbench: Workbench, lab: str
 ) -> None:
-    if lab == "docker" and not full_length:
-        pytest.skip("needs a host of its own for five minutes; run by make accept")
     repetitions = 20
     workbench.longest_s = 900  # forty samples or visits, most on a deployment of their own
     measured = workbench.json("doctor", "--measure", "--lab", lab, "--json")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import secrets
 import subprocess
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from workbench.domain.parameters import (
 )
 from workbench.domain.samples import Sample, Usage
 from workbench.domain.topology import Series, Target, Vnf, VnfTemplate
+from workbench.labs.base import LabSettings
 from workbench.labs.docker import DockerLab
 from workbench.labs.docker.strays import COMPONENT_LABEL, SESSION_LABEL
 from workbench.measuring.records import Drive
@@ -56,6 +59,20 @@ def campaign(
         (Parameter("filesize_bytes", (SIZE,), "B"),),
         load,
     )
+
+
+@asynccontextmanager
+async def on_one_deployment(
+    known: tuple[VnfTemplate, ...], load: LoadModel, target: Target, configuration: Configuration
+) -> AsyncIterator[DockerLab]:
+    """An open lab with that target on it, for all tests of a module that only drive load."""
+    lab = DockerLab(campaign(known, (target,), load), LabSettings(f"test-{secrets.token_hex(4)}"))
+    try:
+        await lab.open()
+        await lab.deploy(target, configuration)
+        yield lab
+    finally:
+        await lab.close()
 
 
 def configuration(**vcpu: float) -> Configuration:

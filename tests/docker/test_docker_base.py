@@ -12,7 +12,7 @@ from workbench.labs.docker.base_image import SUITE
 from workbench.labs.docker.engine import connect
 from workbench.labs.programs import Listener
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 REPOSITORY, TAG = "vnf-workbench/test-base", "made"
 LOOK = """

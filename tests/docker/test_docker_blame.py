@@ -9,12 +9,13 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from docker_targets import (
     SPOILT_BY_HOST,
     OpenLab,
@@ -23,6 +24,7 @@ from docker_targets import (
     docker,
     ignore,
     noise_of,
+    on_one_deployment,
     point,
     prefer,
     target,
@@ -35,6 +37,7 @@ from workbench.domain.parameters import LoadModel, OperatingPoint
 from workbench.domain.samples import Sample
 from workbench.domain.topology import VnfTemplate
 from workbench.engine.runs.bypass import point_of
+from workbench.labs.docker import DockerLab
 from workbench.measuring.judging import Terms, judge
 from workbench.measuring.records import Drive
 
@@ -45,6 +48,22 @@ OPEN = LoadModel("open", connections=64)
 HAPROXY, TINYPROXY = target("haproxy"), target("tinyproxy")
 WINDOWS = WindowPlan(timeout_s=6.0)
 SHED = "http-request deny deny_status 503 if { fe_req_rate gt 100 }"
+
+
+SHARED = pytest.mark.asyncio(loop_scope="module")
+"""On a deployment that other tests drive as well."""
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def closed(known: tuple[VnfTemplate, ...]) -> AsyncIterator[DockerLab]:
+    async with on_one_deployment(known, CLOSED, HAPROXY, configuration(haproxy=0.25)) as lab:
+        yield lab
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def opened(known: tuple[VnfTemplate, ...]) -> AsyncIterator[DockerLab]:
+    async with on_one_deployment(known, OPEN, HAPROXY, configuration(haproxy=0.25)) as lab:
+        yield lab
 
 
 def judged(
@@ -72,26 +91,6 @@ def evidence(sample: Sample, reason: str) -> str:
     return found[0]
 
 
-async def test_a_starved_sink(open_lab: OpenLab, session: str) -> None:
-    """Past the function no more is answered either."""
-    chosen = configuration(haproxy=0.5, sink=0.03)
-    lab = await open_lab(CLOSED, HAPROXY)
-    deployed = await lab.deploy(HAPROXY, chosen)
-    prefer(session, "source", "sink")
-    at = point(HAPROXY, chosen, 8)
-    drive = await lab.drive_bypass(at, 4.5, ignore)
-    assert drive is not None
-    seen = point_of(judged(drive, at, CLOSED), CLOSED)
-    assert seen is not None
-    assert "sink" in seen.limited_by
-    curve = BypassCurve(deployed.generator, CLOSED.key, True, chosen.workload, (seen,))
-    sample = judged(await lab.drive(at, 4.5, ignore), at, CLOSED, curve)
-    assert sample.reason == "sink_saturated"
-    assert "sink" in evidence(sample, "sink_saturated")
-    assert "without the functions" in evidence(sample, "bypass_limited")
-    assert "bypass_share" in sample.labels
-
-
 async def test_a_client_of_one_thread_at_its_limit(
     open_lab: OpenLab, session: str, full_length: bool
 ) -> None:
@@ -117,13 +116,13 @@ async def test_a_client_of_one_thread_at_its_limit(
     assert evidence(sample, "source_saturated").startswith("thread")
 
 
-async def test_a_noisy_neighbour(open_lab: OpenLab) -> None:
+@SHARED
+async def test_a_noisy_neighbour(closed: DockerLab) -> None:
     chosen = configuration(haproxy=0.25)
-    lab = await open_lab(CLOSED, HAPROXY)
-    await lab.deploy(HAPROXY, chosen)
+    await closed.allocate(chosen)
     at = point(HAPROXY, chosen, 2)
     with neighbours(os.cpu_count() or 1):
-        drive = await lab.drive(at, 4.5, ignore)
+        drive = await closed.drive(at, 4.5, ignore)
     sample = judged(drive, at, CLOSED)
     assert not sample.valid
     assert "the host was busy" in evidence(sample, "host_saturated")
@@ -142,14 +141,14 @@ def neighbours(count: int) -> Iterator[None]:
             process.wait()
 
 
-async def test_a_stall_of_two_seconds(open_lab: OpenLab, session: str) -> None:
+@SHARED
+async def test_a_stall_of_two_seconds(closed: DockerLab) -> None:
     """Everything of the target stands still, as on a host that is suspended."""
     chosen = configuration(haproxy=0.25)
-    lab = await open_lab(CLOSED, HAPROXY)
-    await lab.deploy(HAPROXY, chosen)
-    names = [container(session, name) for name in ("source", "haproxy", "sink")]
+    await closed.allocate(chosen)
+    names = [container(closed._settings.session, name) for name in ("source", "haproxy", "sink")]
     at = point(HAPROXY, chosen, 2)
-    driving = asyncio.create_task(lab.drive(at, 5.5, ignore))
+    driving = asyncio.create_task(closed.drive(at, 5.5, ignore))
     await asyncio.sleep(2.5)
     await asyncio.to_thread(docker, "pause", *names)
     await asyncio.sleep(2.0)
@@ -219,43 +218,44 @@ async def test_answers_that_do_not_come_in_time(open_lab: OpenLab, session: str)
     assert evidence(sample, "timeout")
 
 
-async def test_overload_of_what_is_no_cpu_is_valid_and_named(open_lab: OpenLab) -> None:
+@SHARED
+async def test_overload_of_what_is_no_cpu_is_valid_and_named(opened: DockerLab) -> None:
     """40 Mbit/s carry five hundred answers of 10 kB, and a quarter of a core far more."""
     chosen = configuration(haproxy=0.25)
     chosen = replace(chosen, resources={**chosen.resources, "haproxy.bandwidth_mbps": 40.0})
-    lab = await open_lab(OPEN, HAPROXY)
-    await lab.deploy(HAPROXY, chosen)
+    await opened.allocate(chosen)
     at = point(HAPROXY, chosen, 900)
 
     async def measured() -> Sample:
-        return judged(await lab.drive(at, 5.5, ignore), at, OPEN)
+        return judged(await opened.drive(at, 5.5, ignore), at, OPEN)
 
     sample, _ = await until_valid(measured)
     assert {"backlog", "overloaded", "not_cpu_limited"} <= set(sample.labels), sample.remarks
 
 
-async def test_a_window_too_short_for_its_load(open_lab: OpenLab) -> None:
+@pytest.mark.long  # the judge's own arithmetic, on real records
+@SHARED
+async def test_a_window_too_short_for_its_load(opened: DockerLab) -> None:
     chosen = configuration(haproxy=0.25)
-    lab = await open_lab(OPEN, HAPROXY)
-    await lab.deploy(HAPROXY, chosen)
+    await opened.allocate(chosen)
     at = point(HAPROXY, chosen, 20)
-    sample = judged(await lab.drive(at, 4.5, ignore), at, OPEN)
+    sample = judged(await opened.drive(at, 4.5, ignore), at, OPEN)
     assert not sample.valid
     assert evidence(sample, "too_few")
 
 
-async def test_gaps_of_the_quota_are_named(open_lab: OpenLab, session: str) -> None:
+@SHARED
+async def test_gaps_of_the_quota_are_named(closed: DockerLab) -> None:
     """With so many clients that one request in twenty meets a gap; how many hangs on the host."""
     chosen = configuration(haproxy=0.125)
-    lab = await open_lab(CLOSED, HAPROXY)
-    await lab.deploy(HAPROXY, chosen)
-    prefer(session, "source", "haproxy", "sink")
+    await closed.allocate(chosen)
+    prefer(closed._settings.session, "source", "haproxy", "sink")
     noise = 0.0
 
     async def measured(clients: int) -> Sample:
         nonlocal noise
         at = point(HAPROXY, chosen, clients)
-        drive = await lab.drive(at, 4.5, ignore)
+        drive = await closed.drive(at, 4.5, ignore)
         noise = noise_of(drive)
         return judged(drive, at, CLOSED)
 
@@ -271,3 +271,24 @@ async def test_gaps_of_the_quota_are_named(open_lab: OpenLab, session: str) -> N
     assert sample.straddle_share == pytest.approx(met / rate_of(sample), rel=0.5 + noise), (
         "each client meets each gap"
     )
+
+
+@SHARED
+async def test_a_starved_sink(closed: DockerLab) -> None:
+    """Past the function no more is answered either."""
+    chosen = configuration(haproxy=0.5, sink=0.03)
+    await closed.allocate(chosen)
+    prefer(closed._settings.session, "source", "sink")
+    at = point(HAPROXY, chosen, 8)
+    drive = await closed.drive_bypass(at, 4.5, ignore)
+    assert drive is not None
+    seen = point_of(judged(drive, at, CLOSED), CLOSED)
+    assert seen is not None
+    assert "sink" in seen.limited_by
+    assert closed._choice is not None
+    curve = BypassCurve(closed._choice.title, CLOSED.key, True, chosen.workload, (seen,))
+    sample = judged(await closed.drive(at, 4.5, ignore), at, CLOSED, curve)
+    assert sample.reason == "sink_saturated"
+    assert "sink" in evidence(sample, "sink_saturated")
+    assert "without the functions" in evidence(sample, "bypass_limited")
+    assert "bypass_share" in sample.labels

@@ -26,7 +26,7 @@ from docker_targets import (
     target,
     throughput,
 )
-from driving import REPOSITORY
+from real_campaigns import short_campaign
 
 from workbench.domain.errors import LabError, TrafficError
 from workbench.domain.events import Event, Noted, PointAsked, RunFinished, SampleTaken, UsageTick
@@ -36,6 +36,7 @@ from workbench.domain.projection import SessionView
 from workbench.domain.samples import Usage
 from workbench.domain.topology import ConfigurationFile, VnfTemplate
 from workbench.engine.process import serving
+from workbench.engine.runs import busy_host
 from workbench.labs.components import driving
 from workbench.labs.docker import DockerLab
 from workbench.labs.docker.engine import connect
@@ -44,9 +45,7 @@ from workbench.labs.programs import Listener
 from workbench.link.local import LocalClient
 from workbench.paths import Workspace
 
-pytestmark = pytest.mark.docker
-
-REAL = REPOSITORY / "tests" / "data" / "real.yaml"
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 CLOSED = LoadModel("closed")
 HAPROXY, TINYPROXY = target("haproxy"), target("tinyproxy")
@@ -135,12 +134,12 @@ async def test_a_generator_that_fails_is_a_sentence_and_the_next_deployment_work
 ) -> None:
     monkeypatch.setattr(driving, "GRACE_S", 0.5)
     lab = await open_lab(CLOSED, HAPROXY)
+    await lab.deploy(HAPROXY, QUARTER)
     for script, said in (
         (f"echo nonsense | tee {driving.RESULT_PATH}", "records"),
         ("exec sleep 1000", "did not end"),
         ("echo it broke >&2; exit 3", "ended with exit code 3: it broke"),
     ):
-        await lab.deploy(HAPROXY, QUARTER)
         await asyncio.to_thread(replace_generator, session, script)
         with pytest.raises(TrafficError, match=said):
             await lab.drive(point(HAPROXY, QUARTER, 2), 1.0, ignore)
@@ -171,12 +170,16 @@ async def test_a_campaign_outlives_its_network_and_its_generator(
     del known  # its images are built
     runtime = tempfile.mkdtemp(prefix="wb-")  # a socket's path is short
     monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+    # A host that others keep busy makes a run wait; nothing here is about what is measured.
+    monkeypatch.setattr(busy_host, "STREAK", sys.maxsize)
     accidents = [cut_off, kill_generator]
     notes: list[str] = []
     finished = None
     async with serving(Workspace(tmp_path)) as engine:
         client = LocalClient(engine, "tester")
-        await client.ask(RunCampaign(str(REAL), session=session, lab="docker"))
+        await client.ask(
+            RunCampaign(str(short_campaign(tmp_path, 3)), session=session, lab="docker")
+        )
         async with client.follow(session) as feed:
             ready = sampled = False  # accidents lie apart: a sample comes before each
             async for change in feed.changes:

@@ -16,7 +16,7 @@ from workbench.domain.parameters import LoadModel
 from workbench.domain.topology import VnfTemplate
 from workbench.labs.docker import DockerLab
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 CLOSED = LoadModel("closed")
 HAPROXY = target("haproxy")

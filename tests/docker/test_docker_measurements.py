@@ -69,6 +69,7 @@ def judged(drive: Drive, at: OperatingPoint, load: LoadModel) -> Sample:
     return judge([drive], at, terms, started_at=0.0, lab_s=lab_s).measurement.sample
 
 
+@pytest.mark.long  # the gate holds the sink's count below, with either function
 async def test_unsaturated_samples_are_valid_and_agree_with_the_sinks_own_count(
     open_lab: OpenLab, session: str
 ) -> None:
@@ -113,6 +114,7 @@ async def test_littles_law_holds_with_the_sinks_own_count(
     assert np.count_nonzero(~records.finished) == clients, "nobody in flight is forgotten"
 
 
+@pytest.mark.long  # in the gate test_docker_why and the whole way see the same wait
 async def test_the_order_of_the_functions_costs_40_ms(open_lab: OpenLab) -> None:
     first, second = target("tinyproxy", "haproxy"), target("haproxy", "tinyproxy")
     chosen = configuration(haproxy=0.25, tinyproxy=0.25)

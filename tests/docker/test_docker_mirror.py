@@ -33,7 +33,7 @@ async def test_a_copy_is_exact_and_what_a_capture_misses_is_counted(
         resources={**configurations[0].resources, "tcpdump.vcpu": 0.01},
         workload={**configurations[0].workload, "tcpdump.buffer_kib": 64.0},
     )
-    rate, seconds, runs = (20_000.0, 5.0, 20) if full_length else (RATE, SECONDS, 2)
+    rate, seconds, runs = (20_000.0, 5.0, 20) if full_length else (RATE, SECONDS, 1)
     points = [OperatingPoint("tapped-firewall", configurations[1], rate, 0)] * runs
     points.append(OperatingPoint("tapped-firewall", starved, rate * 2, 0))
     *fed, hungry = await driven(campaign, session, points, seconds)
@@ -78,6 +78,7 @@ def campaign_of(folder: Path, chain: str, passive: str) -> Campaign:
     return load_campaign(str(written), workspace=Workspace(folder)).campaign
 
 
+@pytest.mark.long  # tcpdump stands for all passive functions in the gate
 @pytest.mark.parametrize(
     ("chain", "passive", "buffer_kib", "share", "least_missed"),
     [
@@ -88,7 +89,6 @@ def campaign_of(folder: Path, chain: str, passive: str) -> Campaign:
 async def test_what_a_passive_function_misses_of_its_copy_is_counted(
     tmp_path: Path,
     session: str,
-    full_length: bool,
     chain: str,
     passive: str,
     buffer_kib: float,
@@ -105,7 +105,7 @@ async def test_what_a_passive_function_misses_of_its_copy_is_counted(
         resources={**fed.resources, f"{passive}.vcpu": share},
         workload={**fed.workload, f"{passive}.buffer_kib": buffer_kib, "flows": 10_000.0},
     )
-    runs = 20 if full_length else 2
+    runs = 20
     points = [OperatingPoint(plan.target.name, fed, RATE)] * runs
     points.append(OperatingPoint(plan.target.name, starved, 40_000.0))
     *calm, hungry = await driven(campaign, session, points, SECONDS)
@@ -121,9 +121,8 @@ async def test_what_a_passive_function_misses_of_its_copy_is_counted(
     assert left_of(session) == ([], [])
 
 
-async def test_ndpi_counts_what_it_has_processed_of_its_copy(
-    tmp_path: Path, session: str, full_length: bool
-) -> None:
+@pytest.mark.long
+async def test_ndpi_counts_what_it_has_processed_of_its_copy(tmp_path: Path, session: str) -> None:
     campaign = campaign_of(tmp_path, "classified-firewall", "ndpi")
     (plan,) = campaign.targets
     (fed,) = campaign.configurations(plan)
@@ -133,7 +132,7 @@ async def test_ndpi_counts_what_it_has_processed_of_its_copy(
         resources={**fed.resources, "ndpi.vcpu": 0.1},
         workload={**fed.workload, "flows": 10_000.0},
     )
-    runs = 20 if full_length else 2
+    runs = 20
     points = [OperatingPoint(plan.target.name, fed, 2_000.0)] * runs
     points.append(OperatingPoint(plan.target.name, starved, 40_000.0))
     *calm, hungry = await driven(campaign, session, points, SECONDS)

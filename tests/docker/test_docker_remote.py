@@ -15,7 +15,7 @@ from workbench.labs.components import driving
 from workbench.labs.components.watching import DriveWatch
 from workbench.labs.docker.doctor import examine
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 SOCKET = "/var/run/docker.sock"
 HAPROXY = target("haproxy")

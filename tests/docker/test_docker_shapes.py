@@ -60,6 +60,7 @@ async def test_a_spike_that_asks_for_more_than_there_is_takes_a_while(
     assert left_of(session) == ([], [])
 
 
+@pytest.mark.long  # spikes stand for the shapes of requests, and bursts are sent by D-ITG
 async def test_bursts_keep_their_seconds(tmp_path: Path, session: str) -> None:
     campaign = load_campaign("bursts", workspace=Workspace(tmp_path)).campaign
     plan = campaign.targets[0]

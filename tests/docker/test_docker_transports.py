@@ -25,7 +25,7 @@ from workbench.domain.errors import LabError
 from workbench.domain.parameters import LoadModel
 from workbench.labs.docker.engine import connect
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.unhurried]
 
 SOCKET = "/var/run/docker.sock"
 HAPROXY = target("haproxy")

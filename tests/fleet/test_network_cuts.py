@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import pytest
-from network_cuts import NetworkCuts, why_not
+from network_cuts import NetworkCuts, control_groups
 
 WAITS_S = 20.0
 ECHO = """
@@ -21,7 +21,10 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as connection:
         connection.sendall(text)
 """
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+pytestmark = [
+    pytest.mark.needs("nft"),
+    pytest.mark.skipif(control_groups() is None, reason="no control groups of version 2 to write"),
+]
 
 
 @contextmanager

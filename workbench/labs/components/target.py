@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -109,15 +109,33 @@ class Deployed:
         )
         self.stages = [[next(made) for _ in row] for row in rows]
         self.passive, self.stages = self.stages[0], self.stages[1:]
-        for component, upstreams in self._with_upstreams():
-            component.settings = wiring.settings(configuration, component.name, component.template)
-            component.files = _files(component, upstreams, component.settings)
-            if component.files:
-                await component.put(component.files)
-            await self._start(component)
+        # A source whose files name nobody starts beside the others.
+        source = self.component(SOURCE)
+        apart = [] if source.template.files else [source]
+        await _together(
+            self._begin_onward(configuration, apart),
+            *(self._begin(component, (), configuration) for component in apart),
+        )
         await self._mirror(self.components)
         await self._all_ready(self.components)
         await self._initialize()
+
+    async def _begin_onward(
+        self, configuration: Configuration, besides: Sequence[Component]
+    ) -> None:
+        """Start all but these from the sink on: files name the addresses that lie behind."""
+        for component, upstreams in self._with_upstreams():
+            if component not in besides:
+                await self._begin(component, upstreams, configuration)
+
+    async def _begin(
+        self, component: Component, upstreams: Upstreams, configuration: Configuration
+    ) -> None:
+        component.settings = wiring.settings(configuration, component.name, component.template)
+        component.files = _files(component, upstreams, component.settings)
+        if component.files:
+            await component.put(component.files)
+        await self._start(component)
 
     async def allocate(self, configuration: Configuration) -> None:
         """Change quotas in place. A function whose files change by that reads them again where
@@ -241,8 +259,7 @@ class Deployed:
         return len(component.pinned) or min(wiring.TRAFFIC_CORES, self.host_cores)
 
     async def _all_ready(self, components: Sequence[Component]) -> None:
-        for component in components:
-            await self._ready(component)
+        await _together(*(self._ready(component) for component in components))
 
     async def _ready(self, component: Component) -> None:
         readiness = component.template.readiness
@@ -278,6 +295,13 @@ class Deployed:
                             where=component.place,
                             remedy="Correct it in the campaign",
                         )
+
+
+async def _together(*steps: Awaitable[None]) -> None:
+    """Raises the first error of them once all have ended: none goes on behind whoever hears it."""
+    for outcome in await asyncio.gather(*steps, return_exceptions=True):
+        if outcome is not None:
+            raise outcome
 
 
 def _files(
