@@ -428,7 +428,7 @@ class AttachedLab:
             await asyncio.wait((driven, *watchers), return_when=asyncio.FIRST_COMPLETED)
             for watcher in watchers:
                 if watcher.done():
-                    await watcher  # it ends only by raising
+                    await _first_cause(watcher, standing.functions)
             return await driven
         finally:
             tasks = (driven, *watchers)
@@ -558,6 +558,18 @@ def as_wanted(attached: Attached, error: LabError) -> LabError:
     """The error as its descriptor wants it taken: the campaign waits, or ends."""
     kind = LabGone if attached.when_wrong == "wait" else LabStopped
     return kind(error.what, where=error.where, remedy=error.remedy)
+
+
+async def _first_cause(watcher: asyncio.Task[None], functions: list[RunningFunction]) -> None:
+    """Raise what a watcher has raised, or what it comes of: a guard breaks too where its function
+    has just ended."""
+    try:
+        await watcher  # it ends only by raising
+    except LabError:
+        for function in functions:
+            if trouble := await function.look():
+                raise trouble from None
+        raise
 
 
 async def _look_after(functions: list[RunningFunction]) -> None:
