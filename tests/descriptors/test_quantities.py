@@ -178,7 +178,7 @@ def test_slas_are_read(text: str, sla: Sla) -> None:
         ("p95>=200ms", "compares p95_ms with >=, but its limit is <="),
         ("p95<200ms", "compares with '<', must be <= for p95_ms"),
         ("throughput<=1/s", "its limit is >="),
-        ("p95<=1ms @", "must be NAME=VALUE"),
+        ("p95<=1ms @", "must be NAME=VALUE, such as rate=300"),
         ("p95<=1ms @ rate", "has 'rate' behind the @"),
         ("p95<=1ms @ rate=1, rate=2", "gives 'rate' twice"),
         ("p95<=1ms @ rate=-1", "rate is '-1', must be over 0"),

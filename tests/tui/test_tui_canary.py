@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from canary_story import (
@@ -37,7 +38,9 @@ from workbench.domain.questions import (
 )
 from workbench.domain.retraining import CanaryEnding
 from workbench.tui import parse_input
+from workbench.tui.screens.canary.canary import CanaryScreen
 from workbench.tui.screens.canary.canary_form import CanaryForm
+from workbench.tui.widgets.waiting import Busy
 
 SIZES = [(80, 24), (160, 50)]
 GUARDED = [
@@ -351,6 +354,16 @@ async def test_a_replay_shows_the_steps_and_commands_nothing() -> None:
         assert not [
             a for a in pilot.app.screen.offered() if a.id in ("canary.plan", "canary.accept")
         ]
+
+
+async def test_retraining_is_timed_from_the_end_of_its_canary() -> None:
+    for facts, told in ((RUNNING, "0 s"), (whole(), "2.0 min")):
+        async with opened(CanaryClient(*facts), screen="canary") as pilot:
+            screen = pilot.app.screen
+            assert isinstance(screen, CanaryScreen)
+            screen.asking.busy = Busy("retraining", False, monotonic() - 120.0)
+            await redrawn(pilot)
+            assert f"({told}, " in screen.waiting_for, "what the canary took is its own"
 
 
 # ------------------------------------------------------------------------------- looks

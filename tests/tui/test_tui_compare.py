@@ -527,3 +527,18 @@ async def test_what_is_being_compared_is_told_with_its_time_and_the_key_that_end
         client.holds = False
         client.let_go()
         assert "being compared" not in await settled(pilot)
+
+
+def test_what_is_predicted_at_a_load_is_of_that_load() -> None:
+    """And not of the point of the curve that is nearest to it: the scores are of the load."""
+    configuration = next(c for t, c in configurations(campaign()) if t == WORSE)
+    told = chart(WORSE, configuration)
+    points = range(2)
+    curve = replace(
+        told.predicted, wl=(100.0, 200.0), mean=(10.0, 20.0), low=(8.0, 18.0), high=(12.0, 22.0),
+        limiting=tuple(told.predicted.limiting[i] for i in points),
+        extrapolates=tuple(told.predicted.extrapolates[i] for i in points),
+    )  # fmt: skip
+    for at, said in ((100.0, "10 [8–12]"), (140.0, "14 [12–16]"), (200.0, "20 [18–22]")):
+        row = compare_tables.readout(replace(told, predicted=curve), (), "p95_ms", at, 120)
+        assert f"predicted {said}" in "".join(words for words, _ in row)

@@ -199,3 +199,28 @@ async def test_bare_numbers_are_shown_as_they_are_read_and_asked_about(tmp_path:
             await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "it asks")
             assert "50 cores" in " ".join(screen_text(pilot.app).split())
             assert not any(isinstance(request, RunCampaign) for request in client.asked)
+
+
+async def test_what_is_asked_before_a_run_is_of_the_draft_as_it_is(tmp_path: Path) -> None:
+    """Asked while the costs are computed: nothing of the draft before, then what is known."""
+    client = PricingClient(tmp_path)
+    async with campaigning(client) as pilot:
+        assert "8 configurations" in screen_text(pilot.app)
+        await choose(pilot, "lab", "sim")
+        screen = screen_of(pilot)
+        assert screen.form is not None
+        screen.form.edit("line-0")
+        client.holds.clear()
+        await pilot.press("end", "ctrl+u", "2", "5", "percent_sign", "enter", "escape")
+        await until(pilot, lambda: screen.costs.old and screen.draft.settled, "another draft")
+        await pilot.press("f5")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "it asks")
+        question = pilot.app.screen
+        assert isinstance(question, ConfirmScreen)
+        assert question.question == "Run mine on the lab sim?"
+        assert question.consequence == "What it costs is being computed …"
+        client.holds.set()
+        await until(pilot, lambda: "At most" in question.consequence, "what it costs")
+        assert "8 configurations" not in question.consequence
+        said = question.consequence.split(",")[0]
+        await until(pilot, lambda: said in " ".join(screen_text(pilot.app).split()), "drawn")

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from campaign_keys import choose, screen_of, shares, write
 from fake_link import opened, redrawn, screen_text, toasts, until
 from pricing_link import PricingClient, campaigning, priced
 from snapshots import check
+from textual.screen import ModalScreen
 
 from workbench.descriptors.drafts import beginning
-from workbench.domain.drafts import DiscardDraft
+from workbench.domain.drafts import DiscardDraft, StartDraft
 from workbench.domain.events import SessionCreated
-from workbench.domain.messages import RunCampaign
+from workbench.domain.messages import ListCampaigns, Request, RunCampaign
 from workbench.domain.sessions import DescriptorText
 from workbench.tui.screens.campaign.campaign_screen import CampaignScreen
 from workbench.tui.screens.dialogs import ConfirmScreen
@@ -178,6 +181,7 @@ async def test_it_runs_after_a_question_and_goes_to_live(tmp_path: Path) -> None
         await pilot.press("escape", "f5")
         await pilot.pause()
         assert isinstance(pilot.app.screen, ConfirmScreen)
+        await until(pilot, lambda: "At most 80" in screen_text(pilot.app), "what it takes")
         text = screen_text(pilot.app)
         assert "Run mine on the lab sim?" in text
         assert "At most 80 samples of 8 configurations, about 8.0 min of simulated" in text
@@ -297,3 +301,80 @@ async def test_a_long_line_shows_its_beginning_until_it_is_typed_into(tmp_path: 
         shown = line(await redrawn(pilot))
         assert "very end" in shown
         assert "p95<=200ms" not in shown
+
+
+async def test_a_hint_that_its_line_cuts_stands_whole_below_it(tmp_path: Path) -> None:
+    """At 80 columns the example of an SLA does not fit beside its label."""
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await write(pilot, "sla", "")
+        assert "@ rate=300/s)" not in screen_text(pilot.app)
+        screen = screen_of(pilot)
+        assert screen.form is not None
+        screen.form.edit("sla")
+        await until(pilot, lambda: "@ rate=300/s)" in screen_text(pilot.app), "all of the hint")
+        await pilot.press("p")
+        await until(pilot, lambda: "@ rate=300/s)" not in screen_text(pilot.app), "no hint")
+
+
+async def test_a_share_that_is_left_out_is_named(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    async with campaigning(client, (160, 50), template="") as pilot:
+        await client.ask(StartDraft("mine"))
+        await pilot.app.draft.open("mine")
+        await pilot.press("2", "a", *"tinyproxy", "enter")
+        await until(pilot, lambda: pilot.app.draft.targets, "a target")
+        await pilot.press("3")
+        said = "(its template's 25%; e.g. 25%, 50%)"
+        await until(pilot, lambda: said in screen_text(pilot.app), "what it is then")
+
+
+class LateClient(PricingClient):
+    """Templates are listed when they are asked to be."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.lists = asyncio.Event()
+
+    async def ask(self, request: Request) -> Any:
+        if isinstance(request, ListCampaigns):
+            await self.lists.wait()
+        return await super().ask(request)
+
+
+@pytest.mark.parametrize(("then", "dialogs"), [("n", 1), ("ctrl+s", 1), ("2", 0)])
+async def test_a_dialog_that_comes_late_lies_over_no_other(
+    then: str, dialogs: int, tmp_path: Path
+) -> None:
+    """Pressed while the engine is busy: twice, before another dialog, before another screen."""
+    client = LateClient(tmp_path)
+    async with campaigning(client) as pilot:
+        await pilot.press("n", then)
+        await pilot.pause()
+        client.lists.set()
+        await until(pilot, lambda: client.asked, "the list")
+        await redrawn(pilot)
+        await pilot.pause()
+        assert sum(isinstance(s, ModalScreen) for s in pilot.app.screen_stack) == dialogs
+
+
+async def test_a_chain_without_its_functions_alone_is_told_before_it_runs(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    async with campaigning(client, template="") as pilot:
+        await client.ask(StartDraft("mine"))
+        await pilot.app.draft.open("mine")
+        for keys in (("2", "a", *"tinyproxy"), ("a", *"haproxy"), ("A", *"haproxy")):
+            before = pilot.app.draft.text
+            await pilot.press(*keys, "enter")
+            await until(pilot, lambda old=before: pilot.app.draft.text != old, "one more")
+        await pilot.press("3")
+        await until(pilot, lambda: pilot.app.draft.settled, "it is checked")
+        campaign = pilot.app.draft.campaign
+        assert campaign is not None
+        assert campaign.unprofiled == {"tinyproxy-haproxy": ("tinyproxy",)}
+        await pilot.press("f5")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "it asks")
+        question = pilot.app.screen
+        assert isinstance(question, ConfirmScreen)
+        said = "No prediction to compare the chain with: tinyproxy must be a target too. A on Chain"
+        assert said in question.consequence
+        assert "No prediction to compare" in screen_text(pilot.app)

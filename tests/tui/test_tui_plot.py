@@ -246,6 +246,15 @@ def test_names_stand_along_the_axis_as_far_as_they_fit() -> None:
     assert "…?" in narrow, "that it is a guess is said in any width"
 
 
+def test_a_name_too_long_for_its_stretch_is_what_stands_before_its_colon() -> None:
+    def said(label: str) -> str:
+        return text(replace(several(), along=(AxisStretch(316.0, 1000.0, label),)))[-3]
+
+    assert "├ overload ─" in said("overload: grows without bound")
+    assert "├ nat: overload ─" in said("nat: overload: grows without bound")
+    assert "…┤" in said("overload grows without bound"), "else as far as it fits"
+
+
 def test_the_key_names_marks_and_curves_the_most_important_first() -> None:
     key = list(several().key(GLYPHS["braille"]))
     assert key == ["● chain", "◆ before", "⠤⠤⠤⠤ predicted", "⠤⠤ ⠤ measured", "⠤ ⠤  alone"]

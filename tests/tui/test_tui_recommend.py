@@ -36,6 +36,7 @@ from workbench.domain.questions import Recommend, VerifyRecommendation
 from workbench.paths import shipped
 from workbench.store.session_file import SessionFile
 from workbench.tui.screens.recommend import recommend_rows
+from workbench.tui.screens.recommend.handing_on import HandOnScreen
 
 SIZES = [(80, 24), (160, 50)]
 ALL = [*((size, "dark") for size in SIZES), ((60, 18), "dark"), ((80, 24), "mono")]
@@ -350,12 +351,23 @@ async def test_an_export_is_looked_at_before_it_is_written() -> None:
         assert request == ExportRecommendation("demo-1", "r1", "kustomize")
 
 
+async def test_enter_before_the_text_has_come_writes_it_when_it_is_there() -> None:
+    client = RecommendingClient(held())
+    async with recommending(client) as pilot:
+        await redrawn(pilot)
+        await pilot.press("x", "j", "enter")
+        await until(pilot, lambda: any("Wrote" in said for said in toasts(pilot.app)), "written")
+        (request,) = client.commands()
+        assert isinstance(request, ExportRecommendation)
+        assert not isinstance(pilot.app.screen, HandOnScreen)
+
+
 async def test_a_format_that_has_nothing_to_write_says_why() -> None:
     client = RecommendingClient(unmet("r1"))
     client.refuses_preview = UsageError("r1: nothing meets the SLA, so there is nothing to deploy")
     async with recommending(client) as pilot:
         await redrawn(pilot)
-        await pilot.press("x")
+        await pilot.press("x", "enter")
         await until(pilot, lambda: "! r1: nothing meets" in screen_text(pilot.app), "the sentence")
         assert "enter write" not in screen_text(pilot.app)
         await pilot.press("enter")

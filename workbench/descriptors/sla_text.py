@@ -118,7 +118,8 @@ def _workload(
     for item in text.split(","):
         name, equals, value_text = (part.strip() for part in item.partition("="))
         if not (name and equals and value_text):
-            raise ValueError(f"has {shown(item.strip())}{place}, must be NAME=VALUE")
+            example = f", such as {primary_name or 'rate'}=300"
+            raise ValueError(f"has {shown(item.strip())}{place}, must be NAME=VALUE{example}")
         if name in seen:
             raise ValueError(f"gives {shown(name)} twice")
         seen.add(name)

@@ -179,6 +179,23 @@ class Campaign:
             raise KeyError(name)
         return found
 
+    @property
+    def unprofiled(self) -> Mapping[str, tuple[str, ...]]:
+        """Of each chain that is a target: the templates of its functions that are no target of
+        their own, so that nothing can predict it from their profiles."""
+        targets = [plan.target for plan in self.targets]
+        alone = {target.vnfs[0].template for target in targets if len(target.vnfs) == 1}
+        missing = {
+            target.name: tuple(dict.fromkeys(v.template for v in target.vnfs))
+            for target in targets
+            if len(target.vnfs) > 1
+        }
+        left = {
+            name: tuple(template for template in templates if template not in alone)
+            for name, templates in missing.items()
+        }
+        return {name: templates for name, templates in left.items() if templates}
+
     def find_target(self, target: str) -> TargetPlan | None:
         """None where this campaign has no such target: it may have been another's."""
         return next((p for p in self.targets if p.target.name == target), None)

@@ -69,10 +69,19 @@ class Remaining:
 
     @property
     def eta_s(self) -> float:
-        """About; pieces that are done beside each other count so."""
+        """About; pieces that are done beside each other count so.
+
+        A piece that is late is expected to need as long again as it is late, and others of its
+        kind as long as it has taken: nobody reads "1 s to go" for half a minute.
+        """
         now = self._clock()
-        left = sum(count * self._usual(work) for work, count in self._left.items())
-        left += sum(max(0.0, self._usual(w) - (now - since)) for w, since in self._under_way)
+        passed = [(work, now - since) for work, since in self._under_way]
+        slowest = {work: max(took for w, took in passed if w == work) for work, _ in passed}
+        left = sum(
+            count * max(self._usual(work), slowest.get(work, 0.0))
+            for work, count in self._left.items()
+        )
+        left += sum(abs(self._usual(work) - took) for work, took in passed)
         return left / max(1, len(self._under_way))
 
     def _usual(self, work: str) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from workbench.descriptors.capacity import check_fits_host
 from workbench.domain import kpis, resources
 from workbench.domain.campaign import Campaign
+from workbench.domain.counts import counted
 from workbench.domain.errors import LabError
 from workbench.domain.lab import Check, HostFacts
 from workbench.domain.logs import ComponentLog, WrittenLine
@@ -333,8 +334,8 @@ class SimulatedLab:
         for function in scene.functions:
             self._write(
                 function.name,
-                f"simulated: a queue with {function.threads} workers on {function.cores:g} vCPU, "
-                "no program runs",
+                f"simulated: a queue with {counted(function.threads, 'worker')} on "
+                f"{function.cores:g} vCPU, no program runs",
             )
 
     def _say_degraded(self, scene: Scene) -> None:

@@ -293,11 +293,18 @@ def _draw_along(canvas: Canvas, x: Axis, gutter: int, along: Sequence[AxisStretc
         canvas.put(right, row, glyphs.span_right, "along")
         room = right - left - 1
         guess = "" if stretch.sure else "?"
-        name = f" {stretch.label} {guess}".rstrip() + " "
-        if len(name) > room:
+        names = (f" {said} {guess}".rstrip() + " " for said in _shorter(stretch.label))
+        name = next((said for said in names if len(said) <= room), "")
+        if not name:
             kept = stretch.label[: max(room - 1 - len(guess), 0)]
             name = f"{kept}…{guess}" if kept else guess[:room]
         canvas.text(left + 1, row, name, "along")
+
+
+def _shorter(label: str) -> tuple[str, ...]:
+    """A name, and what stands before its last colon: `overload` of what grows without bound."""
+    subject = label.rpartition(": ")[0] or label
+    return (label, subject) if subject != label else (label,)
 
 
 def _cell(share: float, cells: int) -> int:

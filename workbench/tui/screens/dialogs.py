@@ -54,8 +54,17 @@ class ConfirmScreen(Dialog[bool]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield Static(self.question, classes="dialog-title", markup=False)
-            yield Static(self.consequence, markup=False)
+            yield Static(self.consequence, id="consequence", markup=False)
             yield Static("y yes   n no", classes="dialog-keys", markup=False)
+
+    def ask(self, question: str, consequence: str) -> None:
+        """What is known by now, while it is still open: nobody says yes to old figures."""
+        if (question, consequence) == (self.question, self.consequence):
+            return
+        self.question, self.consequence = question, consequence
+        if self.is_mounted:
+            self.query_one(".dialog-title", Static).update(question)
+            self.query_one("#consequence", Static).update(consequence)
 
 
 class MessageScreen(ModalScreen[None]):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import TypeVar
 
 from textual.app import ComposeResult
@@ -226,7 +227,7 @@ class DraftScreen(WorkbenchScreen):
         self.draw()
 
     def action_new_draft(self) -> None:
-        self.do(self._choose_template())
+        self.do_latest(self._choose_template)
 
     async def _choose_template(self) -> None:
         reply = await self.request(ListCampaigns())
@@ -238,10 +239,10 @@ class DraftScreen(WorkbenchScreen):
 
         known = [(c.name, f"{c.name:<18} {c.summary}") for c in campaigns]
         options = [(FROM_NOTHING, "from nothing"), *known]
-        self.app.push_screen(ChoiceScreen("Start a draft from", options), chosen)
+        self.show_late(ChoiceScreen("Start a draft from", options), chosen)
 
     def action_open_draft(self) -> None:
-        self.do(self._choose_draft())
+        self.do_latest(self._choose_draft)
 
     async def _choose_draft(self) -> None:
         reply = await self.request(ListDrafts())
@@ -257,7 +258,7 @@ class DraftScreen(WorkbenchScreen):
             (d.name, f"{d.name:<18} {day(d.changed_at)}  {', '.join(d.targets) or d.summary}")
             for d in self.drafts.drafts
         ]
-        self.app.push_screen(ChoiceScreen("Open a draft", options), chosen)
+        self.show_late(ChoiceScreen("Open a draft", options), chosen)
 
     def action_save_draft(self) -> None:
         draft = self.draft
@@ -345,18 +346,26 @@ class DraftScreen(WorkbenchScreen):
     async def request(self, request: Request[R]) -> R:
         return await (await self.workbench.client()).ask(request)
 
+    def show_late(self, dialog: ChoiceScreen, chosen: Callable[[str | None], None]) -> None:
+        """A dialog that waited for an answer; not over another one that was opened meanwhile."""
+        if self.app.screen is self:
+            self.app.push_screen(dialog, chosen)
+
     def do(self, work: Coroutine[None, None, None]) -> None:
         """Without holding up the keys; what goes wrong is a message."""
+        begin(self, partial(self._carried_out, lambda: work))
 
-        async def done() -> None:
-            try:
-                await work
-            except DescriptorError as error:
-                self.workbench.say(str(error.mistakes[0]), "error")
-            except (WorkbenchError, OSError) as error:
-                self.workbench.say(str(error), "error")
+    def do_latest(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Likewise, in place of the one before: what is pressed twice opens one dialog."""
+        begin(self, partial(self._carried_out, work), group="latest", exclusive=True)
 
-        begin(self, done)
+    async def _carried_out(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        try:
+            await work()
+        except DescriptorError as error:
+            self.workbench.say(str(error.mistakes[0]), "error")
+        except (WorkbenchError, OSError) as error:
+            self.workbench.say(str(error), "error")
 
 
 def titles_of(draft: Draft) -> Sequence[str]:

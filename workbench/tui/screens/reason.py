@@ -24,9 +24,7 @@ class ReasonScreen(Dialog[str | None]):
         self.question, self.consequence, self.needed = question, consequence, needed
 
     def compose(self) -> ComposeResult:
-        hint = (
-            "why? It is stored with the decision" if self.needed else "why, if there is more to say"
-        )
+        hint = "why? It is stored with the decision" if self.needed else "why (may be left empty)"
         with Vertical(classes="dialog name"):
             yield Static(self.question, classes="dialog-title", markup=False)
             yield Static(self.consequence, markup=False)

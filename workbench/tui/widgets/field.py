@@ -137,6 +137,7 @@ class Field(Vertical):
     Field > .field-mistake { height: auto; display: none; color: $error; padding: 0 1 0 15; }
     Field.-wrong > .field-mistake { display: block; }
     Field.-noted > .field-mistake { display: block; color: $warning; }
+    Field.-hinted > .field-mistake { display: block; color: $foreground 65%; }
     Field.-wrong .field-label { color: $error; text-style: bold; }
     """
 
@@ -167,7 +168,7 @@ class Field(Vertical):
     ) -> None:
         super().__init__(name=name, id=id)
         self.label, self.mistake, self.note, self.unit = label, "", "", unit
-        self._here = False
+        self._here, self._shown_below = False, ""
         self.entry: Line | Cycle
         if options is None:
             self.entry = Line(value, select_on_focus=False)
@@ -182,6 +183,16 @@ class Field(Vertical):
             yield self.entry
             yield Static(self.unit, classes="field-unit", markup=False)
         yield self._below
+
+    @property
+    def _cut_hint(self) -> str:
+        """What its empty line means, where the line is too narrow to say it and is looked at."""
+        entry = self.entry
+        looked_at = self._here or entry.has_focus
+        if not looked_at or not isinstance(entry, Line) or entry.value:
+            return ""
+        hint, width = str(entry.placeholder), entry.content_size.width
+        return hint if cell_len(hint) > width > 0 else ""
 
     @property
     def value(self) -> str:
@@ -214,6 +225,7 @@ class Field(Vertical):
             self._here = here
             self.set_class(here, "-here")
             self._show_label()
+        self._show_below()
 
     @property
     def _labelled(self) -> str:
@@ -226,16 +238,29 @@ class Field(Vertical):
     def refuse(self, mistake: str, note: str = "") -> None:
         """Show what is wrong, or else how the value is read; nothing where nothing is."""
         self.mistake, self.note = plain_lines(mistake), plain_lines(note)
-        said = self.mistake or self.note
-        self._below.update(f"! {said}" if said else "")
         self.set_class(bool(mistake), "-wrong")
         self.set_class(bool(note) and not mistake, "-noted")
+        self._show_below()
+
+    def _show_below(self) -> None:
+        """The mistake, or how the value is read, or the hint that its line cuts."""
+        said = self.mistake or self.note
+        hint = "" if said else self._cut_hint
+        below = f"! {said}" if said else hint
+        if below != self._shown_below:
+            self._shown_below = below
+            self._below.update(below)
+        self.set_class(bool(hint), "-hinted")
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show_below)
 
     def on_mount(self) -> None:
         self.set_class(bool(self.unit), "-measured")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
+        self._show_below()
         self.post_message(self.Changed(self))
 
     def on_cycle_turned(self, event: Cycle.Turned) -> None:

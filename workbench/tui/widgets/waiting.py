@@ -35,6 +35,10 @@ class Busy:
     def text(self) -> str:
         return self._with()
 
+    def restart(self) -> None:
+        """Count from now: what came before is told elsewhere, such as a canary that measures."""
+        self.since = monotonic()
+
     def ended_by(self, key: str, besides: str = "") -> str:
         """The same, and the key that cancels it; `besides` is to be known meanwhile."""
         return self._with(f"{key} {'stops' if self.measures else 'cancels'}", besides)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from workbench.domain.drafts import Palette
-from workbench.domain.resources import by_name
+from workbench.domain.resources import VCPU, by_name
 from workbench.domain.topology import Target
 from workbench.tui.screens.campaign.settings import (
     Document,
@@ -115,13 +115,15 @@ def _setting(
         if _is_about(parameter, number, document, function, resource, palette)
     )
     flavored, known = bool(place(document, "flavors")), by_name()[resource]
+    vnf = palette.vnf(function) if palette and known is VCPU else None
+    unset = f"{known.unset} {known.shown(vnf.default_vcpu)}" if vnf else known.unset
     return Setting(
         f"{resource} of {function}",
         function if resource == "vcpu" else f"  {resource}",
         fields,
         read,
         write,
-        differs if len(texts) > 1 else f"{known.unset}; e.g. {known.examples}",
+        differs if len(texts) > 1 else f"{unset}; e.g. {known.examples}",
         rare=resource != "vcpu" and not any(texts),
         unit="vCPU" if resource == "vcpu" and len(texts) == 1 and not flavored else "",
         note=_as_read(read(document)) if resource == "vcpu" else "",

@@ -77,6 +77,8 @@ class CampaignScreen(DraftScreen):
         self._typed = ""
         """The field that was typed into and is not written yet."""
         self._typing: Timer | None = None
+        self._question: ConfirmScreen | None = None
+        """Whether to run, while it is asked."""
 
     def middle(self) -> ComposeResult:
         yield VerticalScroll(id="settings", can_focus=False)
@@ -202,6 +204,8 @@ class CampaignScreen(DraftScreen):
         mistakes = draft.mistakes if draft.settled else ()
         method = draft.campaign.sampling.method if draft.campaign else ""
         panel.show(cost_rows.rows(self.costs, width, height, mistakes, self._elsewhere, method))
+        if self._question is not None:
+            self._question.ask(*self._whether_to_run())
 
     # ------------------------------------------------------------------------- cost
 
@@ -370,32 +374,52 @@ class CampaignScreen(DraftScreen):
             entry.action_turn(1)
 
     def action_run_draft(self) -> None:
-        draft, plan = self.draft, self.costs.plan
+        draft = self.draft
         command = self.terms.run(draft.name, draft.campaign.budget_s if draft.campaign else None)
 
         def answered(yes: bool | None) -> None:
+            self._question = None
             if yes:
                 self.workbench.open_session(command=command)
 
-        lab = plain(plan.lab) if plan else self.terms.lab
-        question = f"Run {plain(draft.name)} on the lab {lab}?"
+        self._question = ConfirmScreen(*self._whether_to_run())
+        self.app.push_screen(self._question, answered)
+
+    def _whether_to_run(self) -> tuple[str, str]:
+        """The question, and what a yes would take as far as it is known of the draft as it is."""
+        plan = None if self.costs.old else self.costs.plan
+        beyond = self.draft.beyond_host
         words = self._consequence(plan)
-        if draft.beyond_host and not (plan and draft.beyond_host in " ".join(plan.warnings)):
-            words += f"\n! {plain(draft.beyond_host)}"
-        self.app.push_screen(ConfirmScreen(question, words), answered)
+        if beyond and not (plan and beyond in " ".join(plan.warnings)):
+            words += f"\n! {plain(beyond)}"
+        words += self._unpredicted()
+        lab = plain(plan.lab) if plan else self.terms.lab
+        which = "whichever lab is there" if lab == RunTerms().lab else f"the lab {lab}"
+        return f"Run {plain(self.draft.name)} on {which}?", words
+
+    def _unpredicted(self) -> str:
+        """That a chain's functions are not profiled alone, which nobody wants to learn later."""
+        unprofiled = self.draft.campaign.unprofiled if self.draft.campaign else {}
+        missing = dict.fromkeys(name for names in unprofiled.values() for name in names)
+        if not missing:
+            return ""
+        chains = "the chain" if len(unprofiled) == 1 else "chains"
+        each = "a target" if len(missing) == 1 else "targets"
+        return (
+            f"\n· No prediction to compare {chains} with: {' and '.join(map(plain, missing))} "
+            f"must be {each} too. {self.key('chain.target')} on Chain adds one."
+        )
 
     def _consequence(self, plan: Plan | None) -> str:
         """What a run will take, in lines that a dialog of any width can hold."""
         if plan is None:
-            return self.costs.trouble or "What it costs is being computed."
+            return self.costs.trouble or "What it costs is being computed …"
         configurations = counted(len(plan.configurations), "configuration")
         lines = [
             f"At most {counted(plan.samples, 'sample')} of {configurations}, about "
             f"{lab_time(plan.lab, plan.lab_s)}; seed {self.terms.seed}.",
             *(f"! {sentence(warning)}" for warning in plan.warnings),
         ]
-        if self.costs.old:
-            lines.append("The draft has changed since; this is what it was before.")
         return "\n".join(lines)
 
     def legend(self) -> tuple[str, ...]:

@@ -65,6 +65,8 @@ class CanaryScreen(DecidingScreen, HasList):
         record = self.here(shown)
         self._notice_news(shown)
         self.ask_once()
+        if self._under_way is not None and self.asking.busy is not None:
+            self.asking.busy.restart()
         for id in ("#subject", "#in-force", "#state", "#canary-panels"):
             self.query_one(id).display = record is not None
         empty = self.query_one("#empty", Static)

@@ -186,9 +186,9 @@ class DecidingScreen(QuestionScreen):
         proposal = record.proposal.proposal
         verb = "Accept" if accept else "Reject"
         consequence = (
-            f"It says {plain(proposal.kpi)} of {plain(proposal.chain)} from now on."
+            f"From now on it predicts {plain(proposal.kpi)} of {plain(proposal.chain)}."
             if accept
-            else "What is in force stays so; the same samples are not proposed again."
+            else "The model in force stays; the same samples are not proposed again."
         )
         if accept and not proposal.gain:
             consequence += " On held-out points it is no better."

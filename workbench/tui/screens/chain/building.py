@@ -63,13 +63,14 @@ class BuildingScreen(DraftScreen, HasList):
 
     def action_add(self) -> None:
         if not self.draft.is_open:
-            self.do(self._start_with(self.action_add))
+            self.do_latest(partial(self._start_with, self.action_add))
             return
         self._choose("Add behind" if self.chain else "Add", self._added_behind)
 
     async def _start_with(self, then: Callable[[], None]) -> None:
         await self.draft.start()
-        then()
+        if self.app.screen is self:
+            then()
 
     def action_add_beside(self) -> None:
         self._choose("Add in parallel", self._added_beside)
@@ -115,7 +116,7 @@ class BuildingScreen(DraftScreen, HasList):
 
     def action_add_policy(self) -> None:
         if not self.draft.is_open:
-            self.do(self._start_with(self.action_add_policy))
+            self.do_latest(partial(self._start_with, self.action_add_policy))
             return
 
         def chosen(chains: tuple[Target, ...] | None) -> None:

@@ -86,10 +86,10 @@ def _leaf_rows(leaf: Leaf, palette: Palette | None) -> list[Row]:
 
 
 def vnf_facts(vnf: PaletteVnf) -> str:
-    """Its parameters in a line: `inline proxy, 25 % vCPU, balances`."""
+    """Its parameters in a line: `inline proxy, 25 % vCPU, balances load`."""
     facts = [f"{vnf.placement} {vnf.passage}", f"{100 * vnf.default_vcpu:g} % vCPU"]
     if vnf.balances:
-        facts.append("balances")
+        facts.append("balances load")
     facts += [f"{plain(key)}={plain(value)}" for key, value in vnf.settings.items()]
     if vnf.origin == "workspace":
         facts.append("of this workspace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from statistics import median
 
@@ -10,7 +11,7 @@ from workbench.domain.chains import ChainChart, CpuContrast
 from workbench.domain.configurations import SamplePoint
 from workbench.domain.questions import ChainCompared
 from workbench.domain.retraining import BucketScore, ChainComparison
-from workbench.domain.samples import Estimate
+from workbench.domain.samples import Estimate, is_unbounded
 from workbench.tui import text
 from workbench.tui.screens.compare.compare_figures import limits_text, place_of
 from workbench.tui.screens.compare.compare_lines import NARROW, CompareLine
@@ -87,11 +88,26 @@ def _is_bound(sample: SamplePoint, kpi: str) -> bool:
 
 
 def _predicted(chart: ChainChart, at: float) -> Estimate | None:
+    """Between the points of the curve: at the nearest one it would contradict the scores, which
+    are of the load itself."""
     curve = chart.predicted
     if not curve.wl[0] <= at <= curve.wl[-1]:
         return None
-    place = place_of(chart, at)
-    return Estimate(curve.mean[place], curve.low[place], curve.high[place])
+    right = min(max(bisect_left(curve.wl, at), 1), len(curve.wl) - 1)
+    left = right - 1
+    first, last = curve.wl[max(left, 0)], curve.wl[right]
+    if last <= first or any(is_unbounded(curve.mean[i]) for i in (left, right)):
+        place = place_of(chart, at)
+        return Estimate(curve.mean[place], curve.low[place], curve.high[place])
+    share = (at - first) / (last - first)
+
+    def between(values: Sequence[float]) -> float:
+        here, there = values[left], values[right]
+        if here == there or share in (0.0, 1.0):
+            return there if share == 1.0 else here
+        return here + share * (there - here)
+
+    return Estimate(between(curve.mean), between(curve.low), between(curve.high))
 
 
 def _spread(values: Sequence[Estimate]) -> str:

@@ -54,6 +54,8 @@ class ExportDialog(Dialog[None]):
         self.files: tuple[PreviewedFile, ...] = ()
         self.file = 0
         self.trouble = ""
+        self._wanted = False
+        """Whether enter came before the text of what it is to write."""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog hand-on"):
@@ -83,7 +85,7 @@ class ExportDialog(Dialog[None]):
         return self.formats[self.query_one(OptionList).highlighted or 0]
 
     def on_option_list_option_highlighted(self) -> None:
-        self.files, self.file, self.trouble = (), 0, ""
+        self.files, self.file, self.trouble, self._wanted = (), 0, "", False
         self._show()
         begin(self, partial(self._look, self.format), group="look", exclusive=True)
 
@@ -97,10 +99,12 @@ class ExportDialog(Dialog[None]):
             self.trouble = str(error)
         self.query_one("#preview", VerticalScroll).scroll_home(animate=False)
         self._show()
+        if self._wanted:
+            self.on_option_list_option_selected()
 
     def _show(self) -> None:
         self.query_one("#meaning", Static).update(plain(self._under_cursor.meaning))
-        path, text = "", "…"
+        path, text = "", "written as soon as it is there …" if self._wanted else "…"
         if self.trouble:
             text = f"! {plain_lines(self.trouble)}"
         elif self.files:
@@ -115,7 +119,7 @@ class ExportDialog(Dialog[None]):
         self.query_one("#path", Static).update(path)
         self.query_one("#text", Static).update(text)
         keys = ["observers may look, not write"] * (not self.writes)
-        keys += ["enter write"] * (self.writes and bool(self.files))
+        keys += ["enter write"] * (self.writes and not self.trouble)
         keys += ["j k format", "space b page"] + ["tab file"] * (len(self.files) > 1)
         self.query_one(".dialog-keys", Static).update("   ".join((*keys, "c copy", "esc close")))
 
@@ -140,7 +144,11 @@ class ExportDialog(Dialog[None]):
             cast(Application, self.app).copy_out(f"{self.format} of {self.of}", shown.text)
 
     def on_option_list_option_selected(self) -> None:
-        if self.writes and self.files and not self.trouble:
+        """Enter; before the text has come it is kept, as nobody sees that it came too early."""
+        self._wanted = self.writes and not self.files and not self.trouble
+        if self._wanted:
+            self._show()
+        elif self.writes and not self.trouble:
             begin(self, partial(self._write, self.format), group="write", exclusive=True)
 
     async def _write(self, format: str) -> None:

@@ -440,7 +440,7 @@ def _notes(found: Recommendation, notes: Sequence[str]) -> Iterator[str]:
     source = found.judged_by
     judged = found.chosen or found.closest
     if not found.model_version and judged is not None and len(judged.deployment.functions) > 1:
-        source += ", which no canary checked on the chain,"
+        source += ", with no canary's correction"
     yield f"Judged by {source}: {counted(found.judged, 'allocation')} by rising cost."
 
 

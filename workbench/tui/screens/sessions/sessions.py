@@ -176,8 +176,8 @@ class SessionsScreen(HasList):
         self.offer_keys()
 
     def _cells(self, column: ListColumn[SessionSummary]) -> int:
-        """Of a column: where the terminal is wide, names of sessions are not cut off."""
-        if column.name != "session" or self.size.width < WIDE:
+        """Of a column: where the terminal is wide, sessions and targets are not cut off."""
+        if column.name not in ("session", "targets") or self.size.width < WIDE:
             return column.width
         longest = max((len(column.text(session)) for session in self.sessions), default=0)
         return max(column.width, min(LONGEST_NAME, longest))
