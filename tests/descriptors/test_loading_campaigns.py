@@ -230,7 +230,7 @@ def test_a_generator_that_cannot_be_made_is_named(
 def test_an_unknown_name_is_refused_with_the_known_ones(workspace: Workspace) -> None:
     with pytest.raises(
         UsageError,
-        match=r"'dmo'; did you mean demo\? allowed: bursts, case-study, contention, delay, demo",
+        match=r"'dmo'; did you mean demo\? allowed: bursts, capture-disk, case-study, contention",
     ):
         load_campaign("dmo", workspace=workspace)
 

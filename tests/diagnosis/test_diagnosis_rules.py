@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from evidence_making import CHAIN, QUIET, REQUESTS, SECONDS, alone, chained, known, usage
@@ -134,6 +135,20 @@ def test_memory_at_its_limit_and_processes_that_were_ended() -> None:
     killed = explained(chained((0.01,), ha={"oom_kills": 1.0}))
     assert killed.verdicts[0].strength == 1.0
     assert "ended 1 processes of ha" in killed.sentence
+
+
+def test_a_disk_whose_rate_is_used_up() -> None:
+    resources = {"tiny.vcpu": 0.5, "ha.vcpu": 0.5, "ha.disk_mbps": 2.0}
+    for written_mbps, causes in ((1.9, ["disk rate used up"]), (1.2, [])):
+        seen = chained((0.01,), ha={"disk_bytes": 1e6 * written_mbps * SECONDS})
+        point = replace(
+            seen.sample.point,
+            configuration=replace(seen.sample.point.configuration, resources=resources),
+        )
+        seen = replace(seen, sample=replace(seen.sample, point=point))
+        assert [c for c in said(seen) if c == "disk rate used up"] == causes
+    without = chained((0.01,), ha={"disk_bytes": 9e6 * SECONDS})
+    assert "disk rate used up" not in said(without)
 
 
 def test_a_source_that_sets_the_pace_is_not_put_down_to_the_chain() -> None:

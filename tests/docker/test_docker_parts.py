@@ -7,6 +7,7 @@ import os
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +23,7 @@ from workbench.domain.topology import (
     Vnf,
     VnfTemplate,
 )
-from workbench.labs.components import allotments, preflight, wiring
+from workbench.labs.components import allotments, disks, preflight, wiring
 from workbench.labs.docker import apt_sources, building, containers, images
 from workbench.labs.docker.engine import agent_url
 from workbench.labs.docker.strays import (
@@ -34,6 +35,7 @@ from workbench.labs.docker.strays import (
     is_left,
     is_stray,
 )
+from workbench.probes import cgroup
 from workbench.traffic.base import PathFacts
 
 TEMPLATE = VnfTemplate(
@@ -399,3 +401,67 @@ class TestAllotments:
             *("root", "tbf", "rate", "20000000bit", "burst", "32000b", "latency", "50ms"),
         )
         assert "500000b" in allotments.bucket("eth0", 1000.0)
+
+
+class TestDisk:
+    """Disk is held by the kernel on block devices, and refused where it cannot be."""
+
+    async def test_where_it_cannot_be(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert "the engine is on another host" in str(disks.unlimitable(tmp_path, local=False))
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        assert "only root" in str(disks.unlimitable(tmp_path, local=True))
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        missing = tmp_path / "missing"
+        assert "cannot be looked at" in str(disks.unlimitable(missing, local=True))
+        assert "on no block device" in str(disks.unlimitable(Path("/proc"), local=True))
+        host = replace(TestAllotments.HOST, no_disk="its components write in memory alone")
+        campaign = TestAllotments.campaign(disk_mbps=10.0)
+        with pytest.raises(LabError, match="disk cannot be allotted here: its components write"):
+            await allotments.check(campaign, host, local=True)
+        with pytest.raises(LabError, match="disk cannot be allotted here"):
+            allotments.refuse_disk(campaign, "a guest has its files in memory")
+        await allotments.check(TestAllotments.campaign(vcpu=1.0), host, local=True)
+
+    def test_a_rate_is_of_the_whole_disk(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        disk = tmp_path / "devices" / "sda"
+        (disk / "sda1").mkdir(parents=True)
+        (disk / "dev").write_text("8:0\n")
+        (disk / "sda1" / "dev").write_text("8:1\n")
+        (disk / "sda1" / "partition").write_text("1\n")
+        block = tmp_path / "block"
+        block.mkdir()
+        (block / "8:0").symlink_to(disk)
+        (block / "8:1").symlink_to(disk / "sda1")
+        monkeypatch.setattr(disks, "BLOCK", block)
+        assert disks.whole(os.makedev(8, 1)) == disks.whole(os.makedev(8, 0)) == "8:0"
+        assert disks.whole(os.makedev(0, 30)) is None
+
+    @pytest.mark.parametrize("version", ["v1", "v2"])
+    def test_what_is_written_into_its_group(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: cgroup.CgroupVersion
+    ) -> None:
+        monkeypatch.setattr(disks, "devices", lambda pid: ("8:0",))
+        files = {"v1": [f"blkio.throttle.{w}_bps_device" for w in ("read", "write")]}
+        for name in files.get(version, ["io.max"]):
+            (tmp_path / name).touch()
+        folders = cgroup.CgroupFolders(version, tmp_path, tmp_path, tmp_path, tmp_path)
+        component = SimpleNamespace(
+            disk_mbps=2.5, pid=1, probe=SimpleNamespace(folders=folders), place="container c"
+        )
+        disks.hold(component)  # type: ignore[arg-type]
+        held = {path.name: path.read_text() for path in tmp_path.iterdir()}
+        assert set(held.values()) == (
+            {"8:0 2500000"} if version == "v1" else {"8:0 rbps=2500000 wbps=2500000"}
+        )
+        component.disk_mbps = 0.0
+        disks.hold(component)  # type: ignore[arg-type]
+        held = {path.name: path.read_text() for path in tmp_path.iterdir()}
+        assert set(held.values()) == ({"8:0 0"} if version == "v1" else {"8:0 rbps=max wbps=max"})
+        monkeypatch.setattr(disks, "devices", lambda pid: ())
+        component.disk_mbps = 1.0
+        with pytest.raises(LabError, match="nothing of it lies on a disk"):
+            disks.hold(component)  # type: ignore[arg-type]

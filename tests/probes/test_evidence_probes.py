@@ -96,8 +96,11 @@ def test_memory_and_disk_of_both_versions_of_groups(tmp_path: Path) -> None:
     (tmp_path / "memory.stat").write_text("total_pgfault 70\ntotal_pgmajfault 3\n")
     (tmp_path / "memory.failcnt").write_text("12\n")
     (tmp_path / "memory.oom_control").write_text("oom_kill_disable 0\noom_kill 1\n")
-    (tmp_path / "blkio.throttle.io_service_bytes").write_text("8:0 Read 1\n8:0 Total 1\nTotal 40\n")
-    (tmp_path / "blkio.throttle.io_serviced").write_text("Total 4\n")
+    (tmp_path / "blkio.throttle.io_service_bytes").write_text(
+        "8:0 Read 30\n8:0 Write 8\n8:0 Sync 38\n8:0 Discard 500\n8:0 Total 538\n"
+        "9:0 Write 2\n9:0 Total 2\nTotal 540\n"
+    )
+    (tmp_path / "blkio.throttle.io_serviced").write_text("8:0 Read 3\n8:0 Write 1\nTotal 9\n")
     v1 = cgroup.CgroupFolders("v1", tmp_path, tmp_path, tmp_path, tmp_path)
     seen = {"page_faults": 70.0, "major_faults": 3.0, "limit_hits": 12.0, "oom_kills": 1.0}
     assert cgroup.read_memory_events(v1) == seen

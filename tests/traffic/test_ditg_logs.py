@@ -13,7 +13,15 @@ from workbench.domain.errors import TrafficError, UsageError
 from workbench.domain.load_shapes import bursts
 from workbench.domain.parameters import LoadModel
 from workbench.labs.components.packets import refuse_two_clocks
-from workbench.traffic.ditg import GAPS_FILE, DItg, DItgRoundTrip, DItgTcp
+from workbench.traffic.ditg import (
+    FLOW_FILE,
+    GAPS_FILE,
+    SIZES_FILE,
+    DItg,
+    DItgIcmp,
+    DItgRoundTrip,
+    DItgTcp,
+)
 from workbench.traffic.iperf3 import Iperf3
 from workbench.traffic.packets import PacketOffer, PairedGenerator
 from workbench.traffic.reading import read_pair
@@ -73,6 +81,46 @@ def test_a_log_of_too_many_packets_is_refused(monkeypatch: pytest.MonkeyPatch) -
         read_pair(DItg(), OFFER, "", FROM_FILE, 100.0)
     with pytest.raises(TrafficError, match="more than d-itg logs"):
         DItg().files(OFFER)
+
+
+FLOWS = (HERE / "ditg-four-flows.txt").read_text()
+
+
+def test_flows_take_turns_and_are_told_of_together() -> None:
+    offer = replace(OFFER, rate_pps=400.0, flows=4, shape=None)
+    _, files = DItg().files(offer)
+    lines = files[FLOW_FILE].decode().splitlines()
+    assert [line.split(" -d ")[1].split()[0] for line in lines[1:]] == ["2", "5", "8"]
+    assert "-d" not in lines[0]
+    assert all("-rp 5201 -T UDP" in line for line in lines)
+    gaps = [np.array(files[f"{GAPS_FILE}{end}"].split(), float) for end in ("", ".1", ".2", ".3")]
+    assert {one.size for one in gaps} <= {150, 151}, "they last half a second longer"
+    assert np.mean(gaps[0][:-1]) == pytest.approx(10.0, rel=0.01), "ms: a quarter of the rate each"
+    assert all(line.split(" -t ")[1].startswith("149") for line in lines[1:])
+    assert len(files[f"{SIZES_FILE}.3"].split()) in (150, 151)
+    counts = read_pair(DItg(), replace(offer, seconds=2), "packets 352\n", FLOWS, 100.0)
+    assert counts.delays is not None
+    # On a busy host the sink missed four packets, each among the last three of its flow.
+    assert (counts.received.sum(), counts.lost.sum(), counts.out_of_order) == (348, 4, 0)
+    kept = FLOWS.splitlines()
+    del kept[200], kept[100]  # of two flows, which have numbers of their own
+    fewer = "\n".join(kept).replace("packets 348", "packets 346") + "\n"
+    counts = read_pair(DItg(), replace(offer, seconds=2), "packets 352\n", fewer, 100.0)
+    assert (counts.received.sum(), counts.lost.sum()) == (346, 6)
+
+
+def test_flows_that_it_does_not_send() -> None:
+    for flows in (0, 65):
+        with pytest.raises(TrafficError, match=f"in {flows} flows"):
+            DItg().files(replace(OFFER, flows=flows, rate_pps=1000.0))
+    assert DItg().offers("flows")
+    assert not any(one().offers("flows") for one in (DItgTcp, DItgIcmp, DItgRoundTrip))
+    _, files = DItgIcmp().files(OFFER)
+    assert b"-a 10.0.0.2 -T ICMP 8 -m owdm" in files[FLOW_FILE]
+    _, files = DItgIcmp().files(replace(OFFER, size_spread="exponential", seconds=5))
+    sizes = np.array(files[SIZES_FILE].split(), int)
+    assert not (sizes % 2).any(), "of odd ones it gets the checksum wrong"
+    assert np.unique(sizes).size > 50
 
 
 def test_losses_over_midnight() -> None:

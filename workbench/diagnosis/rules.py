@@ -32,6 +32,7 @@ RULES = (
     rules_cpu.NO_GAIN,
     rules_memory.MEMORY,
     rules_memory.DISK,
+    rules_memory.DISK_SPENT,
     rules_lab.LAB,
 )
 """By one name each in pyproject.toml."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workbench.diagnosis.base import Case, Match, Rule
 from workbench.diagnosis.rule_phrases import beside_alone
+from workbench.domain.resources import DISK as DISK_RATE
 from workbench.measuring.usage import SINK, SOURCE
 
 FAULTS_PER_S, HITS_PER_S = 5.0, 5.0
@@ -81,4 +82,32 @@ DISK = Rule(
     "memory that is short, so that pages are read again",
     "major faults and limit hits: with memory to spare there are none",
     _disk,
+)
+
+DISK_USED_UP = 0.85
+MEGABYTE = 1e6
+
+
+def _disk_rate(case: Case) -> Match | None:
+    for name in (*case.order, *case.passive):
+        most = case.seen.sample.point.configuration.resource(f"{name}.{DISK_RATE.key}")
+        used = (case.seen.per_second(name, "disk_bytes") or 0.0) / MEGABYTE
+        if most and used >= DISK_USED_UP * most:
+            return Match(
+                name,
+                min(1.0, used / most),
+                f"{name} has used up its disk: {used:.3g} MB/s of {most:.3g}",
+                tuple(beside_alone(case, name, "disk_bytes", "bytes of disk per request")),
+            )
+    return None
+
+
+DISK_SPENT = Rule(
+    "disk rate used up",
+    ("disk_bytes",),
+    f"what it reads and writes is {DISK_USED_UP:.0%} of the rate that it is allotted (ours)",
+    "Raise its `disk`, or write less",
+    "reading and writing at once, each of which has that rate",
+    "the same load with twice the rate: it is no better if something else binds",
+    _disk_rate,
 )

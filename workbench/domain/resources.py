@@ -126,7 +126,25 @@ BANDWIDTH = Resource(
     simulated_s=lambda mbps, answer_bytes: answer_bytes * 8e-6 / mbps,
 )
 """What each of a function's interfaces sends at most."""
-BUILT_IN: Mapping[str, Resource] = MappingProxyType({r.key: r for r in (VCPU, MEMORY, BANDWIDTH)})
+DISK = Resource(
+    key="disk_mbps",
+    name="disk",
+    quantity="a rate of bytes",
+    unit="MB/s",
+    units={"kB/s": 1e-3, "MB/s": 1, "GB/s": 1e3},
+    example="20MB/s",
+    examples="5 MB/s, 20 MB/s",
+    most=1e5,
+    shown=lambda mbps: f"{mbps:.4g} MB/s of disk",
+    price="disk_mbps",
+    priced_unit="MB/s",
+    simulated_s=lambda mbps, answer_bytes: answer_bytes * 1e-6 / mbps,
+)
+"""What it reads from disks at most, and as much again that it writes. The simulated lab takes it
+that every answer goes over a disk."""
+BUILT_IN: Mapping[str, Resource] = MappingProxyType(
+    {r.key: r for r in (VCPU, MEMORY, BANDWIDTH, DISK)}
+)
 FLAVOR = "flavor"
 """In the place of a resource's name and key: a named set of amounts."""
 

@@ -198,12 +198,16 @@ def memory_events(
 
 
 def parse_disk_v1(text: str) -> float:
-    """The last line's total, in a file such as `blkio.throttle.io_service_bytes`."""
-    for line in reversed(text.splitlines()):
-        words = line.split()
-        if len(words) == 2 and words[0] == "Total":
-            return float(words[1])
-    raise ValueError("no total in its file")
+    """Read and written on all disks, in a file such as `blkio.throttle.io_service_bytes`.
+
+    Its totals hold what was discarded as well, which no disk transfers.
+    """
+    lines = [line.split() for line in text.splitlines()]
+    if not any(words[:1] == ["Total"] for words in lines):
+        raise ValueError("no total in its file")
+    return float(
+        sum(int(words[2]) for words in lines if len(words) == 3 and words[1] in ("Read", "Write"))
+    )
 
 
 def parse_disk_v2(text: str) -> tuple[float, float]:

@@ -5,7 +5,11 @@ Seen of 2.8.1 (Debian):
 - With `-B` a packet is stamped and then held for the pause: on an idle path one delay per burst is
   as long as the pause. Gaps that are read from a file (`-Ft`) have no such packet, so that bursts
   and every distribution of gaps are files that are made here.
-- One flow: a firewall passes one port, and several flows were not tried on a lab.
+- Several UDP flows may share one port of the sink, from source ports of their own; asked for source
+  ports by number (`-sp`), it cannot bind them. It has a thread for each flow. While others end, the
+  sink may miss a flow's last packets (4 of 352 on a busy host): flows last longer than is counted.
+- Of ICMP every flow's listener sees every packet, so that n flows are logged n times: one flow.
+  Its checksum is wrong for half of the odd sizes, and such packets are lost: sizes are even.
 - It sleeps after each packet and makes up for nothing: every gap is longer than asked, by some
   25 us with the least timer slack (taken off), by more on a busy host: what is missing then is the
   source's.
@@ -38,6 +42,9 @@ SIGNALS = 9000
 INTERVAL_S = 0.5
 SMALLEST, LARGEST = 24, 1472
 """Bytes of payload: D-ITG's own header, and what a frame of 1,514 bytes carries."""
+MOST_FLOWS = 64
+LINGERING_S = 0.5
+"""By which several flows outlast the load; what they send then counts for nothing."""
 PROBES = 10
 PROBE_RATE = 1000.0
 LATE_S = 25e-6
@@ -51,7 +58,7 @@ DAY_S = 86_400.0
 APART_S = 1e-3
 """By which a packet may arrive before it was sent, where two cores read the clock."""
 _LINE = re.compile(
-    r"Flow>\d+ Seq> ?(\d+) .*?txTime>(\d+):(\d+):([\d.]+) rxTime>(\d+):(\d+):([\d.]+) "
+    r"Flow>(\d+) Seq> ?(\d+) .*?txTime>(\d+):(\d+):([\d.]+) rxTime>(\d+):(\d+):([\d.]+) "
     r"Size> ?(\d+)"
 )
 _TOLD = re.compile(r"packets (\d+)")
@@ -66,6 +73,9 @@ class DItg:
     latency: KpiDefinition = "one-way"
     protocol = "UDP"
     meter = "owdm"
+    many_flows = True
+    step = 1
+    """Sizes are multiples of this."""
 
     def unable(self, load: LoadModel, kpis: Collection[str], most: float) -> str | None:
         del most  # where its threads are too slow, its own counters say so
@@ -80,7 +90,8 @@ class DItg:
         return bool(kpi)
 
     def offers(self, parameter: str) -> bool:
-        return parameter in ("packetsize", "duty", "period_s")
+        several = ("flows",) if self.many_flows else ()
+        return parameter in ("packetsize", "duty", "period_s", *several)
 
     def version_argv(self) -> tuple[str, ...]:
         return ("send", "version")
@@ -104,23 +115,40 @@ class DItg:
                 remedy=f"Choose a packetsize of {SMALLEST} to {LARGEST} bytes",
             )
         due, rng = _due(offer)
-        # Shorter by what it is late; D-ITG reads no gap of zero.
-        gaps = np.maximum(np.diff(due) - LATE_S, 1e-6)
+        lasts_s = float(due[-1])
+        if not 1 <= offer.flows <= min(MOST_FLOWS, due.size - 1):
+            raise TrafficError(
+                f"{self.name} cannot send {due.size - 1} packets in {offer.flows} flows",
+                remedy=f"Choose 1 to {MOST_FLOWS} flows, of a packet each at least",
+            )
         drawn = draw(offer.size_spread, due.size, rng) * np.resize(sizes, due.size)
-        flow = (
-            f"-a {offer.host} -rp {offer.port} -T {self.protocol} -m {self.meter} "
-            f"{self._until(offer)} -Ft {GAPS_FILE} -Fs {SIZES_FILE}\n"
-        )
-        made = {
-            GAPS_FILE: _text(1e3 * gaps, "%.3f"),
-            SIZES_FILE: _text(np.clip(np.rint(drawn), SMALLEST, LARGEST), "%d"),
-            FLOW_FILE: flow.encode(),
-        }
-        return str(offer), made
+        drawn = np.clip(self.step * np.rint(drawn / self.step), SMALLEST, LARGEST)
+        made, flows = {}, []
+        for number in range(offer.flows):
+            # Flows take turns. The gap behind the last packet of each lasts until the end.
+            own = np.append(due[number : -1 : offer.flows], due[-1])
+            # Shorter by what it is late; D-ITG reads no gap of zero.
+            gaps = np.maximum(np.diff(own) - LATE_S, 1e-6)
+            end = f".{number}" if number else ""
+            made[GAPS_FILE + end] = _text(1e3 * gaps, "%.3f")
+            made[SIZES_FILE + end] = _text(drawn[number :: offer.flows], "%d")
+            flows.append(
+                f"-a {offer.host} {self._to(offer)} -m {self.meter} "
+                f"{self._until(offer, due[number], lasts_s)} "
+                f"-Ft {GAPS_FILE}{end} -Fs {SIZES_FILE}{end}\n"
+            )
+        return str(offer), {**made, FLOW_FILE: "".join(flows).encode()}
 
-    def _until(self, offer: PacketOffer) -> str:
-        """Of a probe a few packets, else for so long (ms)."""
-        return f"-t {1e3 * offer.seconds:.0f}" if offer.rate_pps else f"-z {PROBES}"
+    def _to(self, offer: PacketOffer) -> str:
+        return f"-rp {offer.port} -T {self.protocol}"
+
+    def _until(self, offer: PacketOffer, from_s: float, end_s: float) -> str:
+        """Of a probe a few packets, else from then on to the end (ms)."""
+        if not offer.rate_pps:
+            return f"-z {PROBES}"
+        begin_ms = round(1e3 * from_s)
+        begin = f" -d {begin_ms}" if begin_ms else ""
+        return f"-t {1e3 * end_s - begin_ms:.0f}{begin}"
 
     def packet_argv(self, offer: PacketOffer) -> tuple[str, ...]:
         del offer  # the files have it all
@@ -159,7 +187,11 @@ class DItg:
         lost_s = log.lost_s
         numbered = log.number.size + lost_s.size
         if sent is not None and sent > numbered:
-            lost_s = np.append(lost_s, np.full(sent - numbered, offer.seconds - INTERVAL_S / 2))
+            last_s = offer.seconds - INTERVAL_S / 2
+            ends = np.full(sent - numbered, last_s)
+            if offer.flows > 1:
+                ends = np.linspace(log.sent_s.max(), offer.seconds + LINGERING_S, ends.size + 1)[1:]
+            lost_s = np.append(lost_s, ends)
         edges = _edges(offer)
         start, end = edges[:-1], edges[1:]
         due = _due(offer)[0][:-1]
@@ -188,6 +220,7 @@ class DItgTcp(DItg):
 
     name = "d-itg-tcp"
     protocol = "TCP"
+    many_flows = False
 
     def _measures(self, kpi: str) -> bool:
         return kpi not in (LOSS, JITTER)
@@ -200,6 +233,7 @@ class DItgRoundTrip(DItg):
     name = "d-itg-rtt"
     latency: KpiDefinition = "half-round-trip"
     meter = "rttm"
+    many_flows = False
 
     def parse_pair(
         self, offer: PacketOffer, output: str, far_output: str, begin_s: float
@@ -209,33 +243,56 @@ class DItgRoundTrip(DItg):
         return self._counts(offer, log.halved(), None, begin_s)
 
 
+class DItgIcmp(DItg):
+    """The same by echo requests (ICMP type 8) in one flow; the sink's kernel answers them, too."""
+
+    name = "d-itg-icmp"
+    protocol = "ICMP 8"
+    many_flows = False
+    step = 2
+
+    def _to(self, offer: PacketOffer) -> str:
+        del offer  # it has no ports
+        return f"-T {self.protocol}"
+
+
 @dataclass(frozen=True)
 class _Log:
     """What ITGDec wrote, packet by packet; columns of shape (n,), times since the first packet.
 
-    A number that is missing between two that arrived was lost; when it was sent is interpolated.
+    A number that is missing between two of a flow that arrived was lost; when it was sent is
+    interpolated.
     """
 
+    flow: np.ndarray
     number: np.ndarray
     sent_s: Floats
     delay_s: Floats
 
     def halved(self) -> _Log:
-        return _Log(self.number, self.sent_s, self.delay_s / 2)
+        return _Log(self.flow, self.number, self.sent_s, self.delay_s / 2)
 
     @property
     def lost_s(self) -> Floats:
         """When each lost packet was sent."""
-        order = np.argsort(self.number)
-        numbers, at = self.number[order], self.sent_s[order]
-        missing = np.setdiff1d(np.arange(1, numbers[-1] + 1), numbers)
-        return np.asarray(np.interp(missing, numbers, at))
+        lost = []
+        for flow in np.unique(self.flow):
+            own = np.flatnonzero(self.flow == flow)
+            own = own[np.argsort(self.number[own])]
+            numbers = self.number[own]
+            missing = np.setdiff1d(np.arange(1, numbers[-1] + 1), numbers)
+            lost.append(np.interp(missing, numbers, self.sent_s[own]))
+        return np.concatenate(lost)
 
     @property
     def overtaken(self) -> int:
-        """Packets that arrived after a later one."""
-        numbers = self.number[np.argsort(self.sent_s + self.delay_s, kind="stable")]
-        return int((numbers < np.maximum.accumulate(numbers)).sum())
+        """Packets that arrived after a later one of their flow."""
+        order = np.argsort(self.sent_s + self.delay_s, kind="stable")
+        late = 0
+        for flow in np.unique(self.flow):
+            numbers = self.number[order[self.flow[order] == flow]]
+            late += int((numbers < np.maximum.accumulate(numbers)).sum())
+        return late
 
 
 def _log(text: str) -> _Log:
@@ -261,8 +318,8 @@ def _log(text: str) -> _Log:
             remedy="Look whether the functions let UDP and TCP pass to itg-sink",
         )
     table = np.array(rows, dtype=float)
-    sent = table[:, 1] * 3600 + table[:, 2] * 60 + table[:, 3]
-    arrived = table[:, 4] * 3600 + table[:, 5] * 60 + table[:, 6]
+    sent = table[:, 2] * 3600 + table[:, 3] * 60 + table[:, 4]
+    arrived = table[:, 5] * 3600 + table[:, 6] * 60 + table[:, 7]
     since, delay = _within_a_day(sent - sent[0]), _within_a_day(arrived - sent)
     if delay.min() < -APART_S:
         raise TrafficError(
@@ -271,7 +328,8 @@ def _log(text: str) -> _Log:
             where="sink",
             remedy="Put both on one host, or ask for generator d-itg-rtt",
         )
-    return _Log(table[:, 0].astype(int), since - since.min(), np.maximum(delay, 0.0))
+    flow, number = table[:, :2].astype(int).T
+    return _Log(flow, number, since - since.min(), np.maximum(delay, 0.0))
 
 
 def _within_a_day(seconds: Floats) -> Floats:
@@ -283,14 +341,15 @@ def _due(offer: PacketOffer) -> tuple[Floats, np.random.Generator]:
     """When packets are to be sent, the first at 0, and what draws go on by."""
     rng = np.random.default_rng(offer.seconds)
     rate = offer.rate_pps or PROBE_RATE
+    end_s = offer.seconds + (LINGERING_S if offer.flows > 1 else 0.0)
     if offer.shape is not None:
-        due = planned_times(offer.shape, rate, float(offer.seconds))
+        due = planned_times(offer.shape, rate, end_s)
     else:
-        gaps = draw(offer.gap_spread, max(2, math.ceil(1.5 * rate * offer.seconds)), rng) / rate
+        gaps = draw(offer.gap_spread, max(2, math.ceil(1.5 * rate * end_s)), rng) / rate
         due = np.cumsum(gaps) - gaps[0]
-        due = due[due < offer.seconds]
+        due = due[due < end_s]
     # The gap behind the last one lasts until the end.
-    return np.append(due, float(offer.seconds)), rng
+    return np.append(due, end_s), rng
 
 
 def _edges(offer: PacketOffer) -> Floats:

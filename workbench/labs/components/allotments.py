@@ -1,4 +1,4 @@
-"""Memory and bandwidth of a function: checked before a campaign, changed while it runs.
+"""Memory, bandwidth and disk of a function: checked before a campaign, changed while it runs.
 
 Bandwidth is a token bucket (`tc tbf`) on what a function's interfaces send, answers towards the
 source and requests towards the sink alike. It is set from this host in the container's network
@@ -17,8 +17,9 @@ from itertools import product
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, UsageError
 from workbench.domain.parameters import Configuration
-from workbench.domain.resources import BANDWIDTH, MEMORY, VCPU, known
+from workbench.domain.resources import BANDWIDTH, DISK, MEMORY, VCPU, known
 from workbench.domain.topology import Target
+from workbench.labs.components import disks
 from workbench.labs.components.component import Component
 from workbench.labs.programs import run
 
@@ -40,14 +41,21 @@ def bandwidth(configuration: Configuration, name: str) -> float:
     return configuration.resource(f"{name}.bandwidth_mbps")
 
 
+def disk(configuration: Configuration, name: str) -> float:
+    """MB/s of disk that a component is allotted; 0 for no limit."""
+    return configuration.resource(f"{name}.disk_mbps")
+
+
 @dataclass(frozen=True)
 class HostMemory:
-    """What a lab's host can allot of its memory, in bytes."""
+    """What a lab's host can allot of its memory, in bytes, and whether it can of its disk."""
 
     total: int
     least: int
     """No component can be given less."""
     limitable: bool
+    no_disk: str | None = None
+    """A clause why no component can be held to a rate on a disk."""
 
 
 async def check(campaign: Campaign, host: HostMemory, local: bool) -> None:
@@ -58,7 +66,7 @@ async def check(campaign: Campaign, host: HostMemory, local: bool) -> None:
     UsageError
         For amounts that are too small or too large.
     LabError
-        Where its kernel cannot limit memory or bandwidth at all.
+        Where its kernel cannot limit memory, bandwidth or disk at all.
     """
     refuse_unknown(campaign)
     configurations = list(_configurations(campaign))
@@ -75,17 +83,30 @@ async def check(campaign: Campaign, host: HostMemory, local: bool) -> None:
                 where=f"campaign {campaign.name}",
                 remedy="Leave `bandwidth` out of its resource parameters and flavors",
             )
+    if host.no_disk is not None:
+        refuse_disk(campaign, host.no_disk)
 
 
 def refuse_unknown(campaign: Campaign) -> None:
     """Raises `LabError` for resources that no part of this package sets on a host."""
-    others = [r for r in known().values() if r not in (VCPU, MEMORY, BANDWIDTH)]
+    others = [r for r in known().values() if r not in (VCPU, MEMORY, BANDWIDTH, DISK)]
     for (target, configuration), resource in product(_configurations(campaign), others):
         if any(configuration.resource(f"{vnf.name}.{resource.key}") for vnf in target.vnfs):
             raise LabError(
                 f"{resource.name} cannot be allotted here: this lab does not know how to set it",
                 where=f"campaign {campaign.name}, {target.name}",
                 remedy=f"Leave `{resource.name}` out of its resource parameters and flavors",
+            )
+
+
+def refuse_disk(campaign: Campaign, why: str) -> None:
+    """Raises `LabError` where a campaign allots disk, which `why` (a clause) forbids."""
+    for target, configuration in _configurations(campaign):
+        if any(disk(configuration, vnf.name) for vnf in target.vnfs):
+            raise LabError(
+                f"disk cannot be allotted here: {why}",
+                where=f"campaign {campaign.name}, {target.name}",
+                remedy="Leave `disk` out of its resource parameters and flavors",
             )
 
 
@@ -147,8 +168,16 @@ def bucket(interface: str, mbps: float) -> tuple[str, ...]:
     )
 
 
+async def hold(component: Component) -> None:
+    """Hold a started component to its bandwidth and disk; a new start forgets them."""
+    if component.bandwidth_mbps:
+        await shape(component)
+    if component.disk_mbps:
+        disks.hold(component)
+
+
 async def shape(component: Component) -> None:
-    """Hold a started component to its bandwidth, if it has one; a new start forgets it."""
+    """Hold what its interfaces send to its bandwidth; without one they stay as they are."""
     if not component.bandwidth_mbps:
         return
     inside = ("nsenter", f"--net=/proc/{component.pid}/ns/net")
@@ -164,7 +193,7 @@ async def shape(component: Component) -> None:
 
 
 async def change(component: Component, configuration: Configuration) -> None:
-    """Give a running component the memory and bandwidth of a configuration, in place."""
+    """Give a running component what a configuration says besides CPU, in place."""
     wanted = memory(configuration, component.name)
     if wanted and wanted != component.memory_bytes:
         await _limit_memory(component, wanted)
@@ -172,6 +201,10 @@ async def change(component: Component, configuration: Configuration) -> None:
     if mbps != component.bandwidth_mbps:
         component.bandwidth_mbps = mbps
         await shape(component)
+    rate = disk(configuration, component.name)
+    if rate != component.disk_mbps:
+        component.disk_mbps = rate
+        disks.hold(component)
 
 
 async def _limit_memory(component: Component, wanted: int) -> None:

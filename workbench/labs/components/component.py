@@ -81,6 +81,8 @@ class Component(ABC):
     """The most that it may hold; 0 without a limit."""
     bandwidth_mbps: float = 0.0
     """The most that each of its interfaces sends; 0 without a limit."""
+    disk_mbps: float = 0.0
+    """The most that it reads from disks, and that it writes, in MB/s; 0 without a limit."""
     pinned: tuple[int, ...] = ()
 
     @property

@@ -219,12 +219,13 @@ class Deployed:
         component.cores, component.pinned = cores, pinned
         component.memory_bytes = memory_bytes
         component.bandwidth_mbps = allotments.bandwidth(configuration, name)
+        component.disk_mbps = allotments.disk(configuration, name)
         component.threads = self._threads(component)
         return component
 
     async def _start(self, component: Component, *, again: bool = False) -> None:
         await component.start(again=again)
-        await allotments.shape(component)
+        await allotments.hold(component)
         if component.template.passage == "router":
             self.uncharged[component.name] = await forwarding.charge(component)
 

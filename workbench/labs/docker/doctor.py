@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import aiodocker
 import aiohttp
 
 from workbench.domain.errors import LabError
 from workbench.domain.lab import Check
+from workbench.labs.components import disks
 from workbench.labs.docker import debian_tree, oha_binary, strays
 from workbench.labs.docker.base_image import BASE, SUITE, present
 from workbench.labs.docker.engine import connect, speaking_to
@@ -51,6 +53,7 @@ async def _examine(docker: aiodocker.Docker) -> tuple[Check, ...]:
             "Boot a kernel with CPU quotas (CONFIG_CFS_BANDWIDTH)",
         ),
         _cores(int(info["NCPU"])),
+        _disk(Path(info["DockerRootDir"]), is_local(docker)),
         _conntrack(),
         Check(
             "docker images",
@@ -75,6 +78,16 @@ def _cores(cores: int) -> Check:
         "ok" if cores >= LEAST_CORES else "warning",
         f"{cores}",
         f"Below {LEAST_CORES} cores source, functions and sink share them; figures are noisier",
+    )
+
+
+def _disk(folder: Path, local: bool) -> Check:
+    why = disks.unlimitable(folder, local)
+    return Check(
+        "docker disk",
+        "ok" if why is None else "warning",
+        "volumes can be held to a rate" if why is None else f"cannot be allotted: {why}",
+        "Leave `disk` out of campaigns",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import aiodocker
 import structlog
@@ -14,7 +15,7 @@ from workbench.domain.errors import LabError, WorkbenchError
 from workbench.domain.lab import OHA_LATER, Check, HostFacts
 from workbench.domain.topology import Target
 from workbench.labs.base import LabCosts, LabSettings
-from workbench.labs.components import allotments, mirroring, preflight, wiring
+from workbench.labs.components import allotments, disks, mirroring, preflight, wiring
 from workbench.labs.components.allotments import HostMemory
 from workbench.labs.components.lab import ComponentLab
 from workbench.labs.docker import doctor, oha_binary, strays
@@ -67,7 +68,12 @@ class DockerLab(ComponentLab):
                 where="the Docker engine",
                 remedy="Boot a kernel with CONFIG_CFS_BANDWIDTH",
             )
-        memory = HostMemory(int(info["MemTotal"]), LEAST_MEMORY, info.get("MemoryLimit", True))
+        memory = HostMemory(
+            int(info["MemTotal"]),
+            LEAST_MEMORY,
+            info.get("MemoryLimit", True),
+            disks.unlimitable(Path(info["DockerRootDir"]), doctor.is_local(docker)),
+        )
         await allotments.check(self._campaign, memory, doctor.is_local(docker))
         await mirroring.check(self._campaign, doctor.is_local(docker))
         self._images = await build_images(

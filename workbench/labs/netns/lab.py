@@ -17,7 +17,7 @@ from workbench.domain.errors import LabError
 from workbench.domain.lab import Check, HostFacts
 from workbench.domain.topology import Target, VnfTemplate
 from workbench.labs.base import LabCosts, LabSettings
-from workbench.labs.components import allotments, mirroring, preflight, wiring
+from workbench.labs.components import allotments, disks, mirroring, preflight, wiring
 from workbench.labs.components.allotments import HostMemory
 from workbench.labs.components.environment import SYSCTLS
 from workbench.labs.components.lab import ComponentLab
@@ -90,7 +90,7 @@ class NetnsLab(ComponentLab):
                 )
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         await allotments.check(
-            self._campaign, HostMemory(total, LEAST_MEMORY, limitable=True), local=True
+            self._campaign, HostMemory(total, LEAST_MEMORY, True, disks.NO_DISK), local=True
         )
         await mirroring.check(self._campaign, local=True)
         packages = [p for t in needed for p in t.packages]

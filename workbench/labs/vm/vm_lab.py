@@ -108,6 +108,7 @@ class VmLab(NetnsLab):
                     remedy="Name them (`packages`), or use the Docker lab",
                 )
         allotments.refuse_unknown(self._campaign)
+        allotments.refuse_disk(self._campaign, "a guest has its files in memory")
         for plan in self._campaign.targets:
             for configuration in self._campaign.configurations(plan):
                 for vnf in plan.target.vnfs:
