@@ -3,7 +3,8 @@
 Each trial is a fleet of two simulated hosts, one as fast as the stand-ins describe, the other of a
 speed between 0.5 and 2; both measure the anchor points, and the other one a configuration, by the
 engine of a lab host and no process in between. Its capacity is held against the truth of the
-reference, carried over by the factor, and as it is.
+reference, carried over by the factor, and as it is; beside it stands the capacity that the
+reference itself measures, which no factor has touched.
 """
 
 from __future__ import annotations
@@ -70,9 +71,12 @@ async def trial(engine: Engine, path: Path, number: int, speed: float) -> tuple[
     assert found is not None
     own = [b for b in piece.finished.breakpoints if b.rule == "capacity" and b.state == "found"]
     carried = on_reference(found, {"other": own}).breakpoints
-    if not carried:
+    alone = split(campaign, 1, run=f"a{number}", lab="sim", seed=number, size=1)[0]
+    of_one = (await measured(engine, hosts["one"], alone, f"a{number}")).finished.breakpoints
+    mine = [b for b in of_one if b.rule == "capacity" and b.state == "found"]
+    if not carried or not mine:
         return ()
-    return (*ends(carried[0].own), *ends(carried[0].carried))
+    return (*ends(carried[0].own), *ends(carried[0].carried), *ends(mine[0]))
 
 
 def ends(found: Breakpoint) -> tuple[float, float]:
@@ -106,10 +110,12 @@ async def coverage(trials: int, seconds: float) -> None:
                 if not found:
                     counts["no capacity"] += 1
                     continue
-                low, high, carried_low, carried_high = found
+                low, high, carried_low, carried_high, alone_low, alone_high = found
                 counts["naive"] += low <= truth <= high
                 counts["carried"] += carried_low <= truth <= carried_high
-                widths.append((math.sqrt(high / low), math.sqrt(carried_high / carried_low)))
+                counts["alone"] += alone_low <= truth <= alone_high
+                pairs = ((low, high), (carried_low, carried_high), (alone_low, alone_high))
+                widths.append([math.sqrt(b / a) for a, b in pairs])
         finally:
             await engine.close()
     told(counts, truth, np.array(widths) - 1.0)
@@ -117,7 +123,7 @@ async def coverage(trials: int, seconds: float) -> None:
 
 def told(counts: Counter[str], truth: float, widths: np.ndarray) -> None:
     known = counts["trials"] - counts["no capacity"]
-    own, carried = np.median(widths, axis=0)
+    own, carried, alone = np.median(widths, axis=0)
     share = counts["carried"] / known
     sd = math.sqrt(0.95 * 0.05 / known)
     print(
@@ -125,6 +131,8 @@ def told(counts: Counter[str], truth: float, widths: np.ndarray) -> None:
         f"configuration on the first {truth:.0f}/s; {counts['no capacity']} without a capacity"
     )
     print(f"taken as it is: {counts['naive'] / known:.1%} of the intervals hold it (+-{own:.1%})")
+    own_share = counts["alone"] / known
+    print(f"by the first:   {own_share:.1%} of its own intervals hold it (+-{alone:.1%})")
     print(
         f"by the factor:  {share:.1%} of {known} intervals hold it (+-{carried:.1%}), standard "
         f"error {sd:.1%}; goal {GOAL[0]:.0%} to {GOAL[1]:.0%}"

@@ -140,6 +140,12 @@ class FaultyFleet:
             if host["state"] == "up" and is_worker(host["pid"])
         }
 
+    def missed(self, name: str, pid: int, began: float) -> bool:
+        """Whether the command has said since that a host is gone, or the keeper has ended it: a
+        command that was given again just now has not seen it yet."""
+        said = any(at >= began and f"{name} is gone" in line for at, line in list(self.said))
+        return said or self.workers().get(name) != pid
+
     def look(self) -> None:
         """Remember what is finished; it is to stay as it is."""
         for path in (self.folder / "hosts").glob("*/exports/*.bundle/manifest.json"):
@@ -254,7 +260,7 @@ def host_vanished(fleet: FaultyFleet, dice: random.Random) -> bool:
         return False
     began = time.monotonic()
     noticed = fleet.until(
-        lambda: any(at >= began and f"{name} is gone" in line for at, line in list(fleet.said)),
+        lambda: fleet.missed(name, workers[name], began),
         NOTICED_S,
     )
     took_s = time.monotonic() - began
@@ -282,7 +288,7 @@ def network_cut(fleet: FaultyFleet, dice: random.Random) -> bool:
             fleet.until(lambda: False, dice.uniform(0.5, 15.0))
             return True
         noticed = fleet.until(
-            lambda: any(at >= began and f"{name} is gone" in line for at, line in list(fleet.said)),
+            lambda: fleet.missed(name, workers[name], began),
             NOTICED_S,
         )
         if noticed:

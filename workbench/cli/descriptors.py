@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from workbench.cli.completion import CampaignArgument
+from workbench.cli.option_values import with_values
 from workbench.cli.run import BudgetOption, FitOption, LabOption, SeedOption, within
 
 
@@ -15,7 +17,7 @@ def register(app: typer.Typer) -> None:
     app.command("lint")(lint)
     app.command("schema")(schema)
     app.command("chains")(chains)
-    app.command("plan")(plan)
+    app.command("plan")(with_values(plan))
 
 
 def lint(
@@ -96,12 +98,24 @@ def chains(
     say(counted(len(found), "chain"))
 
 
+@dataclass(frozen=True)
+class FitGiven:
+    """On what a campaign is to be measured."""
+
+    fit: FitOption = False
+    hosts: Annotated[
+        int,
+        typer.Option(min=0, max=1000, help="And what a fleet of up to so many hosts would take."),
+    ] = 0
+
+
 def plan(
     campaign: CampaignArgument = "demo",
     lab: LabOption = None,
     seed: SeedOption = 1,
     budget: BudgetOption = None,
-    fit: FitOption = False,
+    *,
+    room: FitGiven,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """Print what a campaign would cost, before anything runs.
@@ -114,10 +128,22 @@ def plan(
     from workbench.cli.tables import whole
     from workbench.domain import plan_tables
     from workbench.domain.codec import to_plain
+    from workbench.domain.counts import counted
     from workbench.domain.durations import duration
     from workbench.domain.messages import PlanCampaign
+    from workbench.domain.sessions import enough
 
-    reply = ask(PlanCampaign(_absolute(campaign), lab, seed, seconds(budget), fit, samplers=True))
+    reply = ask(
+        PlanCampaign(
+            _absolute(campaign),
+            lab,
+            seed,
+            seconds(budget),
+            room.fit,
+            samplers=True,
+            most_hosts=room.hosts,
+        )
+    )
     if json:
         put_json(to_plain(reply.plan))
         return
@@ -131,5 +157,8 @@ def plan(
     say("played: against a stand-in without noise; a lab may take more samples, never over at most")
     if any(cost.figure == "scaled" for cost in reply.plan.samplers):
         say("scaled: as many configurations were played as there was time for")
+    if reply.plan.hosts:
+        put("\n" + whole(plan_tables.over_hosts(reply.plan.hosts)))
+        say(f"more than {counted(enough(reply.plan.hosts), 'host')} would save less than a tenth")
     for warning in reply.plan.warnings:
         say(f"warning: {warning}")

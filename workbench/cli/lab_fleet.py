@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from workbench.domain.fleets import Fleet, FleetRun
+    from workbench.domain.questions import ModelsScored, ScoreModels
     from workbench.fleet.fleet_runs import FleetOutcome
     from workbench.fleet.fleet_standing import HostStanding
     from workbench.fleet.leases import Lease
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
 MOST_PRIORITY = 100
 HostsArgument = Annotated[
     Path, typer.Argument(help="The hosts file.", metavar="HOSTS", dir_okay=False)
+]
+SchedulerOption = Annotated[
+    str,
+    typer.Option(
+        help="Use this Dask scheduler, which exists, and not one of the fleet's own.",
+        metavar="tls://HOST:PORT",
+    ),
 ]
 fleet_app = typer.Typer(
     help="Lab hosts that share a campaign (extra `fleet`): start, look at and end them.",
@@ -45,23 +53,25 @@ def needed() -> None:
         )
 
 
-def read_fleet(path: Path) -> Fleet:
+def read_fleet(path: Path, scheduler: str = "") -> Fleet:
     from workbench.cli.context import current_workspace
     from workbench.descriptors.lab_hosts import load_fleet
 
-    return load_fleet(path, workspace=current_workspace())
+    return load_fleet(path, workspace=current_workspace(), scheduler=scheduler)
 
 
 @fleet_app.command()
-def up(hosts: HostsArgument = Path("hosts.yaml")) -> None:
+def up(hosts: HostsArgument = Path("hosts.yaml"), scheduler: SchedulerOption = "") -> None:
     """Start the hosts of a hosts file, and keep them up until `fleet down`.
+
+    With --scheduler they go to a Dask scheduler that exists, whose certificates the file names.
 
     Example: workbench fleet up hosts.yaml
     """
     from workbench.cli.context import current_workspace, execute, say
 
     needed()
-    fleet = read_fleet(hosts)
+    fleet = read_fleet(hosts, scheduler)
     from workbench.fleet.fleet_runs import come_up
 
     standing = execute(come_up(fleet, current_workspace(), say))
@@ -292,12 +302,12 @@ def list_of_hosts(hosts: Path, *, json: bool) -> None:
     put(fitted(session_tables.sessions_by_host(found), terminal_columns(), ("targets", "campaign")))
 
 
-def run_over(hosts: Path, asked: FleetRun) -> None:
+def run_over(hosts: Path, asked: FleetRun, scheduler: str = "") -> None:
     """What `run --fleet` does."""
     from workbench.cli.context import current_workspace, execute, say, started_client
 
     needed()
-    fleet = read_fleet(hosts)
+    fleet = read_fleet(hosts, scheduler)
     from workbench.fleet.fleet_runs import run_over_fleet
 
     outcome = execute(
@@ -306,6 +316,17 @@ def run_over(hosts: Path, asked: FleetRun) -> None:
     _tell(outcome)
     if outcome.note:
         raise typer.Exit(1)
+
+
+def scored_over(hosts: Path, asked: ScoreModels) -> ModelsScored:
+    """What `models --fleet` does."""
+    from workbench.cli.context import current_workspace, execute, started_client
+
+    needed()
+    fleet = read_fleet(hosts)
+    from workbench.fleet.fleet_scores import scored_by_fleet
+
+    return execute(scored_by_fleet(asked, fleet, current_workspace(), lambda: started_client()))
 
 
 def _tell(outcome: FleetOutcome) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -46,6 +47,13 @@ class ScoringGiven:
     methods: Annotated[
         str, typer.Option(help="Names, by comma; short: the short list. Default: all.")
     ] = ""
+    fleet: Annotated[
+        Path | None,
+        typer.Option(
+            help="Have the hosts of this hosts file, which are up, score; nothing is stored.",
+            metavar="HOSTS",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +107,12 @@ def models(
     asked = ScoreModels(session_name(name), scoring.target, scoring.kpi, methods=wanted)
     if scoring.by is By.CONFIGURATION:
         asked = replace(asked, by="configuration")
-    reply = ask_patiently(asked, asked.session)
+    if scoring.fleet is not None:
+        from workbench.cli.lab_fleet import scored_over
+
+        reply = scored_over(scoring.fleet, asked)
+    else:
+        reply = ask_patiently(asked, asked.session)
     if json:
         put_json(_plain(reply))
     else:

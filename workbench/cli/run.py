@@ -107,6 +107,16 @@ class RunGiven:
             help="Over the lab hosts of this hosts file (docs/fleet.md).", metavar="HOSTS"
         ),
     ] = None
+    share: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --fleet: at most so many hosts at the same time."),
+    ] = None
+    scheduler: Annotated[
+        str,
+        typer.Option(
+            help="With --fleet: a Dask scheduler that exists (tls://HOST:PORT).", metavar="URL"
+        ),
+    ] = ""
     priority: Annotated[
         int,
         typer.Option(
@@ -147,9 +157,13 @@ def run(
         asked = FleetRun(
             *(_absolute(campaign), session, lab, given.seed, watched.pace, given.oversubscribe),
             priority=given.priority,
+            share=given.share,
         )
-        run_over(given.fleet, asked)
+        run_over(given.fleet, asked, given.scheduler)
         return
+    for name in ("scheduler", "share"):
+        if getattr(given, name):
+            raise UsageError("is of a fleet", where=f"--{name}", remedy="Give --fleet as well")
     if given.priority:
         raise UsageError(
             "is of campaigns that share a fleet", where="--priority", remedy="Give --fleet as well"

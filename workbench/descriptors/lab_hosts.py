@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,18 +12,46 @@ from workbench.descriptors.fields import InstanceName, NonEmptyText, Port, Summa
 from workbench.descriptors.library import library_for
 from workbench.descriptors.reading import Described, Descriptor, DescriptorReading, Located
 from workbench.descriptors.units import shown
-from workbench.domain.errors import DescriptorError
-from workbench.domain.fleets import Fleet, HostKind, LabHost
+from workbench.domain.errors import DescriptorError, UsageError
+from workbench.domain.fleets import Fleet, HostKind, LabHost, NamedScheduler, SlurmRequest
 from workbench.paths import Workspace
 
 MOST_HOSTS = 1000
 DAY_S = 86400.0
 Factor = Annotated[float, Field(gt=0, le=100)]
-SIMULATED, REMOTE = ("speed", "noise", "clock"), ("address", "port", "user", "python", "folder")
+OWN_KEYS: Mapping[HostKind, frozenset[str]] = {
+    "simulated": frozenset({"speed", "noise", "clock"}),
+    "ssh": frozenset({"address", "port", "user", "python", "folder"}),
+    "dask": frozenset(),
+    "slurm": frozenset({"python", "folder", "job"}),
+}
+"""Keys that only hosts of some kinds have."""
+ENCRYPTED = "tls://"
+
+
+class SlurmText(Described):
+    """What a host that is a job asks Slurm for."""
+
+    queue: Annotated[str, Field(pattern=r"^\S*$", max_length=64)] = ""
+    memory: Annotated[str, Field(pattern=r"^[0-9]+ ?[KMGT]i?B$", max_length=20)] = "2GB"
+    walltime: Annotated[str, Field(pattern=r"^[0-9:-]*$", max_length=20)] = Field(
+        default="", description="As sbatch --time takes it"
+    )
+    cores: int = Field(default=2, ge=1, le=4096)
+    directives: list[Annotated[str, Field(pattern=r"^-[^\n\r]*$", max_length=200)]] = Field(
+        default=["--exclusive"], max_length=50, description="Further options of sbatch"
+    )
+
+    def resolved(self) -> SlurmRequest:
+        return SlurmRequest(
+            self.queue, self.memory, self.walltime, self.cores, tuple(self.directives)
+        )
 
 
 class HostText(Described):
-    """One lab host. `speed`, `noise` and `clock` are a simulated host's, the rest SSH's."""
+    """One lab host. `speed`, `noise` and `clock` are a simulated host's, the rest SSH's; one of
+    kind dask is a worker that somebody else starts at a scheduler that exists, one of kind slurm
+    a job."""
 
     kind: HostKind = "ssh"
     lab: Annotated[str, Field(max_length=500)] = Field(
@@ -42,12 +70,13 @@ class HostText(Described):
     user: Annotated[str, Field(max_length=64)] = ""
     python: NonEmptyText = Field(default="python3", description="That has this workbench")
     folder: NonEmptyText = Field(default="workbench-fleet", description="Its workspace there")
+    job: SlurmText | None = Field(default=None, description="Of a host of kind slurm")
 
     def mistakes(self) -> Iterator[Located]:
-        foreign = REMOTE if self.kind == "simulated" else SIMULATED
-        for name in sorted(self.model_fields_set & set(foreign)):
-            other = "ssh" if self.kind == "simulated" else "simulated"
-            yield (name,), f"belongs to hosts of kind {other}, this one is {self.kind}"
+        foreign = frozenset[str]().union(*OWN_KEYS.values()) - OWN_KEYS[self.kind]
+        for name in sorted(self.model_fields_set & foreign):
+            others = " and ".join(kind for kind, own in OWN_KEYS.items() if name in own)
+            yield (name,), f"belongs to hosts of kind {others}, this one is {self.kind}"
         if self.kind == "simulated" and self.lab.partition(":")[0] not in ("", "sim"):
             yield ("lab",), f"is {shown(self.lab)}, but a simulated host has the lab sim"
 
@@ -60,13 +89,22 @@ class HostText(Described):
                 self.lab,
                 self.speed,
                 self.noise,
-                "" if self.kind == "simulated" else self.address or own,
+                self.address or own if self.kind == "ssh" else "",
                 self.port or 0,
                 self.user,
                 self.python,
                 self.folder,
                 self.clock,
+                (self.job or SlurmText()).resolved() if self.kind == "slurm" else None,
             )
+
+
+class CertificatesText(Described):
+    """Files in PEM that a scheduler that exists, and the workers at it, know one another by."""
+
+    authority: NonEmptyText = Field(description="Certificate of who signed the scheduler's")
+    certificate: NonEmptyText = Field(description="By which this host and its workers are known")
+    key: NonEmptyText
 
 
 class HostsText(Descriptor):
@@ -76,6 +114,12 @@ class HostsText(Descriptor):
     summary: Summary = ""
     listen: Annotated[str, Field(min_length=1, max_length=253)] = Field(
         default="127.0.0.1", description="Address of this host at which the others reach it"
+    )
+    scheduler: Annotated[str, Field(max_length=260)] = Field(
+        default="", description="One that exists, as tls://HOST:PORT; default: the fleet's own"
+    )
+    certificates: CertificatesText | None = Field(
+        default=None, description="Of that scheduler; relative to this file"
     )
     hosts: dict[InstanceName, HostText] = Field(min_length=1, max_length=MOST_HOSTS)
 
@@ -89,25 +133,70 @@ class HostsText(Descriptor):
             yield ("hosts",), f"are {len(found)}, at most {MOST_HOSTS} are allowed"
         for name in sorted({name for name in found if found.count(name) > 1}):
             yield ("hosts", name), "is also one of the hosts that a count makes"
+        scheduler = reading.valid.get("scheduler", "")
+        if scheduler and (wrong := wrong_address(scheduler)):
+            yield ("scheduler",), wrong
+        if scheduler and reading.valid.get("certificates") is None:
+            yield ("scheduler",), "has no certificates; name them on top under certificates"
         listen = reading.valid.get("listen", "127.0.0.1")
         for name, text in hosts.items():
-            away = text.kind == "ssh" and not is_loopback(text.address or name)
-            if is_loopback(listen) and away:
+            away = text.kind == "slurm" or (
+                text.kind == "ssh" and not is_loopback(text.address or name)
+            )
+            if is_loopback(listen) and away and not scheduler:
                 yield (
                     ("hosts", name),
-                    f"is reached by SSH, but this host listens at {listen} only; "
-                    "write on top under listen: at which address it reaches this one",
+                    f"is another host, but this one listens at {listen} only; "
+                    "write on top under listen: at which address others reach it",
                 )
 
-    def resolved(self, name: str) -> Fleet:
+    def resolved(self, path: Path, scheduler: str) -> Fleet:
         hosts = tuple(h for key, text in self.hosts.items() for h in text.resolved(str(key)))
-        return Fleet(name, hosts, self.listen)
+        named, files = None, self.certificates
+        if scheduler and files is not None:
+            beside = path.absolute().parent
+            own = (files.authority, files.certificate, files.key)
+            named = NamedScheduler(scheduler, *(str(beside / Path(f).expanduser()) for f in own))
+        return Fleet(path.stem, hosts, self.listen, named)
 
 
-def load_fleet(path: Path, *, workspace: Workspace) -> Fleet:
-    """The fleet that a hosts file describes. Raises `DescriptorError` with all its mistakes."""
+def wrong_address(scheduler: str) -> str:
+    """What is wrong with the address of a scheduler, as a mistake says it; empty: nothing."""
+    host, _, port = scheduler.removeprefix(ENCRYPTED).rpartition(":")
+    if not scheduler.startswith(ENCRYPTED):
+        return (
+            f"is {shown(scheduler)}, must begin with {ENCRYPTED}: a fleet uses no scheduler that "
+            "is not encrypted"
+        )
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 2**16:
+        return f"is {shown(scheduler)}, must be {ENCRYPTED}HOST:PORT"
+    return ""
+
+
+def load_fleet(path: Path, *, workspace: Workspace, scheduler: str = "") -> Fleet:
+    """The fleet that a hosts file describes.
+
+    Parameters
+    ----------
+    scheduler : one that exists, instead of the one that the file names.
+
+    Raises
+    ------
+    DescriptorError
+        With all mistakes of the file.
+    UsageError
+        If `scheduler` cannot be used with this file.
+    """
     library = library_for(workspace, beside=path)
     text = library.read(path, HostsText)
     if text is None or library.mistakes:
         raise DescriptorError(library.mistakes)
-    return text.resolved(path.stem)
+    if scheduler and (wrong := wrong_address(scheduler)):
+        raise UsageError(wrong, where="--scheduler")
+    if scheduler and text.certificates is None:
+        raise UsageError(
+            "needs the certificates of that scheduler",
+            where="--scheduler",
+            remedy=f"Name them in {path} under certificates: authority, certificate and key",
+        )
+    return text.resolved(path, scheduler or text.scheduler)

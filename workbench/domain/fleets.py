@@ -13,7 +13,25 @@ from workbench.domain.lab import HostFacts
 from workbench.domain.profiles import Breakpoint, HostFactor
 from workbench.domain.sessions import DescriptorText
 
-HostKind = Literal["simulated", "ssh"]
+HostKind = Literal["simulated", "ssh", "dask", "slurm"]
+STARTED_ELSEWHERE = ("dask", "slurm")
+"""Kinds of hosts whose worker is told who it is once it is there."""
+
+
+@dataclass(frozen=True)
+class SlurmRequest:
+    """What a job is submitted with; empty: what the cluster, or Dask's configuration, says.
+
+    Attributes
+    ----------
+    directives : further lines of `#SBATCH`, as `sbatch` takes them.
+    """
+
+    queue: str = ""
+    memory: str = "2GB"
+    walltime: str = ""
+    cores: int = 2
+    directives: tuple[str, ...] = ("--exclusive",)
 
 
 @dataclass(frozen=True)
@@ -23,7 +41,8 @@ class LabHost:
     Attributes
     ----------
     name : unique in the fleet.
-    kind : `simulated`, a process on this host with the simulated lab; `ssh`, reached by SSH.
+    kind : `simulated`, a process on this host with the simulated lab; `ssh`, reached by SSH;
+        `dask`, a worker that somebody else starts at a scheduler that exists; `slurm`, a job.
     lab : the lab that it measures with, options included; empty: the campaign's, or `docker`.
     speed : of a simulated host: of its cores, over that of the host that stand-ins describe.
     noise : of a simulated host: factor on the spread of everything that is luck there.
@@ -31,6 +50,7 @@ class LabHost:
     address, port, user : of SSH; empty or 0: what `~/.ssh/config` says.
     python : interpreter that has this workbench, on the host.
     folder : its workspace on the host; relative to the home of the user.
+    job : what a host of kind `slurm` asks Slurm for.
     """
 
     name: str
@@ -44,15 +64,39 @@ class LabHost:
     python: str = "python3"
     folder: str = "workbench-fleet"
     clock_s: float = 0.0
+    job: SlurmRequest | None = None
+
+
+@dataclass(frozen=True)
+class NamedScheduler:
+    """A Dask scheduler that exists already.
+
+    Attributes
+    ----------
+    address : `tls://HOST:PORT`.
+    authority, certificate, key : files in PEM: who signed the scheduler's certificate, and with
+        what this host and the workers that it starts show who they are.
+    """
+
+    address: str
+    authority: str
+    certificate: str
+    key: str
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """The hosts of a hosts file; `listen` is the address at which they reach this host."""
+    """The hosts of a hosts file; `listen` is the address at which they reach this host.
+
+    Attributes
+    ----------
+    scheduler : one that somebody else keeps; None: the fleet has its own.
+    """
 
     name: str
     hosts: tuple[LabHost, ...]
     listen: str = "127.0.0.1"
+    scheduler: NamedScheduler | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +108,7 @@ class FleetRun:
     lab : that every host measures with; None: as the hosts file says.
     size : configurations of a shard, at most; None: as many as suit the hosts.
     priority : campaigns of a higher one on the same fleet go first, from the next shard on.
+    share : hosts that measure for it at the same time, at most; None: all.
     """
 
     campaign: str
@@ -74,6 +119,7 @@ class FleetRun:
     oversubscribe: bool = False
     size: int | None = None
     priority: int = 0
+    share: int | None = None
 
 
 @dataclass(frozen=True)

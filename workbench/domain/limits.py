@@ -13,6 +13,8 @@ LARGEST_SEED = 2**63 - 1
 """No larger number crosses the link."""
 MOST_LOADS = 1000
 """Loads of one canary, all of which are planned before the first."""
+MOST_HOSTS = 1000
+"""Of a fleet that is planned with."""
 CENTURY_S = 100 * 365.25 * 86400
 SLOWEST_PACE = 0.01
 LONGEST_NAME = 4095
@@ -47,6 +49,9 @@ RANGES: Mapping[str, Range] = {
     "limit": Range(1, LARGEST_SEED, "a limit", _COUNT),
     "offset": Range(0, LARGEST_SEED, "an offset", "Give a whole number from 0"),
     "after": Range(0, LARGEST_SEED, "an event's number", "Give a whole number from 0"),
+    "most_hosts": Range(
+        0, MOST_HOSTS, "a number of hosts", f"Give a whole number from 0 to {MOST_HOSTS}", "--hosts"
+    ),
     "steps": Range(
         0, MOST_LOADS, "a number of steps", f"Give a whole number from 0 to {MOST_LOADS}", "--steps"
     ),

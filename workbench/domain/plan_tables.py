@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from workbench.domain.answer_tables import AnswerColumn, AnswerTable
 from workbench.domain.durations import duration
-from workbench.domain.sessions import Plan, SamplerCost
+from workbench.domain.sessions import HostsPlan, Plan, SamplerCost
 from workbench.domain.topology import Target
 
 
@@ -33,6 +33,18 @@ def samplers(costs: Iterable[SamplerCost]) -> AnswerTable:
                 cost.figure.replace("_", " ") + (f": {cost.note}" if cost.note else ""),
             )
             for cost in costs
+        ),
+    )
+
+
+def over_hosts(plans: Iterable[HostsPlan]) -> AnswerTable:
+    """What a fleet of so many equal hosts would take."""
+    return AnswerTable.of(
+        ("hosts", "shards", "lab time of the last", "over one host's by their number"),
+        (
+            (plan.hosts, plan.shards, duration(plan.lab_s), f"{plan.lab_s / plan.share_s:.2f}")
+            for plan in plans
+            if plan.share_s > 0
         ),
     )
 

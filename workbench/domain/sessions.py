@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -76,6 +77,36 @@ class SamplerCost:
     note: str = ""
 
 
+WORTH = 0.9
+"""More hosts that take more than that share of the time are not worth while."""
+
+
+@dataclass(frozen=True)
+class HostsPlan:
+    """A campaign over so many equal hosts.
+
+    Attributes
+    ----------
+    lab_s : of the host that ends last, its anchor points included.
+    share_s : one host's lab time by the number of hosts.
+    """
+
+    hosts: int
+    shards: int
+    lab_s: float
+    share_s: float
+
+
+def enough(plans: Sequence[HostsPlan]) -> int:
+    """The most hosts that are worth while: the next more save less than a tenth."""
+    best = plans[0]
+    for plan in plans[1:]:
+        if plan.lab_s > WORTH * best.lab_s:
+            break
+        best = plan
+    return best.hosts
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a campaign will cost, shown before it starts."""
@@ -92,6 +123,8 @@ class Plan:
     warnings: tuple[str, ...] = ()
     samplers: tuple[SamplerCost, ...] = ()
     """Of every registered sampler, cheapest in lab time first; only where they were asked for."""
+    hosts: tuple[HostsPlan, ...] = ()
+    """Over one host, two, four ...; only where they were asked for."""
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench import files
+from workbench import __version__, files
 from workbench.domain import codec
 from workbench.domain.counts import counted
 from workbench.domain.durations import duration
 from workbench.domain.errors import WorkbenchError
-from workbench.domain.fleets import ShardOrder, ShardResult
+from workbench.domain.fleets import STARTED_ELSEWHERE, LabHost, ShardOrder, ShardResult
 from workbench.engine.sessions.clock import now
 from workbench.fleet import tasks
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.fleet_standing import FleetError
 from workbench.fleet.ledger import Ledger, LedgerLine
-from workbench.fleet.security import is_silent
+from workbench.fleet.named_scheduler import workers_of
 from workbench.log import logger
 from workbench.store.bundle import MANIFEST, digest_of, is_bundle
 
@@ -98,6 +98,8 @@ class Dispatch:
 
     Attributes
     ----------
+    hosts : of the fleet, by name; who else is at the scheduler is none of ours.
+    share : hosts that may measure at the same time; None: all that are there.
     held : hosts that are to be given nothing now, with the reason.
     told_held : those as of the last look.
     gathered : by key.
@@ -120,6 +122,9 @@ class Dispatch:
         self._stopping = False
         self.told_held: dict[str, str] = {}
         self._total = len(self._waiting) + len(self._own)
+        self._unfit: dict[str, str] = {}
+        self.hosts: Mapping[str, LabHost] = {}
+        self.share: int | None = None
         self.held: Callable[[], Mapping[str, str]] = dict
         self.gathered: dict[str, Gathered] = {}
         self.set_aside: dict[str, OpenShard] = {}
@@ -129,6 +134,11 @@ class Dispatch:
         busy = any(hand.task is not None for hand in self._hands.values())
         own = self._own.keys() & self._hands.keys() - self.told_held.keys()
         return busy or bool(self._waiting) or bool(own)
+
+    @property
+    def _measuring(self) -> int:
+        """Hosts that measure now."""
+        return sum(hand.waiting is not None for hand in self._hands.values())
 
     @property
     def hands(self) -> tuple[Hand, ...]:
@@ -174,7 +184,8 @@ class Dispatch:
                     )
                 self._hear_held()
                 for hand in self._hands.values():
-                    if hand.task is None and hand.name not in self.told_held:
+                    idle = hand.name not in (self.told_held.keys() | self._unfit.keys())
+                    if hand.task is None and idle:
                         self._employ(hand, loop.time())
                 self._give_up()
                 await asyncio.sleep(TICK_S)
@@ -194,14 +205,10 @@ class Dispatch:
     async def _present(self) -> dict[str, str]:
         """Addresses of the hosts that are there, by name."""
         try:
-            known = await self._client.scheduler.identity(n_workers=-1)
+            known = await workers_of(self._client)
         except OSError as error:
             raise SchedulerLost(f"its scheduler is gone: {error}") from None
-        return {
-            str(worker["name"]): address
-            for address, worker in known["workers"].items()
-            if not is_silent(worker["last_seen"])
-        }
+        return {name: address for name, address in known.items() if name in self.hosts}
 
     def _note(self, present: Mapping[str, str]) -> None:
         for name, hand in list(self._hands.items()):
@@ -230,8 +237,9 @@ class Dispatch:
         if not self._hands or any(hand.task is not None for hand in self._hands.values()):
             return
         for waiting in list(self._waiting):
-            if self._hands.keys() <= waiting.failures.keys():
+            if self._hands.keys() <= (waiting.failures.keys() | self._unfit.keys()):
                 self._waiting.remove(waiting)
+                waiting.failures |= self._unfit
                 self.set_aside[waiting.order.shard.key] = waiting
 
     def _wait_for(self, hand: Hand, waiting: OpenShard) -> None:
@@ -246,6 +254,8 @@ class Dispatch:
     def _employ(self, hand: Hand, now: float) -> None:
         if not hand.asked:
             hand.task = asyncio.create_task(self._ask(hand))
+            return
+        if self.share is not None and self._measuring >= self.share:
             return
         own = self._own.get(hand.name)
         waiting = own or self._next(hand.name, now)
@@ -265,6 +275,7 @@ class Dispatch:
     async def _ask(self, hand: Hand) -> None:
         """What a host has finished of what is not gathered yet."""
         try:
+            await self._post(hand)
             await self._compare_clocks(hand)
             open_ = [*self._waiting, *filter(None, [self._own.get(hand.name)])]
             keys = {w.order.session: w.order.shard.key for w in open_}
@@ -278,8 +289,30 @@ class Dispatch:
             hand.asked = True
         except HostLost:
             log.info("host lost while it was asked", host=hand.name)
+        except FleetError as error:
+            self._unusable(hand.name, str(error))
         finally:
             hand.task = None
+
+    async def _post(self, hand: Hand) -> None:
+        """Tell a worker that was started elsewhere who it is. Raises `FleetError`."""
+        host = self.hosts[hand.name]
+        if host.kind in STARTED_ELSEWHERE:
+            said = await self._remote(hand, tasks.be_posted, codec.dumps(codec.to_plain(host)))
+            if said != __version__:
+                raise FleetError(
+                    f"has workbench {said}, this is {__version__}; install the same there",
+                    where=hand.name,
+                )
+
+    def _unusable(self, host: str, why: str) -> None:
+        """Give a host nothing for as long as this campaign runs."""
+        self._unfit[host] = why
+        self._tell(f"{host} is given nothing: {why}")
+        own = self._own.pop(host, None)
+        if own is not None:
+            own.failures[host] = why
+            self.set_aside[own.order.shard.key] = own
 
     async def _compare_clocks(self, hand: Hand) -> None:
         """Outside of the time that the question took, a clock is off."""
@@ -405,7 +438,12 @@ class Dispatch:
         self._stopping = True
         try:
             async with asyncio.timeout(STOPPING_S):
-                await self._client.run(tasks.stop_shard, on_error="ignore")
+                hands = [hand for hand in self._hands.values() if hand.waiting is not None]
+                sessions = [hand.waiting.order.session for hand in hands if hand.waiting]
+                await self._client.run(
+                    tasks.stop_shard, codec.dumps(sessions), on_error="ignore",
+                    workers=[hand.address for hand in hands],
+                )  # fmt: skip
                 await asyncio.wait(busy)
         except (TimeoutError, OSError) as error:
             log.warning("a host did not say that it stopped", why=str(error))

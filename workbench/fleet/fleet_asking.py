@@ -13,6 +13,7 @@ from workbench.domain.sessions import SessionSummary
 from workbench.fleet import tasks
 from workbench.fleet.fleet_runs import connected
 from workbench.fleet.fleet_standing import FleetFolder, FleetStanding
+from workbench.fleet.named_scheduler import workers_of
 from workbench.paths import Workspace, shipped
 from workbench.store import catalogue
 
@@ -56,11 +57,11 @@ async def asked(
 ) -> dict[str, bytes | Exception]:
     """What every host that is there answers, whatever it measures. Raises `FleetError`."""
     async with connected(standing) as client:
-        known = await client.scheduler.identity(n_workers=-1)
-        names = {address: str(worker["name"]) for address, worker in known["workers"].items()}
+        own = {host.name for host in standing.fleet.hosts}
+        names = {there: name for name, there in (await workers_of(client)).items() if name in own}
         try:
             async with asyncio.timeout(ANSWER_S):
-                said = await client.run(work, on_error="return")
+                said = await client.run(work, on_error="return", workers=list(names))
         except TimeoutError:
             return {}
         return {names[address]: answer for address, answer in said.items() if address in names}

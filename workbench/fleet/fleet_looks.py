@@ -99,7 +99,7 @@ def _seen(name: str, hand: Hand | None, known: HostStanding | None) -> HostSeen:
     """What it does now."""
     if hand is None:
         note = known.note if known is not None else ""
-        starting = known is None or known.state in ("starting", "up")
+        starting = known is None or known.state in ("starting", "queued", "up")
         return HostSeen(name, "starting" if starting else "lost", note=note)
     if hand.waiting is None:
         return HostSeen(name, "idle")

@@ -48,7 +48,9 @@ from workbench.fleet.host_engine import one_lab_kind
 from workbench.fleet.keeper import GRACE_S, STARTING_S, KeeperPosting, opened_errors
 from workbench.fleet.leases import Leases
 from workbench.fleet.ledger import Ledger
-from workbench.fleet.security import configure, made
+from workbench.fleet.named_scheduler import must_answer, secrets_of
+from workbench.fleet.security import Secrets, configure, expired, made
+from workbench.fleet.slurm_jobs import cancel_left, must_submit
 from workbench.labs.base import LabCosts
 from workbench.models.host_factors import compare_hosts, on_reference
 from workbench.paths import Workspace
@@ -106,10 +108,18 @@ async def come_up(fleet: Fleet, workspace: Workspace, tell: Tell, run_by: int = 
     """
     folder = FleetFolder.of(workspace, fleet.name)
     standing = folder.read()
+    if standing is not None and fleet.scheduler is None:
+        fleet = replace(fleet, scheduler=standing.fleet.scheduler)
     if standing is not None and standing.fleet != fleet:
         raise UsageError(
             f"the fleet {fleet.name} is up with another hosts file",
             remedy="End it first with `workbench fleet down`",
+        )
+    if standing is not None and (since := expired(standing.secrets)):
+        raise FleetError(
+            f"its certificate expired on {since}",
+            where=fleet.name,
+            remedy="End the fleet with `workbench fleet down`, and start it again",
         )
     if standing is None:
         folder.clear()
@@ -134,7 +144,9 @@ async def come_up(fleet: Fleet, workspace: Workspace, tell: Tell, run_by: int = 
 async def _start_keeper(
     fleet: Fleet, workspace: Workspace, folder: FleetFolder, run_by: int
 ) -> None:
-    posting = KeeperPosting(fleet, str(workspace.root), made(), run_by)
+    must_submit(fleet.hosts)
+    secrets = await _secrets(fleet)
+    posting = KeeperPosting(fleet, str(workspace.root), secrets, run_by)
     files.make_folder(folder.root)
     with opened_errors(folder.root / "keeper.err") as errors:
         process = await asyncio.create_subprocess_exec(
@@ -156,6 +168,25 @@ async def _start_keeper(
                 remedy=f"See {folder.log}",
             )
         await asyncio.sleep(POLL_S)
+
+
+async def _secrets(fleet: Fleet) -> Secrets:
+    """New ones for a scheduler of our own, those of one that exists where it can be used.
+
+    Raises `UsageError`, `FleetError`.
+    """
+    if fleet.scheduler is not None:
+        secrets = await asyncio.to_thread(secrets_of, fleet.scheduler)
+        await must_answer(fleet.scheduler, secrets)
+        return secrets
+    lone = [host.name for host in fleet.hosts if host.kind == "dask"]
+    if lone:
+        raise UsageError(
+            "is a worker at a scheduler that exists, and none is named",
+            where=lone[0],
+            remedy="Name it with --scheduler tls://HOST:PORT, or in the hosts file",
+        )
+    return made()
 
 
 async def go_down(workspace: Workspace, name: str) -> bool:
@@ -180,7 +211,7 @@ async def go_down(workspace: Workspace, name: str) -> bool:
 
 
 async def _end_strays(folder: FleetFolder) -> None:
-    await asyncio.gather(*map(end_stray, folder.of_hosts()))
+    await asyncio.gather(*map(end_stray, folder.of_hosts()), cancel_left(folder))
 
 
 @asynccontextmanager
@@ -306,6 +337,8 @@ async def _measured(work: FleetWork, tell: Tell, reports: FleetReports | None) -
 
     def made_of(client: Client) -> Dispatch:
         dispatch = Dispatch(client, work.shards, work.own, Ledger(folder.run(name), local), tell)
+        dispatch.hosts = {host.name: host for host in fleet.hosts}
+        dispatch.share = work.asked.share
         dispatch.held = lambda: leases.refused(name, hosts)
         work.looks.dispatch = dispatch
         return dispatch

@@ -26,7 +26,7 @@ STRAY_S = 10.0
 """How long a worker whose keeper is gone may take to end by itself."""
 TRIES = 3
 """Starts of a host that fail before nobody waits for it."""
-HostState = Literal["starting", "up", "lost", "down"]
+HostState = Literal["starting", "queued", "up", "lost", "down"]
 
 
 class FleetError(WorkbenchError):

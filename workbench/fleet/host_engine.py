@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -62,9 +62,13 @@ class HostEngine:
     def exports(self) -> Path:
         return self._engine.workspace.exports
 
-    async def stop(self) -> None:
-        """End what is measured now; the samples taken so far are kept."""
-        if self._running:
+    def is_posted(self, host: LabHost) -> None:
+        """Be that host of a fleet: a worker that was started elsewhere knows it only now."""
+        self.host = host
+
+    async def stop(self, sessions: Collection[str]) -> None:
+        """End what is measured now if it is one of these; the samples taken so far are kept."""
+        if self._running in sessions:
             with suppress(WorkbenchError):
                 await self._client.ask(StopRun(self._running, abort=True, by=FLEET))
 

@@ -29,8 +29,10 @@ from workbench.fleet.fleet_standing import (
     end_stray,
     with_host,
 )
+from workbench.fleet.named_scheduler import listening
 from workbench.fleet.security import Secrets, configure, is_silent
-from workbench.fleet.tasks import DOWN, LONGEST_WORD, UP, Posting
+from workbench.fleet.slurm_jobs import ENDED, remove_certificates, submitted
+from workbench.fleet.tasks import DOWN, LONGEST_WORD, PRELOAD, UP, Posting
 from workbench.log import logger, open_log
 from workbench.paths import Workspace
 from workbench.probes.process import PROC, parse_start_s
@@ -48,6 +50,8 @@ GRACE_S = 10.0
 AWAY_S = 3.0
 """A worker that the scheduler does not know any more for that long, though its process is there,
 is ended and started again."""
+THERE_S = 10.0
+"""How long a worker that somebody else starts is waited for before it counts as not there."""
 LOOKING_S = 2.0
 """Between looks at whether the campaign's process is still there."""
 
@@ -106,6 +110,10 @@ class Keeper:
 
     async def _once(self, host: LabHost, starts: int) -> str:
         """From a worker's start to its end; why it ended."""
+        if host.kind == "dask":
+            return await self._elsewhere(host, starts)
+        if host.kind == "slurm":
+            return await self._as_job(host, starts)
         opened = self._here(host) if host.kind == "simulated" else _over_ssh(host)
         async with opened as worker:
             async with self._few, asyncio.timeout(STARTING_S):
@@ -129,6 +137,41 @@ class Keeper:
                 for task in (ending, vanished):
                     task.cancel()
                 await asyncio.gather(ending, vanished, return_exceptions=True)
+
+    async def _elsewhere(self, host: LabHost, starts: int) -> str:
+        """From when the scheduler hears of a worker that somebody else keeps to when it does not
+        any more."""
+        until = asyncio.get_running_loop().time() + THERE_S
+        while host.name not in self.present():
+            if asyncio.get_running_loop().time() > until:
+                return (
+                    f"is not at the scheduler; there starts it: dask worker {self.scheduler} "
+                    f"--name {host.name} --nthreads 1 --no-nanny --resources lab=1 "
+                    f"--preload {PRELOAD}, with the certificates"
+                )
+            await asyncio.sleep(AWAY_S / 6)
+        self._note(HostStanding(host.name, "up", starts=starts))
+        log.info("host up", host=host.name)
+        await self._vanished(host.name)
+        return "left the scheduler"
+
+    async def _as_job(self, host: LabHost, starts: int) -> str:
+        """From when Slurm takes a host's job to when its worker is gone."""
+        async with submitted(host, self.scheduler, self.folder, self.secrets) as job:
+            note = f"its job {job.number} waits in the queue of Slurm"
+            self._note(HostStanding(host.name, "queued", note, starts=starts))
+            while host.name not in self.present():
+                state = await job.state()
+                if state in ENDED:
+                    return (
+                        f"its job {job.number} ended before its worker was there"
+                        f"{state and f' ({state})'}; see {self.folder.root / 'jobs'}"
+                    )
+                await asyncio.sleep(AWAY_S / 3)
+            self._note(HostStanding(host.name, "up", f"job {job.number} of Slurm", starts=starts))
+            log.info("host up", host=host.name, job=job.number)
+            await self._vanished(host.name)
+            return f"its job {job.number} ended, or its worker answers no more"
 
     async def _vanished(self, name: str) -> None:
         """Return once the scheduler has not heard of it for `AWAY_S`."""
@@ -226,23 +269,12 @@ async def _over_ssh(host: LabHost) -> AsyncIterator[Started]:
 
 async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets, run_by: int = 0) -> None:
     """Be the keeper until told to end (SIGTERM)."""
-    from distributed import Scheduler
-
     configure()
     ending = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, ending.set)
-    async with Scheduler(
-        host=fleet.listen, port=0, security=secrets.security(), dashboard=False, protocol="tls"
-    ) as scheduler:
-        keeper = Keeper(
-            fleet, folder, secrets, scheduler.address,
-            lambda: {
-                str(worker.name)
-                for worker in scheduler.workers.values()
-                if not is_silent(worker.last_seen)
-            },
-        )  # fmt: skip
+    async with _scheduling(fleet, secrets) as (address, present):
+        keeper = Keeper(fleet, folder, secrets, address, present)
         hosts = [asyncio.create_task(keeper.keep(host)) for host in fleet.hosts]
         began = _started(run_by)
         try:
@@ -253,7 +285,32 @@ async def keep_fleet(fleet: Fleet, folder: FleetFolder, secrets: Secrets, run_by
             for task in hosts:
                 task.cancel()
             await asyncio.gather(*hosts, return_exceptions=True)
+            remove_certificates(folder)
             folder.clear()
+
+
+@asynccontextmanager
+async def _scheduling(
+    fleet: Fleet, secrets: Secrets
+) -> AsyncIterator[tuple[str, Callable[[], Collection[str]]]]:
+    """The address of a scheduler, of ours or that exists, and names of the hosts it hears of."""
+    from distributed import Scheduler
+
+    if fleet.scheduler is not None:
+        async with listening(fleet.scheduler, secrets) as present:
+            yield fleet.scheduler.address, present
+        return
+    async with Scheduler(
+        host=fleet.listen, port=0, security=secrets.security(), dashboard=False, protocol="tls"
+    ) as scheduler:
+        yield (
+            scheduler.address,
+            lambda: {
+                str(worker.name)
+                for worker in scheduler.workers.values()
+                if not is_silent(worker.last_seen)
+            },
+        )
 
 
 def _started(pid: int) -> float | None:

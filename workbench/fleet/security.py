@@ -22,10 +22,11 @@ VALID_DAYS = 30
 
 @dataclass(frozen=True)
 class Secrets:
-    """Certificate and key as PEM; the certificate is its own authority."""
+    """Certificate and key as PEM; `authority` is who signed it, empty: the certificate itself."""
 
     certificate: str
     key: str
+    authority: str = ""
 
     def __repr__(self) -> str:
         return "Secrets(...)"
@@ -35,7 +36,7 @@ class Secrets:
 
         own = {"cert": self.certificate, "key": self.key}
         return Security(
-            tls_ca_file=self.certificate,
+            tls_ca_file=self.authority or self.certificate,
             require_encryption=True,
             tls_min_version=ssl.TLSVersion.TLSv1_3,
             **{
@@ -83,6 +84,12 @@ def ends(secrets: Secrets) -> datetime:
     from cryptography import x509
 
     return x509.load_pem_x509_certificate(secrets.certificate.encode()).not_valid_after_utc
+
+
+def expired(secrets: Secrets, now: datetime | None = None) -> str:
+    """Since when a certificate holds no more, in words; empty where it does."""
+    until = ends(secrets)
+    return f"{until:%Y-%m-%d %H:%M} UTC" if until < (now or datetime.now(UTC)) else ""
 
 
 def is_silent(last_seen: float) -> bool:

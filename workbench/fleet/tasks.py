@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from workbench import __version__
 from workbench.domain import codec
 from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
 from workbench.domain.sessions import SessionSummary
@@ -15,6 +17,8 @@ from workbench.fleet.security import Secrets
 
 LARGEST_BUNDLE = 512 * 2**20
 LONGEST_WORD = 2**20
+PRELOAD = "workbench.fleet.lab_preload"
+"""What makes a lab host of a Dask worker that somebody else starts."""
 UP, DOWN = "up", "down"
 """First words of the lines that a worker writes: it is there; it ends, and why."""
 
@@ -40,29 +44,49 @@ class Measuring(Protocol):
 
     async def found(self, key: str, session: str) -> ShardResult | None: ...
 
-    async def stop(self) -> None: ...
+    async def stop(self, sessions: Collection[str]) -> None: ...
+
+    def is_posted(self, host: LabHost) -> None: ...
 
     async def sessions(self) -> tuple[SessionSummary, ...]: ...
+
+
+class NoLabHost(Exception):
+    """This worker is none that measures."""
 
 
 _here: list[Measuring] = []
 
 
-def be(host: Measuring) -> None:
-    """This process is that host."""
-    _here[:] = [host]
+def be(host: Measuring | None) -> None:
+    """This process is that host; None: it is none any more."""
+    _here[:] = [host] if host is not None else []
+
+
+def _measuring() -> Measuring:
+    if not _here:
+        raise NoLabHost(
+            f"this worker measures nothing: start it with --preload {PRELOAD} --nthreads 1"
+        )
+    return _here[0]
+
+
+async def be_posted(host: bytes) -> str:
+    """Tell a worker that was started elsewhere which `LabHost` it is; the version it has."""
+    _measuring().is_posted(codec.from_plain(codec.loads(host), LabHost))
+    return __version__
 
 
 async def measure_shard(order: bytes) -> bytes:
     """A `ShardOrder` in, a `ShardResult` out."""
-    found = await _here[0].measure(codec.from_plain(codec.loads(order), ShardOrder))
+    found = await _measuring().measure(codec.from_plain(codec.loads(order), ShardOrder))
     return codec.dumps(codec.to_plain(found))
 
 
 async def find_shards(keys: bytes) -> bytes:
     """Keys of shards by session in, the `ShardResult`s of those that are finished here out."""
     wanted = codec.from_plain(codec.loads(keys), dict[str, str])
-    found = [await _here[0].found(key, session) for session, key in wanted.items()]
+    found = [await _measuring().found(key, session) for session, key in wanted.items()]
     return codec.dumps([codec.to_plain(result) for result in found if result is not None])
 
 
@@ -74,17 +98,17 @@ async def tell_time(asked: bytes) -> float:
 
 async def list_sessions() -> bytes:
     """The sessions of this host's workspace (`SessionSummary`)."""
-    return codec.dumps([codec.to_plain(each) for each in await _here[0].sessions()])
+    return codec.dumps([codec.to_plain(each) for each in await _measuring().sessions()])
 
 
-async def stop_shard() -> None:
-    """End what is measured now."""
-    await _here[0].stop()
+async def stop_shard(sessions: bytes) -> None:
+    """End what is measured now, if that is one of these sessions."""
+    await _measuring().stop(codec.from_plain(codec.loads(sessions), tuple[str, ...]))
 
 
 async def send_bundle(place: str) -> dict[str, bytes]:
     """The files of a bundle that this host has measured."""
-    if Path(place).parent != _here[0].exports:
+    if Path(place).parent != _measuring().exports:
         raise ValueError(f"{place} is no bundle of this host")
     return await asyncio.to_thread(_contents, Path(place))
 

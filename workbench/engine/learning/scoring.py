@@ -99,6 +99,13 @@ async def material(library: Library, session: str, kpi: str | None) -> Material:
     no factor over the first.
     """
     view, samples = await to_the_end(_everything(library, session))
+    return material_of(session, view, samples, kpi)
+
+
+def material_of(
+    session: str, view: SessionView, samples: Sequence[Sample], kpi: str | None
+) -> Material:
+    """As `material`, of what was read already. Raises as it does."""
     campaign = view.campaign
     if campaign is None:
         raise SessionError("does not hold its campaign", where=session)

@@ -22,6 +22,7 @@ from workbench.engine.runs.opening import (
 )
 from workbench.engine.runs.planning import make_plan
 from workbench.engine.runs.sampler_cost import cost_of
+from workbench.engine.runs.sharing_out import over_hosts
 from workbench.engine.sessions.library import Library
 from workbench.labs.base import LabCosts, LabSettings
 
@@ -56,6 +57,11 @@ class Costing:
             except UsageError as error:
                 warnings.append(str(error))
         plan = await self._pool.run(make_plan, campaign, lab_name, lab.costs, tuple(warnings))
+        if request.most_hosts:
+            shared = self._pool.run(
+                over_hosts, campaign, lab_name, lab.costs, request.seed, request.most_hosts
+            )
+            plan = replace(plan, hosts=await shared)
         if not request.samplers:
             return plan
         found = [

@@ -1,0 +1,94 @@
+"""Who is given shards: no more hosts at once than a campaign's share, none that cannot measure."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from workbench.descriptors.loading import load_campaign
+from workbench.domain import codec
+from workbench.domain.fleets import LabHost, ShardOrder, ShardResult
+from workbench.engine.sessions.clock import now
+from workbench.fleet.dispatch import Dispatch
+from workbench.fleet.ledger import Ledger
+from workbench.paths import Workspace
+from workbench.sampling.shards import split
+
+HOSTS = ("alpha", "beta", "gamma", "delta")
+
+
+class FakeFuture(asyncio.Future[Any]):
+    def release(self) -> None:
+        pass
+
+
+class FakeClient:
+    """A scheduler with four workers, each of which fails what it is to measure, after a moment."""
+
+    def __init__(self, version: str) -> None:
+        self.version, self.measuring, self.most = version, 0, 0
+        self.measured: list[str] = []
+        self.scheduler = SimpleNamespace(identity=self.identity)
+
+    async def identity(self, n_workers: int) -> dict[str, Any]:
+        assert n_workers == -1
+        worker = {"resources": {"lab": 1}, "last_seen": time.time()}
+        known: dict[str, Any] = {f"tls://{name}": {**worker, "name": name} for name in HOSTS}
+        known["tls://a"] = {**worker, "name": "another"}  # of somebody else
+        known["tls://b"] = {**worker, "name": "bare", "resources": {}}
+        return {"workers": known}
+
+    def submit(self, work: Any, argument: Any, *, workers: list[str], **_: Any) -> FakeFuture:
+        future = FakeFuture()
+        task = asyncio.create_task(self._answer(work.__name__, argument, workers[0]))
+        task.add_done_callback(lambda done: future.set_result(done.result()))
+        return future
+
+    async def _answer(self, work: str, argument: bytes, address: str) -> Any:
+        if work != "measure_shard":
+            return {"be_posted": self.version, "tell_time": now(), "find_shards": b"[]"}[work]
+        order = codec.from_plain(codec.loads(argument), ShardOrder)
+        self.measured.append(address)
+        self.measuring += 1
+        self.most = max(self.most, self.measuring)
+        await asyncio.sleep(0.02)
+        self.measuring -= 1
+        failed = ShardResult(order.shard.key, address, order.session, failure="is broken")
+        return codec.dumps(codec.to_plain(failed))
+
+
+def dispatched(tmp_path: Path, client: FakeClient, share: int | None, kind: Any) -> Dispatch:
+    campaign = load_campaign("demo", workspace=Workspace(tmp_path)).campaign
+    shards = split(campaign, 4, run="r", lab="sim", seed=1)
+    orders = [ShardOrder("r", shard, (), "sim") for shard in shards]
+    said: list[str] = []
+    dispatch = Dispatch(client, orders, {}, Ledger(tmp_path / "kept", {}), said.append)  # type: ignore[arg-type]
+    dispatch.hosts = {name: LabHost(name, kind) for name in HOSTS}
+    dispatch.share = share
+    asyncio.run(dispatch.run())
+    assert len(dispatch.set_aside) == len(orders)
+    return dispatch
+
+
+@pytest.mark.parametrize(("share", "most"), [(1, 1), (2, 2), (None, 4)])
+def test_a_campaign_has_no_more_hosts_at_once_than_its_share(
+    tmp_path: Path, share: int | None, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.fleet.dispatch.TICK_S", 0.005)
+    client = FakeClient("")
+    dispatched(tmp_path, client, share, "simulated")
+    assert client.most == most
+    assert set(client.measured) <= {f"tls://{name}" for name in HOSTS}
+
+
+def test_workers_of_another_version_are_given_nothing(tmp_path: Path) -> None:
+    client = FakeClient("0.0.1")
+    dispatch = dispatched(tmp_path, client, None, "dask")
+    assert not client.measured
+    (why, *_) = {why for shard in dispatch.set_aside.values() for why in shard.failures.values()}
+    assert "has workbench 0.0.1, this is" in why

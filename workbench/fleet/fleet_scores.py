@@ -1,0 +1,151 @@
+"""Models cross-validated by the hosts of a fleet, on Dask by joblib's backend: as the engine's own
+worker scores them, each method by one host that measures nothing meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from workbench.domain.counts import counted
+from workbench.domain.errors import DataError, SessionError
+from workbench.domain.fleets import Fleet
+from workbench.domain.messages import ListSamples
+from workbench.domain.profiles import ModelScore
+from workbench.domain.questions import ModelsScored, ScoreModels
+from workbench.domain.samples import Sample
+from workbench.engine.learning.scoring import (
+    PATIENCE_S,
+    SHORT,
+    By,
+    Material,
+    all_methods,
+    material_of,
+    row_of,
+    scores_of,
+    short_list,
+    table_for,
+)
+from workbench.fleet.fleet_reports import Connect
+from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
+from workbench.fleet.named_scheduler import LAB, lab_hosts
+from workbench.fleet.security import configure
+from workbench.paths import Workspace
+
+if TYPE_CHECKING:
+    from workbench.models.crossvalidation import Row
+    from workbench.models.table import Table
+
+CONNECT_S = 15
+Job = tuple["Table", str, By]
+
+
+async def scored_by_fleet(
+    asked: ScoreModels, fleet: Fleet, workspace: Workspace, connect: Connect
+) -> ModelsScored:
+    """What `ScoreModels` is answered with, but for what is stored: nothing is.
+
+    Raises
+    ------
+    FleetError
+        If the fleet is not up, or does not answer in time.
+    DataError, UsageError
+        As the engine says them.
+    """
+    standing = await asyncio.to_thread(FleetFolder.of(workspace, fleet.name).read)
+    if standing is None:
+        raise FleetError("is not up", where=fleet.name, remedy="Start it with `workbench fleet up`")
+    given = await _material(asked, connect)
+    methods, jobs, scores = all_methods(asked.methods), list[Job](), list[ModelScore]()
+    for target in given.targets(asked.target):
+        own = given.of(target)
+        if not own and asked.target is None:
+            continue
+        try:
+            table = await asyncio.to_thread(table_for, given.campaign, target, own, given.kpi)
+        except DataError as error:
+            scores.append(ModelScore(target, given.kpi, "all", len(own), trouble=str(error)))
+            continue
+        listed = short_list(given.campaign, target)
+        names = dict.fromkeys(n for m in methods for n in (listed if m == SHORT else (m,)))
+        jobs += [(table, name, asked.by) for name in names]
+    if not jobs:
+        raise DataError("has nothing to score", where=asked.session, remedy="Measure it first")
+    hosts, rows = await _answered(standing, jobs)
+    for table in {id(table): table for table, _, _ in jobs}.values():
+        scores += scores_of(_best_marked([r for r in rows if r.target == table.target]), len(table))
+    note = f"scored by {counted(hosts, 'host')} of {fleet.name}; nothing is stored"
+    return ModelsScored(tuple(scores), notes=(note,))
+
+
+async def _material(asked: ScoreModels, connect: Connect) -> Material:
+    client = await connect()
+    try:
+        async with client.follow(asked.session) as feed:
+            view = feed.view
+        samples: list[Sample] = []
+        while True:
+            page = await client.ask(ListSamples(asked.session, len(samples)))
+            samples += page.samples
+            if not page.samples or len(samples) >= page.total:
+                break
+    finally:
+        await client.close()
+    if view.campaign is None:
+        raise SessionError("does not hold its campaign", where=asked.session)
+    return material_of(asked.session, view, samples, asked.kpi)
+
+
+async def _answered(standing: FleetStanding, jobs: Sequence[Job]) -> tuple[int, list[Row]]:
+    """How many hosts there were, and the rows in the order of the jobs."""
+    longest_s = PATIENCE_S * len(jobs)
+    try:
+        async with asyncio.timeout(longest_s):
+            return await asyncio.to_thread(_by_joblib, standing, jobs, longest_s)
+    except TimeoutError:
+        raise FleetError(
+            f"has not answered for {longest_s:g} s", where=standing.fleet.name
+        ) from None
+    except OSError as error:
+        raise FleetError(f"does not answer: {error}", where=standing.fleet.name) from None
+
+
+def _by_joblib(
+    standing: FleetStanding, jobs: Sequence[Job], longest_s: float
+) -> tuple[int, list[Row]]:
+    """In a thread: joblib waits, and Dask's client has a loop of its own."""
+    from distributed import Client
+    from joblib import Parallel, delayed, parallel_config
+
+    configure()
+    own = {host.name for host in standing.fleet.hosts}
+    with Client(
+        standing.scheduler, security=standing.secrets.security(), set_as_default=False,
+        timeout=f"{CONNECT_S}s",
+    ) as client:  # fmt: skip
+        workers = lab_hosts(client.scheduler_info(n_workers=-1)["workers"])
+        addresses = [address for name, address in workers.items() if name in own]
+        if not addresses:
+            raise FleetError("has no host that is up", where=standing.fleet.name)
+        only = {"workers": addresses, "resources": {LAB: 1}}
+        with parallel_config(backend="dask", client=client, **only):
+            rows = Parallel(batch_size=1, timeout=longest_s)(
+                delayed(scored_alone)(*job) for job in jobs
+            )
+    return len(addresses), list(rows)
+
+
+def scored_alone(table: Table, method: str, by: By) -> Row:
+    """On a host: one row, and nothing of it sent on to other hosts by a model that uses joblib."""
+    from joblib import parallel_config
+
+    with parallel_config(backend="sequential"):
+        return row_of(table, method, by, None)
+
+
+def _best_marked(rows: Sequence[Row]) -> list[Row]:
+    from workbench.models.crossvalidation import best_of
+
+    best = best_of(rows)
+    return [replace(row, best=row.method == best) for row in rows]

@@ -1,0 +1,171 @@
+"""A Dask scheduler that somebody else keeps: whether it can be used, and whom it hears of."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.domain.errors import UsageError
+from workbench.domain.fleets import NamedScheduler
+from workbench.fleet.fleet_standing import FleetError
+from workbench.fleet.security import Secrets, configure, expired, is_silent
+from workbench.log import logger
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+ANSWER_S = 15.0
+LARGEST_FILE = 2**20
+LOOKING_S = 1.0
+LAB = "lab"
+"""The resource of a worker that is a lab host."""
+TLS = "tls://"
+
+log = logger("fleet")
+
+
+def secrets_of(named: NamedScheduler) -> Secrets:
+    """Its certificates from their files. Raises `UsageError` where they cannot be used."""
+    authority, certificate, key = map(_text, (named.authority, named.certificate, named.key))
+    secrets = Secrets(certificate, key, authority)
+    try:
+        since = expired(secrets)
+    except ValueError:
+        raise UsageError("is no certificate in PEM", where=named.certificate) from None
+    if since:
+        raise UsageError(
+            f"expired on {since}",
+            where=named.certificate,
+            remedy="Have another one made by who keeps the scheduler",
+        )
+    _context(named)
+    return secrets
+
+
+def _text(path: str) -> str:
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            text = file.read(LARGEST_FILE)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text in PEM"
+        raise UsageError(
+            f"cannot be read: {why}", where=path, remedy="Name the file in the hosts file"
+        ) from None
+    return text
+
+
+def _context(named: NamedScheduler) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=named.authority)
+    except ssl.SSLError:
+        raise UsageError("is no certificate in PEM", where=named.authority) from None
+    try:
+        context.load_cert_chain(named.certificate, named.key)
+    except ssl.SSLError:
+        raise UsageError(
+            f"is not the key of {Path(named.certificate).name}", where=named.key
+        ) from None
+    context.check_hostname = False  # as Dask does: who was signed by the authority is of the fleet
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    return context
+
+
+async def must_answer(named: NamedScheduler, secrets: Secrets) -> None:
+    """Raise `FleetError` with the reason where that scheduler cannot be used.
+
+    The handshake comes first: Dask itself tries a scheduler that is not encrypted until its time is
+    over, and then only says that it took too long.
+    """
+    host, _, port = named.address.removeprefix(TLS).rpartition(":")
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            context = await asyncio.to_thread(_context, named)
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=context)
+            writer.close()
+    except ssl.SSLCertVerificationError as error:
+        raise FleetError(
+            f"its certificate is not of the authority {Path(named.authority).name}: "
+            f"{error.verify_message}",
+            where=named.address,
+        ) from None
+    except ssl.SSLError:
+        raise FleetError(
+            "does not speak TLS 1.3: a fleet uses no scheduler that is not encrypted",
+            where=named.address,
+            remedy="Start it with --protocol tls and its certificates",
+        ) from None
+    except (OSError, TimeoutError) as error:
+        why = str(error) or f"within {ANSWER_S:g} s"
+        raise FleetError(f"does not answer: {why}", where=named.address) from None
+    try:
+        async with _client(named.address, secrets) as client:
+            await workers_of(client)
+    except OSError:
+        raise FleetError(
+            f"hangs up on who shows {Path(named.certificate).name}",
+            where=named.address,
+            remedy="Name a certificate that its authority has signed",
+        ) from None
+
+
+@asynccontextmanager
+async def listening(
+    named: NamedScheduler, secrets: Secrets
+) -> AsyncIterator[Callable[[], Collection[str]]]:
+    """Names of the lab hosts that the scheduler hears of, as they are at any moment of the body."""
+    present: dict[str, str] = {}
+
+    async def listen(client: Client) -> None:
+        while True:
+            try:
+                found = await workers_of(client)
+            except OSError as error:
+                log.warning("the scheduler does not answer", where=named.address, why=str(error))
+                found = {}
+            present.clear()
+            present.update(found)
+            await asyncio.sleep(LOOKING_S)
+
+    async with _client(named.address, secrets) as client:
+        listener = asyncio.create_task(listen(client))
+        try:
+            yield lambda: tuple(present)
+        finally:
+            listener.cancel()
+            with suppress(asyncio.CancelledError):
+                await listener
+
+
+async def workers_of(client: Client) -> dict[str, str]:
+    """Addresses of the workers with a lab that a scheduler hears of, by name. Raises `OSError`."""
+    async with asyncio.timeout(ANSWER_S):
+        known = await client.scheduler.identity(n_workers=-1)
+    return lab_hosts(known["workers"])
+
+
+def lab_hosts(workers: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Addresses by name of what a scheduler knows that has a lab and is not silent."""
+    return {
+        str(worker["name"]): address
+        for address, worker in workers.items()
+        if worker["resources"].get(LAB) and not is_silent(worker["last_seen"])
+    }
+
+
+@asynccontextmanager
+async def _client(address: str, secrets: Secrets) -> AsyncIterator[Client]:
+    from distributed import Client
+
+    configure()
+    client = await Client(
+        address, security=secrets.security(), asynchronous=True, set_as_default=False,
+        timeout=f"{ANSWER_S:g}s",
+    )  # fmt: skip
+    try:
+        yield client
+    finally:
+        await client.close()

@@ -1,0 +1,180 @@
+"""Workers of lab hosts as jobs of Slurm, which dask-jobqueue writes and submits.
+
+A job's worker reads its certificates from files, since a job has no standard input: they lie in the
+fleet's folder, which must be on a file system that the nodes share, for their owner's eyes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import shutil
+import signal
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from workbench import files
+from workbench.domain.errors import UsageError
+from workbench.domain.fleets import LabHost
+from workbench.fleet.fleet_standing import FleetError, FleetFolder
+from workbench.fleet.security import Secrets
+from workbench.fleet.tasks import PRELOAD
+
+if TYPE_CHECKING:
+    from dask_jobqueue.slurm import SLURMJob
+    from distributed import Security
+
+SUBMITTING_S = 60.0
+ASKING_S = 20.0
+ALONE_S = 60
+"""After that a worker ends that finds no scheduler, and its job with it."""
+ENDED = ("", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+"""States of a job, as `squeue` says them, in which it comes to nothing any more."""
+
+
+@dataclass(frozen=True)
+class SubmittedJob:
+    """A job that Slurm has taken."""
+
+    number: str
+
+    async def state(self) -> str:
+        """As `squeue` says it; empty where Slurm knows it no more."""
+        code, said = await _said(["squeue", "--noheader", "--format=%T", f"--jobs={self.number}"])
+        return said.strip() if code == 0 else ""
+
+
+def must_submit(hosts: Sequence[LabHost]) -> None:
+    """Raise `UsageError` where there are hosts of Slurm, and nothing here submits jobs."""
+    if not any(host.kind == "slurm" for host in hosts):
+        return
+    if find_spec("dask_jobqueue") is None:
+        raise UsageError(
+            "jobs of Slurm are submitted by the package 'dask-jobqueue', which is not installed",
+            remedy="Install it with `pip install 'vnf-workbench[fleet,slurm]'`",
+        )
+    if shutil.which("sbatch") is None:
+        raise UsageError(
+            "this host has no sbatch, which submits jobs to Slurm",
+            remedy="Install slurm-client, and give it the cluster's slurm.conf",
+        )
+
+
+@asynccontextmanager
+async def submitted(
+    host: LabHost, scheduler: str, folder: FleetFolder, secrets: Secrets
+) -> AsyncIterator[SubmittedJob]:
+    """A job that is there while the body runs. Raises `FleetError` where Slurm does not take it."""
+    await cancel_left(folder, host.name)
+    try:
+        job = _job(host, scheduler, folder, secrets)
+        async with asyncio.timeout(SUBMITTING_S):
+            await job.start()
+    except (RuntimeError, ValueError, OSError) as error:
+        lines = [line for line in str(error).splitlines() if line.startswith("sbatch: ")]
+        raise FleetError(
+            f"Slurm does not take its job: {(lines or [str(error)])[-1]}", where=host.name
+        ) from None
+    (folder.root / "jobs" / f"{host.name}.job").write_text(str(job.job_id))
+    try:
+        yield SubmittedJob(str(job.job_id))
+    finally:
+        await cancel_left(folder, host.name)
+
+
+async def cancel_left(folder: FleetFolder, name: str = "*") -> None:
+    """Cancel the job of a host, or of all, that this or an earlier keeper has submitted."""
+    for path in (folder.root / "jobs").glob(f"{name}.job"):
+        with suppress(OSError):
+            await _said(["scancel", path.read_text().strip()])
+            path.unlink()
+
+
+def remove_certificates(folder: FleetFolder) -> None:
+    """Those that jobs read; they end with the fleet."""
+    shutil.rmtree(folder.root / "tls", ignore_errors=True)
+
+
+def _job_kind() -> type[SLURMJob]:
+    """In the main thread: as it is imported, dask-jobqueue takes signals for itself, and here they
+    are given back."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        from dask_jobqueue import slurm
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    kind: type[SLURMJob] = slurm.SLURMJob
+    return kind
+
+
+def _job(host: LabHost, scheduler: str, folder: FleetFolder, secrets: Secrets) -> SLURMJob:
+    asked = host.job
+    assert asked is not None
+    files.make_folder(folder.root / "jobs")
+    place = shlex.quote(f"{host.folder}/{host.name}")
+    return _job_kind()(
+        scheduler=scheduler,
+        name=host.name,
+        queue=asked.queue or None,
+        walltime=asked.walltime or None,
+        cores=1,  # threads of the worker: it measures one thing at a time
+        processes=1,
+        job_cpu=asked.cores,
+        memory=asked.memory,
+        nanny=False,
+        security=_security(folder, secrets),
+        death_timeout=ALONE_S,
+        local_directory="dask",  # below its workspace
+        python=shlex.quote(host.python),
+        job_name=f"workbench-{host.name}",
+        log_directory=str(folder.root / "jobs"),
+        worker_extra_args=["--resources", "lab=1", "--preload", PRELOAD, "--no-dashboard"],
+        job_script_prologue=[
+            "umask 077",
+            '[ -d "$XDG_RUNTIME_DIR" ] || unset XDG_RUNTIME_DIR',  # of where it was submitted
+            f"cd && mkdir -p {place} && cd {place} && export WORKBENCH_WORKSPACE=$PWD",
+        ],
+        job_extra_directives=list(asked.directives),
+    )
+
+
+def _security(folder: FleetFolder, secrets: Secrets) -> Security:
+    """The same certificates as files: their names stand in a job, what is in them does not."""
+    from distributed import Security
+
+    there = folder.root / "tls"
+    files.make_folder(there)
+    texts = {
+        "authority.pem": secrets.authority or secrets.certificate,
+        "certificate.pem": secrets.certificate,
+        "key.pem": secrets.key,
+    }
+    for name, text in texts.items():
+        with open(there / name, "w", encoding="utf-8", opener=files.opener) as file:
+            file.write(text)
+    return Security(
+        require_encryption=True,
+        tls_ca_file=str(there / "authority.pem"),
+        tls_worker_cert=str(there / "certificate.pem"),
+        tls_worker_key=str(there / "key.pem"),
+    )
+
+
+async def _said(words: Sequence[str]) -> tuple[int, str]:
+    """Exit code and output of a command of Slurm; it is ended where it takes too long."""
+    process = await asyncio.create_subprocess_exec(
+        *words, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(ASKING_S):
+            out, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return -1, ""
+    return process.returncode or 0, out.decode(errors="replace")
