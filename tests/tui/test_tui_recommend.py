@@ -36,7 +36,7 @@ from workbench.domain.questions import Recommend, VerifyRecommendation
 from workbench.paths import shipped
 from workbench.store.session_file import SessionFile
 from workbench.tui.screens.recommend import recommend_rows
-from workbench.tui.screens.recommend.handing_on import HandOnScreen
+from workbench.tui.screens.recommend.export_dialog import ExportDialog
 
 SIZES = [(80, 24), (160, 50)]
 ALL = [*((size, "dark") for size in SIZES), ((60, 18), "dark"), ((80, 24), "mono")]
@@ -359,7 +359,7 @@ async def test_enter_before_the_text_has_come_writes_it_when_it_is_there() -> No
         await until(pilot, lambda: any("Wrote" in said for said in toasts(pilot.app)), "written")
         (request,) = client.commands()
         assert isinstance(request, ExportRecommendation)
-        assert not isinstance(pilot.app.screen, HandOnScreen)
+        assert not isinstance(pilot.app.screen, ExportDialog)
 
 
 async def test_a_format_that_has_nothing_to_write_says_why() -> None:
