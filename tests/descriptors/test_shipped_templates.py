@@ -195,9 +195,9 @@ def test_metrics_are_named_as_samples_name_them(workspace: Workspace) -> None:
 
 
 def test_stand_ins_have_the_keys_of_the_simulated_lab() -> None:
-    from workbench.labs.simulated.component_models import StandIn
+    from workbench.labs.simulated.component_models import ComponentModel
 
-    assert set(get_args(SimulatedKey)) == {field.name for field in fields(StandIn)}
+    assert set(get_args(SimulatedKey)) == {field.name for field in fields(ComponentModel)}
 
 
 def test_every_shipped_function_has_its_build_folder(workspace: Workspace) -> None:

@@ -168,7 +168,7 @@ async def test_a_value_that_cannot_be_read_is_said_at_its_field(
     async with opened(client, screen="canary") as pilot:
         found = await form(pilot)
         asked = len(client.requests(PlanCanary))
-        found.form.field(field).value = parse_input
+        found.form.field(field).value = typed
         await until(pilot, lambda: found.form.field(field).mistake, "the mistake")
         assert words in found.form.field(field).mistake
         await pilot.press("enter")

@@ -169,7 +169,7 @@ async def test_resources_go_along_with_their_functions(tmp_path: Path) -> None:
     async with drafting(tmp_path) as pilot:
         await pilot.press("n")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceScreen), "the templates")
-        await pilot.press(*"jjjjj", "enter")
+        await pilot.press(*"jjjjjj", "enter")
         await until(pilot, lambda: pilot.app.draft.is_open, "the draft")
         await settled(pilot)
         draft = pilot.app.draft
