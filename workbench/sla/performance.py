@@ -1,4 +1,4 @@
-"""What is foretold of a deployment, and how far that is from a limit."""
+"""What is predicted of a deployment, and how far that is from a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The allowed deployments of a chain, judged by what is foretold of them."""
+"""The allowed deployments of a chain, judged by what is predicted of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from workbench.domain.parameters import Combination, Parameter
 from workbench.domain.recommendations import Choice, Deployment
 from workbench.engine.answers.chain_profiles import Profiles
-from workbench.engine.answers.performance import Foretold
+from workbench.engine.answers.performance import PredictedDeployments
 from workbench.engine.answers.recommend_request import (
     Order,
     balancers_in,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # their imports take seconds, and the engine only hands these
 
 @dataclass(frozen=True)
 class Candidates:
-    """The allowed deployments of a chain, and what is foretold of them.
+    """The allowed deployments of a chain, and what is predicted of them.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Candidates:
     """
 
     question: Question
-    foretold: Foretold
+    predicted: PredictedDeployments
     known: Profiled
     cost: Cost
     resources: tuple[Parameter, ...]
@@ -51,12 +51,12 @@ class Candidates:
     @classmethod
     def of(cls, order: Order, question: Question, profiles: Profiles) -> Candidates:
         resources, balancers = resources_of(order, functions_of(order)), balancers_in(order)
-        foretold = Foretold.of(order, question, profiles, balancers)
-        needed = {vnf: balancers[vnf] for vnf in foretold.too_slow(resources)}
+        predicted = PredictedDeployments.of(order, question, profiles, balancers)
+        needed = {vnf: balancers[vnf] for vnf in predicted.too_slow(resources)}
         # A target's stated pairs are the only ones allowed; of several functions none were stated.
         one_target = not order.spoken_for or len(order.chain.vnfs) == 1
         combine = order.plans[0].combine if one_target else "every"
-        return cls(question, foretold, profiled(order), cost_in(order), resources, needed, combine)
+        return cls(question, predicted, profiled(order), cost_in(order), resources, needed, combine)
 
     def singles(self) -> Iterator[Deployment]:
         from workbench.sla.costs import allowed
@@ -93,7 +93,7 @@ class Candidates:
 
         return recommend(
             self.question,
-            self.foretold.performance,
+            self.predicted.performance,
             deployments,
             self.known,
             self.cost,
@@ -110,8 +110,8 @@ class Candidates:
 
         every = (*islice(self.singles(), MOST_JUDGED), *islice(self.several(), MOST_JUDGED))
         near = around(every, answer, self.cost)
-        moved = PerformanceUpdatedByTrials(self.foretold.performance, self.question, near, tried)
-        taught = replace(self, foretold=replace(self.foretold, performance=moved))
+        moved = PerformanceUpdatedByTrials(self.predicted.performance, self.question, near, tried)
+        taught = replace(self, predicted=replace(self.predicted, performance=moved))
         return taught, moved, near
 
     def settled(self, answer: Answer, tried: Sequence[Tried]) -> tuple[Candidates, Answer, bool]:

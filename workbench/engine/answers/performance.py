@@ -1,4 +1,4 @@
-"""What is foretold of the deployments of a chain, from the models of its functions or its own."""
+"""What is predicted of the deployments of a chain, from the models of its functions or its own."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LOADS = 60
 
 
 @dataclass(frozen=True)
-class Foretold:
+class PredictedDeployments:
     """The performance of the chain's deployments, and what it was made of."""
 
     order: Order
@@ -66,7 +66,7 @@ class Foretold:
         question: Question,
         profiles: Profiles,
         balancers: Mapping[str, Balancer],
-    ) -> Foretold:
+    ) -> PredictedDeployments:
         if not order.spoken_for:
             return cls._measured(order, question, profiles)
         from workbench.chains.composition import ChainForecaster
@@ -135,7 +135,9 @@ class Foretold:
         )
 
     @classmethod
-    def _measured(cls, order: Order, question: Question, profiles: Profiles) -> Foretold:
+    def _measured(
+        cls, order: Order, question: Question, profiles: Profiles
+    ) -> PredictedDeployments:
         from workbench.sla.performance import ProfilePerformance
 
         loaded = [load(stored) for stored in profiles.models]

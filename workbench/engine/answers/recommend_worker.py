@@ -94,7 +94,7 @@ def judge(
     doubted = False
     if tried:
         candidates, answer, doubted = candidates.settled(answer, tried)
-    foretold = candidates.foretold
+    predicted = candidates.predicted
     choices = [choice for choice in (answer.chosen or answer.closest,) if choice is not None]
     for found in tuple(choices):
         cheaper = candidates.next_cheaper(found)
@@ -102,17 +102,17 @@ def judge(
         with suppress(OutsideProfile, NothingAllowed):
             beside = candidates.judge(cheaper)
             choices += [c for c in (beside.chosen or beside.closest,) if c is not None]
-    if told := " ".join(foretold.told_of_the_chain()):
+    if told := " ".join(predicted.told_of_the_chain()):
         answer = replace(answer, note=f"{answer.note} {told}".strip())
     trends = tuple(
-        Trend(choice, tuple(foretold.curves(choice, candidates.known))) for choice in choices
+        Trend(choice, tuple(predicted.curves(choice, candidates.known))) for choice in choices
     )
-    greedy, notes = None, [*foretold.warnings]
+    greedy, notes = None, [*predicted.warnings]
     if doubted:
         notes.append("Its own samples held; what was tried later makes it less sure than that")
-    version = max(foretold.versions.values())
+    version = max(predicted.versions.values())
     if version and order.spoken_for and any(max(c.replicas.values()) > 1 for c in choices[:1]):
-        version = max(foretold.of_several.values())
+        version = max(predicted.of_several.values())
         notes.append(
             "The accepted model of the chain was measured with single instances; "
             + (
@@ -123,7 +123,7 @@ def judge(
         )
     if order.greedy:
         try:
-            greedy = on_model(scaling_of(order, question), foretold.performance)
+            greedy = on_model(scaling_of(order, question), predicted.performance)
             told = f"{greedy.note} {_refuted(greedy, question, tried)}".strip()
             greedy = replace(greedy, probability=_probability(candidates, greedy), note=told)
         except WorkbenchError as error:

@@ -65,12 +65,12 @@ class Costing:
         if not request.samplers:
             return plan
         found = [
-            await self._foretold(campaign, lab_name, lab.costs, request.seed, name)
+            await self._predicted_cost(campaign, lab_name, lab.costs, request.seed, name)
             for name in request.only or plugins.names("samplers")
         ]
         return replace(plan, samplers=tuple(sorted(found, key=_by_cost)))
 
-    async def _foretold(
+    async def _predicted_cost(
         self, campaign: Campaign, lab_name: str, costs: LabCosts, seed: int, sampler: str
     ) -> SamplerCost:
         """One call of the worker each: a run that is under way has its turn in between."""
