@@ -235,7 +235,7 @@ class Adviser:
     def _after_the_lab(
         self, question: Question, candidates: Sequence[Deployment], truth: Mapping[object, float]
     ) -> Said:
-        """As `engine.proving` asks it, the first pass in the lab's place."""
+        """As `engine.answers.verification` asks it, the first pass in the lab's place."""
         tried: list[Tried] = []
         base, cost = self._stages["canaries"], VcpuHours()
         performance: Performance = base

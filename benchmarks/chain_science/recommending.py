@@ -116,7 +116,7 @@ def _asked(grid: Grid, plan: TargetPlan, questions: Sequence[Posed]) -> list[Ask
 
 @dataclass(frozen=True)
 class Adviser:
-    """`recommend` as `engine.judging` asks it, of models that are made once."""
+    """`recommend` as `engine.answers.recommend_worker` asks it, of models that are made once."""
 
     plan: TargetPlan
     performance: Performance
@@ -163,7 +163,7 @@ class Adviser:
     def proven(
         self, question: Question, every: Sequence[Deployment], first: Answer, lab: TrialLab
     ) -> tuple[Choice | None, list[Tried]]:
-        """What is recommended after the lab was asked, and what of, as `engine.proving` does."""
+        """What is recommended after the lab was asked, and what of, as `verification` does."""
         tried: list[Tried] = []
         answer, cost = first, VcpuHours()
         known = around(every, first, cost)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -194,14 +195,42 @@ async def test_what_somebody_else_sets_meanwhile_stays(tmp_path: Path) -> None:
     )
     journal = CommandJournal.new("one")
     await journal.change(setting, "35")
-    assert command_journal.in_use(setting) is not None
+    assert command_journal.changed_by(setting) is not None
     file.write_text("30000\n")
     (said,) = await journal.restore()
     assert said == "web: somebody set its vcpu to 60 meanwhile; that stays"
     assert file.read_text() == "30000\n"
-    assert command_journal.in_use(setting) is None
+    assert command_journal.changed_by(setting) is None
 
 
+async def test_what_a_dead_lab_left_limited_is_not_measured(tmp_path: Path) -> None:
+    """Its limit would be noted as the function's own."""
+    file = tmp_path / "cpu.cfs_quota_us"
+    file.write_text("40000\n")
+    limit = script(tmp_path / "commands" / "limit", LIMIT)
+    (tmp_path / "commands" / "mode").write_text("well")
+    setting = OwnSetting(
+        "web", "vcpu", "command", (str(limit), str(file), "{value}"), (str(limit), str(file))
+    )
+    journal = CommandJournal.new("dead")
+    await journal.change(setting, "35")
+    found = command_journal.changed_by(setting)
+    assert found is not None
+    assert found.session == "dead"
+
+
+async def test_a_program_whose_child_left_its_group_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The child holds the pipes open, for good."""
+    monkeypatch.setattr(own_settings, "COMMAND_S", 0.5)
+    argv = ["sh", "-c", "setsid sleep 6 & exec sleep 60"]
+    async with asyncio.timeout(4.0):
+        with pytest.raises(LabError, match=r"did not end within 0.5 s"):
+            await own_settings.said_by(argv)
+
+
+@pytest.mark.long
 def test_what_a_killed_engine_changed_is_put_back(
     workbench: Workbench, system: RunningSystem, full_length: bool
 ) -> None:

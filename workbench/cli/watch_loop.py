@@ -281,8 +281,9 @@ class LiveWatch:
         label = f'{{function="{self.orders.function}",kpi="{self.orders.kpi}"}}'
         lines = [f"workbench_watch_alarm{label} {int(self.alarm.raised)}",
                  f"workbench_watch_drift{label} {int(self.drifted)}",
-                 f"workbench_watch_silent{label} {int(look.value is None)}",
-                 f"workbench_watch_contention{label} {int(self.contention.raised)}"]  # fmt: skip
+                 f"workbench_watch_silent{label} {int(look.value is None)}"]  # fmt: skip
+        if self.test is not None:  # else it cannot be told
+            lines.append(f"workbench_watch_contention{label} {int(self.contention.raised)}")
         if beside.times is not None:
             lines.append(f"workbench_watch_times{label} {beside.times:.4g}")
         for name in ("value", "low", "high"):

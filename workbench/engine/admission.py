@@ -2,7 +2,7 @@
 
 Everything that comes in over the link passes here first, so that no screen has to be trusted.
 Role and door are said in the hello of a connection, once; for people who come over SSH or by a
-browser the server says it, and the screen gets the connection afterwards (`link.handing`).
+browser the server says it, and the screen gets the connection afterwards (`link.fd_passing`).
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ from workbench.fleet.leases import Leases
 from workbench.fleet.ledger import Ledger
 from workbench.fleet.named_scheduler import must_answer, secrets_of
 from workbench.fleet.security import Secrets, configure, expired, made
-from workbench.fleet.slurm_jobs import cancel_left, must_submit
+from workbench.fleet.slurm_jobs import cancel_left, must_submit, remove_certificates
 from workbench.labs.base import LabCosts
 from workbench.models.host_factors import compare_hosts, on_reference
 from workbench.paths import Workspace
@@ -212,6 +212,7 @@ async def go_down(workspace: Workspace, name: str) -> bool:
 
 async def _end_strays(folder: FleetFolder) -> None:
     await asyncio.gather(*map(end_stray, folder.of_hosts()), cancel_left(folder))
+    remove_certificates(folder)
 
 
 @asynccontextmanager

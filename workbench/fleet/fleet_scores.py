@@ -4,7 +4,7 @@ worker scores them, each method by one host that measures nothing meanwhile."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from workbench.engine.learning.scoring import (
 )
 from workbench.fleet.fleet_reports import Connect
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
+from workbench.fleet.leases import Leases
 from workbench.fleet.named_scheduler import LAB, lab_hosts
 from workbench.fleet.security import configure
 from workbench.paths import Workspace
@@ -72,7 +73,8 @@ async def scored_by_fleet(
         jobs += [(table, name, asked.by) for name in names]
     if not jobs:
         raise DataError("has nothing to score", where=asked.session, remedy="Measure it first")
-    hosts, rows = await _answered(standing, jobs)
+    held, _ = await asyncio.to_thread(Leases(FleetFolder.of(workspace, fleet.name).leases).held)
+    hosts, rows = await _answered(standing, jobs, held.keys())
     for table in {id(table): table for table, _, _ in jobs}.values():
         scores += scores_of(_best_marked([r for r in rows if r.target == table.target]), len(table))
     note = f"scored by {counted(hosts, 'host')} of {fleet.name}; nothing is stored"
@@ -97,12 +99,14 @@ async def _material(asked: ScoreModels, connect: Connect) -> Material:
     return material_of(asked.session, view, samples, asked.kpi)
 
 
-async def _answered(standing: FleetStanding, jobs: Sequence[Job]) -> tuple[int, list[Row]]:
+async def _answered(
+    standing: FleetStanding, jobs: Sequence[Job], held: Set[str]
+) -> tuple[int, list[Row]]:
     """How many hosts there were, and the rows in the order of the jobs."""
     longest_s = PATIENCE_S * len(jobs)
     try:
         async with asyncio.timeout(longest_s):
-            return await asyncio.to_thread(_by_joblib, standing, jobs, longest_s)
+            return await asyncio.to_thread(_by_joblib, standing, jobs, longest_s, held)
     except TimeoutError:
         raise FleetError(
             f"has not answered for {longest_s:g} s", where=standing.fleet.name
@@ -112,14 +116,14 @@ async def _answered(standing: FleetStanding, jobs: Sequence[Job]) -> tuple[int, 
 
 
 def _by_joblib(
-    standing: FleetStanding, jobs: Sequence[Job], longest_s: float
+    standing: FleetStanding, jobs: Sequence[Job], longest_s: float, held: Set[str]
 ) -> tuple[int, list[Row]]:
     """In a thread: joblib waits, and Dask's client has a loop of its own."""
     from distributed import Client
     from joblib import Parallel, delayed, parallel_config
 
     configure()
-    own = {host.name for host in standing.fleet.hosts}
+    own = {host.name for host in standing.fleet.hosts} - held
     with Client(
         standing.scheduler, security=standing.secrets.security(), set_as_default=False,
         timeout=f"{CONNECT_S}s",
@@ -127,7 +131,7 @@ def _by_joblib(
         workers = lab_hosts(client.scheduler_info(n_workers=-1)["workers"])
         addresses = [address for name, address in workers.items() if name in own]
         if not addresses:
-            raise FleetError("has no host that is up", where=standing.fleet.name)
+            raise FleetError("has no host that is up and not held", where=standing.fleet.name)
         only = {"workers": addresses, "resources": {LAB: 1}}
         with parallel_config(backend="dask", client=client, **only):
             rows = Parallel(batch_size=1, timeout=longest_s)(

@@ -31,7 +31,12 @@ from workbench.fleet.fleet_standing import (
 )
 from workbench.fleet.named_scheduler import listening
 from workbench.fleet.security import Secrets, configure, is_silent
-from workbench.fleet.slurm_jobs import ENDED, remove_certificates, submitted
+from workbench.fleet.slurm_jobs import (
+    ENDED,
+    UNKNOWN_AFTER,
+    remove_certificates,
+    submitted,
+)
 from workbench.fleet.tasks import DOWN, LONGEST_WORD, PRELOAD, UP, Posting
 from workbench.log import logger, open_log
 from workbench.paths import Workspace
@@ -160,9 +165,11 @@ class Keeper:
         async with submitted(host, self.scheduler, self.folder, self.secrets) as job:
             note = f"its job {job.number} waits in the queue of Slurm"
             self._note(HostStanding(host.name, "queued", note, starts=starts))
+            unknown = 0
             while host.name not in self.present():
                 state = await job.state()
-                if state in ENDED:
+                unknown = 0 if state else unknown + 1  # Slurm itself may be starting again
+                if (state and state in ENDED) or unknown >= UNKNOWN_AFTER:
                     return (
                         f"its job {job.number} ended before its worker was there"
                         f"{state and f' ({state})'}; see {self.folder.root / 'jobs'}"

@@ -119,25 +119,27 @@ async def listening(
     """Names of the lab hosts that the scheduler hears of, as they are at any moment of the body."""
     present: dict[str, str] = {}
 
-    async def listen(client: Client) -> None:
+    async def listen() -> None:
         while True:
             try:
-                found = await workers_of(client)
-            except OSError as error:
+                async with _client(named.address, secrets) as client:
+                    while True:
+                        found = await workers_of(client)
+                        present.clear()
+                        present.update(found)
+                        await asyncio.sleep(LOOKING_S)
+            except (OSError, AttributeError) as error:  # a client that gave up has no scheduler
                 log.warning("the scheduler does not answer", where=named.address, why=str(error))
-                found = {}
-            present.clear()
-            present.update(found)
+                present.clear()
             await asyncio.sleep(LOOKING_S)
 
-    async with _client(named.address, secrets) as client:
-        listener = asyncio.create_task(listen(client))
-        try:
-            yield lambda: tuple(present)
-        finally:
-            listener.cancel()
-            with suppress(asyncio.CancelledError):
-                await listener
+    listener = asyncio.create_task(listen())
+    try:
+        yield lambda: tuple(present)
+    finally:
+        listener.cancel()
+        with suppress(asyncio.CancelledError):
+            await listener
 
 
 async def workers_of(client: Client) -> dict[str, str]:

@@ -31,8 +31,11 @@ SUBMITTING_S = 60.0
 ASKING_S = 20.0
 ALONE_S = 60
 """After that a worker ends that finds no scheduler, and its job with it."""
-ENDED = ("", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 """States of a job, as `squeue` says them, in which it comes to nothing any more."""
+NO_ANSWER = -1
+UNKNOWN_AFTER = 3
+"""Answers in a row that do not know a job, after which it is taken for ended."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,9 @@ async def submitted(
             await job.start()
     except (RuntimeError, ValueError, OSError) as error:
         lines = [line for line in str(error).splitlines() if line.startswith("sbatch: ")]
-        raise FleetError(
-            f"Slurm does not take its job: {(lines or [str(error)])[-1]}", where=host.name
-        ) from None
+        await _said(["scancel", "--me", f"--name={_job_name(host)}"])  # it may have been taken
+        why = (lines or [str(error) or f"no answer within {SUBMITTING_S:g} s"])[-1]
+        raise FleetError(f"Slurm does not take its job: {why}", where=host.name) from None
     (folder.root / "jobs" / f"{host.name}.job").write_text(str(job.job_id))
     try:
         yield SubmittedJob(str(job.job_id))
@@ -89,13 +92,18 @@ async def cancel_left(folder: FleetFolder, name: str = "*") -> None:
     """Cancel the job of a host, or of all, that this or an earlier keeper has submitted."""
     for path in (folder.root / "jobs").glob(f"{name}.job"):
         with suppress(OSError):
-            await _said(["scancel", path.read_text().strip()])
-            path.unlink()
+            code, _ = await _said(["scancel", path.read_text().strip()])
+            if code != NO_ANSWER:  # else the next keeper tries again
+                path.unlink()
 
 
 def remove_certificates(folder: FleetFolder) -> None:
     """Those that jobs read; they end with the fleet."""
     shutil.rmtree(folder.root / "tls", ignore_errors=True)
+
+
+def _job_name(host: LabHost) -> str:
+    return f"workbench-{host.name}"
 
 
 def _job_kind() -> type[SLURMJob]:
@@ -130,7 +138,7 @@ def _job(host: LabHost, scheduler: str, folder: FleetFolder, secrets: Secrets) -
         death_timeout=ALONE_S,
         local_directory="dask",  # below its workspace
         python=shlex.quote(host.python),
-        job_name=f"workbench-{host.name}",
+        job_name=_job_name(host),
         log_directory=str(folder.root / "jobs"),
         worker_extra_args=["--resources", "lab=1", "--preload", PRELOAD, "--no-dashboard"],
         job_script_prologue=[
@@ -176,5 +184,5 @@ async def _said(words: Sequence[str]) -> tuple[int, str]:
     except TimeoutError:
         process.kill()
         await process.wait()
-        return -1, ""
+        return NO_ANSWER, ""
     return process.returncode or 0, out.decode(errors="replace")

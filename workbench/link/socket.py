@@ -89,7 +89,7 @@ class SocketClient:
 
     @classmethod
     async def adopt(cls, link: socket.socket) -> SocketClient:
-        """Go on with a connection on which somebody else has said the hello (`link.handing`).
+        """Go on with a connection on which somebody else has said the hello (`link.fd_passing`).
 
         Raises as `connect`.
         """

@@ -229,6 +229,8 @@ class Alarm:
         """Take in whether the limit held, None for `?`; whether the alarm changed by it."""
         if holds is None:
             self._silent += 1
+            if self._silent >= FORGET_AFTER:
+                self._row = 0  # what was seen before it is too long ago to count on
             if not self.raised or self._silent < FORGET_AFTER:
                 return False
         else:

@@ -1,6 +1,6 @@
 """The process behind a channel: a screen or a command, with a terminal or without one.
 
-It gets its link to the engine from the server (`link.handing`) and ends with its connection: at
+It gets its link to the engine from the server (`link.fd_passing`) and ends with its connection: at
 once by the terminal's hang-up, within `END_S` in any case.
 """
 

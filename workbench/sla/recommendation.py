@@ -82,11 +82,11 @@ def recommend(
 
     A deployment is recommended if every limit holds at the asked load with a probability of at
     least the confidence after selection (`calibration`), more likely than not at all lower ones
-    that were profiled (`carrying`), and if nothing that this rests on is extrapolated.
+    that were profiled (`max_load`), and if nothing that this rests on is extrapolated.
 
     Parameters
     ----------
-    question : from `question.asked`.
+    question : from `sla_query.asked`.
     candidates : by rising cost (`costs.allowed`).
     fallback : by rising cost, looked at only where no candidate holds (`replicas.replicated`).
     cost : what they are ordered by.

@@ -39,7 +39,8 @@ class Question:
         given, the question is whether the *next window* holds; without it, whether the long run
         does (METHOD.md 10).
     start_sd : by KPI, log standard deviation of a deployment's luck on this host: its samples have
-        it, the long run does not. Where it is not given, what is usual is taken (`sla.taught`).
+        it, the long run does not. Where it is not given, what is usual is taken
+        (`sla.updated_by_trials`).
     """
 
     slas: tuple[Sla, ...]

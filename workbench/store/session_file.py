@@ -130,7 +130,7 @@ class SessionFile:
     async def view(self, until: int | None = None, focus: str = "") -> SessionView:
         """The session as a screen shows it, now or as of event `until`.
 
-        Of a long session some samples are left out (`store.standing`).
+        Of a long session some samples are left out (`store.view_at_event`).
         """
         last = self.last_seq if until is None else min(until, self.last_seq)
         if last > view_at_event.LONG:

@@ -90,7 +90,7 @@ class Order:
 
 
 def question_of(order: Order) -> Question:
-    """The question alone. Raises `SlaError` as `sla.question.asked`."""
+    """The question alone. Raises `SlaError` as `sla.sla_query.asked`."""
     from workbench.models.selection import stated
     from workbench.sla.sla_query import asked
     from workbench.sla.updated_by_trials import start_sds

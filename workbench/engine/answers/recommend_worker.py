@@ -60,7 +60,7 @@ def examine(order: Order) -> AnswerableQuestion:
     Raises
     ------
     SlaError
-        As `sla.question.asked`.
+        As `sla.sla_query.asked`.
     UsageError
         If no rule composes a KPI, or if something has no price.
     """
@@ -163,7 +163,7 @@ def _probability(candidates: Candidates, run: GreedyRun) -> float | None:
 def next_trial(
     order: Order, question: Question, profiles: Profiles, tried: tuple[Tried, ...], last: bool
 ) -> Deployment | None:
-    """What another lab iteration is worth spending on; see `sla.trying.next_to_try`."""
+    """What another lab iteration is worth spending on; see `sla.trial_selection.next_to_try`."""
     from workbench.sla.trial_selection import next_to_try
 
     candidates = Candidates.of(order, question, profiles)

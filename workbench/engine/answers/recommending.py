@@ -1,7 +1,7 @@
 """`recommend`: which allocation of a chain carries an SLA, stored in the session.
 
 What was profiled answers. Afterwards the lab is asked, where somebody wants that: to measure what
-is recommended, and what greedy scaling tries (`engine.proving`).
+is recommended, and what greedy scaling tries (`engine.answers.verification`).
 """
 
 from __future__ import annotations

@@ -194,6 +194,6 @@ def _refuse_what_others_may_write(path: Path) -> None:
 untold = Untold()
 
 
-def in_use(setting: OwnSetting) -> CommandJournal | None:
-    """The journal of another lab that lives and has changed that."""
-    return next((j for j in kept() if setting in j.before and j.owner.may_live()), None)
+def changed_by(setting: OwnSetting) -> CommandJournal | None:
+    """The journal of a lab that has changed that and not put it back, be it alive or not."""
+    return next((j for j in kept() if setting in j.before), None)

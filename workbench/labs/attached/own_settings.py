@@ -1,7 +1,8 @@
 """Resources that are set by a program: systemd's, or commands of the user's own.
 
 A program is started with its arguments, never through a shell, with a fixed environment. It has
-`COMMAND_S` to end, and is ended with all that it started where it does not, and with this process.
+`COMMAND_S` to end, and is ended with its process group where it does not. It ends with this
+process, too; what it started itself does not.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from workbench.labs.netns.namespaces import PATH
 from workbench.probes.child_ending import signal_child
 
 COMMAND_S = 10.0
+KILLED_S = 1.0
+"""How long a killed program's pipes are waited for: what has left its group may hold them open."""
 LONGEST = 4096
 """Bytes of what a program says that are read; the rest is dropped."""
 LONGEST_VALUE = 200
@@ -161,8 +164,11 @@ async def said_by(argv: Sequence[str]) -> str:
         if not ended:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-            signal_child(process)
-            await process.wait()
+            with suppress(PermissionError):
+                signal_child(process)
+            with suppress(TimeoutError):  # what left its group may hold the pipes for good
+                async with asyncio.timeout(KILLED_S):
+                    await process.wait()
     if process.returncode:
         why = " ".join((err or out).split())[:LONGEST_VALUE]
         raise LabError(

@@ -28,7 +28,7 @@ class SimulationOptions:
     """Host, source, sink, network, noise, faults and costs of a simulated lab.
 
     What belongs to a function (its capacity law, its buffer, how it fails) is a key of its
-    stand-in (`stand_ins.ComponentModel`); `function.KEY=number` sets it for all functions at once.
+    stand-in (`ComponentModel`); `function.KEY=number` sets it for all functions at once.
     Zero switches an option off unless said otherwise; docs/simulated-lab.md has the table with
     the origin of every default.
 

@@ -76,7 +76,7 @@ class SessionScreen(WorkbenchScreen):
         raise NotImplementedError
 
     def draw_middle(self, shown: Shown, choice: ViewChoice) -> None:
-        """Bring these widgets up to date; it is called as often as `pace.DrawThrottle` allows."""
+        """Bring these widgets up to date; called as often as `DrawThrottle` allows."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
