@@ -27,11 +27,11 @@ lint: $(VENV)/.dev lock-check  ## format, lint, types, floors, lock files
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 # `make test TESTS="cli ssh"` takes these rooms or files of tests/ only.
-# Tests are spread by work over three workers, as they wait for a third of their time on two cores;
+# Tests are spread by work over four workers, as they wait for half of their time on two cores;
 # those of a file that share an engine stay together (tests/spreading.py). A file that costs over
 # 30 s of CPU fails the run (tests/file_costs.py).
 unit: $(VENV)/.dev  ## all tests that need no Docker engine
-	cd tests && $(KEEPING) ../$(BIN)/pytest -q -n 3 -m "not docker" $(TESTS) \
+	cd tests && $(KEEPING) ../$(BIN)/pytest -q -n 4 -m "not docker" $(TESTS) \
 		|| { test $$? -eq 1 && $(ONCE_MORE) "not docker"; }
 
 docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker or all

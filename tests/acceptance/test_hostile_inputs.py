@@ -127,7 +127,7 @@ FREE = {
     "ReadDraft", "StartDraft", "ChangeDraft", "DiscardDraft", "ListDrafts", "RenameSession",
     "DuplicateSession", "DeleteSession", "RestoreSession", "RescueSession", "DecideSample",
     "RequestPoint", "ExtendBudget", "DecideProposal", "RollBackModel", "PauseRun", "ContinueRun",
-    "StopRun", "SkipConfiguration", "ResumeSession", "SaveTemplate", "AskWheel", "AnswerWheel",
+    "StopRun", "SkipConfiguration", "ResumeSession", "SaveTemplate", "AskControl", "AnswerControl",
 }  # fmt: skip
 """Commands that cost little: asked as operator, too."""
 
