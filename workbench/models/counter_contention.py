@@ -101,8 +101,9 @@ class ContentionTest:
 
     The log of a sign is a line over the log of traffic, fitted to quiet windows. Its limit is what
     a quiet look exceeds once in 10,000 (Student's t of the residuals at held-out experiments, their
-    windows taken as independent, which is too good), at least `LEAST_TIMES`; where contended windows are known, it lies half-way to what three of four
-    of them have, if that is further. A sign that does not tell half of them says nothing.
+    windows taken as independent, which is too good), at least `LEAST_TIMES`; where contended
+    windows are known, it lies half-way to what three of four of them have, if that is further. A
+    sign that does not tell half of them says nothing.
 
     Raises
     ------
