@@ -145,7 +145,7 @@ async def test_a_sampler_that_ends_its_process_has_an_unknown_cost() -> None:
             raise WorkerLost("the worker process died twice over 'cost_of'")
 
     costing = Costing(None, Mortal())  # type: ignore[arg-type]
-    cost = await costing._foretold(campaign(), "sim", COSTS, 1, "deadly")
+    cost = await costing._predicted_cost(campaign(), "sim", COSTS, 1, "deadly")
     assert (cost.sampler, cost.figure, cost.chosen) == ("deadly", "unknown", False)
     assert cost.note == "the worker process died twice over 'cost_of'"
 
