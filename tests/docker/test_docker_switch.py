@@ -19,6 +19,9 @@ pytestmark = pytest.mark.docker
 SECONDS = 2.0
 FEW, MANY = 2_000.0, 40_000.0
 """Packets/s that it carries, and that it does not with a tenth of a core."""
+WAITING = 0.01
+"""Share of packets that may wait in the sockets of the starved switch as counters are read: some
+235 fit into one, and a switch that is throttled has not looked at them by then."""
 
 
 async def test_each_packet_came_through_or_was_dropped_by_the_switch_that_counted_it(
@@ -46,7 +49,8 @@ async def test_each_packet_came_through_or_was_dropped_by_the_switch_that_counte
         assert seen is not None
         assert seen.exact is not None
         assert seen.exact[0] == rate * seconds
-        assert seen.unaccounted == 0, (seen.exact, seen.dropped_at)
+        most = 0 if rate == FEW else WAITING * rate * seconds
+        assert 0 <= seen.unaccounted <= most, (seen.exact, seen.dropped_at)
         assert seen.duplicates == 0
     for drive in calm:
         assert drive.packets is not None
