@@ -40,6 +40,7 @@ async def measured(
     return judge([drive], at, terms, started_at=0.0, lab_s=seconds).measurement
 
 
+@pytest.mark.long
 async def test_a_spike_that_asks_for_more_than_there_is_takes_a_while(
     tmp_path: Path, session: str
 ) -> None:
