@@ -21,6 +21,7 @@ from workbench.domain.samples import Usage
 from workbench.labs.attached import AttachedLab, command_journal, own_settings
 from workbench.labs.attached.command_journal import CommandJournal
 from workbench.labs.attached.own_settings import OwnSetting, said_by, value_of
+from workbench.labs.docker.strays import Owner
 from workbench.paths import Workspace, attached_folder
 from workbench.probes.process import PROC
 
@@ -203,20 +204,22 @@ async def test_what_somebody_else_sets_meanwhile_stays(tmp_path: Path) -> None:
     assert command_journal.changed_by(setting) is None
 
 
-async def test_what_a_dead_lab_left_limited_is_not_measured(tmp_path: Path) -> None:
+async def test_what_a_dead_lab_left_limited_is_not_measured(
+    system: RunningSystem, attach: Attach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its limit would be noted as the function's own."""
-    file = tmp_path / "cpu.cfs_quota_us"
-    file.write_text("40000\n")
-    limit = script(tmp_path / "commands" / "limit", LIMIT)
-    (tmp_path / "commands" / "mode").write_text("well")
-    setting = OwnSetting(
-        "web", "vcpu", "command", (str(limit), str(file), "{value}"), (str(limit), str(file))
-    )
-    journal = CommandJournal.new("dead")
-    await journal.change(setting, "35")
-    found = command_journal.changed_by(setting)
-    assert found is not None
-    assert found.session == "dead"
+    mode = tmp_path / "commands" / "mode"
+    lab = await standing(attach(commanded(system, tmp_path)))
+    before = system.settings()
+    with pytest.raises(LabStopped, match="is left changed"):
+        await lab.drive(POINT, 1.0, lambda usage: mode.write_text("fails"))
+    await lab.close()
+    monkeypatch.setattr(Owner, "may_live", lambda owner: False)
+    with pytest.raises(LabError, match=r"changed its vcpu, and it is not put back yet"):
+        await standing(attach(commanded(system, tmp_path, "fails")))
+    mode.write_text("well")
+    assert await command_journal.reap() == (f"process {system.pid}: its vcpu is 80 again",)
+    assert system.settings() == before
 
 
 async def test_a_program_whose_child_left_its_group_is_not_waited_for(
