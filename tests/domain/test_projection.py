@@ -200,7 +200,7 @@ def test_a_sample_is_told_in_the_log_without_powers_of_ten(wl: float, told: str)
     slow = replace(sample(wl), kpis={"p95_ms": Estimate(3331.2, 3000.0, 3600.0)})
     facts = [RunStarted(resumed=False, budget_s=None), SampleTaken(slow)]
     view = fold([Event(i, float(i), "demo-1", fact) for i, fact in enumerate(facts, start=1)])
-    assert view.log[-1].text == f"haproxy {QUARTER.key} wl={told}: p95_ms=3330"
+    assert view.log[-1].text == f"haproxy {QUARTER.key} at {told}: p95 3330 ms"
 
 
 def test_models_have_versions_by_kpi_and_influence_is_the_latest() -> None:

@@ -70,7 +70,7 @@ async def test_events_are_filtered_by_words_and_level() -> None:
         await pilot.press("slash", *"50+25 tiny", "enter")
         shown = await redrawn(pilot)
         assert "1 of 86" in shown
-        assert "tinyproxy-haproxy 50+25 % wl=1600" in shown
+        assert "tinyproxy-haproxy 50+25 % at 1600" in shown
         await pilot.press("escape")
         assert "86 events" in await redrawn(pilot)
         assert pilot.app.screen.NAME == "events"
@@ -83,7 +83,7 @@ async def test_what_functions_wrote_stands_between_the_events() -> None:
     client.tell(*written(), Noted("info", "afterwards"))
     async with opened(client, screen="events") as pilot:
         shown = await redrawn(pilot)
-        assert shown.index("wl=") < shown.index("haproxy │ (more than 180 lines before")
+        assert shown.index(" at ") < shown.index("haproxy │ (more than 180 lines before")
         assert "! haproxy │ [WARNING]  (1) : Server web/s1 is DOWN" in shown
         assert "× sink │ ·]0;owned··[2J[error] 7#7: connect() failed [bold]x" in shown
         assert not any(c in shown for c in "\x1b\x07")
@@ -141,13 +141,13 @@ async def test_older_lines_of_logs_come_with_the_events_around_them() -> None:
 
 async def test_enter_goes_to_the_sample_of_a_line() -> None:
     async with opened(FakeClient(), screen="events") as pilot:
-        await pilot.press("slash", *"haproxy 12.5 wl=440", "enter", "enter")
+        await pilot.press("slash", *"haproxy 12.5 at 440", "enter", "enter")
         await until(pilot, lambda: pilot.app.screen.NAME == "live", "the live screen")
         shown = await redrawn(pilot)
         assert "haproxy 12.5 % · p95" in shown
         assert "┝●┥" in shown
         await pilot.press("z")
-        assert "sample 3 of 8 wl 440" in await redrawn(pilot)
+        assert "sample 3 of 8 load 440" in await redrawn(pilot)
         await pilot.press("F")
         assert "tinyproxy 25 % · p95" in await redrawn(pilot)
 

@@ -77,9 +77,9 @@ async def test_80x24_shows_configurations_usage_breakpoints_and_events() -> None
         assert "configurations 2/8" in shown
         assert "✓ haproxy 12.5 %             8/10  1 468 ±5 %" in shown
         assert "›▶ tinyproxy 25 %             5/10  1" in shown
-        assert "cpu at wl 760" not in shown.splitlines()[1]
+        assert "cpu at 760" not in shown.splitlines()[1]
         assert "breakpoints sla 936 [889–983] · capacity 750 [690–810] · cpu none in range" in shown
-        assert "tinyproxy 25 % wl=760: p95_ms=2.72" in shown
+        assert "tinyproxy 25 % at 760: p95 2.72 ms" in shown
         assert "lab 1:45 of 30:00" in shown
 
 
@@ -91,7 +91,7 @@ async def test_docker_is_not_called_simulated() -> None:
 async def test_ticks_move_usage_and_progress() -> None:
     client = FakeClient()
     async with opened(client) as pilot:
-        assert "cpu at wl 760" in screen_text(pilot.app)
+        assert "cpu at 760" in screen_text(pilot.app)
         client.tick(usage_tick(tinyproxy=0.93, source=0.4, host=0.6))
         client.tick(progress_tick())
         shown = await redrawn(pilot)
@@ -167,7 +167,7 @@ async def test_zoom_shows_one_panel_after_the_other() -> None:
         await pilot.press("z")
         shown = await redrawn(pilot)
         assert "─ configurations" not in shown
-        assert "last sample wl 760" in shown
+        assert "last sample load 760" in shown
         await pilot.press("z")
         shown = await redrawn(pilot)
         assert "╭─" not in shown
@@ -473,7 +473,7 @@ async def test_a_recording_is_shown_while_the_lab_is_made_ready_and_gives_way_to
 
     app = WorkbenchApp(connect, command=RunCampaign("demo"))
     async with app.run_test(size=(120, 36)) as pilot:
-        await until(pilot, lambda: "wl=760" in screen_text(app), "the recording")
+        await until(pilot, lambda: "at 760" in screen_text(app), "the recording")
         shown = screen_text(app)
         assert "PREVIEW: the recording chain-real, while the lab is made ready" in shown
         assert " preview  starting demo: image 2 of 5: tinyproxy" in shown
@@ -562,11 +562,11 @@ async def test_usage_names_its_configuration_and_decodes_its_marks() -> None:
     client = FakeClient(story(finished=True))
     async with opened(client) as pilot:
         shown = await redrawn(pilot)
-        assert " cpu at wl 830 · 50+25 %" in shown
+        assert " cpu at 830 · 50+25 %" in shown
         assert " T37 %" in shown
     async with opened(client, (160, 50)) as pilot:
         shown = await redrawn(pilot)
-        assert " cpu at wl 830 · tinyproxy-haproxy 50+25 %" in shown
+        assert " cpu at 830 · tinyproxy-haproxy 50+25 %" in shown
 
 
 def test_letters_of_the_time_line_are_said_as_far_as_there_is_room() -> None:

@@ -65,7 +65,7 @@ def test_lines_name_samples_and_what_was_measured_after_the_campaign() -> None:
     line = LogLine(9, 0.0, "warning", f"sample {sample.id} rejected by ann", sample.id)
     name = present.name_of(view, item)
     said = present.log_line(view, line)
-    assert said == f"sample of {name} at wl={sample.wl:g} rejected by ann"
+    assert said == f"sample of {name} at {sample.wl:g} rejected by ann"
 
 
 @pytest.mark.parametrize(

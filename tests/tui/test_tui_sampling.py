@@ -79,18 +79,18 @@ async def on_sample(pilot: Pilot[object], client: FakeClient) -> str:
 async def test_the_cursor_goes_over_the_samples_in_the_order_of_loads() -> None:
     async with opened(CuratingClient()) as pilot:
         await pilot.press("left")
-        assert "sample 4 of 5 wl 760" in await redrawn(pilot)
+        assert "sample 4 of 5 load 760" in await redrawn(pilot)
         await pilot.press("left")
-        assert "wl 440" in await redrawn(pilot)
+        assert "load 440" in await redrawn(pilot)
         await pilot.press("left", "left", "left", "left")
         shown = await redrawn(pilot)
-        assert "sample 1 of 5 wl 10 " in shown
+        assert "sample 1 of 5 load 10 " in shown
         assert "valid" in shown
         await pilot.press("right", "right", "right", "right")
-        assert "wl 1.6k" in await redrawn(pilot)
+        assert "load 1.6k" in await redrawn(pilot)
         assert "not valid: source_saturated" in screen_text(pilot.app)
         await pilot.press("F")
-        assert "wl 1.6k" not in await redrawn(pilot)
+        assert "load 1.6k" not in await redrawn(pilot)
 
 
 async def test_enter_tells_all_of_the_sample() -> None:
@@ -285,4 +285,4 @@ async def test_a_sample_is_numbered_as_the_cursor_goes() -> None:
     """The first one taken is often that of the highest load."""
     async with opened(CuratingClient()) as pilot:
         await pilot.press("home", *("right",) * 9)
-        assert "sample 8 of 8 wl 1.6k" in await redrawn(pilot)
+        assert "sample 8 of 8 load 1.6k" in await redrawn(pilot)

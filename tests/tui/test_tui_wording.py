@@ -28,7 +28,7 @@ def key(id: str) -> str:
     [
         (
             "Lower them, or oversubscribe the host (--oversubscribe)",
-            "Lower them, or oversubscribe the host (beyond host, on Campaign: 3)",
+            "Lower them, or oversubscribe the host (host too small, on Campaign: 3)",
         ),
         ("Use the simulated lab (--lab sim)", "Use the simulated lab (lab, on Campaign: 3)"),
         ("Measure it (workbench canary s --chain c)", "Measure it (n on Canary: 7)"),
@@ -54,7 +54,7 @@ async def test_a_refusal_says_at_which_line_it_can_be_mended(tmp_path: Path) -> 
         await until(pilot, lambda: "too large" in screen_text(pilot.app), "the refusal")
         words = " ".join(screen_text(pilot.app).split())
         assert "--oversubscribe" not in words
-        assert "beyond host" in words
+        assert "host too small" in words
 
 
 async def test_so_does_the_warning_of_a_plan() -> None:
@@ -63,7 +63,7 @@ async def test_so_does_the_warning_of_a_plan() -> None:
     worded = RemedyClient(client, key)
     reply = await worded.ask(PlanCampaign("demo"))
     assert isinstance(reply, Planned)
-    assert reply.plan.warnings[0].endswith("oversubscribe the host (beyond host, on Campaign: 3)")
+    assert reply.plan.warnings[0].endswith("oversubscribe the host (host too small, on Campaign: 3)")
 
 
 def test_what_is_waited_for_says_how_long_first_and_which_key_ends_it() -> None:

@@ -258,6 +258,6 @@ def _change(change: TermChange) -> str:
     where = change.configuration.key if change.configuration else "all configurations"
     unit = f" {change.unit}" if change.unit else ""
     return (
-        f"{change.name} of {where}: {change.before:.4g} to {change.after:.4g}{unit} "
+        f"{change.title} of {where}: {change.before:.4g} to {change.after:.4g}{unit} "
         f"[{change.low:.4g}, {change.high:.4g}]"
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TypeVar, cast
 
-from workbench.domain import canaries, conclusions, trials
+from workbench.domain import canaries, conclusions, kpis, trials
 from workbench.domain.campaign import Campaign
 from workbench.domain.canaries import CanaryView, ProposalView
 from workbench.domain.configurations import ConfigurationView, SamplePoint
@@ -343,7 +343,7 @@ class SessionView:
             case PointRequested() as wanted:
                 self.requested = [*self.requested, wanted]
                 key = f"{wanted.target} {wanted.configuration.key}"
-                text = f"{key} wl={wanted.wl:g} requested{by_whom(wanted.by)}"
+                text = f"{key} at {wanted.wl:g} requested{by_whom(wanted.by)}"
             case BudgetExtended(budget_s=budget_s, by=by):
                 self.budget_s = budget_s
                 text = f"budget extended to {duration(budget_s)}{by_whom(by)}"
@@ -454,13 +454,14 @@ _MUTABLE: Mapping[type, tuple[str, ...]] = {
 
 def _sample_line(sample: Sample, kpi: str) -> str:
     point = sample.point
-    where = f"{point.target} {point.configuration.key} wl={_load(point.wl)}"
+    where = f"{point.target} {point.configuration.key} at {_load(point.wl)}"
     estimate = sample.kpis.get(kpi)
-    figure = f"{kpi}={_digits(estimate.value, 3)}" if estimate else f"{kpi} not stated"
-    if estimate and estimate.value == 0.0 < estimate.high:
-        figure += (
-            f" (at most {_digits(estimate.high, 2)})"  # none was seen; none there is not known
-        )
+    named = kpis.of(kpi)
+    figure = f"{named.short} not stated"
+    if estimate:
+        figure = f"{named.short} {_digits(estimate.value, 3)} {named.unit}".rstrip()
+        if estimate.value == 0.0 < estimate.high:  # none was seen; none there is not known
+            figure += f" (at most {_digits(estimate.high, 2)})"
     return f"{where}: {figure}" + ("" if sample.valid else f", not valid: {sample.reason}")
 
 

@@ -264,6 +264,14 @@ class TermChange:
     high: float
     unit: str = ""
 
+    @property
+    def title(self) -> str:
+        """What it stands for, on screens: κ and Δ of METHOD.md 9 in words."""
+        return _TERMS.get(self.name, self.name)
+
+
+_TERMS = {"kappa": "factor at the bottleneck", "delta": "added between functions"}
+
 
 @dataclass(frozen=True)
 class HeldOutScores:

@@ -143,7 +143,7 @@ def _sample_named(view: SessionView, id: str) -> str:
     """What it is a sample of, in place of its id."""
     for item in view.configurations:
         if found := next((sample for sample in item.samples if sample.id == id), None):
-            return f"of {name_of(view, item)} at wl={text.number(found.wl)}"
+            return f"of {name_of(view, item)} at {text.number(found.wl)}"
     return id
 
 

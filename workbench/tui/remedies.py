@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 ON_SCREENS: Mapping[str, str] = {
     "--lab": "lab, on Campaign: {go.campaign}",
-    "--oversubscribe": "beyond host, on Campaign: {go.campaign}",
+    "--oversubscribe": "host too small, on Campaign: {go.campaign}",
     "--workspace": "{session.workspace} on Sessions: {go.sessions}",
     "workbench show": "{events.what} on Events: {go.events}",
     "workbench canary": "{canary.plan} on Canary: {go.canary}",

@@ -94,7 +94,7 @@ def detail_text(detail: SampleDetail, kpi: str) -> str:
     point = sample.point
     lines = [
         f"{point.target}  {point.configuration.key.replace(',', ', ')}",
-        f"wl {number(point.wl)}  repetition {point.repetition}  block {sample.block}  "
+        f"load {number(point.wl)}  repetition {point.repetition}  block {sample.block}  "
         f"begun {clock(sample.started_at)}",
         "",
     ]
@@ -134,4 +134,4 @@ def detail_text(detail: SampleDetail, kpi: str) -> str:
 
 def short_name(sample: SamplePoint) -> str:
     """A sample in a question: `wl 760, repetition 1`."""
-    return plain(f"wl {number(sample.wl)}, repetition {sample.repetition}")
+    return plain(f"load {number(sample.wl)}, repetition {sample.repetition}")

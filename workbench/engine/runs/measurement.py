@@ -235,7 +235,7 @@ class LabDriver:
             if seconds <= 0:
                 raise LabError(
                     "the point is not settled, and there is nothing to wait for",
-                    where=f"{point.target} wl={point.wl:g}",
+                    where=f"{point.target} at {point.wl:g}",
                 )
 
     def _tell(self, target: str, drive: Drive) -> None:

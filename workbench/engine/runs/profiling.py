@@ -234,7 +234,7 @@ class Profiler:
         if point in self._taken:
             raise PluginError(
                 f"the sampler {self._campaign.sampling.method!r} asked twice for one point",
-                where=f"{point.target} {point.configuration.key} wl={point.wl:g}",
+                where=f"{point.target} {point.configuration.key} at {point.wl:g}",
             )
         place = (point.target, point.configuration)
         self._control.measuring = place

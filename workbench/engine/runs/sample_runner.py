@@ -202,7 +202,7 @@ class SampleRunner:
             raise error
         if verdict == "once more":
             await self.note(
-                "warning", f"{error} {where} is deployed again and wl={point.wl:g} tried once more."
+                "warning", f"{error} {where} is deployed again and {point.wl:g} tried once more."
             )
             return False
         await self.note("error", f"{error} {where} is given up.")

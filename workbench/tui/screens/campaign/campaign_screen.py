@@ -137,7 +137,7 @@ class CampaignScreen(DraftScreen):
             "sampling": rest["sampling"],
             RUN: (
                 self._term("lab", "lab", tuple(LABS)),
-                self._term("too_large", "beyond host", TOO_LARGE),
+                self._term("too_large", "host too small", TOO_LARGE),
                 self._term("seed", "seed"),
                 self._term("session", "session", hint="the campaign's name", rare=True),
             ),

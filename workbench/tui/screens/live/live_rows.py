@@ -60,7 +60,7 @@ def sample_row(shown: Shown, choice: ViewChoice, width: int, why: str = "") -> R
     place = f" sample {number} of {len(selected.samples)}{' shown' * bool(selected.left_out)} "
     spans: list[Span] = [
         (place if chosen else " last sample ", "dim"),
-        (f"wl {text.number(sample.wl)}  {text.kpi_name(kpi)} {figure}  ", ""),
+        (f"load {text.number(sample.wl)}  {text.kpi_name(kpi)} {figure}  ", ""),
     ]
     spans += flags(sample, width - sum(len(words) for words, _ in spans))
     words = f"  {why} why?"
@@ -243,7 +243,7 @@ def _usage(shown: Shown, choice: ViewChoice) -> tuple[list[tuple[str, Usage]], s
     if live:
         usage, when = live.usage, "now"
     elif selected.samples:
-        usage, when = selected.samples[-1].usage, f"at wl {text.number(selected.samples[-1].wl)}"
+        usage, when = selected.samples[-1].usage, f"at {text.number(selected.samples[-1].wl)}"
     else:
         return [], ""
     vnfs: tuple[str, ...] = ()

@@ -93,7 +93,7 @@ def term_rows(view: SessionView, proposal: Proposal, width: int) -> list[Row]:
         where = "all configurations"
         if change.configuration is not None:
             where = configuration_name(view, proposal.chain, change.configuration).partition(" ")[2]
-        cells = f" {fit(text.plain(change.name), 26)}{fit(where, 19)}"
+        cells = f" {fit(text.plain(change.title), 26)}{fit(where, 19)}"
         cells += f"{text.number(change.before):>8}{text.number(change.after):>8}  "
         unit = f" {text.plain(change.unit)}" if change.unit else ""
         rows.append(((fit(cells + text.interval(change.low, change.high) + unit, width), ""),))

@@ -96,6 +96,6 @@ def _change_row(view: SessionView, chain: str, change: TermChange, width: int) -
     if change.configuration is not None:
         where = configuration_name(view, chain, change.configuration).partition(" ")[2]
     unit = f" {text.plain(change.unit)}" if change.unit else ""
-    words = f" {text.plain(change.name)} of {where}: {text.number(change.before)} → "
+    words = f" {text.plain(change.title)} of {where}: {text.number(change.before)} → "
     words += f"{text.number(change.after)}{unit} {text.interval(change.low, change.high)}"
     return ((fit(words, width), ""),)
