@@ -94,7 +94,8 @@ def counted_windows(
 
     Parameters
     ----------
-    kpi : `throughput_rps`, or a percentile of the response time from the planned time.
+    kpi : what gets through, in requests or packets per second, or a percentile: of the response
+        time from the planned time, or of the one-way delay where packets are stamped.
     """
     if not SPOILED.isdisjoint(finding.reason for finding in sample.findings):
         return []
@@ -126,10 +127,10 @@ def kpi_of(window: Window, kpi: str) -> float | None:
 
     A percentile among requests that nobody answered is what it is at least.
     """
-    if kpi == kpis.THROUGHPUT:
+    known = kpis.find(kpi)
+    if known is not None and known.carried:
         rate = window.completed / window.duration_s if window.duration_s > 0.0 else 0.0
         return rate or None
-    known = kpis.find(kpi)
     if known is None or known.quantile is None or window.planned < FEWEST_REQUESTS:
         return None
     seconds = Distribution.of(window.response).quantile_floor(known.quantile)
