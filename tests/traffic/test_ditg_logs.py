@@ -163,3 +163,24 @@ def test_delays_between_two_hosts_are_refused_unless_half_of_the_way_is_asked_fo
     assert "d-itg-rtt" in said.value.remedy
     refuse_two_clocks(DItg(), here, here)  # type: ignore[arg-type]
     refuse_two_clocks(DItgRoundTrip(), here, there)  # type: ignore[arg-type]
+
+
+def test_gaps_are_shortened_by_what_the_last_drive_was_late() -> None:
+    offer = PacketOffer("10.0.0.2", 5201, 250.0, 512, 1)
+    generator, late_s = DItg(), 200e-6
+    gaps = np.array(generator.files(offer)[1][GAPS_FILE].split(), dtype=float)[:-1]
+
+    def driven(gaps_ms: np.ndarray) -> float:
+        """Packets that left in a second, with each gap so much longer than in the file."""
+        sent_s = np.append(0.0, np.cumsum(1e-3 * gaps_ms + late_s))
+        sent_s = sent_s[sent_s < 1.0]
+        times = [(n, f"10:00:{t:09.6f}", f"10:00:{t + 1e-4:09.6f}") for n, t in enumerate(sent_s, 1)]
+        counts = read_pair(generator, offer, f"packets {len(times)}\n", log(*times), 0.0)
+        return float(counts.sent.sum())
+
+    assert driven(gaps) < 0.99 * 250
+    assert generator.again
+    assert generator.late_s == pytest.approx(late_s, rel=0.02)
+    gaps = np.array(generator.files(offer)[1][GAPS_FILE].split(), dtype=float)[:-1]
+    assert driven(gaps) == 250
+    assert not generator.again

@@ -164,6 +164,11 @@ class ComponentLab(ABC):
     ) -> Drive:
         if self._packets is not None:
             watch = await self._watch(deployed, rival)
+            drive = await self._packets.drive(point, seconds, on_usage, watch)
+            if not getattr(self._packets.generator, "again", False):
+                return drive
+            # It sent too few, and has learned why: the next drive sends what is due.
+            watch = await self._watch(deployed, rival)
             return await self._packets.drive(point, seconds, on_usage, watch)
         return await self._offer(deployed, deployed.entry, point, seconds, on_usage, rival)
 
