@@ -46,8 +46,9 @@ SMALLEST, LARGEST = 24, 1472
 MOST_FLOWS = 64
 LINGERING_S = 0.5
 """By which several flows outlast the load; what they send then counts for nothing."""
-PROBES = 10
-PROBE_RATE = 1000.0
+PROBES, PROBE_RATE = 10, 100.0
+"""Packets, and how many a second: of ten within 3 ms behind five functions the sink has none yet
+when it is told that the flow has ended."""
 LATE_S, MOST_LATE_S = 25e-6, 500e-6
 """By which a gap is longer than asked on an idle host, and the most that is taken off."""
 UNSENT = 0.01
@@ -374,7 +375,7 @@ def _due(offer: PacketOffer) -> tuple[Floats, np.random.Generator]:
     rng = np.random.default_rng(offer.seconds)
     rate = offer.rate_pps or PROBE_RATE
     end_s = offer.seconds + (LINGERING_S if offer.flows > 1 else 0.0)
-    if offer.shape is not None:
+    if offer.shape is not None and offer.rate_pps:  # a probe has no rate
         due = planned_times(offer.shape, rate, end_s)
     else:
         gaps = draw(offer.gap_spread, max(2, math.ceil(1.5 * rate * end_s)), rng) / rate
