@@ -135,6 +135,7 @@ def plot(constant: list[Row], bursty: list[Row], requests: list[Row]) -> str:
     means = series(alone, lambda row: figure(row, "mean_ms"), by)
     panels.append(svg.lines("Mean response time", "requests/s offered", "ms", means))
     split = [row for row in requests if row["target"] == "split"]
+    split.sort(key=lambda row: float(row["wl"]))
     shares = [
         svg.Series(
             name, [figure(r, "wl") for r in split], [100 * dict(functions(r))[name] for r in split]
