@@ -174,7 +174,9 @@ def test_gaps_are_shortened_by_what_the_last_drive_was_late() -> None:
         """Packets that left in a second, with each gap so much longer than in the file."""
         sent_s = np.append(0.0, np.cumsum(1e-3 * gaps_ms + late_s))
         sent_s = sent_s[sent_s < 1.0]
-        times = [(n, f"10:00:{t:09.6f}", f"10:00:{t + 1e-4:09.6f}") for n, t in enumerate(sent_s, 1)]
+        times = [
+            (n, f"10:00:{t:09.6f}", f"10:00:{t + 1e-4:09.6f}") for n, t in enumerate(sent_s, 1)
+        ]
         counts = read_pair(generator, offer, f"packets {len(times)}\n", log(*times), 0.0)
         return float(counts.sent.sum())
 

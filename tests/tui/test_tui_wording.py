@@ -63,7 +63,9 @@ async def test_so_does_the_warning_of_a_plan() -> None:
     worded = RemedyClient(client, key)
     reply = await worded.ask(PlanCampaign("demo"))
     assert isinstance(reply, Planned)
-    assert reply.plan.warnings[0].endswith("oversubscribe the host (host too small, on Campaign: 3)")
+    assert reply.plan.warnings[0].endswith(
+        "oversubscribe the host (host too small, on Campaign: 3)"
+    )
 
 
 def test_what_is_waited_for_says_how_long_first_and_which_key_ends_it() -> None:
