@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 def discover(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Containers or process ids for the campaign.")
+        list[str] | None, typer.Argument(help="Containers, domains or process ids.")
     ] = None,
     write: Annotated[
         Path | None, typer.Option(help="Write a campaign over NAMES into this file.")
