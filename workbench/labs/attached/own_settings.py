@@ -183,6 +183,8 @@ async def said_by(
             with suppress(TimeoutError):  # what left its group may hold the pipes for good
                 async with asyncio.timeout(KILLED_S):
                     await process.wait()
+            # asyncio has no other way to let such pipes go
+            process._transport.close()  # type: ignore[attr-defined]
     if process.returncode:
         why = " ".join((err or out).split())[:LONGEST_VALUE]
         raise LabError(
