@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -27,11 +28,14 @@ from workbench.labs.attached.virsh import asked
 from workbench.labs.docker.engine import connect, speaking_to
 from workbench.labs.docker.strays import MAKING_LABEL, SESSION_LABEL
 from workbench.probes.process import PROC
-from workbench.probes.remote_shell import RemoteShell
+from workbench.probes.remote_shell import MOST_SHOWN, RemoteShell
 
 LISTENS = "0A"
 """State of a socket in `/proc/net/tcp` that waits for connections."""
 LOOPBACK = "0100007F"
+PROXY = "docker-proxy"
+"""Stands for a container that is listed."""
+PUBLISHED = re.compile(r"(\S+):([0-9]{1,5})->[0-9]+/tcp")
 MOST_PROCESSES = 20_000
 UNSEEN_PORT = 80
 """What a domain is taken to listen at: its guest is not looked into."""
@@ -105,7 +109,8 @@ async def domains(connect: str = LOCAL_LIBVIRT) -> list[Candidate]:
 
 
 async def discover_there(host: str) -> tuple[tuple[Candidate, ...], str]:
-    """Processes that listen on a host reached by SSH, and what keeps others from being listed.
+    """Containers and processes that listen on a host reached by SSH, and what keeps others from
+    being listed.
 
     Raises `LabError`, `UsageError`.
     """
@@ -129,12 +134,55 @@ async def discover_there(host: str) -> tuple[tuple[Candidate, ...], str]:
         why = [] if "\nUid:\t0\t" in seen.optional(status) else [NOT_ROOT]
         if more := len(ports) - len(few):
             why.append(f"{more} more processes listen and are not listed")
-        return tuple([await _looked_at_there(shell, host, *one) for one in few]), "; ".join(why)
+        containers, silent = await _containers_there(shell, host)
+        in_containers = {one.pid for one in containers}
+        processes = [
+            await _process_there(shell, host, *one) for one in few if one[0] not in in_containers
+        ]
+        named = [one for one in processes if one.program != PROXY]
+        return (*containers, *named), "; ".join(filter(None, (*why, silent)))
     finally:
         await shell.close()
 
 
-async def _looked_at_there(
+async def _containers_there(shell: RemoteShell, host: str) -> tuple[list[Candidate], str]:
+    """Those that run there and are no lab's; why none is listed, where the engine does not say."""
+    answer = await shell.labelled()
+    if answer.code:
+        said = " ".join(answer.fault.split())[:MOST_SHOWN] or f"exit code {answer.code}"
+        return [], f"no container is listed: {said}"
+    ours = {line for label in OURS for line in (await shell.labelled(label)).out.splitlines()}
+    found = []
+    for line in sorted(set(answer.out.splitlines()) - ours)[:MOST_THERE]:
+        _, name, image, *bound = line.split()
+        ports = published(" ".join(bound))
+        candidate = Candidate(
+            "container", name, "", image, address=shell.address.shown, ports=ports, host=host
+        )
+        why = "" if ports else "it publishes no TCP port of its host"
+        found.append(
+            await _looked_at_there(
+                shell, candidate, Attached(name, "container", name, host=host), why
+            )
+        )
+    return found, ""
+
+
+def published(ports: str) -> tuple[int, ...]:
+    """TCP ports of a host, of what `docker ps` prints: `0.0.0.0:8080->80/tcp, 443/tcp`."""
+    found = PUBLISHED.findall(ports)
+    return tuple(
+        sorted(
+            {
+                int(port)
+                for address, port in found
+                if not address.startswith(("127.", "::1", "[::1]"))
+            }
+        )
+    )
+
+
+async def _process_there(
     shell: RemoteShell,
     host: str,
     pid: int,
@@ -146,15 +194,24 @@ async def _looked_at_there(
     candidate = Candidate(
         "process", str(pid), called, pid=pid, address=shell.address.shown, ports=reached, host=host
     )
+    why = "" if reached else "it listens on its own host's loopback alone"
+    return await _looked_at_there(shell, candidate, Attached("it", "pid", str(pid), host=host), why)
+
+
+async def _looked_at_there(
+    shell: RemoteShell, candidate: Candidate, attached: Attached, why: str
+) -> Candidate:
+    """With its limits, and `why` else it cannot be attached."""
     try:
-        found = await find_there(shell, Attached("it", "pid", str(pid), host=host))
+        found = await find_there(shell, attached)
         limits = CgroupLimits(found.folders, found.place, found.held)
         return replace(
             candidate,
+            pid=found.pid,
             cgroup=str(found.folders.cpu),
             vcpu=limits.cores(),
             memory_bytes=limits.memory_bytes(),
-            why_not="" if reached else "it listens on its own host's loopback alone",
+            why_not=why,
         )
     except LabGone:
         raise
@@ -198,8 +255,8 @@ async def _processes() -> list[Candidate]:
     for pid, bound in ports.items():
         with suppress(OSError):
             program = (PROC / str(pid) / "comm").read_text().strip()
-            if program in ("docker-proxy", "workbench"):
-                continue  # stands for a container that is listed; ourselves
+            if program in (PROXY, "workbench"):
+                continue
             candidate = Candidate(
                 "process",
                 str(pid),
@@ -343,12 +400,13 @@ def campaign_of(
         container = one.kind == "container"
         domain = one.kind == "domain"
         own = container or domain or one.host
-        at = f"{one.name}\n    program: {json.dumps(one.program)}"
+        at = one.name
+        at += f"\n    program: {json.dumps(one.program)}" if one.kind == "process" else ""
         at += f"\n    host: {one.host}" if one.host else ""
         text += FUNCTION.format(
             name=name,
             found_by=one.kind if container or domain else "pid",
-            found_at=one.name if container or domain else at,
+            found_at=at,
             host="{address}" if own and one.address != "127.0.0.1" else one.address,
             port=one.ports[0],
             unseen="; nobody looked at what it listens" if domain else "",
