@@ -22,6 +22,7 @@ PACKAGES = {
     "apt-get": "apt",
     "dockerd": "docker.io",
     "ip": "iproute2",
+    "libvirtd": "libvirt-daemon",
     "luajit": "luajit",
     "nft": "nftables",
     "perf": "linux-perf",
@@ -40,6 +41,8 @@ PACKAGES = {
     "ssh": "openssh-client",
     "ssh-keygen": "openssh-client",
     "sshd": "openssh-server",
+    "unshare": "util-linux",
+    "virsh": "libvirt-clients",
 }
 """The Debian package that brings it."""
 PLACES = os.pathsep.join(("/usr/local/sbin", "/usr/sbin", "/sbin"))

@@ -17,10 +17,11 @@ from killing import killed_and_put_back
 from remote_system import RemoteSystem, a_remote_system, at_home
 from running_system import CAMPAIGN, Attach, settings_of
 
-from workbench.descriptors.loading import load_vnf_templates
+from workbench.descriptors.loading import load_campaign, load_vnf_templates
 from workbench.domain.errors import LabError, LabStopped
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.samples import Usage
+from workbench.labs.attached.discovering import campaign_of, discover_there, published
 from workbench.labs.docker.images import build_images
 from workbench.labs.programs import Listener
 from workbench.paths import Workspace
@@ -218,6 +219,41 @@ async def test_one_of_another_host_is_measured_and_left_as_it_was(
     assert last.components["web"].rx_packets > first.components["web"].rx_packets
     await lab.close()
     assert settings(web) == before
+
+
+@OVER_SSH
+async def test_one_of_another_host_is_discovered(
+    image: str, remote: RemoteSystem, tmp_path: Path
+) -> None:
+    name = f"attach-test-{secrets.token_hex(4)}"
+    published = ("--publish", "80", "--cpus", "0.5", "--name", name)
+    docker("run", "--detach", *published, image, "nginx", "-g", "daemon off;")
+    try:
+        port = int(docker("port", name, "80/tcp").split("\n")[0].rpartition(":")[2])
+        host = f"root@{remote.address}"
+        listed, why = await discover_there(host)
+        assert "container" not in why
+        (found,) = [one for one in listed if one.name == name]
+        assert (found.kind, found.ports, found.vcpu, found.host) == (
+            "container",
+            (port,),
+            0.5,
+            host,
+        )
+        assert found.why_not == ""
+        path = tmp_path / "found.yaml"
+        path.write_text(campaign_of([name], listed, path.name, ["10%"]))
+        (web,) = load_campaign(str(path), workspace=Workspace(tmp_path)).campaign.attached
+        assert (web.found_by, web.found_at, web.host) == ("container", name, host)
+        assert web.url == f"http://{{address}}:{port}/"
+    finally:
+        docker("rm", "--force", "--volumes", name)
+
+
+def test_published_ports_are_those_that_others_reach() -> None:
+    said = "0.0.0.0:8080->80/tcp, :::8080->80/tcp, 443/tcp, [::1]:9->9/tcp, 0.0.0.0:5->5/udp"
+    assert published(said) == (8080,)
+    assert published("") == ()
 
 
 @OVER_SSH

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 def discover(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Containers or process ids for the campaign.")
+        list[str] | None, typer.Argument(help="Containers, domains or process ids.")
     ] = None,
     write: Annotated[
         Path | None, typer.Option(help="Write a campaign over NAMES into this file.")
@@ -31,9 +31,7 @@ def discover(
         int | None,
         typer.Option(min=1, max=10_000_000, help="With --write: requests/s that are never passed."),
     ] = None,
-    host: Annotated[
-        str, typer.Option(help="Look there over SSH, user@name[:port]: processes that listen.")
-    ] = "",
+    host: Annotated[str, typer.Option(help="Look there over SSH, user@name[:port].")] = "",
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """List what runs here and can be attached; write a campaign over it that is ready to run.

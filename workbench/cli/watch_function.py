@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MOST_SAMPLES = 2_000
 """Of a session: the last ones."""
 AT = "container:web"
+UNWATCHED = ("pod", "domain")
+"""How functions are found whose counters are not read on this host."""
 
 
 def register(app: typer.Typer) -> None:
@@ -123,7 +125,7 @@ def _place(at: str, function: str, known: tuple[Attached, ...]) -> Attached:
 
     if not at:
         for one in known:
-            if one.name == function and one.found_by != "pod" and not one.host:
+            if one.name == function and one.found_by not in UNWATCHED and not one.host:
                 return one
         raise UsageError(
             f"where {function} runs is not known",
@@ -131,7 +133,7 @@ def _place(at: str, function: str, known: tuple[Attached, ...]) -> Attached:
             remedy=f"Name it, as `workbench discover` lists it: --at {AT}",
         )
     kind, colon, where = at.partition(":")
-    kinds = tuple(kind for kind in get_args(FoundBy) if kind != "pod")
+    kinds = tuple(kind for kind in get_args(FoundBy) if kind not in UNWATCHED)
     if not colon or not where or kind not in kinds:
         raise UsageError(
             f"is {at!r}, must be one of {', '.join(kinds)}, a colon and what it is called",

@@ -44,7 +44,7 @@ def _cluster_mistakes(attach: Mapping[str, AttachText]) -> Iterator[Located]:
         if pods and text.pod is None:
             yield (
                 ("attach", name),
-                f"is on this host and {pods[0]} is a pod; a campaign has one kind",
+                f"is no pod and {pods[0]} is one; a campaign has one kind",
             )
         elif pods and text.context != attach[pods[0]].context:
             yield ("attach", name), f"is in another cluster than {pods[0]} (context)"
@@ -90,6 +90,8 @@ def _target_mistakes(
             yield at, f"sets {parameter.name} of {name}, whose resources are fixed"
         elif name in attach and attach[name].means == "resize" and parameter.name != "vcpu":
             yield (*at, "name"), f"is {parameter.name}; of a pod, vcpu alone is changed in place"
+        elif name in attach and attach[name].means == "schedinfo" and parameter.name != "vcpu":
+            yield (*at, "name"), f"is {parameter.name}; of a domain, vcpu alone is changed"
         elif name in attach and _lacks_command(attach[name], parameter.name):
             yield at, f"sets {parameter.name} of {name}, which has no command for it"
         elif parameter.name not in ("vcpu", "memory"):

@@ -16,6 +16,8 @@ from workbench.domain import kpis
 from workbench.domain.attaching import (
     ATTACH,
     KUBERNETES,
+    LIBVIRT,
+    LOCAL_LIBVIRT,
     VALUE,
     Attached,
     FoundBy,
@@ -37,6 +39,9 @@ PLACES = ("{address}", FILE_SIZE)
 
 POD = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[A-Za-z0-9][-A-Za-z0-9_./=,!() ]{0,400}$"
 """A namespace, and a selector as `kubectl get pods -l` takes it."""
+
+DOMAIN = r"^[A-Za-z0-9_][A-Za-z0-9_.+:@-]{0,200}$"
+"""Of what libvirt takes as a name: what needs no quotes."""
 
 _Load = Annotated[
     int | float | str,
@@ -63,6 +68,15 @@ def _http(text: str) -> str:
 
 def _ssh_host(text: str) -> str:
     SshAddress.parse(text)
+    return text
+
+
+def _libvirt(text: str) -> str:
+    if not LIBVIRT.fullmatch(text):
+        raise ValueError(
+            f"is {shown(text)}, must be a connection to libvirt such as {LOCAL_LIBVIRT} or "
+            "qemu+ssh://root@lab-a/system; behind a ? may stand socket=/... or keyfile=/..."
+        )
     return text
 
 
@@ -111,6 +125,12 @@ class AttachText(Described):
     cgroup: Annotated[str, Field(pattern=r"^/.+")] | None = Field(
         None, description="As /proc/PID/cgroup names it, such as /system.slice/nginx.service"
     )
+    domain: Annotated[str, Field(pattern=DOMAIN)] | None = Field(
+        None, description="Name or UUID of a libvirt domain that runs"
+    )
+    connect: Annotated[str, AfterValidator(_libvirt)] | None = Field(
+        None, description=f"To libvirt, for a domain; without it {LOCAL_LIBVIRT}"
+    )
     host: Annotated[str, AfterValidator(_ssh_host)] | None = Field(
         None, description="user@name[:port], where it runs: reached by SSH"
     )
@@ -123,8 +143,12 @@ class AttachText(Described):
     guard: str | None = Field(
         None, description="What the system has to hold while it is loaded: p95<=200ms, or none"
     )
-    resources: Literal["cgroup", "resize", "set-property", "command", "fixed"] | None = Field(
-        None, description="How they are set; without it resize for a pod, cgroup for others"
+    resources: (
+        Literal["cgroup", "resize", "set-property", "schedinfo", "command", "fixed"] | None
+    ) = Field(
+        None,
+        description="How they are set; without it resize for a pod, schedinfo for a domain, "
+        "cgroup for others",
     )
     commands: dict[Literal["vcpu", "memory"], OwnCommandText] | None = Field(
         None, description="By resource, for `resources: command`"
@@ -138,6 +162,7 @@ class AttachText(Described):
         if not given:
             yield (), f"does not say how it is found; give one of: {', '.join(WAYS)}"
         yield from self._of_clusters()
+        yield from self._of_domains()
         yield from self._of_other_hosts()
         yield from self._of_commands()
         for extra in given[1:]:
@@ -161,12 +186,27 @@ class AttachText(Described):
             if self.context is not None:
                 yield ("context",), "belongs to a pod, and this is none"
             if self.resources == "resize":
-                yield ("resources",), "is resize, which pods know; allowed here: cgroup, fixed"
+                yield ("resources",), "is resize, which pods know"
             return
         if self.program is not None:
             yield ("program",), "belongs to a process of this host, and a pod's is not seen"
         if self.resources == "cgroup":
             yield ("resources",), "is cgroup, which lies on the pod's node; use resize or fixed"
+
+    def _of_domains(self) -> Iterator[Located]:
+        """What belongs to libvirt's domains alone, and what they have not."""
+        if self.domain is None:
+            if self.connect is not None:
+                yield ("connect",), "belongs to a domain of libvirt, and this is none"
+            if self.resources == "schedinfo":
+                yield ("resources",), "is schedinfo, which domains of libvirt know"
+            return
+        if self.host is not None:
+            yield ("host",), "belongs to `connect`, such as qemu+ssh://root@lab-a/system"
+        if self.program is not None:
+            yield ("program",), "belongs to a process, and a domain's are not seen"
+        if self.resources not in (None, "schedinfo", "fixed"):
+            yield ("resources",), f"is {self.resources}; of a domain allowed: schedinfo, fixed"
 
     def _of_other_hosts(self) -> Iterator[Located]:
         if self.host is None:
@@ -199,7 +239,8 @@ class AttachText(Described):
     @property
     def means(self) -> Means:
         """How its resources are set."""
-        return self.resources or ("cgroup" if self.pod is None else "resize")
+        own: Means = "schedinfo" if self.domain is not None else "cgroup"
+        return self.resources or (own if self.pod is None else "resize")
 
     @property
     def found_by(self) -> FoundBy:
@@ -209,7 +250,7 @@ class AttachText(Described):
 BY_COMMAND = ("set-property", "command")
 UNITS: dict[str, tuple[Unit, ...]] = {"vcpu": ("cores", "percent"), "memory": ("bytes", "MiB")}
 """By resource, the first where nobody says."""
-WAYS: tuple[FoundBy, ...] = ("pod", "container", "label", "compose", "pid", "cgroup")
+WAYS: tuple[FoundBy, ...] = ("pod", "container", "label", "compose", "pid", "cgroup", "domain")
 
 
 def templates(attach: Mapping[str, AttachText]) -> dict[str, VnfTemplate]:
@@ -237,6 +278,7 @@ def resolved(attach: Mapping[str, AttachText], primary: str) -> tuple[Attached, 
             container=(text.container or "") if text.pod else "",
             context=text.context or "",
             host=text.host or "",
+            connect=(text.connect or LOCAL_LIBVIRT) if text.domain else "",
             when_wrong=text.when_wrong,
         )
         for name, text in attach.items()

@@ -15,16 +15,24 @@ KUBERNETES = "kubernetes"
 ATTACHING = (ATTACH, KUBERNETES)
 """Labs that deploy nothing."""
 
-FoundBy = Literal["pod", "container", "label", "compose", "pid", "cgroup"]
-Means = Literal["cgroup", "resize", "set-property", "command", "fixed"]
+FoundBy = Literal["pod", "container", "label", "compose", "pid", "cgroup", "domain"]
+Means = Literal["cgroup", "resize", "set-property", "schedinfo", "command", "fixed"]
 """How resources are set: its control group is written to, its pod is resized in place, systemd is
-asked, commands of the user's own are run, or they stay as they are."""
+asked, libvirt is asked, commands of the user's own are run, or they stay as they are."""
 Unit = Literal["cores", "percent", "bytes", "MiB"]
 """Of the value that a command of the user's own takes."""
 VALUE = "{value}"
 """Where it stands in an argument."""
 WhenWrong = Literal["end", "wait"]
 MOST_PORT = 65535
+LOCAL_LIBVIRT = "qemu:///system"
+"""The connection to libvirt where nobody names one."""
+LIBVIRT = re.compile(
+    r"(?:qemu|test)(?:\+(?:ssh|tls|tcp|unix))?://(?P<host>[A-Za-z0-9@._:\[\]-]{0,300})"
+    r"/(?:system|session|default)(?:\?(?:socket|keyfile)=/[A-Za-z0-9/._-]{1,200})?"
+)
+"""A connection to libvirt, as `virsh --connect` takes it; of what may follow the `?` nothing that
+names a program."""
 SSH_HOST = re.compile(
     r"([A-Za-z0-9_][A-Za-z0-9._-]{0,63}@)?"
     r"([A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"
@@ -93,7 +101,7 @@ class Attached:
     found_at: str
     """`NAMESPACE/SELECTOR` of a pod's labels, a container's name or id, a label `KEY=VALUE`, a
     service or `PROJECT/SERVICE` of Compose, a process id, a path below the mount of the control
-    groups."""
+    groups, the name or UUID of a libvirt domain."""
     url: str = ""
     """Where load enters; `{address}` is its container's, `{filesize}` what a configuration says."""
     past: str = ""
@@ -113,6 +121,8 @@ class Attached:
     """Of the kubeconfig, for a pod; empty: the current one."""
     host: str = ""
     """Reached by SSH, as `SshAddress` reads it; empty: this host."""
+    connect: str = ""
+    """To libvirt, for a domain, as `LIBVIRT` reads it."""
     when_wrong: WhenWrong = "end"
     """Whether the campaign ends or waits where the function is gone, or another."""
 
@@ -126,5 +136,14 @@ class Attached:
             "compose": "the Compose service",
             "pid": "process",
             "cgroup": "control group",
+            "domain": "libvirt domain",
         }[self.found_by]
-        return f"{noun} {self.found_at}" + (f" on {self.host}" if self.host else "")
+        return f"{noun} {self.found_at}" + (f" on {self.elsewhere}" if self.elsewhere else "")
+
+    @property
+    def elsewhere(self) -> str:
+        """The host that it runs on, where that is another one; empty: this host."""
+        if self.found_by != "domain":
+            return self.host
+        there = LIBVIRT.fullmatch(self.connect)
+        return there["host"] if there else ""

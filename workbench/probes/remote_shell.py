@@ -71,7 +71,7 @@ while IFS= read -r verb && IFS= read -r count; do
         count=$((count + 1))
       done
       fault=$(timeout 4 docker ps --no-trunc --filter status=running \
-        --format "{{.ID}} {{.Names}}" "$@" 2>&1 >&3) ;;
+        --format "{{.ID}} {{.Names}} {{.Image}} {{.Ports}}" "$@" 2>&1 >&3) ;;
     write) case "$1" in
       */cpu.max|*/cpu.cfs_quota_us|*/memory.max|*/memory.limit_in_bytes|*/memory.memsw.limit_in_bytes)
         if [ -f "$1" ]; then
@@ -291,7 +291,7 @@ class RemoteShell:
         return await self.ask("container", name)
 
     async def labelled(self, *labels: str) -> ShellAnswer:
-        """Containers that run there with all these labels, a line each: id, name."""
+        """Containers that run there with all these labels, a line each: id, name, image, ports."""
         return await self.ask("labelled", *labels)
 
     async def end_shell(self, marked: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,6 +20,7 @@ from workbench.labs.attached.journal import Journal, in_use
 from workbench.labs.components import allotments
 from workbench.labs.components.component import Component, Program
 from workbench.measuring.records import ComponentCounters, Drive
+from workbench.probes.evidence import Seen
 
 log = structlog.get_logger(__name__)
 
@@ -198,6 +199,28 @@ class AttachedFunction(RunningFunction):
     async def counters(self) -> ComponentCounters:
         assert self.probe is not None
         return self.probe.read()
+
+
+def seen_beside(
+    drive: Drive, name: str, looks: Sequence[Seen], missing: Mapping[str, str]
+) -> Drive:
+    """A drive with what was seen of a function beside usage, instant by instant.
+
+    Parameters
+    ----------
+    looks : one for each instant of the drive.
+    missing : why what was never seen is absent, by name.
+    """
+    instants = [
+        replace(
+            instant, observed={**instant.observed, **{(name, *key): n for key, n in own.items()}}
+        )
+        for instant, own in zip(drive.counters, looks, strict=True)
+    ]
+    had = {called for own in looks for called, _ in own}
+    absent = {key: why for key, why in drive.absent.items() if key[0] != name}
+    absent |= {(name, called): why for called, why in missing.items() if called not in had}
+    return replace(drive, counters=tuple(instants), absent=absent)
 
 
 GO_ON = "Look what has become of it; `workbench resume` goes on where this ended"

@@ -23,7 +23,8 @@ from workbench.labs.attached.journal import (
     new_path,
     note,
 )
-from workbench.labs.attached.own_settings import OwnSetting, same_value
+from workbench.labs.attached.own_settings import OwnSetting, SettingGone, same_value
+from workbench.labs.attached.virsh import DomainQuota
 from workbench.labs.docker.strays import Owner
 
 SUFFIX = ".commands"
@@ -80,6 +81,7 @@ class CommandJournal:
             "whose": setting.whose,
             "resource": setting.resource,
             "kind": setting.kind,
+            "identity": setting.identity,
             "set": list(setting.set_by),
             "read": list(setting.read_by),
             "before": before,
@@ -118,7 +120,10 @@ class CommandJournal:
         return tuple(filter(None, said))
 
     async def _put_back(self, setting: OwnSetting, before: str) -> str:
-        now = await setting.held()
+        try:
+            now = await setting.held()
+        except SettingGone as gone:
+            return f"{setting.whose} {gone.what}; its {setting.resource} was {before}"
         if same_value(now, before):
             return ""
         known = any(same_value(now, one) for one in self.ours.get(setting, ()))
@@ -144,12 +149,13 @@ def _read(path: Path, owner: Owner, header: Entry, entries: list[Entry]) -> Comm
     for entry in entries:
         try:
             kind = entry["kind"]
-            setting = OwnSetting(
+            setting = (DomainQuota if kind == "libvirt" else OwnSetting)(
                 str(entry["whose"]),
                 str(entry["resource"]),
-                "systemd" if kind == "systemd" else "command",
+                kind if kind in ("systemd", "libvirt") else "command",
                 tuple(map(str, entry["set"])),
                 tuple(map(str, entry["read"])),
+                str(entry.get("identity", "")),
             )
             before, ours, seen = str(entry["before"]), str(entry["ours"]), bool(entry["seen"])
         except (KeyError, ValueError, TypeError):
@@ -192,6 +198,24 @@ def _refuse_what_others_may_write(path: Path) -> None:
 
 
 untold = Untold()
+
+
+def refuse_another_labs(setting: OwnSetting, journal: CommandJournal, place: str) -> None:
+    """Raise `LabError` where another lab has changed it and not put it back."""
+    other = changed_by(setting)
+    if other is None or other.path == journal.path:
+        return
+    if not other.owner.may_live():  # what we would note as its own is a dead lab's
+        raise LabError(
+            f"session {other.session} changed its {setting.resource}, and it is not put back yet",
+            where=place,
+            remedy="`workbench reap` puts it back, or says why it cannot",
+        )
+    raise LabError(
+        f"session {other.session} (process {other.owner.pid}) measures it now",
+        where=place,
+        remedy="Let that end first",
+    )
 
 
 def changed_by(setting: OwnSetting) -> CommandJournal | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from workbench.domain.errors import LabError
 from workbench.domain.parameters import Configuration
 from workbench.labs.attached.attached_functions import AttachedFunction
-from workbench.labs.attached.command_journal import CommandJournal, changed_by
+from workbench.labs.attached.command_journal import CommandJournal, refuse_another_labs
 from workbench.labs.attached.own_settings import OwnSetting, value_of
 
 KERNEL_S = 2.0
@@ -32,21 +32,7 @@ class CommandedFunction(AttachedFunction):
     def claim(self) -> None:
         super().claim()
         for setting in self.own.values():
-            other = changed_by(setting)
-            if other is None or other.path == self.commands.path:
-                continue
-            if not other.owner.may_live():  # what we would note as its own is a dead lab's
-                raise LabError(
-                    f"session {other.session} changed its {setting.resource}, and it is not put "
-                    "back yet",
-                    where=self.place,
-                    remedy="`workbench reap` puts it back, or says why it cannot",
-                )
-            raise LabError(
-                f"session {other.session} (process {other.owner.pid}) measures it now",
-                where=self.place,
-                remedy="Let that end first",
-            )
+            refuse_another_labs(setting, self.commands, self.place)
 
     async def allocate(self, configuration: Configuration) -> None:
         # Its own program may have answered before the kernel had it, on the way back as well.

@@ -1,10 +1,11 @@
-"""What runs and can be attached: containers of this host's engine, processes that listen here or
-on a host reached by SSH."""
+"""What runs and can be attached: containers of this host's engine, domains of its libvirt,
+processes that listen here or on a host reached by SSH."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -12,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from workbench.descriptors.fields import RESERVED_INSTANCES
-from workbench.domain.attaching import Attached, SshAddress
+from workbench.domain.attaching import LOCAL_LIBVIRT, Attached, SshAddress
 from workbench.domain.errors import LabError, LabGone, UsageError
 from workbench.labs.attached.cgroup_limits import CgroupLimits
+from workbench.labs.attached.domain_function import find_domain
 from workbench.labs.attached.finding import (
     COMPOSE_PROJECT,
     COMPOSE_SERVICE,
@@ -22,15 +24,21 @@ from workbench.labs.attached.finding import (
     find,
 )
 from workbench.labs.attached.remote_finding import find_there
+from workbench.labs.attached.virsh import asked
 from workbench.labs.docker.engine import connect, speaking_to
 from workbench.labs.docker.strays import MAKING_LABEL, SESSION_LABEL
 from workbench.probes.process import PROC
-from workbench.probes.remote_shell import RemoteShell
+from workbench.probes.remote_shell import MOST_SHOWN, RemoteShell
 
 LISTENS = "0A"
 """State of a socket in `/proc/net/tcp` that waits for connections."""
 LOOPBACK = "0100007F"
+PROXY = "docker-proxy"
+"""Stands for a container that is listed."""
+PUBLISHED = re.compile(r"(\S+):([0-9]{1,5})->[0-9]+/tcp")
 MOST_PROCESSES = 20_000
+UNSEEN_PORT = 80
+"""What a domain is taken to listen at: its guest is not looked into."""
 NOT_ROOT = "only what that login owns is listed; log in as root to see all"
 MOST_THERE = 200
 """Processes that listen on another host and are looked at: six questions each."""
@@ -42,9 +50,9 @@ class Candidate:
     """Something that runs here. `why_not` says what stands against attaching it; empty: nothing."""
 
     kind: str
-    """`container` or `process`."""
+    """`container`, `domain` or `process`."""
     name: str
-    """A container's name, or a process's id."""
+    """A container's or a domain's name, or a process's id."""
     program: str
     image: str = ""
     compose: str = ""
@@ -66,18 +74,43 @@ class Candidate:
 
 
 async def discover() -> tuple[tuple[Candidate, ...], str]:
-    """What can be attached here, containers first; and why no container is listed, if none is."""
+    """What can be attached here, containers first; and why no container is listed, if none is.
+
+    Domains are those of the host's own libvirt; where none answers, there are none.
+    """
     try:
         containers, why = await _containers(), ""
     except LabError as error:
         containers, why = [], str(error)
     in_containers = {c.pid for c in containers}
     processes = [p for p in await _processes() if p.pid not in in_containers]
-    return (*containers, *processes), why
+    return (*containers, *await domains(), *processes), why
+
+
+async def domains(connect: str = LOCAL_LIBVIRT) -> list[Candidate]:
+    """Domains of libvirt that run; none where no libvirt answers."""
+    try:
+        names = (await asked(connect, "list", "--name")).split("\n")
+    except LabError:
+        return []
+    found = []
+    for name in sorted(filter(None, map(str.strip, names))):
+        candidate = Candidate("domain", name, "qemu", ports=(UNSEEN_PORT,))
+        attached = Attached(name, "domain", name, connect=connect, resources="schedinfo")
+        try:
+            domain = await find_domain(attached)
+        except LabError as error:
+            found.append(replace(candidate, why_not=error.what))
+            continue
+        memory = domain.look.figures.get("balloon.current", 0) * 1024
+        vcpu = domain.look.cores or float(domain.vcpus)
+        found.append(replace(candidate, program=domain.kind, vcpu=vcpu, memory_bytes=memory))
+    return found
 
 
 async def discover_there(host: str) -> tuple[tuple[Candidate, ...], str]:
-    """Processes that listen on a host reached by SSH, and what keeps others from being listed.
+    """Containers and processes that listen on a host reached by SSH, and what keeps others from
+    being listed.
 
     Raises `LabError`, `UsageError`.
     """
@@ -101,12 +134,55 @@ async def discover_there(host: str) -> tuple[tuple[Candidate, ...], str]:
         why = [] if "\nUid:\t0\t" in seen.optional(status) else [NOT_ROOT]
         if more := len(ports) - len(few):
             why.append(f"{more} more processes listen and are not listed")
-        return tuple([await _looked_at_there(shell, host, *one) for one in few]), "; ".join(why)
+        containers, silent = await _containers_there(shell, host)
+        in_containers = {one.pid for one in containers}
+        processes = [
+            await _process_there(shell, host, *one) for one in few if one[0] not in in_containers
+        ]
+        named = [one for one in processes if one.program != PROXY]
+        return (*containers, *named), "; ".join(filter(None, (*why, silent)))
     finally:
         await shell.close()
 
 
-async def _looked_at_there(
+async def _containers_there(shell: RemoteShell, host: str) -> tuple[list[Candidate], str]:
+    """Those that run there and are no lab's; why none is listed, where the engine does not say."""
+    answer = await shell.labelled()
+    if answer.code:
+        said = " ".join(answer.fault.split())[:MOST_SHOWN] or f"exit code {answer.code}"
+        return [], f"no container is listed: {said}"
+    ours = {line for label in OURS for line in (await shell.labelled(label)).out.splitlines()}
+    found = []
+    for line in sorted(set(answer.out.splitlines()) - ours)[:MOST_THERE]:
+        _, name, image, *bound = line.split()
+        ports = published(" ".join(bound))
+        candidate = Candidate(
+            "container", name, "", image, address=shell.address.shown, ports=ports, host=host
+        )
+        why = "" if ports else "it publishes no TCP port of its host"
+        found.append(
+            await _looked_at_there(
+                shell, candidate, Attached(name, "container", name, host=host), why
+            )
+        )
+    return found, ""
+
+
+def published(ports: str) -> tuple[int, ...]:
+    """TCP ports of a host, of what `docker ps` prints: `0.0.0.0:8080->80/tcp, 443/tcp`."""
+    found = PUBLISHED.findall(ports)
+    return tuple(
+        sorted(
+            {
+                int(port)
+                for address, port in found
+                if not address.startswith(("127.", "::1", "[::1]"))
+            }
+        )
+    )
+
+
+async def _process_there(
     shell: RemoteShell,
     host: str,
     pid: int,
@@ -118,15 +194,24 @@ async def _looked_at_there(
     candidate = Candidate(
         "process", str(pid), called, pid=pid, address=shell.address.shown, ports=reached, host=host
     )
+    why = "" if reached else "it listens on its own host's loopback alone"
+    return await _looked_at_there(shell, candidate, Attached("it", "pid", str(pid), host=host), why)
+
+
+async def _looked_at_there(
+    shell: RemoteShell, candidate: Candidate, attached: Attached, why: str
+) -> Candidate:
+    """With its limits, and `why` else it cannot be attached."""
     try:
-        found = await find_there(shell, Attached("it", "pid", str(pid), host=host))
+        found = await find_there(shell, attached)
         limits = CgroupLimits(found.folders, found.place, found.held)
         return replace(
             candidate,
+            pid=found.pid,
             cgroup=str(found.folders.cpu),
             vcpu=limits.cores(),
             memory_bytes=limits.memory_bytes(),
-            why_not="" if reached else "it listens on its own host's loopback alone",
+            why_not=why,
         )
     except LabGone:
         raise
@@ -170,8 +255,8 @@ async def _processes() -> list[Candidate]:
     for pid, bound in ports.items():
         with suppress(OSError):
             program = (PROC / str(pid) / "comm").read_text().strip()
-            if program in ("docker-proxy", "workbench"):
-                continue  # stands for a container that is listed; ourselves
+            if program in (PROXY, "workbench"):
+                continue
             candidate = Candidate(
                 "process",
                 str(pid),
@@ -272,10 +357,11 @@ attach:
 FUNCTION = """\
   {name}:
     {found_by}: {found_at}
-    url: http://{host}:{port}/          # where load enters
+    url: http://{host}:{port}/          # where load enters{unseen}
     max_load: {most}/s                  # never passed
     guard: {guard}                   # broken: the load stops at once, and the campaign ends
 """
+FIXED = "    resources: fixed               # or {other}, and vcpu below\n"
 TAIL = """
 primary_workload_parameter:
   name: rate
@@ -312,19 +398,22 @@ def campaign_of(
     text = HEAD.format(file=file)
     for name, one in chosen.items():
         container = one.kind == "container"
-        own = container or one.host
-        at = f"{one.name}\n    program: {json.dumps(one.program)}"
+        domain = one.kind == "domain"
+        own = container or domain or one.host
+        at = one.name
+        at += f"\n    program: {json.dumps(one.program)}" if one.kind == "process" else ""
         at += f"\n    host: {one.host}" if one.host else ""
         text += FUNCTION.format(
             name=name,
-            found_by="container" if container else "pid",
-            found_at=one.name if container else at,
+            found_by=one.kind if container or domain else "pid",
+            found_at=at,
             host="{address}" if own and one.address != "127.0.0.1" else one.address,
             port=one.ports[0],
+            unseen="; nobody looked at what it listens" if domain else "",
             most=most,
             guard=GUARD,
         )
-        text += "" if vcpu else "    resources: fixed               # or cgroup, and vcpu below\n"
+        text += "" if vcpu else FIXED.format(other="schedinfo" if domain else "cgroup")
     text += "\ntargets:\n"
     for name in chosen:
         text += f"  - vnf: {name}\n"
@@ -338,7 +427,7 @@ def _named(chosen: Sequence[Candidate]) -> dict[str, Candidate]:
     """By names that targets may have, made of a container's or a program's."""
     named: dict[str, Candidate] = {}
     for one in chosen:
-        base = one.name if one.kind == "container" else one.program
+        base = one.program if one.kind == "process" else one.name
         plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in base.lower())
         name = plain.strip("-")[:36].strip("-") or "function"
         if name in named or name in RESERVED_INSTANCES:

@@ -18,7 +18,7 @@ import structlog
 from workbench.domain.attaching import ATTACH, Attached
 from workbench.domain.campaign import Campaign
 from workbench.domain.errors import LabError, LabGone, LabStopped, UsageError
-from workbench.domain.lab import Check, HostFacts
+from workbench.domain.lab import EMULATED, Check, HostFacts
 from workbench.domain.logs import ComponentLog
 from workbench.domain.parameters import Configuration, OperatingPoint
 from workbench.domain.topology import Placement, Target
@@ -26,6 +26,7 @@ from workbench.labs.attached import command_journal, journal, remote_journal
 from workbench.labs.attached.attached_functions import AttachedFunction, RunningFunction
 from workbench.labs.attached.command_journal import CommandJournal
 from workbench.labs.attached.commanded_function import CommandedFunction
+from workbench.labs.attached.domain_function import DomainFunction, FoundDomain, find_domain
 from workbench.labs.attached.finding import FoundFunction, find
 from workbench.labs.attached.journal import AGAIN, Journal
 from workbench.labs.attached.load_guard import Guard
@@ -97,6 +98,7 @@ class AttachedLab:
         self._commands = CommandJournal.new(settings.session)
         self._remote = RemoteHosts(settings.session)
         self._images: dict[str, str] = {}
+        self._domains: dict[str, FoundDomain] = {}
         self._source: HostSource | None = None
         self._standing: AttachedTarget | None = None
         self._awaited: Target | None = None
@@ -125,8 +127,10 @@ class AttachedLab:
         await remote_journal.reap()
         targets = [plan.target for plan in self._campaign.targets]
         for name in dict.fromkeys(vnf.name for target in targets for vnf in target.vnfs):
-            found: FoundFunction | RemoteFunctionFound
-            if self._of(name).host:
+            found: FoundFunction | RemoteFunctionFound | FoundDomain
+            if self._of(name).found_by == "domain":
+                found = self._domains[name] = await find_domain(self._of(name))
+            elif self._of(name).host:
                 template = self._campaign.template(name)
                 found = (await self._remote.function(self._of(name), template)).found
             else:
@@ -139,12 +143,14 @@ class AttachedLab:
 
     def _room(self, name: str) -> tuple[str, float]:
         """The host of a function, and its cores."""
+        if domain := self._domains.get(name):
+            return f"{domain.place} (vCPUs are not added: who takes them out again?)", domain.vcpus
         there = self._of(name).host
         return (there, self._remote.facts[there].cores) if there else ("this host", self._cores)
 
     def _host_facts(self) -> HostFacts:
         """Of this host; of another one where all functions are on that."""
-        hosts = {self._of(name).host for name, _ in self._given()}
+        hosts = {self._of(name).elsewhere for name, _ in self._given()}
         here = HostFacts(
             lab=self.name,
             cores=self._cores,
@@ -158,11 +164,16 @@ class AttachedLab:
                 **host.read_details(),
                 "source": "a process beside the functions, on the same cores and network",
                 **self._remote.described(),
+                **self._emulated(),
             },
         )
         if len(hosts) > 1 or "" in hosts:
             return here
-        there = self._remote.facts[hosts.pop()]
+        name = hosts.pop()
+        domains = [one for key, one in self._domains.items() if self._of(key).elsewhere == name]
+        if domains:
+            return self._of_libvirt(here, domains[0])
+        there = self._remote.facts[name]
         source = f"a process on another host: {here.cores} cores, {here.cpu_model}"
         return replace(
             here,
@@ -172,6 +183,24 @@ class AttachedLab:
             cpu_model=there.cpu_model,
             cgroup=there.cgroup,
             details={**self._remote.described(), "source": source},
+        )
+
+    def _emulated(self) -> dict[str, str]:
+        emulated = [one.place for one in self._domains.values() if one.is_emulated]
+        return {EMULATED: f"TCG of QEMU ({', '.join(emulated)})"} if emulated else {}
+
+    def _of_libvirt(self, here: HostFacts, domain: FoundDomain) -> HostFacts:
+        """Of another host, by what libvirt tells of it."""
+        return replace(
+            here,
+            cores=domain.host.cores,
+            memory_bytes=domain.host.memory_bytes,
+            kernel="not told by libvirt",
+            cpu_model=domain.host.cpu_model,
+            details={
+                "source": f"a process on another host: {here.cores} cores, {here.cpu_model}",
+                **self._emulated(),
+            },
         )
 
     async def _unpack(self) -> None:
@@ -257,6 +286,12 @@ class AttachedLab:
     async def _function(self, name: str) -> RunningFunction:
         attached = self._of(name)
         try:
+            if attached.found_by == "domain":
+                domain = await find_domain(attached)
+                kept: dict[str, Any] = {"address": domain.address, "attached": attached}
+                template = self._campaign.template(name)
+                kept |= {"found": domain, "commands": self._commands}
+                return DomainFunction(name, template, **kept)
             if attached.host:
                 remote = await self._remote.function(attached, self._campaign.template(name))
                 self._refuse_another_image(name, remote.found)
@@ -309,12 +344,14 @@ class AttachedLab:
     def _unknown(self, functions: list[RunningFunction]) -> list[str]:
         """What this lab cannot know of the target, as sentences."""
         said = self._remote.clocks()
-        if not all(f.attached.host for f in functions):
+        if not all(f.attached.elsewhere for f in functions):
             said.append(
                 f"source and functions share this host's {self._cores} cores, and so does whatever "
                 "else runs here: they disturb each other"
             )
-        if away := [f"{f.name} ({f.attached.host})" for f in functions if f.attached.host]:
+        if away := [
+            f"{f.name} ({f.attached.elsewhere})" for f in functions if f.attached.elsewhere
+        ]:
             said.append(
                 f"{', '.join(away)} and the source are on different hosts: the network between "
                 "them is measured with them, and what else runs there disturbs them"
@@ -567,7 +604,7 @@ async def _first_cause(watcher: asyncio.Task[None], functions: list[RunningFunct
         await watcher  # it ends only by raising
     except LabError:
         for function in functions:
-            if trouble := await function.look():
+            if trouble := await function.death():
                 raise trouble from None
         raise
 

@@ -1,4 +1,4 @@
-"""Resources that are set by a program: systemd's, or commands of the user's own.
+"""Resources that are set by a program: systemd's, libvirt's, or commands of the user's own.
 
 A program is started with its arguments, never through a shell, with a fixed environment. It has
 `COMMAND_S` to end, and is ended with its process group where it does not. It ends with this
@@ -11,7 +11,7 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -35,7 +35,11 @@ SHOWN = {"vcpu": "CPUQuotaPerSecUSec", "memory": "MemoryMax"}
 UNIT = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.(service|scope|slice)")
 SPAN = re.compile(r"([0-9.]+)(us|ms|s|min|h|d)")
 SPAN_US = {"us": 1.0, "ms": 1e3, "s": 1e6, "min": 60e6, "h": 3600e6, "d": 86400e6}
-Kind = Literal["command", "systemd"]
+Kind = Literal["command", "systemd", "libvirt"]
+
+
+class SettingGone(LabError):
+    """Whose setting it was runs no more, or was started again with settings of its own."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class OwnSetting:
     kind: Kind
     set_by: tuple[str, ...]
     read_by: tuple[str, ...]
+    identity: str = ""
+    """Tells this start of a libvirt domain from later ones; empty of others."""
 
     async def held(self) -> str:
         """What it is now, as `give` takes it. Raises `LabError` with why that is not told."""
@@ -134,15 +140,21 @@ def value_of(attached: Attached, resource: str, amount: float) -> str:
     return f"{round(amount * 100, 2):g}%" if resource == "vcpu" else str(int(amount))
 
 
-async def said_by(argv: Sequence[str]) -> str:
-    """Run a program and return what it prints. Raises `LabError` with what is wrong with it."""
+async def said_by(
+    argv: Sequence[str], own: Mapping[str, str] | None = None, longest: int = LONGEST
+) -> str:
+    """Run a program, with `own` beside the usual environment; what it prints, of which `longest`
+    bytes are read.
+
+    Raises `LabError` with what is wrong with it.
+    """
     try:
         process = await asyncio.create_subprocess_exec(
             *("setpriv", "--pdeathsig", "KILL", "--", *argv),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=ENVIRONMENT,
+            env={**ENVIRONMENT, **(own or {})},
             cwd="/",
             start_new_session=True,
         )
@@ -153,7 +165,9 @@ async def said_by(argv: Sequence[str]) -> str:
     ended = False
     try:
         async with asyncio.timeout(COMMAND_S):
-            out, err = await asyncio.gather(_begin_of(process.stdout), _begin_of(process.stderr))
+            out, err = await asyncio.gather(
+                _begin_of(process.stdout, longest), _begin_of(process.stderr, LONGEST)
+            )
             await process.wait()
             ended = True
     except TimeoutError:
@@ -169,6 +183,8 @@ async def said_by(argv: Sequence[str]) -> str:
             with suppress(TimeoutError):  # what left its group may hold the pipes for good
                 async with asyncio.timeout(KILLED_S):
                     await process.wait()
+            # asyncio has no other way to let such pipes go
+            process._transport.close()  # type: ignore[attr-defined]
     if process.returncode:
         why = " ".join((err or out).split())[:LONGEST_VALUE]
         raise LabError(
@@ -178,9 +194,9 @@ async def said_by(argv: Sequence[str]) -> str:
     return out
 
 
-async def _begin_of(stream: asyncio.StreamReader) -> str:
-    """What is said there until its end; of more than `LONGEST` the beginning."""
+async def _begin_of(stream: asyncio.StreamReader, longest: int) -> str:
+    """What is said there until its end; of more than `longest` bytes the beginning."""
     heard = b""
     while chunk := await stream.read(LONGEST):
-        heard = (heard + chunk)[:LONGEST]
+        heard = (heard + chunk)[:longest]
     return heard.decode(errors="replace")

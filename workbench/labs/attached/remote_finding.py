@@ -155,7 +155,7 @@ async def find_container(
     if attached.found_by != "container":
         running = _said(await shell.labelled(*labels_of(attached)), attached).splitlines()
         if len(running) != 1:
-            names = ", ".join(sorted(line.partition(" ")[2] for line in running))
+            names = ", ".join(sorted(" ".join(line.split()[1:2]) for line in running))
             raise LabError(
                 f"{len(running)} containers run that are meant by it ({names}), one is needed"
                 if running

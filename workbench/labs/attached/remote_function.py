@@ -11,13 +11,13 @@ from pathlib import Path
 from workbench.domain.errors import LabError, LabGone
 from workbench.domain.observations import ON_REQUEST
 from workbench.domain.parameters import Configuration
-from workbench.labs.attached.attached_functions import RunningFunction
+from workbench.labs.attached.attached_functions import RunningFunction, seen_beside
 from workbench.labs.attached.remote_finding import RemoteFunctionFound
 from workbench.labs.attached.remote_journal import RemoteJournal, in_use
 from workbench.labs.components import allotments
 from workbench.labs.components.watching import COLLECTED
 from workbench.labs.docker.strays import Owner
-from workbench.measuring.records import ComponentCounters, Drive, ObservedKey
+from workbench.measuring.records import ComponentCounters, Drive
 from workbench.probes import cgroup, host, process, tcp
 from workbench.probes.evidence import (
     HOP_NAMES,
@@ -240,27 +240,13 @@ class RemoteFunction(RunningFunction):
         """A drive with what was seen beside usage, instant by instant."""
         looks = list(self._looks)[-len(drive.counters) :]
         self._looks.clear()
-        instants = [
-            replace(instant, observed={**instant.observed, **self._observed(look.evidence)})
-            for instant, look in zip(drive.counters, looks, strict=True)
-        ]
-        had = {name for look in looks for name, _ in look.evidence}
-        missing = {name: NOT_ASKED for name in (*COLLECTED, *ON_REQUEST) if name not in had}
+        missing = dict.fromkeys((*COLLECTED, *ON_REQUEST), NOT_ASKED)
         if not self.own_network:
             shared = (*tcp.EXTENDED, *tcp.PLAIN, "time_wait", *HOP_NAMES)
             missing |= dict.fromkeys(shared, SHARED_NETWORK)
-        missing |= {name: why for name, why in self._absent.items() if name not in had}
-        absent = {key: why for key, why in drive.absent.items() if key[0] != self.name}
-        absent |= {(self.name, name): why for name, why in missing.items()}
-        return replace(
-            drive,
-            counters=tuple(instants),
-            absent=absent,
-            notes=(*drive.notes, *self._notes(looks)),
-        )
-
-    def _observed(self, evidence: Seen) -> dict[ObservedKey, float]:
-        return {(self.name, *key): value for key, value in evidence.items()}
+        missing |= self._absent
+        told = seen_beside(drive, self.name, [look.evidence for look in looks], missing)
+        return replace(told, notes=(*drive.notes, *self._notes(looks)))
 
     def _notes(self, looks: Sequence[RemoteLook]) -> list[str]:
         """How busy its host was with all that runs there."""
