@@ -20,7 +20,7 @@ import duckdb
 from workbench.paths import shipped
 from workbench.store.database import quoted
 from workbench.store.kpi_rows import COLUMNS_OF_KPIS, ROWS
-from workbench.store.many_sessions import spread
+from workbench.store.many_sessions import spread, written
 from workbench.store.session_file import open_session
 
 KPIS = ("loss_pct", "p95_ms", "throughput_rps")
@@ -61,7 +61,7 @@ def asked(folder: Path) -> None:
         ("p95 of tinyproxy by host and load", ("host", "load"), "tinyproxy"),
     ):
         began = time.perf_counter()
-        rows = spread(folder, "p95_ms", by, target)
+        rows = spread(written(folder), "p95_ms", by, target)
         took_s = time.perf_counter() - began
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         counted = sum(row.samples for row in rows)

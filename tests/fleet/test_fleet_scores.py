@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from typing import Any
 
 import pytest
@@ -45,6 +47,7 @@ def test_hosts_score_models_as_the_own_worker_does(workbench: Workbench) -> None
             k: other[k] for k in ("rmse", "mae", "coverage", "width", "best", "trouble")
         }
     assert "scored by 2 hosts of hosts; nothing is stored" in " ".join(told.split())
+    assert "(2 of 2)" in told
 
 
 def test_a_fleet_that_is_not_up_scores_nothing(workbench: Workbench) -> None:
@@ -52,3 +55,28 @@ def test_a_fleet_that_is_not_up_scores_nothing(workbench: Workbench) -> None:
     refused = workbench.run(*WORDS, "--fleet", "hosts.yaml", expect=3)
     assert "is not up" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.long
+def test_who_asks_leaves_while_hosts_still_score(workbench: Workbench) -> None:
+    """The hosts stand still once they were asked, so that no score ever comes."""
+    (workbench.root / "hosts.yaml").write_text(HOSTS)
+    workbench.run("fleet", "up", "hosts.yaml")
+    folder = workbench.root / ".workbench" / "fleet" / "hosts"
+    standing = json.loads((folder / "standing.json").read_text())
+    pids = [host["pid"] for host in standing["hosts"]]
+    try:
+        asking = workbench.start(*WORDS, "--fleet", "hosts.yaml")
+        assert asking.stderr is not None
+        said = next(line for line in asking.stderr if "scores by" in line)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        asking.send_signal(signal.SIGINT)
+        _, rest = asking.communicate(timeout=20)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    finally:
+        workbench.run("fleet", "down", "hosts.yaml")
+    assert said == "2 scores by 2 hosts\n"
+    assert asking.returncode == 130
+    assert "Traceback" not in rest

@@ -13,7 +13,7 @@ from driving import REPOSITORY, Workbench
 from workbench.domain.errors import UsageError
 from workbench.paths import Workspace
 from workbench.store.bundle import make_session
-from workbench.store.many_sessions import remembered, spread
+from workbench.store.many_sessions import elsewhere, remembered, spread, written
 from workbench.store.session_file import open_session
 
 RECORDING = REPOSITORY / "sessions/recorded/demo-real"
@@ -39,11 +39,11 @@ def test_quantiles_are_those_of_the_samples(workspace: Workspace) -> None:
         s.kpis["p95_ms"].value for s in own if s.point.target == "tinyproxy" and "p95_ms" in s.kpis
     ]
 
-    (row,) = spread(folder, "p95_ms", ("target",), "tinyproxy")
+    (row,) = spread(written(folder), "p95_ms", ("target",), "tinyproxy")
     assert (row.group, row.sessions, row.samples) == (("tinyproxy",), 2, 2 * len(values))
     assert row.median == pytest.approx(np.quantile([*values, *values], 0.5))
     assert row.high == pytest.approx(np.quantile([*values, *values], 0.95))
-    by_session = spread(folder, "p95_ms", ("session", "load"), "tinyproxy")
+    by_session = spread(written(folder), "p95_ms", ("session", "load"), "tinyproxy")
     assert {row.group[0] for row in by_session} == {"one", "two"}
     assert sum(row.samples for row in by_session) == 2 * len(values)
 
@@ -68,16 +68,43 @@ def test_a_session_is_read_again_when_it_has_changed_and_forgotten_with_its_file
 def test_what_cannot_be_asked_is_said(workspace: Workspace, tmp_path: Path) -> None:
     folder, _ = remembered(workspace)
     with pytest.raises(UsageError, match="nothing to group by"):
-        spread(folder, "p95_ms", ("host; DROP TABLE x",))
+        spread(written(folder), "p95_ms", ("host; DROP TABLE x",))
     with pytest.raises(UsageError, match="no session has a valid p95_ms of x'y"):
-        spread(folder, "p95_ms", (), "x'y")
+        spread(written(folder), "p95_ms", (), "x'y")
     with pytest.raises(UsageError, match="no session yet"):
-        spread(tmp_path, "p95_ms", ())
+        written(tmp_path)
     (workspace.sessions / "broken.duckdb").write_bytes(b"no session")
     _, problems = remembered(workspace)
     (workspace.sessions / "broken.duckdb").unlink()
     assert len(problems) == 1
     assert problems[0].startswith("broken is left out")
+
+
+def test_files_elsewhere_are_read_and_what_is_none_is_said(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = remembered(workspace)
+    (one,) = folder.glob("one.*")
+    away = tmp_path / "away [1]"
+    away.mkdir()
+    shutil.copy(one, away)
+    here = spread(written(folder), "p95_ms", ("target",), "tinyproxy")
+    there = spread(elsewhere([str(away)]), "p95_ms", ("target",), "tinyproxy")
+    assert (there[0].sessions, there[0].median) == (1, here[0].median)
+    both = spread(elsewhere([str(away), str(one)]), "p95_ms", (), "tinyproxy")
+    assert both[0].samples == 2 * there[0].samples
+    with pytest.raises(UsageError, match="No files found"):
+        spread(elsewhere([str(tmp_path / "nowhere")]), "p95_ms", ())
+    (tmp_path / "text.parquet").write_text("no Parquet")
+    with pytest.raises(UsageError, match="Parquet file"):
+        spread(elsewhere([str(tmp_path / "text.parquet")]), "p95_ms", ())
+    samples = RECORDING / "samples.parquet"
+    with pytest.raises(UsageError, match="other columns than `query` writes"):
+        spread(elsewhere([str(samples)]), "p95_ms", ())
+    monkeypatch.setenv("HOME", str(tmp_path))  # where DuckDB keeps what somebody has installed
+    for far in ("s3://bucket/kpis/*.parquet", "https://host.example/one.parquet"):
+        with pytest.raises(UsageError, match="httpfs, which is not installed"):
+            spread(elsewhere([far]), "p95_ms", ())
 
 
 def test_the_command_prints_a_table(workbench: Workbench) -> None:
@@ -86,5 +113,7 @@ def test_the_command_prints_a_table(workbench: Workbench) -> None:
     assert table.splitlines()[0].split() == "load sessions samples median p95_ms 5 % 95 %".split()
     rows = workbench.json(*"query --vnf tinyproxy --json".split())
     assert rows[0]["sessions"] == 1
+    kept = workbench.json(*"query --vnf tinyproxy --json --from .workbench/kpis".split())
+    assert kept == rows
     refused = workbench.run("query", "--kpi", "nonsense", expect=2)
     assert "no KPI is called" in refused.stderr

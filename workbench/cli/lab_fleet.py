@@ -320,13 +320,15 @@ def run_over(hosts: Path, asked: FleetRun, scheduler: str = "") -> None:
 
 def scored_over(hosts: Path, asked: ScoreModels) -> ModelsScored:
     """What `models --fleet` does."""
-    from workbench.cli.context import current_workspace, execute, started_client
+    from workbench.cli.context import current_workspace, execute, say, started_client
 
     needed()
     fleet = read_fleet(hosts)
     from workbench.fleet.fleet_scores import scored_by_fleet
 
-    return execute(scored_by_fleet(asked, fleet, current_workspace(), lambda: started_client()))
+    return execute(
+        scored_by_fleet(asked, fleet, current_workspace(), lambda: started_client(), say)
+    )
 
 
 def _tell(outcome: FleetOutcome) -> None:

@@ -23,6 +23,15 @@ def query(
             "repeated; default: target and host."
         ),
     ] = None,
+    places: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="PLACE",
+            help="Files that `query` made elsewhere (.workbench/kpis), in place of this "
+            "workspace's: a folder, a glob, s3://... or https://...; may be repeated.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """How a KPI spreads over all sessions of the workspace: median, 5 % and 95 % quantile.
@@ -37,7 +46,7 @@ def query(
     from workbench.domain.answer_tables import AnswerColumn, AnswerTable
     from workbench.domain.codec import to_plain
     from workbench.domain.errors import UsageError
-    from workbench.store.many_sessions import remembered, spread
+    from workbench.store.many_sessions import elsewhere, remembered, spread, written
 
     wanted = kpis.find(kpi)
     if wanted is None:
@@ -47,10 +56,14 @@ def query(
             remedy=f"Choose from: {', '.join(kpis.known())}",
         )
     groups = by or ["target", "host"]
-    folder, problems = remembered(current_workspace(), say)
-    for problem in problems:
-        say(f"warning: {problem}")
-    found = spread(folder, wanted.name, groups, target)
+    if places:
+        files = elsewhere(places)
+    else:
+        folder, problems = remembered(current_workspace(), say)
+        for problem in problems:
+            say(f"warning: {problem}")
+        files = written(folder)
+    found = spread(files, wanted.name, groups, target)
     if json:
         put_json(to_plain(found))
         return

@@ -1,12 +1,16 @@
-"""Models cross-validated by the hosts of a fleet, on Dask by joblib's backend: as the engine's own
-worker scores them, each method by one host that measures nothing meanwhile."""
+"""Models cross-validated by the hosts of a fleet, on Dask: as the engine's own worker scores them,
+each method by one host that measures nothing meanwhile.
+
+Dask's own futures and not joblib's backend carry them: who waits for that can neither be stopped
+nor hear how far it is."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from workbench.domain.counts import counted
 from workbench.domain.errors import DataError, SessionError
@@ -26,24 +30,27 @@ from workbench.engine.learning.scoring import (
     scores_of,
     short_list,
     table_for,
+    together,
 )
 from workbench.fleet.fleet_reports import Connect
+from workbench.fleet.fleet_runs import connected
 from workbench.fleet.fleet_standing import FleetError, FleetFolder, FleetStanding
 from workbench.fleet.leases import Leases
-from workbench.fleet.named_scheduler import LAB, lab_hosts
-from workbench.fleet.security import configure
+from workbench.fleet.named_scheduler import LAB, workers_of
 from workbench.paths import Workspace
 
 if TYPE_CHECKING:
+    from distributed import Client, Future
+
     from workbench.models.crossvalidation import Row
     from workbench.models.table import Table
 
-CONNECT_S = 15
+Tell = Callable[[str], None]
 Job = tuple["Table", str, By]
 
 
 async def scored_by_fleet(
-    asked: ScoreModels, fleet: Fleet, workspace: Workspace, connect: Connect
+    asked: ScoreModels, fleet: Fleet, workspace: Workspace, connect: Connect, tell: Tell
 ) -> ModelsScored:
     """What `ScoreModels` is answered with, but for what is stored: nothing is.
 
@@ -74,7 +81,7 @@ async def scored_by_fleet(
     if not jobs:
         raise DataError("has nothing to score", where=asked.session, remedy="Measure it first")
     held, _ = await asyncio.to_thread(Leases(FleetFolder.of(workspace, fleet.name).leases).held)
-    hosts, rows = await _answered(standing, jobs, held.keys())
+    hosts, rows = await _answered(standing, jobs, held.keys(), tell)
     for table in {id(table): table for table, _, _ in jobs}.values():
         scores += scores_of(_best_marked([r for r in rows if r.target == table.target]), len(table))
     note = f"scored by {counted(hosts, 'host')} of {fleet.name}; nothing is stored"
@@ -100,44 +107,57 @@ async def _material(asked: ScoreModels, connect: Connect) -> Material:
 
 
 async def _answered(
-    standing: FleetStanding, jobs: Sequence[Job], held: Set[str]
+    standing: FleetStanding, jobs: Sequence[Job], held: Set[str], tell: Tell
 ) -> tuple[int, list[Row]]:
-    """How many hosts there were, and the rows in the order of the jobs."""
+    """How many hosts there were, and the rows in the order of the jobs.
+
+    Whoever cancels this waits for nobody: the scheduler drops what no host has begun, and a host
+    ends the fit that it is in.
+    """
     longest_s = PATIENCE_S * len(jobs)
+    name = standing.fleet.name
     try:
-        async with asyncio.timeout(longest_s):
-            return await asyncio.to_thread(_by_joblib, standing, jobs, longest_s, held)
+        async with asyncio.timeout(longest_s), connected(standing) as client:
+            own = {host.name for host in standing.fleet.hosts} - held
+            workers = await workers_of(client)
+            addresses = [address for host, address in workers.items() if host in own]
+            if not addresses:
+                raise FleetError("has no host that is up and not held", where=name)
+            return len(addresses), await _gathered(client, jobs, addresses, tell)
     except TimeoutError:
-        raise FleetError(
-            f"has not answered for {longest_s:g} s", where=standing.fleet.name
-        ) from None
+        raise FleetError(f"has not answered for {longest_s:g} s", where=name) from None
     except OSError as error:
-        raise FleetError(f"does not answer: {error}", where=standing.fleet.name) from None
+        raise FleetError(f"does not answer: {error}", where=name) from None
 
 
-def _by_joblib(
-    standing: FleetStanding, jobs: Sequence[Job], longest_s: float, held: Set[str]
-) -> tuple[int, list[Row]]:
-    """In a thread: joblib waits, and Dask's client has a loop of its own."""
-    from distributed import Client
-    from joblib import Parallel, delayed, parallel_config
+async def _gathered(
+    client: Client, jobs: Sequence[Job], addresses: Collection[str], tell: Tell
+) -> list[Row]:
+    """Rows in the order of the jobs, told as they come, by workers at these addresses."""
+    done = 0
 
-    configure()
-    own = {host.name for host in standing.fleet.hosts} - held
-    with Client(
-        standing.scheduler, security=standing.secrets.security(), set_as_default=False,
-        timeout=f"{CONNECT_S}s",
-    ) as client:  # fmt: skip
-        workers = lab_hosts(client.scheduler_info(n_workers=-1)["workers"])
-        addresses = [address for name, address in workers.items() if name in own]
-        if not addresses:
-            raise FleetError("has no host that is up and not held", where=standing.fleet.name)
-        only = {"workers": addresses, "resources": {LAB: 1}}
-        with parallel_config(backend="dask", client=client, **only):
-            rows = Parallel(batch_size=1, timeout=longest_s)(
-                delayed(scored_alone)(*job) for job in jobs
-            )
-    return len(addresses), list(rows)
+    async def row(job: Job) -> Row:
+        nonlocal done
+        table, method, _ = job
+        future: Future[Row] = client.submit(
+            scored_alone, *job, key=f"scored-{uuid4()}", workers=list(addresses),
+            allow_other_workers=False, resources={LAB: 1}, pure=False,
+        )  # fmt: skip
+        try:
+            found: Row = await future
+        except asyncio.CancelledError:
+            if not future.cancelled():
+                raise  # who asked leaves
+            raise FleetError("lost its scheduler", remedy="See `workbench fleet status`") from None
+        except Exception as error:  # noqa: BLE001 - whatever the host's code raised
+            what = f"{method} of {table.target} was not scored"
+            raise FleetError(f"{what}: {type(error).__name__}: {error}") from None
+        done += 1
+        tell(f"{table.target}, {table.kpi}: {method} ({done} of {len(jobs)})")
+        return found
+
+    tell(f"{counted(len(jobs), 'score')} by {counted(len(addresses), 'host')}")
+    return await together(row(job) for job in jobs)
 
 
 def scored_alone(table: Table, method: str, by: By) -> Row:
