@@ -3,9 +3,10 @@
 Each trial is a fleet of three simulated hosts, the first as fast as the stand-ins describe, the
 others of speeds between 0.5 and 2. Each measures its anchor points and two of six configurations,
 by the engine of a lab host and no process in between. One model learns from all samples by the
-factor between hosts, one from the samples as they are, and one from what the first host alone
-measured of all six. Their forecasts, and the allocation that each would recommend, are held
-against the truth of the first host.
+factor between hosts, one from the samples as they are, one from what the first host alone measured
+of all six, and one from the same with the noise that these samples really have, which nobody knows
+but who knows the truth: a sample of one window has no interval of its own. Their forecasts, and the
+allocation that each would recommend, are held against the truth of the first host.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from workbench.fleet.folding import ShardSession
 from workbench.labs.simulated.truth import Truth
 from workbench.models.host_factors import compare_hosts
 from workbench.models.host_terms import on_one_host
+from workbench.models.table import Table
 from workbench.paths import Workspace
 from workbench.sampling.shards import anchor, split
 
@@ -71,6 +73,7 @@ class Tally:
     inside: list[float] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
     widths: list[float] = field(default_factory=list)
+    noise: list[float] = field(default_factory=list)
     asked: int = 0
     held: int = 0
     cheapest: int = 0
@@ -82,6 +85,7 @@ class Tally:
             "standard error": round(float(inside.std(ddof=1) / math.sqrt(len(inside))), 4),
             "median error": round(float(np.median(self.errors)), 4),
             "median half width": round(float(np.median(self.widths)), 4),
+            "noise that models are told": round(float(np.median(self.noise)), 4),
             "recommendations": self.asked,
             "hold": self.held,
             "the cheapest that holds": self.cheapest,
@@ -98,6 +102,7 @@ class Truths:
         self.points, p95_ms = [], []
         own = [Truth(campaign, plan.target, c, seconds=24.0) for c in self.configurations]
         carried = [truth.capacity() for truth in own]
+        self._own = dict(zip(self.configurations, zip(own, carried, strict=True), strict=True))
         for configuration, truth, most in zip(self.configurations, own, carried, strict=True):
             for wl in np.geomspace(plan.primary.low, OF_CAPACITY * most, LOADS):
                 self.points.append((configuration, float(wl)))
@@ -110,11 +115,20 @@ class Truths:
                      for t, most in zip(own, carried, strict=True)]  # fmt: skip
             self.slas.append((rate, SLA_TIMES * times[-1], times))
 
+    def scatter(self, samples: Sequence[Sample]) -> float:
+        """Root mean square of the errors of log p95, where the forecasts are asked for."""
+        errors = []
+        for sample in samples:
+            truth, most = self._own[sample.point.configuration]
+            if sample.valid and sample.point.wl <= OF_CAPACITY * most:
+                errors.append(
+                    math.log(sample.kpis["p95_ms"].value / truth.at(sample.point.wl).p95_ms)
+                )
+        return float(np.sqrt(np.mean(np.square(errors))))
 
-def judge(
-    tally: Tally, campaign: Campaign, truths: Truths, samples: Sequence[Sample], method: str
-) -> None:
-    table = table_for(campaign, truths.target, samples, "p95_ms")
+
+def judge(tally: Tally, truths: Truths, table: Table, method: str) -> None:
+    tally.noise.append(float(np.median(table.noise)))
     forecaster = fitted(table, method)
     said = forecaster.forecast(truths.points)
     truth = np.log(truths.p95_ms)  # forecasts are of logarithms
@@ -184,9 +198,16 @@ async def trials(most: int, seconds: float, method: str) -> dict[str, Tally]:
                 if time.monotonic() - began > seconds:
                     break
                 speeds = (1.0, *np.exp(rng.uniform(math.log(0.5), math.log(2.0), 2)))
-                for way, samples in (await trial(engine, campaign, number, speeds)).items():
-                    tally = tallies.setdefault(way, Tally())
-                    judge(tally, campaign, truths, samples, method)
+                learned = await trial(engine, campaign, number, speeds)
+                tables = {
+                    way: table_for(campaign, truths.target, samples, "p95_ms")
+                    for way, samples in learned.items()
+                }
+                own = tables["one host"]
+                noise = np.full(len(own), truths.scatter(learned["one host"]))
+                tables["one host, its noise known"] = replace(own, noise=noise)
+                for way, table in tables.items():
+                    judge(tallies.setdefault(way, Tally()), truths, table, method)
                 inside = {way: round(tally.inside[-1], 2) for way, tally in tallies.items()}
                 print(number, [f"{speed:.2f}" for speed in speeds], inside, flush=True)
         finally:
