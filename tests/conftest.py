@@ -80,12 +80,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     put_whole_ways_first(items)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     # What is imported by now stays; searching it for garbage took a tenth of the run.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    if any(item.get_closest_marker("docker") for item in session.items):
+        from workbench.engine.learning.pool import NICE
+
+        forker.nice = NICE  # functions are measured for real
     if driving.forked and "workbench.engine.learning.pool" in sys.modules:
-        fork_workers(forker.forking_workers)
+        fork_workers(forker.forking_workers, forker.nice)
 
 
 def pytest_unconfigure() -> None:

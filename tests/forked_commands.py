@@ -1,9 +1,10 @@
 """The installed command without its imports: a process that has made them forks one per command.
 
-Most of a short command's time goes into imports. `python forked_commands.py DESCRIPTOR` makes them
-once and forks whenever a test runs a command; all after the imports is as the console script has
-it: a process, an environment, a folder and an interpreter's end of its own. Commands whose start
-or sudden end is tested, the screens, and everything in `make accept` are the console script itself.
+Most of a short command's time goes into imports. `python forked_commands.py DESCRIPTOR NICE` makes
+them once and forks whenever a test runs a command; all after the imports is as the console script
+has it: a process, an environment, a folder and an interpreter's end of its own. Commands whose
+start or sudden end is tested, the screens, and everything in `make accept` are the console script
+itself.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ Command = tuple[list[str], dict[str, str], str]
 LENGTH = struct.Struct("!I")
 STATUS = struct.Struct("!i")
 PATH_MAX = 4096
+HARDLY_NICE = 1
+"""Of engines' workers where no real lab is measured: beside other tests on the same cores one at
+nice 19 gets a hundredth of a core, and whoever asked it waits for a minute. Not 0, by which tests
+would not know them."""
 NOT_PRELOADED = ("workbench.tui", "workbench.serve", "workbench.__main__")
 """What only screens and the SSH door import, and what runs as soon as it is imported."""
 
@@ -50,10 +55,12 @@ def modules() -> list[str]:
     return sorted(name for name in names if not name.startswith(NOT_PRELOADED))
 
 
-def fork_workers(running: Callable[[], None]) -> None:
+def fork_workers(running: Callable[[], None], nice: int) -> None:
     """Engines of this process get workers forked from a process that has made their imports;
     `running` sees that there is one."""
     from workbench.engine.learning import pool
+
+    pool.NICE = nice
 
     forkserver._forkserver.ensure_running = running  # type: ignore[attr-defined,method-assign]
     pool.START_METHOD = "forkserver"
@@ -127,6 +134,8 @@ class Forker:
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._once, self._joined = threading.Lock(), False
+        self.nice = HARDLY_NICE
+        """Of workers; to be set before the first command."""
 
     def run(
         self,
@@ -195,7 +204,8 @@ class Forker:
             self._socket, theirs = socket.socketpair()
             with theirs:
                 at = theirs.fileno()
-                self._process = subprocess.Popen([sys.executable, __file__, str(at)], pass_fds=[at])
+                argv = [sys.executable, __file__, str(at), str(self.nice)]
+                self._process = subprocess.Popen(argv, pass_fds=[at])
             atexit.register(self._close)
         return self._socket
 
@@ -225,14 +235,16 @@ forker = Forker()
 # ---------------------------------------------------------------------- in the process that forks
 
 
-def preload(asking: socket.socket) -> None:
+def preload(asking: socket.socket, nice: int) -> None:
     """All imports, and the process of which workers are forked."""
     for module in modules():
         importlib.import_module(module)
     build_models()
     gc.collect()
     gc.freeze()  # what is never collected stays shared
-    fork_workers(lambda: None)  # it runs, as a child of this process: nobody has to look after it
+    fork_workers(
+        lambda: None, nice
+    )  # it runs, as a child of this process: nobody has to look after it
     resource_tracker.ensure_running()
     address, alive = begin_forkserver(asking)
     know_forkserver(address, alive)
@@ -385,6 +397,6 @@ def leave() -> None:
 if __name__ == "__main__":
     atexit.register(leave)  # registered first, it is called last
     asked_here = socket.socket(fileno=int(sys.argv[1]))
-    preload(asked_here)
+    preload(asked_here, int(sys.argv[2]))
     serve(asked_here)
     run_command()

@@ -21,8 +21,6 @@ from workbench.paths import Workspace
 
 LONGEST_S = 120.0
 """After which something hangs, on a host as busy as can be."""
-NICEST = 19
-"""As nice as an engine's worker is, and nothing else of it."""
 
 
 @dataclass
@@ -122,8 +120,8 @@ class Yard:
             await asyncio.gather(reading, return_exceptions=True)
 
     def workers(self) -> list[int]:
-        """Processes that compute for engines of this yard."""
-        return [pid for pid in below(forker.pid or 0) if _nice(pid) == NICEST]
+        """Processes that compute for engines of this yard: nothing else of it is nicer than it."""
+        return [pid for pid in below(forker.pid or 0) if _nice(pid) > os.nice(0)]
 
     async def next_workers(self, session: str) -> list[int]:
         """Workers, as soon as there are any; none where the run ends before."""

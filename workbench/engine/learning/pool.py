@@ -198,6 +198,7 @@ class Pool:
                 max_workers=1,
                 mp_context=multiprocessing.get_context(START_METHOD),
                 initializer=_begin,
+                initargs=(NICE,),
             )
         return self._executor
 
@@ -234,9 +235,9 @@ def _take_one_core() -> None:
     threadpool_limits(limits=1)  # and for what is here already
 
 
-def _begin() -> None:
+def _begin(nice: int) -> None:
     """First thing in the worker: low priority, one core, no Ctrl-C, no life after the engine's."""
-    os.nice(NICE)
+    os.nice(nice)
     _take_one_core()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
