@@ -300,8 +300,15 @@ async def test_streams_and_connections_are_bounded(api: Api) -> None:
         assert await silent[-1][0].read() == b""  # hung up on at once, before a word is said
     for _, writer in silent:
         writer.close()
-    async with api.asking() as ann:
-        assert (await ann.get("/v1/GetStatus")).status == 200
+    async with api.asking() as ann, asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                status = (await ann.get("/v1/GetStatus")).status
+            except aiohttp.ClientConnectionError:  # it has not seen yet that they are closed
+                await asyncio.sleep(0.1)
+                continue
+            break
+    assert status == 200
 
 
 async def test_an_engine_that_is_killed_ends_the_stream_and_is_started_anew(api: Api) -> None:
