@@ -254,6 +254,7 @@ def test_published_ports_are_those_that_others_reach() -> None:
     said = "0.0.0.0:8080->80/tcp, :::8080->80/tcp, 443/tcp, [::1]:9->9/tcp, 0.0.0.0:5->5/udp"
     assert published(said) == (8080,)
     assert published("") == ()
+    assert published("0.0.0.0:8000-8002->8000-8002/tcp") == (8000, 8001, 8002)
 
 
 @OVER_SSH

@@ -20,6 +20,7 @@ from workbench.domain.samples import Usage
 from workbench.labs.attached import command_journal, virsh
 from workbench.labs.attached.discovering import Candidate, campaign_of, domains
 from workbench.labs.attached.domain_function import find_domain
+from workbench.labs.attached.own_settings import SettingGone
 from workbench.labs.attached.virsh import DomainLook, asked
 from workbench.paths import Workspace, attached_folder
 
@@ -39,6 +40,7 @@ tell() { cat "$here/$1"; }
 if [ "$(tell says)" != well ]; then echo "error: $(tell says)" >&2; exit 1; fi
 case "$1" in
   domuuid) echo UUID ;;
+  list) tell runs ;;
   dumpxml) echo "<domain type='kvm' id='$(tell number)'>" ;;
   nodeinfo)
     echo "CPU model:           x86_64"; echo "CPU(s):              4"
@@ -69,7 +71,12 @@ def stand_in_virsh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script = folder / "virsh"
     script.write_text(STAND_IN.replace("UUID", UUID).replace("CONNECT", CONNECT))
     script.chmod(0o755)
-    for name, held in (("quota", "-1"), ("number", "3"), ("state", "running (booted)")):
+    for name, held in (
+        ("runs", UUID),
+        ("quota", "-1"),
+        ("number", "3"),
+        ("state", "running (booted)"),
+    ):
         (folder / name).write_text(f"{held}\n")
     (folder / "says").write_text("well")
     monkeypatch.setattr(virsh, "VIRSH", str(script))
@@ -158,6 +165,19 @@ async def test_a_libvirt_that_is_gone_with_a_quota_set_is_asked_again_by_reap(
     assert (stand_in_virsh / "quota").read_text() == "-1\n"
 
 
+async def test_only_what_libvirt_does_not_list_is_gone(stand_in_virsh: Path) -> None:
+    domain = await find_domain(Attached("web", "domain", UUID.upper(), connect=CONNECT))
+    assert domain.uuid == UUID
+    assert await domain.quota.held() == "-1"
+    (stand_in_virsh / "number").write_text("\n")  # as where its connection was lost meanwhile
+    with pytest.raises(LabError, match="which start of it runs") as caught:
+        await domain.quota.held()
+    assert not isinstance(caught.value, SettingGone)
+    (stand_in_virsh / "runs").write_text("\n")
+    with pytest.raises(SettingGone, match="runs no more there"):
+        await domain.quota.held()
+
+
 async def test_an_address_is_what_libvirt_knows(stand_in_virsh: Path) -> None:
     attached = Attached("web", "domain", "web", url="http://{address}/", connect=CONNECT)
     assert (await find_domain(attached)).address == "192.0.2.7"
@@ -228,6 +248,9 @@ def test_figures_of_many_disks_and_vcpus_are_added() -> None:
     assert look.total("vcpu", "delay") == 7
     assert look.total("block", "rd.bytes", "wr.bytes") == 15
     assert not DomainLook.of("-\nshut off (migrated)\n").runs
+    # As libvirt tells of a group of version 2 that has none.
+    unlimited = "7\nrunning (booted)\nglobal_period : 100000\nglobal_quota : 17592186044415\n"
+    assert DomainLook.of(unlimited).cores == 0.0
 
 
 @pytest.mark.parametrize(
@@ -238,6 +261,7 @@ def test_figures_of_many_disks_and_vcpus_are_added() -> None:
         ("domain: web\n    host: lab-a", "attach.web.host", "belongs to `connect`"),
         ("domain: web\n    resources: cgroup", "attach.web.resources", "schedinfo, fixed"),
         ("domain: -web", "attach.web.domain", "match"),
+        ("domain: '3'", "attach.web.domain", "match"),
         ("domain: web; list", "attach.web.domain", "match"),
         (
             "domain: web\n    connect: 'qemu+ext:///system?command=/bin/x'",

@@ -16,6 +16,7 @@ from workbench.labs.components.packets import refuse_two_clocks
 from workbench.traffic.ditg import (
     FLOW_FILE,
     GAPS_FILE,
+    LATE_S,
     SIZES_FILE,
     DItg,
     DItgIcmp,
@@ -168,10 +169,11 @@ def test_delays_between_two_hosts_are_refused_unless_half_of_the_way_is_asked_fo
 def test_gaps_are_shortened_by_what_the_last_drive_was_late() -> None:
     offer = PacketOffer("10.0.0.2", 5201, 250.0, 512, 1)
     generator, late_s = DItg(), 200e-6
-    gaps = np.array(generator.files(offer)[1][GAPS_FILE].split(), dtype=float)[:-1]
 
-    def driven(gaps_ms: np.ndarray) -> float:
+    def driven(offer: PacketOffer, late_s: float, stall_s: float = 0.0) -> float:
         """Packets that left in a second, with each gap so much longer than in the file."""
+        gaps_ms = np.array(generator.files(offer)[1][GAPS_FILE].split(), dtype=float)[:-1]
+        gaps_ms[50] += 1e3 * stall_s
         sent_s = np.append(0.0, np.cumsum(1e-3 * gaps_ms + late_s))
         sent_s = sent_s[sent_s < 1.0]
         times = [
@@ -180,9 +182,17 @@ def test_gaps_are_shortened_by_what_the_last_drive_was_late() -> None:
         counts = read_pair(generator, offer, f"packets {len(times)}\n", log(*times), 0.0)
         return float(counts.sent.sum())
 
-    assert driven(gaps) < 0.99 * 250
+    assert driven(offer, late_s) < 0.99 * 250
     assert generator.again
     assert generator.late_s == pytest.approx(late_s, rel=0.02)
-    gaps = np.array(generator.files(offer)[1][GAPS_FILE].split(), dtype=float)[:-1]
-    assert driven(gaps) == 250
+    assert driven(offer, late_s) == 250
     assert not generator.again
+    assert driven(offer, late_s, stall_s=0.2) < 0.9 * 250  # which the next drive does not make up
+    assert not generator.again
+    assert generator.late_s == pytest.approx(late_s, rel=0.02)
+    fast = replace(offer, rate_pps=8000.0)  # more than it can send, whatever its gaps
+    assert max(driven(fast, late_s), driven(fast, late_s)) < 0.7 * 8000
+    assert driven(offer, late_s) == 250
+    generator = DItgTcp()
+    assert driven(offer, 4e-3) < 0.6 * 250  # held back by the path
+    assert (generator.again, generator.late_s) == (False, LATE_S)

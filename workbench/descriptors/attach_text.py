@@ -40,8 +40,9 @@ PLACES = ("{address}", FILE_SIZE)
 POD = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[A-Za-z0-9][-A-Za-z0-9_./=,!() ]{0,400}$"
 """A namespace, and a selector as `kubectl get pods -l` takes it."""
 
-DOMAIN = r"^[A-Za-z0-9_][A-Za-z0-9_.+:@-]{0,200}$"
-"""Of what libvirt takes as a name: what needs no quotes."""
+DOMAIN = r"^(?:[A-Za-z_]|[0-9]+[A-Za-z_.+:@-])[A-Za-z0-9_.+:@-]{0,200}$"
+"""Of what libvirt takes as a name: what needs no quotes, and no number, by which virsh means the
+domain that has it now."""
 
 _Load = Annotated[
     int | float | str,

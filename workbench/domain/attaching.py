@@ -28,7 +28,7 @@ MOST_PORT = 65535
 LOCAL_LIBVIRT = "qemu:///system"
 """The connection to libvirt where nobody names one."""
 LIBVIRT = re.compile(
-    r"(?:qemu|test)(?:\+(?:ssh|tls|tcp|unix))?://(?P<host>[A-Za-z0-9@._:\[\]-]{0,300})"
+    r"(?:qemu|test)(?:\+(?:ssh|tls|tcp|unix))?://(?P<host>(?:[A-Za-z0-9_\[][A-Za-z0-9@._:\[\]-]{0,300})?)"
     r"/(?:system|session|default)(?:\?(?:socket|keyfile)=/[A-Za-z0-9/._-]{1,200})?"
 )
 """A connection to libvirt, as `virsh --connect` takes it; of what may follow the `?` nothing that

@@ -107,10 +107,13 @@ def written(folder: Path) -> tuple[str, ...]:
 
 def elsewhere(given: Sequence[str]) -> tuple[str, ...]:
     """Files that lie elsewhere, as `remembered` makes them: folders, globs, `s3://`, `https://`."""
-    return tuple(
-        f"{escape(place)}/*.parquet" if not is_far(place) and Path(place).is_dir() else place
-        for place in given
-    )
+    return tuple(place if is_far(place) else _here(place) for place in given)
+
+
+def _here(place: str) -> str:
+    if Path(place).is_dir():
+        return f"{escape(place)}/*.parquet"
+    return escape(place) if Path(place).is_file() else place
 
 
 def is_far(place: str) -> bool:
@@ -167,7 +170,7 @@ def _rows(
     query = (
         f"SELECT {keys}count(DISTINCT session), count(*),"  # noqa: S608 - own names
         " quantile_cont(value, [0.5, 0.05, 0.95])"
-        " FROM read_parquet(?) WHERE kpi = ? AND valid"
+        " FROM read_parquet(?) WHERE kpi = ? AND valid AND value IS NOT NULL"
         + (" AND target = ?" if target else "")
         + (f" GROUP BY {', '.join(columns)} ORDER BY {', '.join(columns)}" if columns else "")
     )

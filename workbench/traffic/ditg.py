@@ -53,8 +53,13 @@ LATE_S, MOST_LATE_S = 25e-6, 500e-6
 """By which a gap is longer than asked on an idle host, and the most that is taken off."""
 UNSENT = 0.01
 """Share of the packets that may be missing before a drive is worth another."""
-LEARNED_FROM = 20
-"""Packets of a flow, at least, that say how late it is."""
+LEARNED_FROM, USUAL = 20, 0.95
+"""Gaps of a flow, at least, that say how late it is; and the share of them that does: a stall is no
+lateness, and to send faster after it would be no steady load."""
+SHORTEST_S = 1e-6
+"""D-ITG reads no gap of zero."""
+CLEARLY_S = 5e-6
+"""By which it must be later than was known before a drive is worth another."""
 STARTING_S = 5.0
 """That flows may take to begin and to end, besides their load."""
 MOST_PACKETS = 1 << 20
@@ -83,7 +88,7 @@ class DItg:
     step = 1
     """Sizes are multiples of this."""
     makes_up = True
-    """Whether shorter gaps send more."""
+    """Whether shorter gaps send more: what a path holds back is no lateness."""
 
     def __init__(self) -> None:
         self.late_s = LATE_S
@@ -142,8 +147,7 @@ class DItg:
         for number in range(offer.flows):
             # Flows take turns. The gap behind the last packet of each lasts until the end.
             own = np.append(due[number : -1 : offer.flows], due[-1])
-            # Shorter by what it is late; D-ITG reads no gap of zero.
-            gaps = np.maximum(np.diff(own) - self.late_s, 1e-6)
+            gaps = self._written(own)
             end = f".{number}" if number else ""
             made[GAPS_FILE + end] = _text(1e3 * gaps, "%.3f")
             made[SIZES_FILE + end] = _text(drawn[number :: offer.flows], "%d")
@@ -153,6 +157,21 @@ class DItg:
                 f"-Ft {GAPS_FILE}{end} -Fs {SIZES_FILE}{end}\n"
             )
         return f"{offer} {self.late_s:.6f}", {**made, FLOW_FILE: "".join(flows).encode()}
+
+    def _written(self, due: Floats) -> Floats:
+        """The gaps that a file has: shorter by what it is late."""
+        return np.maximum(np.diff(due) - self.late_s, SHORTEST_S)
+
+    def _learn(self, log: _Log, due: Floats, too_few: bool) -> None:
+        """How much longer its gaps were than those that it was given, in the first flow."""
+        longer = log.longer_than(self._written(due))
+        if longer.size < LEARNED_FROM:
+            self.again = False
+            return
+        usual = np.sort(longer)[: math.ceil(USUAL * longer.size)]
+        late_s = float(np.clip(usual.mean(), 0.0, MOST_LATE_S))
+        self.again = too_few and late_s > self.late_s + CLEARLY_S
+        self.late_s = late_s
 
     def _to(self, offer: PacketOffer) -> str:
         return f"-rp {offer.port} -T {self.protocol}"
@@ -213,10 +232,9 @@ class DItg:
         planned = np.histogram(due, edges)[0].astype(float)
         received = np.histogram(log.sent_s, edges)[0].astype(float)
         lost = np.histogram(lost_s, edges)[0].astype(float)
-        later_s = log.later_than(due[:: offer.flows])
-        too_few = float((received + lost).sum()) < (1.0 - UNSENT) * float(planned.sum())
-        self.again = self.makes_up and too_few and later_s > 0.0
-        self.late_s = float(np.clip(self.late_s + later_s, 0.0, MOST_LATE_S))
+        if self.makes_up:
+            too_few = float((received + lost).sum()) < (1.0 - UNSENT) * float(planned.sum())
+            self._learn(log, due[:: offer.flows], too_few)
         order = np.argsort(log.sent_s, kind="stable")
         jitter = smoothed_jitter(log.delay_s[order])
         last = np.searchsorted(log.sent_s[order], end, side="right") - 1
@@ -293,17 +311,14 @@ class _Log:
     def halved(self) -> _Log:
         return _Log(self.flow, self.number, self.sent_s, self.delay_s / 2)
 
-    def later_than(self, due: Floats) -> float:
-        """By how much longer the first flow's gaps were than those between its due times, in s;
-        0 where too few packets say it."""
-        own = self.flow == self.flow.min()
-        numbers, sent_s = self.number[own], self.sent_s[own]
-        first, last = np.argmin(numbers), np.argmax(numbers)
-        gaps = int(numbers[last] - numbers[first])
-        if gaps < LEARNED_FROM or numbers[last] > due.size:
-            return 0.0
-        asked_s = due[numbers[last] - 1] - due[numbers[first] - 1]
-        return float(sent_s[last] - sent_s[first] - asked_s) / gaps
+    def longer_than(self, gaps: Floats) -> Floats:
+        """By how much longer the first flow's gaps were than those given, in s; of packets that
+        arrived one after the other, shape (k,)."""
+        own = np.flatnonzero(self.flow == self.flow.min())
+        own = own[np.argsort(self.number[own])]
+        numbers, took_s = self.number[own], np.diff(self.sent_s[own])
+        next_to = (np.diff(numbers) == 1) & (numbers[:-1] <= gaps.size)
+        return took_s[next_to] - gaps[numbers[:-1][next_to] - 1]
 
     @property
     def lost_s(self) -> Floats:

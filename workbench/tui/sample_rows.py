@@ -133,5 +133,5 @@ def detail_text(detail: SampleDetail, kpi: str) -> str:
 
 
 def short_name(sample: SamplePoint) -> str:
-    """A sample in a question: `wl 760, repetition 1`."""
+    """A sample in a question: `load 760, repetition 1`."""
     return plain(f"load {number(sample.wl)}, repetition {sample.repetition}")

@@ -124,7 +124,9 @@ class CommandJournal:
             now = await setting.held()
         except SettingGone as gone:
             return f"{setting.whose} {gone.what}; its {setting.resource} was {before}"
-        if same_value(now, before):
+        # A set that virsh did not wait for may still come; what is set after it comes after it.
+        late = isinstance(setting, DomainQuota) and setting in self.unsure
+        if same_value(now, before) and not late:
             return ""
         known = any(same_value(now, one) for one in self.ours.get(setting, ()))
         if not known and setting not in self.unsure:

@@ -35,7 +35,9 @@ LISTENS = "0A"
 LOOPBACK = "0100007F"
 PROXY = "docker-proxy"
 """Stands for a container that is listed."""
-PUBLISHED = re.compile(r"(\S+):([0-9]{1,5})->[0-9]+/tcp")
+PUBLISHED = re.compile(r"(\S+):([0-9]{1,5})(?:-([0-9]{1,5}))?->[0-9]+(?:-[0-9]+)?/tcp")
+MOST_PORTS = 64
+"""Of a range that is published, those that are told."""
 MOST_PROCESSES = 20_000
 UNSEEN_PORT = 80
 """What a domain is taken to listen at: its guest is not looked into."""
@@ -94,8 +96,12 @@ async def domains(connect: str = LOCAL_LIBVIRT) -> list[Candidate]:
     except LabError:
         return []
     found = []
-    for name in sorted(filter(None, map(str.strip, names))):
+    for name in sorted(filter(None, map(str.strip, names)))[:MOST_THERE]:
         candidate = Candidate("domain", name, "qemu", ports=(UNSEEN_PORT,))
+        if name.isdecimal():
+            why = "its name is a number, by which virsh means another; write its UUID"
+            found.append(replace(candidate, why_not=why))
+            continue
         attached = Attached(name, "domain", name, connect=connect, resources="schedinfo")
         try:
             domain = await find_domain(attached)
@@ -135,7 +141,8 @@ async def discover_there(host: str) -> tuple[tuple[Candidate, ...], str]:
         if more := len(ports) - len(few):
             why.append(f"{more} more processes listen and are not listed")
         containers, silent = await _containers_there(shell, host)
-        in_containers = {one.pid for one in containers}
+        # One on its host's network publishes nothing, and is attached as a process.
+        in_containers = {one.pid for one in containers if not one.why_not}
         processes = [
             await _process_there(shell, host, *one) for one in few if one[0] not in in_containers
         ]
@@ -169,17 +176,13 @@ async def _containers_there(shell: RemoteShell, host: str) -> tuple[list[Candida
 
 
 def published(ports: str) -> tuple[int, ...]:
-    """TCP ports of a host, of what `docker ps` prints: `0.0.0.0:8080->80/tcp, 443/tcp`."""
-    found = PUBLISHED.findall(ports)
-    return tuple(
-        sorted(
-            {
-                int(port)
-                for address, port in found
-                if not address.startswith(("127.", "::1", "[::1]"))
-            }
-        )
-    )
+    """TCP ports of a host, of what `docker ps` prints: `0.0.0.0:8080->80/tcp, 443/tcp`, or
+    `0.0.0.0:8000-8002->8000-8002/tcp`."""
+    found: set[int] = set()
+    for address, first, last in PUBLISHED.findall(ports):
+        if not address.startswith(("127.", "::1", "[::1]")):
+            found.update(range(int(first), int(last or first) + 1)[:MOST_PORTS])
+    return tuple(sorted(found))
 
 
 async def _process_there(

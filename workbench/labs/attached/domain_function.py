@@ -110,7 +110,9 @@ async def find_domain(attached: Attached) -> FoundDomain:
     """Where a domain runs now. Raises `LabError` with what is not as the campaign says."""
     connect, place = attached.connect, attached.found
     try:
-        uuid = (await asked(connect, "domuuid", attached.found_at)).strip()
+        uuid = attached.found_at.lower()
+        if not UUID.fullmatch(uuid):
+            uuid = (await asked(connect, "domuuid", attached.found_at)).strip()
         if not UUID.fullmatch(uuid):
             raise LabError(f"virsh says {uuid[:40]!r} for its UUID")
         look = DomainLook.of(await asked(connect, *look_words(uuid)))

@@ -28,6 +28,9 @@ MOST_SAID = 1 << 18
 """Bytes of an answer that are read: domains of hundreds of vCPUs and disks."""
 QUOTA, PERIOD, VCPU_QUOTA = "global_quota", "global_period", "vcpu_quota"
 """`global` bounds vCPUs, emulator and I/O threads together; `vcpu_quota` is of each vCPU alone."""
+UNLIMITED_US = 17_592_186_044_415
+"""From which on a quota is none: what libvirt reads of control groups of version 2 that have none
+(its VIR_CGROUP_CPU_QUOTA_MAX, 2^64 / 2^20)."""
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 STATE = re.compile(r"[a-z ]+ \([^()]*\)")
 FIGURE = re.compile(r"\s*([a-z][a-z0-9_.-]*)\s*[:=]\s*(-?[0-9]+)")
@@ -129,7 +132,7 @@ class DomainLook:
     def cores(self) -> float:
         """Its quota in cores; 0 without one."""
         quota, period = self.figures.get(QUOTA, -1), self.figures.get(PERIOD, 0)
-        return quota / period if quota > 0 and period > 0 else 0.0
+        return quota / period if 0 < quota < UNLIMITED_US and period > 0 else 0.0
 
     def total(self, group: str, *of: str) -> int | None:
         """The sum of figures such as `vcpu.0.delay` over all that are numbered; None without."""
@@ -160,10 +163,11 @@ class DomainQuota(OwnSetting):
 
     async def held(self) -> str:
         look = DomainLook.of(await self._run(self.read_by))
+        if not look.number:
+            await self._refuse_gone()
+            raise LabError("libvirt does not tell which start of it runs", where=self.whose)
         if look.number != self.identity:
-            raise SettingGone(
-                "was started again, without limits of this session" if look.number else GONE
-            )
+            raise SettingGone("was started again, without limits of this session")
         if QUOTA not in look.figures:
             raise LabError("libvirt does not tell its quota", where=self.whose)
         return str(look.figures[QUOTA])
@@ -173,5 +177,18 @@ class DomainQuota(OwnSetting):
             return await asked(argv[3], *argv[4:])
         except LabError as error:
             if "no such domain" in error.what:
-                raise SettingGone(GONE, where=self.whose) from None
+                await self._refuse_gone()
             raise LabError(error.what, where=self.whose, remedy=error.remedy) from None
+
+    async def _refuse_gone(self) -> None:
+        """Raise `SettingGone` where libvirt answers and the domain is not among those that run.
+
+        virsh says that it "failed to get domain" for a lost connection, too.
+        """
+        _, _, _, connect, _, uuid, *_ = self.set_by
+        try:
+            running = await asked(connect, "list", "--uuid")
+        except LabError as error:
+            raise LabError(error.what, where=self.whose, remedy=error.remedy) from None
+        if uuid not in running.split():
+            raise SettingGone(GONE, where=self.whose)
