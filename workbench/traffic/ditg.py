@@ -318,7 +318,7 @@ class _Log:
         own = own[np.argsort(self.number[own])]
         numbers, took_s = self.number[own], np.diff(self.sent_s[own])
         next_to = (np.diff(numbers) == 1) & (numbers[:-1] <= gaps.size)
-        return took_s[next_to] - gaps[numbers[:-1][next_to] - 1]
+        return np.asarray(took_s[next_to] - gaps[numbers[:-1][next_to] - 1])
 
     @property
     def lost_s(self) -> Floats:
