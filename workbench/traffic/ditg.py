@@ -53,7 +53,7 @@ LATE_S, MOST_LATE_S = 25e-6, 500e-6
 """By which a gap is longer than asked on an idle host, and the most that is taken off."""
 UNSENT = 0.01
 """Share of the packets that may be missing before a drive is worth another."""
-LEARNED_FROM, USUAL = 20, 0.95
+LEARNED_FROM, USUAL = 20, 0.99
 """Gaps of a flow, at least, that say how late it is; and the share of them that does: a stall is no
 lateness, and to send faster after it would be no steady load."""
 SHORTEST_S = 1e-6

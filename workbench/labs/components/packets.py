@@ -34,7 +34,7 @@ FLOWS = "flows"
 DEFAULT_SIZE = 512
 LISTENING_S = 10.0
 """For which the far end may take to listen."""
-POLL_S = 0.02
+POLL_S, BEGIN_AGAIN_S = 0.02, 0.5
 FINISHING_S = 5.0
 """For which the far end may go on: it hands over what it counted."""
 SLOWEST_END_S = 30.0
@@ -239,13 +239,19 @@ async def _listening(
     """The far end, started and listening; None where the sink serves by itself."""
     if not isinstance(generator, PairedGenerator):
         return None
-    program = await sink.begin(generator.far_argv(offer))
-    running = asyncio.create_task(program.finish())
     deadline = time.monotonic() + LISTENING_S
-    while not running.done() and time.monotonic() < deadline:
-        if (await sink.run(generator.far_ready_argv(offer))).exit_code == 0:
-            return running
-        await asyncio.sleep(POLL_S)
+    while True:
+        # It ends at once where a connection of the load before still has its port: behind functions
+        # that are overloaded its end arrives late.
+        program = await sink.begin(generator.far_argv(offer))
+        running = asyncio.create_task(program.finish())
+        while not running.done() and time.monotonic() < deadline:
+            if (await sink.run(generator.far_ready_argv(offer))).exit_code == 0:
+                return running
+            await asyncio.sleep(POLL_S)
+        if time.monotonic() >= deadline:
+            break
+        await asyncio.sleep(BEGIN_AGAIN_S)
     said = running.result().said if running.done() else "nothing"
     running.cancel()
     raise TrafficError(
