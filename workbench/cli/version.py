@@ -7,7 +7,7 @@ DIGITS = 12
 
 
 def version() -> str:
-    """`0.3.0 (commit 1f2e3d4c5b6a)`; without the commit where nobody knows it."""
+    """`0.4.0 (commit 1f2e3d4c5b6a)`; without the commit where nobody knows it."""
     from workbench import __version__
 
     package = Path(__file__).parents[1]
