@@ -80,3 +80,22 @@ def test_who_asks_leaves_while_hosts_still_score(workbench: Workbench) -> None:
     assert said == "2 scores by 2 hosts\n"
     assert asking.returncode == 130
     assert "Traceback" not in rest
+
+
+@pytest.mark.long
+def test_hosts_that_all_died_are_not_waited_for(workbench: Workbench) -> None:
+    (workbench.root / "hosts.yaml").write_text(HOSTS)
+    workbench.run("fleet", "up", "hosts.yaml")
+    folder = workbench.root / ".workbench" / "fleet" / "hosts"
+    standing = json.loads((folder / "standing.json").read_text())
+    try:
+        asking = workbench.start(*WORDS, "--fleet", "hosts.yaml")
+        assert asking.stderr is not None
+        next(line for line in asking.stderr if "scores by" in line)
+        for host in standing["hosts"]:
+            os.kill(host["pid"], signal.SIGKILL)
+        _, rest = asking.communicate(timeout=90)
+    finally:
+        workbench.run("fleet", "down", "hosts.yaml")
+    assert "lost all its hosts" in " ".join(rest.split())
+    assert asking.returncode == 3

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -47,6 +48,10 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str], None]
 Job = tuple["Table", str, By]
+
+LOOKING_S = 5.0
+MOST_MISSED = 3
+"""Looks in a row that find none of the hosts, after which nobody waits for them."""
 
 
 async def scored_by_fleet(
@@ -157,7 +162,29 @@ async def _gathered(
         return found
 
     tell(f"{counted(len(jobs), 'score')} by {counted(len(addresses), 'host')}")
-    return await together(row(job) for job in jobs)
+    all_rows = asyncio.ensure_future(together(row(job) for job in jobs))
+    looking = asyncio.ensure_future(_until_none_is_left(client, addresses))
+    try:
+        await asyncio.wait((all_rows, looking), return_when=asyncio.FIRST_COMPLETED)
+        if not all_rows.done():
+            await looking
+        return await all_rows
+    finally:
+        for task in (all_rows, looking):
+            task.cancel()
+        await asyncio.gather(all_rows, looking, return_exceptions=True)
+
+
+async def _until_none_is_left(client: Client, addresses: Collection[str]) -> None:
+    """Raises `FleetError` once all of these hosts are gone: a scheduler would wait for ever."""
+    missed = 0
+    while missed < MOST_MISSED:
+        await asyncio.sleep(LOOKING_S)
+        there: set[str] = set()
+        with suppress(OSError):
+            there.update((await workers_of(client)).values())
+        missed = 0 if there & set(addresses) else missed + 1
+    raise FleetError("lost all its hosts", remedy="See `workbench fleet status`")
 
 
 def scored_alone(table: Table, method: str, by: By) -> Row:

@@ -61,7 +61,7 @@ def iso_date(at: float) -> str:
 
 def sla_text(sla: Sla) -> str:
     """As the user wrote it; a limit that was made without text is spelt out."""
-    at = "" if sla.wl is None else f" @ wl={sla.wl:g}"
+    at = "" if sla.wl is None else f" at {sla.wl:g}"
     return one_line(sla.text) or f"{limit_text(sla)}{at}"
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -44,6 +45,8 @@ UNSEEN_PORT = 80
 NOT_ROOT = "only what that login owns is listed; log in as root to see all"
 MOST_THERE = 200
 """Processes that listen on another host and are looked at: six questions each."""
+DOMAINS_S = 20.0
+"""For which a libvirt is asked about its domains, all together."""
 OURS = (SESSION_LABEL, MAKING_LABEL)
 
 
@@ -90,14 +93,22 @@ async def discover() -> tuple[tuple[Candidate, ...], str]:
 
 
 async def domains(connect: str = LOCAL_LIBVIRT) -> list[Candidate]:
-    """Domains of libvirt that run; none where no libvirt answers."""
+    """Domains of libvirt that run; none where no libvirt answers.
+
+    A slow libvirt is asked about each for `DOMAINS_S` in all; the others are listed as not seen.
+    """
     try:
         names = (await asked(connect, "list", "--name")).split("\n")
     except LabError:
         return []
     found = []
+    until = time.monotonic() + DOMAINS_S
     for name in sorted(filter(None, map(str.strip, names)))[:MOST_THERE]:
         candidate = Candidate("domain", name, "qemu", ports=(UNSEEN_PORT,))
+        if time.monotonic() > until:
+            why = f"libvirt took over {DOMAINS_S:g} s to tell of the domains before it; name it"
+            found.append(replace(candidate, why_not=why))
+            continue
         if name.isdecimal():
             why = "its name is a number, by which virsh means another; write its UUID"
             found.append(replace(candidate, why_not=why))
