@@ -45,7 +45,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VnfTemplate:
         raise AssertionError("nobody waits for oha here")
 
     monkeypatch.setattr(oha_binary, "find_or_build", never)
-    (tmp_path / "Dockerfile").write_text("FROM scratch\n")
+    (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY packages /tmp/\n")
     return VnfTemplate("source", role="source", build=str(tmp_path))
 
 
@@ -103,6 +103,18 @@ async def test_the_source_holds_what_can_offer_the_load(
         for given in (packages, ("another",), packages)
     ]
     assert held[0] == held[2] != held[1]
+
+
+async def test_a_source_of_one_generator_is_one_image(source: VnfTemplate) -> None:
+    """It neither waits for oha nor is built again for each generator of the other source."""
+    (Path(source.build) / "Dockerfile").write_text("FROM scratch\n")
+    engine = SimpleNamespace(images=Images())
+    listener = Listener(print, print)
+    held = [
+        await images.build_images([source], listener=listener, docker=engine, packages=given)
+        for given in (("luajit",), ("another",), ())
+    ]
+    assert held[0] == held[1] == held[2]
 
 
 LATER = {"oha": OHA_LATER}

@@ -31,6 +31,9 @@ DESCRIPTOR = "vnf.yaml"
 """Not part of the context: what it configures is rendered into the container, not the image."""
 LISTS = f"FROM {BASE}\nRUN apt-get -qq update\n"
 """How Dockerfiles of functions begin: the engine makes this layer once and all share it."""
+TAKES_GENERATORS = b"COPY packages "
+"""In the Dockerfile of a source that holds whichever generators a campaign needs. One that does not
+is the same image for all of them."""
 AT_ONCE = 3
 """Images that are built beside each other: each waits for downloads and for the disk."""
 
@@ -126,14 +129,14 @@ async def _wanted(
     if template.image:
         await _pull(docker, template, listener)
         return _Image(template, template.image, {})
-    besides: dict[str, bytes] = {}
     if template.role == "source":
         before = known.get(template.name, "")
         if before and await present(docker, before):
             return _Image(template, before, {})
-        besides = await _oha(docker, listener, builds_oha)
-        besides |= {"packages": "".join(f"{package}\n" for package in packages).encode()}
-    context = {**read_context(located(template.build)), **besides}
+    context = read_context(located(template.build))
+    if template.role == "source" and TAKES_GENERATORS in context["Dockerfile"]:
+        context |= await _oha(docker, listener, builds_oha)
+        context["packages"] = "".join(f"{package}\n" for package in packages).encode()
     return _Image(template, f"{PREFIX}/{template.name}:{digest(context)}", context)
 
 
