@@ -219,9 +219,10 @@ class CompareScreen(CompareAskingScreen, HasList):
         else:
             draw = compare_figures.functions if self.view == "functions" else compare_figures.curves
             figure = draw(
-                shown.view, target, chart, samples, kpi,
-                at=at, log_x=choice.log_x, log_y=choice.log_y,
-            )  # fmt: skip
+                compare_figures.Charted(
+                    shown.view, target, chart, samples, kpi, at, choice.log_x, choice.log_y
+                )
+            )
             if self.view == "curves" or not self.has_class("-short"):
                 self._put("#readout", [compare_tables.readout(chart, samples, kpi, at, width)])
             if tall and chart is not None:
