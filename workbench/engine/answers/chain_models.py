@@ -135,7 +135,6 @@ def measured_first(
         seen,
         method_named(usual_method(prediction), prediction, None),
         target=target,
-        shared_sd=shared_sd_or_usual(None),
         risks=risks,
     )
 
