@@ -161,7 +161,7 @@ def _latency(
     least = floor.half(name, len(pool.stretches))
     worths[name] = _independent(batches, pool, _slowness(pool))
     tail = _tail(pool)
-    upper = tail and tail.upper(registry.of(name).quantile)
+    upper = None if tail is None else tail.upper(registry.of(name).quantile)
     worth = worths[name].batches
     return log_interval(value * 1e3, batches * 1e3, least, factor, worth, upper), False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from rich.cells import cell_len
 
@@ -61,17 +62,16 @@ def laid_out(table: AnswerTable, width: int, headings: Sequence[str] = ()) -> La
 
 def columns_of(table: AnswerTable) -> tuple[ListColumn[tuple[Cell, ...]], ...]:
     """What its rows can be sorted by: all columns without that of the names."""
-    return tuple(
-        ListColumn(
-            column.title,
-            column.width,
-            lambda row, i=i: table.columns[i].text(row[i]),
-            lambda row, i=i: row[i],
-            falling=column.falling,
-        )
-        for i, column in enumerate(table.columns)
-        if i
-    )
+
+    def column(place: int) -> ListColumn[tuple[Cell, ...]]:
+        known = table.columns[place]
+
+        def written(row: tuple[Cell, ...]) -> str:
+            return known.text(row[place])
+
+        return ListColumn(known.title, known.width, written, itemgetter(place), known.falling)
+
+    return tuple(map(column, range(1, len(table.columns))))
 
 
 def _is_of_figures(cells: Sequence[Cell]) -> bool:

@@ -215,7 +215,7 @@ class CompareScreen(CompareAskingScreen, HasList):
             noise = departures.error_of_noise(compared.comparison) if compared else 0.0
             figure = compare_figures.strip(self._lines, line, noise)
             title = f"error of each configuration in %, sorted · {kpi_name(kpi)}"
-            self._put("#tables", self._error_tables(kpi, tall))
+            self._put("#tables", self._error_tables(tall=tall))
         else:
             draw = compare_figures.functions if self.view == "functions" else compare_figures.curves
             figure = draw(
@@ -252,12 +252,12 @@ class CompareScreen(CompareAskingScreen, HasList):
         )
         self._put("#note", [note] if note else [])
 
-    def _error_tables(self, kpi: str, tall: bool) -> list[Row]:
+    def _error_tables(self, *, tall: bool) -> list[Row]:
         """Buckets, and where there is room the scores above them."""
         compared = self.answer.compared if self.answer is not None else None
         if compared is None:
             return []
-        rows = compare_tables.bucket_rows(compared.comparison.buckets, kpi, self.size.width)
+        rows = compare_tables.bucket_rows(compared.comparison, self.size.width)
         if tall or ZOOMS[self.zoomed]:
             rows = [*compare_tables.score_rows(compared, self.size.width), ((" ", ""),), *rows]
         room = self.query_one("#middle").size.height - self._list_most()
