@@ -131,6 +131,18 @@ async def test_a_chain_is_rolled_back_after_a_yes_and_forward_by_undo() -> None:
         await until(pilot, lambda: client.view().chain_models[0].current == 1, "it is so")
 
 
+async def test_jump_mode_goes_to_a_version() -> None:
+    async with opened(CanaryClient(*STORY), screen="models") as pilot:
+        await pilot.press("tab")
+        screen = pilot.app.screen
+        lines = screen.listing().region
+        there = [go for offset, go in screen.jump_targets() if offset.y == lines.y + 2]
+        assert screen.listing().cursor == 0
+        there[-1]()
+        assert "›" in (await redrawn(pilot)).splitlines()[lines.y + 2]
+        assert screen.listing().cursor == 1
+
+
 async def test_observers_roll_nothing_back() -> None:
     client = CanaryClient(*STORY)
     client.role = "observer"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -19,7 +17,6 @@ from workbench.tui.plots.legends import compare_marks, legend
 from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.base import HasList
-from workbench.tui.screens.base import Target as Place
 from workbench.tui.screens.compare import (
     compare_figures,
     compare_lines,
@@ -355,13 +352,6 @@ class CompareScreen(CompareAskingScreen, HasList):
 
     def copied(self) -> tuple[str, str]:
         return "the configurations and their errors", compare_lines.table(self._lines)
-
-    def jump_targets(self) -> Iterator[Place]:
-        yield from super().jump_targets()
-        listing = self.listing()
-        if listing.display:
-            for place, index in listing.visible_lines():
-                yield place, partial(listing.move, index - listing.cursor)
 
     def on_listing_moved(self) -> None:
         cursor = self.listing().cursor
