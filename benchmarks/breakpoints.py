@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from bench_truth.long_runs import Truth
 from bench_truth.playing import conclude, play
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign
 from workbench.labs.simulated.options import SimulationOptions
-from workbench.labs.simulated.truth import Truth
 from workbench.paths import Workspace
 
 Cell = tuple[str, str, str]

@@ -18,6 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from bench_truth.long_runs import Truth
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.fleets import LabHost, Shard, ShardOrder
@@ -26,7 +27,6 @@ from workbench.engine.core import Engine
 from workbench.fleet.dispatched import Gathered
 from workbench.fleet.folding import ShardSession, read_piece
 from workbench.fleet.host_engine import HostEngine
-from workbench.labs.simulated.truth import Truth
 from workbench.models.host_factors import compare_hosts, on_reference
 from workbench.paths import Workspace
 from workbench.sampling.shards import anchor, split

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from bench_truth.long_runs import Truth
 from fleet_factors import measured
 
 from workbench.descriptors.loading import load_campaign
@@ -32,7 +33,6 @@ from workbench.engine.core import Engine
 from workbench.engine.learning.refitting import fitted
 from workbench.engine.learning.scoring import table_for
 from workbench.fleet.folding import ShardSession
-from workbench.labs.simulated.truth import Truth
 from workbench.models.host_factors import compare_hosts
 from workbench.models.host_terms import on_one_host
 from workbench.models.table import Table

@@ -20,13 +20,14 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean
 
+from bench_truth.long_runs import Truth
+
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign, WindowPlan
 from workbench.domain.parameters import LoadModel, OperatingPoint
 from workbench.domain.samples import Estimate, LatencyHistogram, Window
 from workbench.labs.base import LabSettings
 from workbench.labs.simulated import SimulatedLab, SimulationOptions
-from workbench.labs.simulated.truth import Truth
 from workbench.measuring.censoring import Distribution
 from workbench.measuring.floor import VarianceFloor
 from workbench.measuring.histograms import merge

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench_truth.long_runs import TrueBreakpoint, Truth
+
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.campaign import Campaign, TargetPlan
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import BreakpointRule
 from workbench.labs.simulated.options import SimulationOptions
-from workbench.labs.simulated.truth import TrueBreakpoint, Truth
 from workbench.paths import Workspace
 
 RULES: tuple[BreakpointRule, ...] = ("capacity", "knee", "cpu", "sla")

@@ -5,6 +5,7 @@ module         what
 =============  =========================================================================
 `families`     the traps of METHOD.md 11, as campaigns on the simulated lab
 `playing`      a campaign under one seed, as the engine runs it, without the engine
+`long_runs`    truth of a configuration: long virtual runs without noise
 `truths`       true breakpoints: the same rules on long runs without noise; cached
 `stored`       samples of a run, so that it can be interrupted and scored again
 `scoring`      coverage, width, interval score

@@ -11,11 +11,11 @@ from statistics import median
 import msgspec
 
 from bench_truth.families import SCORED, Family
+from bench_truth.long_runs import TrueBreakpoint
 from bench_truth.playing import conclude
 from bench_truth.stored import Seed
 from bench_truth.truths import Known
 from workbench.domain.profiles import Breakpoint, BreakpointRule
-from workbench.labs.simulated.truth import TrueBreakpoint
 
 ALPHA = 0.05
 """Intervals are of 95 %."""

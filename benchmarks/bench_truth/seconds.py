@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bench_truth.families import BY_NAME, Family
+from bench_truth.long_runs import Truth
 from bench_truth.playing import bench_of, visit
 from bench_truth.truths import Known
 from workbench.domain.campaign import Campaign
@@ -22,7 +23,6 @@ from workbench.domain.parameters import OperatingPoint
 from workbench.domain.samples import Sample
 from workbench.engine.learning.sampler_worker import terms
 from workbench.labs.simulated.options import SimulationOptions
-from workbench.labs.simulated.truth import Truth
 from workbench.measuring.judging import first_drive_s
 
 PROTOCOLS = {30.0: "30 s (D, VI.A)", 60.0: "60 s (A, 5.1)", 100.0: "100 s"}

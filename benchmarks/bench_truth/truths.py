@@ -1,6 +1,6 @@
 """True breakpoints of the families, kept in git: they take minutes, and tests have seconds.
 
-`labs.simulated.truth` says what they are: each rule on long virtual runs of the reported
+`bench_truth.long_runs` says what they are: each rule on long virtual runs of the reported
 definition, without noise. `python -m bench_truth truths` computes all of them anew.
 """
 
@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 
 from bench_truth.families import BY_NAME, Family
+from bench_truth.long_runs import TrueBreakpoint, Truth, quiet
 from workbench.domain.profiles import BreakpointRule
 from workbench.labs.simulated.options import SimulationOptions
-from workbench.labs.simulated.truth import TrueBreakpoint, Truth, quiet
 
 COMMITTED = Path(__file__).parent.parent / "results" / "truths.json"
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from bench_truth.long_runs import Truth
 
 from chain_science.grids import Grid
 from chain_science.stored import LAB, digest, kept
@@ -18,7 +19,6 @@ from workbench.domain.campaign import TargetPlan
 from workbench.domain.parameters import Configuration
 from workbench.domain.recommendations import Deployment
 from workbench.labs.simulated.options import SimulationOptions
-from workbench.labs.simulated.truth import Truth
 from workbench.sla.costs import VcpuHours, allowed
 
 KPI = "p95_ms"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,14 +11,46 @@ import numpy as np
 from chain_science.predicting import known
 from chain_science.recordings import BUNDLES, UNSEEN, recorded
 from chain_science.stored import LAB, MODELS, digest, kept
-from workbench.chains.handover import Discrepancy, HandoverRisk, risk_shown_by
+from workbench.chains.alignment import Measured
+from workbench.chains.handover import AT_MS, HandoverRisk
 from workbench.domain import kpis
 from workbench.domain.errors import WorkbenchError
+from workbench.models.base import Floats
+from workbench.models.forecast import Forecaster
 
 KPIS = (*kpis.names("response_time"), kpis.THROUGHPUT)
 FEWEST = 10
 """Samples of a chain below which it is no chain of its own here."""
+LOW_QUARTER = 0.25
+"""Of a configuration's loads: there the hand-over is seen, before anything queues."""
+_ENDS = (0.025, 0.975)
+ALIKE = 1.5
+"""In log KPI: how far around a predicted time those of other chains tell of it."""
+ANYWHERE = 0.02
+"""Weight of what is far from it, next to what is near: nobody has seen all there is."""
 CODE = ("risks.py", "predicting.py", "recordings.py", *LAB, *MODELS)
+
+
+@dataclass(frozen=True)
+class Discrepancy:
+    """What one chain has shown: of n samples log KPI as measured and predicted, shape (n,).
+
+    `added` is the median of the difference in the KPI's unit at the lower loads.
+    """
+
+    measured: Floats
+    predicted: Floats
+    added: float
+
+    @classmethod
+    def of(cls, seen: Measured, said: Forecaster) -> Discrepancy:
+        y, mean = seen.table.y, said.forecast(seen.points).mean
+        loads = np.array([wl for _, wl in seen.points])
+        low = np.zeros(len(seen), dtype=bool)
+        for number in np.unique(seen.table.configurations):
+            own = seen.table.configurations == number
+            low |= own & (loads <= np.quantile(loads[own], LOW_QUARTER))
+        return cls(y, mean, float(np.median(np.exp(y[low]) - np.exp(mean[low]))))
 
 
 @dataclass(frozen=True)
@@ -137,3 +170,36 @@ def _left_out(one: Shown, kpi: str) -> LeftOut:
         float(np.mean(covered[inside])) if inside.any() else math.nan,
         float(np.exp(np.median(most - least))),
     )
+
+
+def risk_shown_by(chains: Sequence[Discrepancy], *, adds: bool = True) -> HandoverRisk:
+    """The risk that measured chains show, each counted once, however often it was measured.
+
+    Parameters
+    ----------
+    adds : whether a hand-over adds to the KPI: to response times, to nothing else. Their risk is
+        told by predicted time, others' as one.
+    """
+    added = max([0.0, *(one.added for one in chains)]) if adds else 0.0
+    weight = np.concatenate([np.full(len(c.measured), 1.0 / len(c.measured)) for c in chains])
+    predicted = np.concatenate([c.predicted for c in chains])
+    near = [np.ones(len(predicted))]
+    if adds:
+        apart = (predicted - np.log(AT_MS)[:, None]) / ALIKE
+        near = list(np.exp(-0.5 * np.square(apart)) + ANYWHERE)
+    ends = []
+    for more, end in zip((0.0, added), _ENDS, strict=True):
+        off = np.concatenate([c.measured - np.log(np.exp(c.predicted) + more) for c in chains])
+        ends.append([_quantile(off, weight * heard, end) for heard in near])
+    return HandoverRisk(
+        added,
+        tuple(min(low, 0.0) for low in ends[0]),
+        tuple(max(high, 0.0) for high in ends[1]),
+        AT_MS if adds else (),
+    )
+
+
+def _quantile(values: Floats, weight: Floats, end: float) -> float:
+    order = np.argsort(values)
+    below = np.cumsum(weight[order]) - 0.5 * weight[order]
+    return float(np.interp(end, below / weight.sum(), values[order]))

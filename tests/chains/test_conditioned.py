@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 
+from workbench.chains.alignment import Measured
 from workbench.chains.conditioned import ConditionedForecaster
 from workbench.domain.parameters import Configuration
 from workbench.models.forecast import Forecast, Points
+from workbench.models.table import Table
 
 ONE, OTHER = Configuration({"proxy.vcpu": 0.5}, {}), Configuration({"proxy.vcpu": 0.25}, {})
 LOADS = (10.0, 20.0, 40.0)
@@ -29,9 +31,14 @@ class Says:
 
 
 def resting(measured_ms: float, at_most: Says | None) -> ConditionedForecaster:
-    points = [(ONE, wl) for wl in LOADS]
-    y = np.full(len(points), math.log(measured_ms))
-    return ConditionedForecaster(Says(0.1), points, y, np.full(len(points), 0.05), at_most=at_most)
+    n = len(LOADS)
+    y, noise = np.full(n, math.log(measured_ms)), np.full(n, 0.05)
+    table = Table(
+        "chain", Says.kpi, (), np.empty((n, 0)), y, noise, np.arange(n), np.zeros(n, dtype=int),
+        tuple("abc"), math.inf,
+    )  # fmt: skip
+    seen = Measured(table, tuple((ONE, wl) for wl in LOADS), np.full(n, np.nan), {})
+    return ConditionedForecaster(Says(0.1), seen, at_most=at_most)
 
 
 def upper(forecaster: ConditionedForecaster, configuration: Configuration, wl: float) -> float:

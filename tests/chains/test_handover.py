@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from chain_science.risks import Discrepancy, risk_shown_by
 
 from workbench.chains.handover import (
     AT_MS,
     MEASURED,
-    Discrepancy,
     HandoverRisk,
-    risk_shown_by,
     with_handover,
 )
 from workbench.domain.parameters import Configuration

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from workbench.domain.errors import DataError
 from workbench.sampling.knees import Knees, crossing
-from workbench.sampling.search import BreakpointSearch, search_all
+from workbench.sampling.search import BreakpointSearch
 
 GOAL = 0.005
 
@@ -140,7 +140,10 @@ def test_a_lost_search_is_rebuilt_from_its_trials():
     for _ in range(3):
         load, seconds = live.ask()
         live.tell(load, seconds, *device.trial(load, seconds))
-    assert search_all(BreakpointSearch(137.0, 91_000.0), live.trials).ask() == live.ask()
+    again = BreakpointSearch(137.0, 91_000.0)
+    for trial in live.trials:
+        again.tell(trial.load, trial.seconds, trial.sent, trial.ok)
+    assert again.ask() == live.ask()
 
 
 @pytest.mark.parametrize("wrong", [{"low": 0.0}, {"high": 50.0}, {"width": 0.0}, {"goal": 0.6}])

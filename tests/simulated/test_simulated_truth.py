@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench_truth.long_runs import Truth
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.parameters import LoadModel, Sla
 from workbench.domain.topology import VnfTemplate
 from workbench.labs.simulated.options import SimulationOptions
-from workbench.labs.simulated.truth import Truth
 
 OPTIONS_AT_80_PER_CENT = SimulationOptions(functions={"plateau": 0.8})
 

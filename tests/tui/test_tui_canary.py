@@ -209,7 +209,7 @@ async def test_steps_come_one_by_one_with_expectation_figure_and_margin() -> Non
         assert "2 kept, 3 to do" in text
         assert "holds, 76 % left at 45/s" in text
         assert "if violated: back to 45/s" in text
-        assert "47.2 [45.8–48.7]" in text
+        assert "47.2 [45.8, 48.7]" in text
         assert "12 times slower than the profiles, as learned" in text
         assert [s.verdict for s in pilot.app.screen._steps] == [
             "kept", "kept", "measuring", "planned", "planned",

@@ -309,7 +309,7 @@ async def test_errors_by_configuration_and_by_bucket() -> None:
         assert "error of each configuration in %, sorted" in text
         assert "10 to 100" in text
         assert "weakest-link" in text
-        assert "interpolation, direct" in text
+        assert "interpolation, trained directly" in text
         assert "noise alone 24 %" in text.split("╭")[1]
 
 

@@ -71,7 +71,7 @@ async def test_residuals_are_asked_for_once_and_shown_over_load_or_prediction() 
         assert "a 2.1 ±0.08  b 0.0021 ±0.0004" in await redrawn(pilot)
         assert len(client.requests(ExplainModel)) == 1
         await pilot.press("tab")
-        assert "[43.1–44.8] ms" in await redrawn(pilot), "terms of a chain's model are in the view"
+        assert "[43.1, 44.8] ms" in await redrawn(pilot), "terms of a chain's model are in the view"
         await pilot.press("v", "v")
         await until(pilot, lambda: len(client.requests(ExplainModel)) == 2, "the chain's")
         assert client.requests(ExplainModel)[-1] == ExplainModel(SESSION, CHAIN, KPI, 1, True)
@@ -80,7 +80,7 @@ async def test_residuals_are_asked_for_once_and_shown_over_load_or_prediction() 
 async def test_scores_are_sorted_by_a_column_and_best_first_again() -> None:
     async def methods() -> list[str]:
         lines = (await redrawn(pilot)).splitlines()
-        begin = next(i for i, line in enumerate(lines) if " rmse" in line)
+        begin = next(i for i, line in enumerate(lines) if " RMSE" in line)
         rows = lines[begin + 1 : next(i for i, line in enumerate(lines) if "influence" in line)]
         return [line[2:14].strip() for line in rows if line.strip()]
 
@@ -88,15 +88,15 @@ async def test_scores_are_sorted_by_a_column_and_best_first_again() -> None:
         await until(pilot, lambda: "did not converge" in screen_text(pilot.app), "all scores")
         best_first = await methods()
         await pilot.press("f6")
-        assert "rmse ▲" in await redrawn(pilot)
+        assert "|log error| ▲" in await redrawn(pilot)
         rising = await methods()
         await pilot.press("O")
-        assert "rmse ▼" in await redrawn(pilot)
+        assert "|log error| ▼" in await redrawn(pilot)
         falling = await methods()
         assert falling != rising
         assert falling[-1] == rising[-1], "what failed has no figure"
         await pilot.press("f6", "f6", "f6", "f6")
-        assert " log err▲" in await redrawn(pilot)
+        assert "MAD ▲" in await redrawn(pilot)
         await pilot.press("f6", "f6", "f6")  # there is no room for all columns
         assert "▲" not in await redrawn(pilot)
         assert await methods() == best_first
@@ -129,6 +129,18 @@ async def test_a_chain_is_rolled_back_after_a_yes_and_forward_by_undo() -> None:
         await until(pilot, lambda: len(client.requests(RollBackModel)) == 2, "forward again")
         assert client.requests(RollBackModel)[-1] == RollBackModel(SESSION, 1, CHAIN, KPI)
         await until(pilot, lambda: client.view().chain_models[0].current == 1, "it is so")
+
+
+async def test_jump_mode_goes_to_a_version() -> None:
+    async with opened(CanaryClient(*STORY), screen="models") as pilot:
+        await pilot.press("tab")
+        screen = pilot.app.screen
+        lines = screen.listing().region
+        there = [go for offset, go in screen.jump_targets() if offset.y == lines.y + 2]
+        assert screen.listing().cursor == 0
+        there[-1]()
+        assert "›" in (await redrawn(pilot)).splitlines()[lines.y + 2]
+        assert screen.listing().cursor == 1
 
 
 async def test_observers_roll_nothing_back() -> None:

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from workbench.chains.alignment import Measured
 from workbench.chains.residual import kernel
 from workbench.domain.parameters import Configuration
 from workbench.models.base import Floats
@@ -34,11 +35,8 @@ class ConditionedForecaster:
     Parameters
     ----------
     base : what is said without samples.
-    points : operating points of the samples, length n; repetitions are points of their own.
-    y, noise : their log KPI and its standard deviation, shape (n,).
-    ceiling : log of the KPI's ceiling.
+    seen : the samples; repetitions are points of their own.
     shared_sd : log standard deviation that samples of one deployment share: the next has another.
-    apart : share of the process's variance that other configurations do not have in common.
     at_most : what is known where nothing was measured. Samples that miss `base` by far make it less
         sure everywhere, but not less sure than this, unless they miss this, too.
     """
@@ -46,19 +44,16 @@ class ConditionedForecaster:
     def __init__(
         self,
         base: Forecaster,
-        points: Points,
-        y: Floats,
-        noise: Floats,
+        seen: Measured,
         *,
-        ceiling: float = np.inf,
         shared_sd: float = 0.0,
-        apart: float = 0.5,
         at_most: Forecaster | None = None,
     ) -> None:
         self.kpi, self.base = base.kpi, base
-        self._ceiling, self._shared_sd, self._apart = ceiling, shared_sd, apart
+        y, noise = seen.table.y, seen.table.noise
+        self._ceiling, self._shared_sd = seen.table.ceiling, shared_sd
         places: dict[tuple[Configuration, float], list[int]] = {}
-        for place, point in enumerate(points):
+        for place, point in enumerate(seen.points):
             places.setdefault(point, []).append(place)
         self._points = list(places)
         self._numbers: dict[Configuration, int] = {}
@@ -138,7 +133,6 @@ class ConditionedForecaster:
             self._number(others),
             1.0,
             REACH,
-            1.0 - self._apart,
         )
 
     def _number(self, points: Points) -> Ints:

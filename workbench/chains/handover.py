@@ -9,12 +9,11 @@ prints `MEASURED`, and how much of each chain an interval covers that the others
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.chains.alignment import Measured
 from workbench.domain import kpis
 from workbench.models.base import Floats
 from workbench.models.forecast import Forecast, Forecaster, Points
@@ -24,16 +23,9 @@ TELLING = 3
 USEFUL = 10.0
 """Times the lower end of an interval up to which it says something: beyond an order of magnitude
 an allocation can be neither chosen nor ruled out by it."""
-LOW_QUARTER = 0.25
-"""Of a configuration's loads: there the hand-over is seen, before anything queues."""
-_ENDS = (0.025, 0.975)
 AT_MS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Predicted times at which the risk is told. It goes by them: what adds tens of milliseconds to an
 idle chain adds nothing that counts to one that takes a second."""
-ALIKE = 1.5
-"""In log KPI: how far around a predicted time those of other chains tell of it."""
-ANYWHERE = 0.02
-"""Weight of what is far from it, next to what is near: nobody has seen all there is."""
 
 
 @dataclass(frozen=True)
@@ -92,61 +84,6 @@ MEASURED: Mapping[str, HandoverRisk] = {
     "throughput_rps": HandoverRisk(0.0, (-0.647,), (0.220,)),
 }
 """Of the chains of all recordings that ship, by KPI."""
-
-
-@dataclass(frozen=True)
-class Discrepancy:
-    """What one chain has shown: of n samples log KPI as measured and predicted, shape (n,).
-
-    `added` is the median of the difference in the KPI's unit at the lower loads.
-    """
-
-    measured: Floats
-    predicted: Floats
-    added: float
-
-    @classmethod
-    def of(cls, seen: Measured, said: Forecaster) -> Discrepancy:
-        y, mean = seen.table.y, said.forecast(seen.points).mean
-        loads = np.array([wl for _, wl in seen.points])
-        low = np.zeros(len(seen), dtype=bool)
-        for number in np.unique(seen.table.configurations):
-            own = seen.table.configurations == number
-            low |= own & (loads <= np.quantile(loads[own], LOW_QUARTER))
-        return cls(y, mean, float(np.median(np.exp(y[low]) - np.exp(mean[low]))))
-
-
-def risk_shown_by(chains: Sequence[Discrepancy], *, adds: bool = True) -> HandoverRisk:
-    """The risk that measured chains show, each counted once, however often it was measured.
-
-    Parameters
-    ----------
-    adds : whether a hand-over adds to the KPI: to response times, to nothing else. Their risk is
-        told by predicted time, others' as one.
-    """
-    added = max([0.0, *(one.added for one in chains)]) if adds else 0.0
-    weight = np.concatenate([np.full(len(c.measured), 1.0 / len(c.measured)) for c in chains])
-    predicted = np.concatenate([c.predicted for c in chains])
-    near = [np.ones(len(predicted))]
-    if adds:
-        apart = (predicted - np.log(AT_MS)[:, None]) / ALIKE
-        near = list(np.exp(-0.5 * np.square(apart)) + ANYWHERE)
-    ends = []
-    for more, end in zip((0.0, added), _ENDS, strict=True):
-        off = np.concatenate([c.measured - np.log(np.exp(c.predicted) + more) for c in chains])
-        ends.append([_quantile(off, weight * heard, end) for heard in near])
-    return HandoverRisk(
-        added,
-        tuple(min(low, 0.0) for low in ends[0]),
-        tuple(max(high, 0.0) for high in ends[1]),
-        AT_MS if adds else (),
-    )
-
-
-def _quantile(values: Floats, weight: Floats, end: float) -> float:
-    order = np.argsort(values)
-    below = np.cumsum(weight[order]) - 0.5 * weight[order]
-    return float(np.interp(end, below / weight.sum(), values[order]))
 
 
 class HandoverForecaster:

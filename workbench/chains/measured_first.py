@@ -18,6 +18,7 @@ import numpy as np
 from workbench.chains.alignment import Measured
 from workbench.chains.composition import ChainForecaster
 from workbench.chains.conditioned import NEAR, ConditionedForecaster
+from workbench.chains.correction import SHARED_SD
 from workbench.chains.handover import HandoverRisk, with_handover
 from workbench.chains.proposal import Method
 from workbench.domain import kpis
@@ -44,7 +45,6 @@ class MeasuredFirst:
     seen : those of the chain that state the KPI; None where none does.
     method : by which samples of the chain teach what it adds.
     target : the chain's name, as in its samples.
-    shared_sd : log standard deviation that samples of one deployment share.
     risks : of the hand-over, by KPI, that a chain carries that nobody has measured; by default
         what recordings have shown.
 
@@ -63,7 +63,6 @@ class MeasuredFirst:
         method: Method,
         *,
         target: str,
-        shared_sd: float,
         risks: Mapping[str, HandoverRisk] | None = None,
     ) -> None:
         self.kpi, self.chain, self.accepted = chain.kpi, chain, accepted
@@ -79,11 +78,8 @@ class MeasuredFirst:
         if seen is not None:
             self._base = ConditionedForecaster(
                 _Within(told, unmeasured) if told else unmeasured,
-                seen.points,
-                seen.table.y,
-                seen.table.noise,
-                ceiling=seen.table.ceiling,
-                shared_sd=shared_sd,
+                seen,
+                shared_sd=SHARED_SD,
                 at_most=unmeasured,
             )
         self._target, self._samples = target, samples

@@ -105,15 +105,9 @@ def residual_of(
 
 
 def kernel(
-    x: Floats,
-    groups: Ints,
-    other: Floats,
-    others: Ints,
-    size: float,
-    reach: float,
-    shared: float = SHARED,
+    x: Floats, groups: Ints, other: Floats, others: Ints, size: float, reach: float
 ) -> Floats:
     """Matérn 3/2 over log loads `x` (n,) and `other` (m,); other configurations share a part."""
     same = groups[:, None] == others[None, :]
     along = matern(np.abs(x[:, None] - other[None, :]) / reach)
-    return np.asarray(size**2 * along * np.where(same, 1.0, shared))
+    return np.asarray(size**2 * along * np.where(same, 1.0, SHARED))

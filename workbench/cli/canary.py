@@ -233,7 +233,8 @@ def _steps(run: CanaryRun) -> Iterator[str]:
 
     yield f"{run.plan.chain} at {run.plan.configuration.key}"
     if run.steps:
-        yield from lines_of(canary_tables.steps(run))
+        steps = map(canary_tables.StepLine.of, run.steps)
+        yield from lines_of(canary_tables.steps(steps))
     yield run.ending.note
 
 

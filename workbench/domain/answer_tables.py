@@ -21,6 +21,10 @@ class AnswerColumn:
 
     title: str
     format: str = ""
+    width: int = 0
+    """Cells that a screen keeps for it, so that it stays in place as figures come."""
+    falling: bool = False
+    """Whether the greatest is the best."""
 
     def text(self, cell: Cell) -> str:
         """A cell as it is read: `-` where there is no figure, an interval in brackets."""

@@ -86,10 +86,10 @@ def ends(secrets: Secrets) -> datetime:
     return x509.load_pem_x509_certificate(secrets.certificate.encode()).not_valid_after_utc
 
 
-def expired(secrets: Secrets, now: datetime | None = None) -> str:
+def expired(secrets: Secrets) -> str:
     """Since when a certificate holds no more, in words; empty where it does."""
     until = ends(secrets)
-    return f"{until:%Y-%m-%d %H:%M} UTC" if until < (now or datetime.now(UTC)) else ""
+    return f"{until:%Y-%m-%d %H:%M} UTC" if until < datetime.now(UTC) else ""
 
 
 def is_silent(last_seen: float) -> bool:

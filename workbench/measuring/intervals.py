@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,13 @@ def t_quantile(degrees: float, level: float = _LEVEL) -> float:
     from scipy.special import stdtrit  # takes 0.3 s, and only labs that drive load need it
 
     return float(stdtrit(degrees, level))
+
+
+class UpperSide(NamedTuple):
+    """What is added to the upper half width of an interval, and what it has at least, in logs."""
+
+    added: float = 0.0
+    least: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,12 @@ class Tail:
         """What the index may be: the error of Hill's estimate is its own size over the root."""
         return min(self.index * (1 + NORMAL / math.sqrt(self.share * self.alone)), _HEAVIEST)
 
+    def upper(self, quantile: float | None) -> UpperSide:
+        """Of the mean, where it is no quantile."""
+        if quantile is None:
+            return UpperSide(added=self.above_mean())
+        return UpperSide(least=self.above_quantile(quantile))
+
     def above_mean(self) -> float:
         """By how much the mean may be too low, in logs, for what has not come yet.
 
@@ -82,8 +96,7 @@ def log_interval(
     least: float,
     factor: float = 1.0,
     independent: float | None = None,
-    beyond: float = 0.0,
-    above: float = 0.0,
+    upper: UpperSide | None = None,
 ) -> Estimate | None:
     """Interval of a positive figure whose errors are relative.
 
@@ -99,8 +112,8 @@ def log_interval(
         On what the batches say: 1, or `narrowing.FACTOR` where they were looked at repeatedly.
     independent : float, optional
         How many independent batches they are worth (`correlation.independent`); k if not given.
-    beyond, above : float
-        Of the upper side, in logs: what is added to it, and what it has at least (`Tail`).
+    upper : UpperSide, optional
+        What is known of it besides.
 
     Returns
     -------
@@ -115,7 +128,8 @@ def log_interval(
     error = log_error(value, stated, worth)
     said = factor * t_quantile(worth - 1) * error
     low = min(max(said, least, RESOLUTION), WIDEST)
-    high = min(max(said + beyond, above, least, RESOLUTION), WIDEST)
+    beyond = upper or UpperSide()
+    high = min(max(said + beyond.added, beyond.least, least, RESOLUTION), WIDEST)
     return Estimate(value, value * math.exp(-low), value * math.exp(high))
 
 

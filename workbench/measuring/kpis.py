@@ -160,13 +160,10 @@ def _latency(
     batches = np.array([_figure(name, d) or np.nan for d in pool.responses])
     least = floor.half(name, len(pool.stretches))
     worths[name] = _independent(batches, pool, _slowness(pool))
-    tail, beyond, above = _tail(pool), 0.0, 0.0
-    quantile = registry.of(name).quantile
-    if tail is not None:
-        beyond = tail.above_mean() if quantile is None else 0.0
-        above = 0.0 if quantile is None else tail.above_quantile(quantile)
+    tail = _tail(pool)
+    upper = None if tail is None else tail.upper(registry.of(name).quantile)
     worth = worths[name].batches
-    return log_interval(value * 1e3, batches * 1e3, least, factor, worth, beyond, above), False
+    return log_interval(value * 1e3, batches * 1e3, least, factor, worth, upper), False
 
 
 def _independent(batches: Floats, pool: WindowPool, parts: Sequence[Floats]) -> Worth:

@@ -185,7 +185,7 @@ def misses_of(true: Floats, said: Floats) -> Floats:
     return np.asarray(np.log(true / np.maximum(said, true.min() * 1e-3)))
 
 
-def group_reach(misses: Floats, groups: Ints, seed: int, times: int = TIMES // 4) -> float:
+def group_reach(misses: Floats, groups: Ints, seed: int) -> float:
     """What 95 % of the misses at unseen groups stay within, in logs."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=groups[order][0] - 1))
@@ -196,7 +196,7 @@ def group_reach(misses: Floats, groups: Ints, seed: int, times: int = TIMES // 4
         reach_of(
             misses[order[starts + (random.random(len(starts)) * sizes).astype(int)]], numbers, None
         )
-        for _ in range(times)
+        for _ in range(TIMES // 4)
     ]
     return float(np.mean(reaches))
 

@@ -72,13 +72,11 @@ def log_errors(true: ArrayLike, predicted: ArrayLike, floor: float) -> Floats:
     return np.asarray(np.abs(b - a))
 
 
-def interval_scores(
-    true: ArrayLike, low: ArrayLike, high: ArrayLike, miss_rate: float = MISS_RATE
-) -> Floats:
+def interval_scores(true: ArrayLike, low: ArrayLike, high: ArrayLike) -> Floats:
     """Gneiting & Raftery 2007, Eq. 43, per value; all of shape (n,), in one unit or in logs."""
     x, below, above = (np.asarray(v, dtype=float) for v in (true, low, high))
     outside = np.maximum(below - x, 0.0) + np.maximum(x - above, 0.0)
-    return np.asarray((above - below) + 2.0 / miss_rate * outside)
+    return np.asarray((above - below) + 2.0 / MISS_RATE * outside)
 
 
 def score(

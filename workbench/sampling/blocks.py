@@ -24,8 +24,6 @@ METHOD_VERSION = 1
 """Raised by hand when other points are asked for: benchmarks keep results by it."""
 BRACKET = math.log(1.25)
 """Log width of the gap between carried and saturated at which searching ends."""
-NEAR = math.log(2.0)
-"""Log overload up to which a saturated reading is taken for the centre."""
 STEP = 0.05
 """How far above the lowest reading the search looks first: the scatter of a sample."""
 OFFSETS = (0.07, -0.06, 0.1, -0.02, -0.3, 0.05, -0.1, 0.08, 0.0, 0.06)

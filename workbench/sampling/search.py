@@ -11,7 +11,6 @@ per second.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -265,10 +264,3 @@ class BreakpointSearch:
             low, high = 0.0, self.low
         seconds = sum(t.seconds for t in self.trials)
         return Found(outcome, low, high, seconds, len(self.trials))
-
-
-def search_all(search: BreakpointSearch, trials: Sequence[Trial]) -> BreakpointSearch:
-    """The search with stored trials told, in their order: a lost one is rebuilt."""
-    for trial in trials:
-        search.tell(trial.load, trial.seconds, trial.sent, trial.ok)
-    return search

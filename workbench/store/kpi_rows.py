@@ -6,10 +6,6 @@ from pathlib import Path
 
 from workbench.store.database import Cursor, quoted
 
-COLUMNS_OF_KPIS = (
-    "session", "campaign", "version", "lab", "host", "target", "configuration", "wl", "kpi",
-    "value", "valid", "started_at",
-)  # fmt: skip
 ROWS = 16384
 """Of a row group: files are sorted by KPI, and groups of others are not read."""
 

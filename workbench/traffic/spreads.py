@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from workbench.measuring.records import Floats
 
-Spread = Literal["constant", "poisson", "exponential", "uniform", "normal", "pareto"]
 NORMAL_SD = 0.25
 """Standard deviation of a normal one, as a share of the mean; what is below zero is zero."""
 PARETO_SHAPE = 2.5
@@ -19,7 +16,7 @@ def draw(spread: str, count: int, rng: np.random.Generator) -> Floats:
     """Figures of mean 1 and not below 0, shape (count,).
 
     `poisson` are the gaps of a Poisson process, which are exponential; uniform ones lie between 0
-    and 2. Raises `ValueError` for a name that is none of `Spread`.
+    and 2. Raises `ValueError` for another name.
     """
     match spread:
         case "constant":

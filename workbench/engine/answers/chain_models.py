@@ -115,7 +115,6 @@ def measured_first(
     target: str,
     primary: PrimaryWorkload,
     kpi_max: float,
-    shared_sd: float | None = None,
     *,
     risks: Mapping[str, HandoverRisk] | None = None,
 ) -> MeasuredFirst:
@@ -134,9 +133,8 @@ def measured_first(
         told.forecaster if told.version else None,
         samples,
         seen,
-        method_named(usual_method(prediction), prediction, shared_sd),
+        method_named(usual_method(prediction), prediction, None),
         target=target,
-        shared_sd=shared_sd_or_usual(shared_sd),
         risks=risks,
     )
 

@@ -179,35 +179,38 @@ def _leave_out(question: SamplerQuestion) -> dict[Configuration, Ending]:
     }
 
 
+@dataclass(frozen=True)
+class JudgedBy:
+    """What the judge is told besides the campaign.
+
+    `floor` is `measuring.floor.variance_floor(samples of the session, noise of the lab)`.
+    """
+
+    bypass: BypassCurve | None = None
+    floor: VarianceFloor = METHOD_FLOOR
+    block: int = 0
+
+
+NOTHING_SEEN = JudgedBy()
+
+
 def judge_drives(
     campaign: Campaign,
     drives: Sequence[Drive],
     point: OperatingPoint,
     started_at: float,
     lab_s: float,
-    *,
-    bypass: BypassCurve | None = None,
-    floor: VarianceFloor = METHOD_FLOOR,
-    block: int = 0,
+    by: JudgedBy = NOTHING_SEEN,
 ) -> tuple[Measurement, bool, float]:
-    """What was measured so far, whether that settles the point, and else how long to go on.
-
-    `floor` is `measuring.floor.variance_floor(samples of the session, noise of the lab)`.
-    """
+    """What was measured so far, whether that settles the point, and else how long to go on."""
     from workbench.measuring.judging import judge
 
-    given = terms(campaign, bypass=bypass, floor=floor, block=block)
+    given = terms(campaign, by)
     judgement = judge(drives, point, given, started_at=started_at, lab_s=lab_s)
     return judgement.measurement, judgement.settled, judgement.next_s
 
 
-def terms(
-    campaign: Campaign,
-    *,
-    bypass: BypassCurve | None = None,
-    floor: VarianceFloor = METHOD_FLOOR,
-    block: int = 0,
-) -> Terms:
+def terms(campaign: Campaign, by: JudgedBy = NOTHING_SEEN) -> Terms:
     """What `measuring` needs to know of a campaign, and of what its session has seen so far."""
     from workbench.measuring.judging import Terms
 
@@ -216,9 +219,9 @@ def terms(
         windows=campaign.windows,
         sla=campaign.sla,
         kpi=campaign.kpi,
-        variance_floor=floor,
-        bypass=bypass,
-        block=block,
+        variance_floor=by.floor,
+        bypass=by.bypass,
+        block=by.block,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Literal, Protocol, cast
 
 from workbench.domain.campaign import Campaign
@@ -16,12 +15,12 @@ from workbench.domain.parameters import Configuration, OperatingPoint, is_settin
 from workbench.domain.samples import Measurement, Usage
 from workbench.domain.topology import Target
 from workbench.engine.learning.pool import Pool
-from workbench.engine.learning.sampler_worker import judge_drives
+from workbench.engine.learning.sampler_worker import NOTHING_SEEN, JudgedBy, judge_drives
 from workbench.engine.runs import bypass
 from workbench.engine.runs.asking_site import SiteMetrics, TwoClocks
 from workbench.engine.sessions.clock import now
 from workbench.labs.base import DeployedTarget, DrivingLab, Lab, RecallingLab
-from workbench.measuring.floor import METHOD_FLOOR, VarianceFloor
+from workbench.measuring.floor import VarianceFloor
 from workbench.measuring.records import Drive
 
 Phase = Literal["deploying", "allocating", "measuring"]
@@ -34,15 +33,6 @@ ASKING_NOTE = "asking the site's Prometheus"
 
 class OnPhase(Protocol):
     def __call__(self, phase: Phase, point: OperatingPoint | None, note: str = "") -> None: ...
-
-
-@dataclass(frozen=True)
-class _Terms:
-    """What the judge is told besides the campaign."""
-
-    bypass: BypassCurve | None = None
-    floor: VarianceFloor = METHOD_FLOOR
-    block: int = 0
 
 
 class LabDriver:
@@ -176,7 +166,7 @@ class LabDriver:
         if drive is None:
             return None
         self._tell(at.target, drive)
-        judged, _, _ = await self._judge([drive], at, started_at, lab.clock() - begin, _Terms())
+        judged, _, _ = await self._judge([drive], at, started_at, lab.clock() - begin, NOTHING_SEEN)
         return bypass.point_of(judged.sample, self._campaign.load)
 
     def _kind(self, point: OperatingPoint) -> bypass.Kind:
@@ -199,7 +189,7 @@ class LabDriver:
             self._on_phase("measuring", point)
             if self._recalling is not None:
                 return await self._recalling.recall(point)
-            judged_by = _Terms(self._kind(point).find(self._bypasses), floor, self.block)
+            judged_by = JudgedBy(self._kind(point).find(self._bypasses), floor, self.block)
             return await self._drive(point, first_s, begin, judged_by)
         finally:
             self.lab_s += self.lab.clock() - begin
@@ -212,7 +202,7 @@ class LabDriver:
             self._configuration = point.configuration
 
     async def _drive(
-        self, point: OperatingPoint, first_s: float, begin: float, judged_by: _Terms
+        self, point: OperatingPoint, first_s: float, begin: float, judged_by: JudgedBy
     ) -> Measurement:
         lab = cast(DrivingLab, self.lab)
         started_at = now()
@@ -248,7 +238,7 @@ class LabDriver:
         point: OperatingPoint,
         started_at: float,
         lab_s: float,
-        judged_by: _Terms,
+        judged_by: JudgedBy,
     ) -> tuple[Measurement, bool, float]:
         with counted():
             return await self._pool.run(
@@ -258,9 +248,7 @@ class LabDriver:
                 point,
                 started_at,
                 lab_s,
-                bypass=judged_by.bypass,
-                floor=judged_by.floor,
-                block=judged_by.block,
+                judged_by,
             )
 
 

@@ -48,11 +48,12 @@ class Cells:
             self.complain(column, f"is {self.text(column)}, not a whole number")
         return int(value)
 
-    def flag(self, column: str, default: bool) -> bool:
+    def flag(self, column: str) -> bool:
+        """True where nothing stands there."""
         text = self.text(column).lower()
         if text not in ("", "true", "false", "1", "0", "yes", "no"):
             self.complain(column, f"is {text!r}; allowed are true and false")
-        return text in ("true", "1", "yes") if text else default
+        return text in ("", "true", "1", "yes")
 
     def choice(self, column: str, allowed: tuple[str, ...], default: str) -> str:
         text = self.text(column, default)

@@ -167,7 +167,7 @@ class _Table:
                 complain(needed, "is empty")
         point = self._point(cells)
         kpis = {kpi: _estimate(cells, kpi) for kpi in self._kpis if cells.has(kpi)}
-        if not kpis and cells.flag("valid", True):
+        if not kpis and cells.flag("valid"):
             self._wrong(line, 1, "line", "states no KPI")
         point = self._numbered(point, cells, complain)
         sample = self._made(cells, point, kpis, line)
@@ -205,7 +205,7 @@ class _Table:
     ) -> Sample:
         windows, load = self._campaign.windows, self._campaign.load.key
         labels = [label for label in cells.text("labels").split(LABEL_SEPARATOR) if label]
-        valid = cells.flag("valid", True)
+        valid = cells.flag("valid")
         reasons = get_args(Reason)
         reason = "" if valid else cells.choice("reason", reasons, "too_few")
         evidence = f"stated in {self._file}, line {line}, without a figure"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.domain.campaign import Campaign
 from workbench.domain.competitors import without_competitor
@@ -21,8 +20,6 @@ from workbench.labs.simulated.options import SimulationOptions
 from workbench.queues.laws import saturated_throughput, throughput_bound
 from workbench.queues.network import Route
 from workbench.queues.service import ServiceTime
-
-Floats = NDArray[np.float64]
 
 Ways = Sequence[tuple[float, tuple[Vnf, ...]]]
 """Every way through a target's functions with its share of the traffic."""

@@ -24,6 +24,9 @@ _SPREAD = (1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5)
 _ACROSS = 0.7
 """Prior guess of the distance in the unit cube over which a parameter matters."""
 
+Points = tuple[Places, np.ndarray, Floats]
+"""Places, configurations and log loads of points, (m,) each."""
+
 
 class GaussianField:
     """GP over log load and parameters with the kernel
@@ -82,7 +85,8 @@ class GaussianField:
     def covariance(self, places: Places, c: np.ndarray, x: Floats) -> Floats:
         """Posterior covariance of points, (m, m)."""
         half = self._half(self._kernel(places, c, x))
-        return _kernel(self.theta, places, c, x, places, c, x) - half.T @ half
+        points = places, c, x
+        return _kernel(self.theta, points, points) - half.T @ half
 
     def without(self, *dealt: np.ndarray) -> list[tuple[Floats, Floats]]:
         """Mean and variance at the chosen samples, each given those of other folds only, for each
@@ -116,7 +120,7 @@ class GaussianField:
 
     def _kernel(self, places: Places, c: np.ndarray, x: Floats) -> Floats:
         """Covariance of points (m,) with the chosen samples (n,), of shape (m, n)."""
-        return _kernel(self.theta, places, c, x, self.places, self.c, self.x)
+        return _kernel(self.theta, (places, c, x), (self.places, self.c, self.x))
 
     def _learn(self) -> None:
         """Amplitudes and reaches that make the samples most likely, with a log-normal prior."""
@@ -157,15 +161,14 @@ class GaussianField:
         self.theta = found.x
 
 
-def _kernel(
-    theta: Floats, places: Places, c: np.ndarray, x: Floats,
-    others: Places, others_c: np.ndarray, others_x: Floats,
-) -> Floats:  # fmt: skip
+def _kernel(theta: Floats, points: Points, others: Points) -> Floats:
     """Prior covariance of points (m,) with others (n,), of shape (m, n)."""
+    places, c, x = points
+    others_places, others_c, others_x = others
     size, reach = np.exp(2.0 * theta[:AMPLITUDES]), np.exp(theta[AMPLITUDES:])
     # Points share configurations: what lies between those is computed once for each pair.
     here, at_here = places.distinct()
-    there, at_there = others.distinct()
+    there, at_there = others_places.distinct()
     apart = sum((a / r) ** 2 for a, r in zip(here.distances(there), reach[3:], strict=True))
     apart = np.broadcast_to(apart, (len(here), len(there)))[:, at_there]
     found = np.empty((len(x), len(others_x)))

@@ -13,6 +13,8 @@ family of shapes at no further cost.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.optimize import minimize
 
@@ -21,6 +23,26 @@ from workbench.models.pooled.field import GaussianField, drawn
 from workbench.models.pooled.samples import Samples
 from workbench.models.pooled.shapes import FAMILIES, KNOTS, Family, FittedShape, corrected
 from workbench.models.pooled.surface import Places, Surface
+
+
+class Latent(NamedTuple):
+    """What is known of configurations that no sample shows: mean and variance each, (k,)."""
+
+    capacity: Floats
+    variance: Floats
+    base: Floats
+    doubt: Floats
+    stretch: Floats
+    loose: Floats
+
+    def at(self, numbers: np.ndarray | slice) -> Latent:
+        """Of some of them, one after the other, however often."""
+        return Latent(*(each[numbers] for each in self))
+
+    def drifted(self, drift: Floats, loose: Floats) -> Latent:
+        """With mean and variance of the drift in those of the base."""
+        return self._replace(base=self.base + drift, doubt=self.doubt + loose)
+
 
 NODES = np.linspace(-4.5, 4.5, 37)
 """Grid of a configuration's capacity, in standard deviations of the guess at hand."""
@@ -401,19 +423,20 @@ class Law:
     ) -> tuple[Floats, Floats, Floats]:
         """Mean and variance of log KPI at loads x (m,) of own configurations `place` (m,), and u
         there; mean and variance of the drift (m,) are given."""
-        capacity, base = self.capacity, self.base
-        return self.predict(
-            x, capacity.posterior[place], capacity.variance[place],
-            base.posterior[place] + drift, base.variance[place] + loose,
-            self.stretch[place], self.stretch_variance[place],
+        return self.predict(x, self.latent.at(place).drifted(drift, loose))
+
+    @property
+    def latent(self) -> Latent:
+        """Of the own configurations, (k,)."""
+        return Latent(
+            self.capacity.posterior, self.capacity.variance, self.base.posterior,
+            self.base.variance, self.stretch, self.stretch_variance,
         )  # fmt: skip
 
-    def predict(
-        self, x: Floats, capacity: Floats, variance: Floats, base: Floats, doubt: Floats,
-        stretch: Floats, loose: Floats,
-    ) -> tuple[Floats, Floats, Floats]:  # fmt: skip
+    def predict(self, x: Floats, latent: Latent) -> tuple[Floats, Floats, Floats]:
         """Mean and variance of log KPI at loads (m,) of known latent moments, and u there; the
         base's (m,) include the drift."""
+        capacity, variance, base, doubt, stretch, loose = latent
         level = (base + self.family.slope * x)[:, None]
         whole = self.kpi(level, self._nodes(x, capacity, variance, stretch, loose))
         values = np.minimum(whole, self.samples.ceiling)

@@ -13,7 +13,7 @@ from workbench.models.estimator import ProfileEstimator, one_thread
 from workbench.models.folds import folds_of, point_numbers
 from workbench.models.pooled.falls import Falls
 from workbench.models.pooled.field import GaussianField
-from workbench.models.pooled.law import Law, fitted
+from workbench.models.pooled.law import Latent, Law, fitted
 from workbench.models.pooled.samples import Samples
 from workbench.models.pooled.surface import Places
 from workbench.models.scales import NORMAL_95, UNKNOWN_LOG_SD
@@ -156,12 +156,10 @@ class Pooled(ProfileEstimator):
         law, places = self.law_, self.places_.of(place)
         with one_thread():
             drift, _ = law.drift_at(places, place, x)
-            base = law.base.posterior[place] + drift
-            capacity = law.capacity.posterior[place]
-            _, variance, u = law.predict(
-                x, capacity, law.capacity.variance[place], base, np.zeros(len(x)),
-                law.stretch[place], np.zeros(len(x)),
-            )  # fmt: skip
+            nothing = np.zeros(len(x))
+            own = law.latent.at(place)._replace(doubt=nothing, loose=nothing)
+            base = own.base + drift
+            _, variance, u = law.predict(x, own._replace(base=base))
             near = np.clip(u, -4, 4)
             level = base + law.family.slope * x
             whole = law.kpi(level, u)
@@ -308,61 +306,48 @@ class Pooled(ProfileEstimator):
         back = back.reshape(-1)
         number = np.array([known.get(row.tobytes(), -1) for row in unique], dtype=int)
         spots = self.encoder_.places(unique)
-        law = self.law_
-        capacity, variance = law.capacity.at(spots)
-        base, doubt = law.base.at(spots)
         seen = number >= 0
-        capacity[seen], variance[seen] = (
-            law.capacity.posterior[number[seen]],
-            law.capacity.variance[number[seen]],
-        )
-        base[seen], doubt[seen] = law.base.posterior[number[seen]], law.base.variance[number[seen]]
-        stretch = np.where(seen, law.stretch[number], 0.0)
-        loose = np.where(seen, law.stretch_variance[number], law.tau**2)
-        latent = capacity, variance, base, doubt, stretch, loose
+        law = self.law_
+        own = law.latent.at(number)
+        drawn = law.capacity.at(spots), law.base.at(spots)
+        unseen = Latent(*drawn[0], *drawn[1], np.zeros(len(spots)), np.full(len(spots), law.tau**2))
+        latent = Latent(*(np.where(seen, a, b) for a, b in zip(own, unseen, strict=True)))
         sampled = np.where(seen, self._sampled[number], 0)
-        return self._along(places, number[back], rows[:, -1], back, latent, sampled, spread)
+        return self._along(
+            places, number[back], rows[:, -1], latent.at(back), sampled[back], spread
+        )
 
     def own_moments(self, place: np.ndarray, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of log KPI at loads x (m,) of own configurations `place`
         (m,), each (m,)."""
-        law = self.law_
-        latent = (
-            law.capacity.posterior, law.capacity.variance, law.base.posterior, law.base.variance,
-            law.stretch, law.stretch_variance,
-        )  # fmt: skip
         with one_thread():
-            return self._along(self.places_.of(place), place, x, place, latent, self._sampled)
+            own, sampled = self.law_.latent.at(place), self._sampled[place]
+            return self._along(self.places_.of(place), place, x, own, sampled)
 
     def _along(
-        self, places: Places, c: np.ndarray, x: Floats, own: np.ndarray,
-        latent: tuple[Floats, ...], sampled: Ints, spread: bool = True,
+        self, places: Places, c: np.ndarray, x: Floats, latent: Latent, sampled: Ints,
+        spread: bool = True,
     ) -> tuple[Floats, Floats]:  # fmt: skip
         """Moments at loads x (m,) of configurations `c` (m,), -1 where it is none of the own ones;
-        `latent` are mean and variance of capacity, base and stretch, each (k,), `sampled` (k,) is 1
-        where there are samples, else 0, `own` (m,) are numbers there."""
+        `latent` are theirs, each (m,), `sampled` (m,) is 1 where there are samples, else 0."""
         law = self.law_
-        capacity, variance, base, doubt, stretch, loose = latent
         means, variances, ceiling = np.empty(len(x)), np.empty(len(x)), self.samples_.ceiling
         for begin in range(0, len(x), CHUNK):
             part = slice(begin, begin + CHUNK)
             where = Places(places.numbers[part], places.codes[part])
-            mine = own[part]
             drift, wander = law.drift_at(where, c[part], x[part], spread)
-            mean, variances[part], u = law.predict(
-                x[part], capacity[mine], variance[mine], base[mine] + drift, doubt[mine] + wander,
-                stretch[mine], loose[mine],
-            )  # fmt: skip
+            mine = latent.at(part).drifted(drift, wander)
+            mean, variances[part], u = law.predict(x[part], mine)
             extra, more = self.residual_.at(where, c[part], np.clip(u, -4, 4), spread)
             free, slack = self.plain_.at(where, c[part], x[part], spread)
-            weight = self.weight_[sampled[mine]]
+            weight = self.weight_[sampled[part]]
             means[part] = weight * np.minimum(mean + extra, ceiling)
             means[part] += (1.0 - weight) * np.minimum(free + self.level_, ceiling)
             variances[part] = weight * (variances[part] + more) + (1.0 - weight) * slack
         fallen, doubt = self.falls_.at(c, x)
         means += fallen
         variances += doubt
-        return means, np.sqrt(variances) * self.widening_[sampled[own]]
+        return means, np.sqrt(variances) * self.widening_[sampled]
 
     def predict(self, X: ArrayLike) -> Floats:
         """Mean log KPI at `X` (m, d), as shape (m,)."""

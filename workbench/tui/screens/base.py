@@ -205,6 +205,10 @@ class HasList(WorkbenchScreen):
         """The list that the keys are for now."""
         raise NotImplementedError
 
+    def jump_targets(self) -> Iterator[Target]:
+        yield from super().jump_targets()
+        yield from self.listing().jumps()
+
     def action_cursor_down(self) -> None:
         self.listing().move(1)
 

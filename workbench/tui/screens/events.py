@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -17,7 +16,7 @@ from workbench.domain.messages import ListEvents
 from workbench.domain.projection import SessionView
 from workbench.tui import present
 from workbench.tui.present import Shown, ViewChoice
-from workbench.tui.screens.base import HasList, Target
+from workbench.tui.screens.base import HasList
 from workbench.tui.screens.session import SessionScreen
 from workbench.tui.text import clock, plain
 from workbench.tui.widgets.filter import FilterLine
@@ -177,14 +176,6 @@ class EventsScreen(SessionScreen, HasList):
             return "", ""
         who = f"{plain(here.component)}: " if here.component else ""
         return "the line", f"{clock(here.at)} {who}{present.log_line(self.shown.view, here)}"
-
-    def jump_targets(self) -> Iterator[Target]:
-        yield from super().jump_targets()
-        for offset, index in self.listing().visible_lines():
-            yield offset, partial(self._go_to, index)
-
-    def _go_to(self, index: int) -> None:
-        self.listing().move(index - self.listing().cursor)
 
     def on_listing_moved(self) -> None:
         self.follows = self.listing().cursor == len(self._listed) - 1

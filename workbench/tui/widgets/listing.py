@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from textual import events
 from textual.geometry import Offset
@@ -55,10 +56,13 @@ class Listing(Rows):
             self.refresh()
             self.post_message(self.Moved())
 
-    def visible_lines(self) -> Iterator[tuple[Offset, int]]:
-        """Place and index of every line that is seen, for jump mode."""
+    def jumps(self) -> Iterator[tuple[Offset, Callable[[], None]]]:
+        """Place of every line that is seen, and what goes there, for jump mode."""
+        if not self.display:
+            return
         for line in range(min(self.page, self.count - self.top)):
-            yield self.region.offset + Offset(0, line + 1), self.top + line
+            by = self.top + line - self.cursor
+            yield self.region.offset + Offset(0, line + 1), partial(self.move, by)
 
     def on_resize(self) -> None:
         self._keep_seen()

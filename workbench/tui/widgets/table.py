@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from rich.text import Text
 from textual.coordinate import Coordinate
@@ -107,10 +108,11 @@ class CursorTable(DataTable[Text], inherit_bindings=False):
         self.move_cursor(row=self.get_row_index(key))
         self.focus()
 
-    def visible_lines(self) -> Iterator[tuple[Offset, str]]:
-        """Place and key of every line that is seen, for jump mode."""
+    def jumps(self) -> Iterator[tuple[Offset, Callable[[], None]]]:
+        """Place of every line that is seen, and what goes there, for jump mode."""
         if not self.display:
             return
         top = int(self.scroll_offset.y)
         for line, key in enumerate(self.keys()[top : top + self.page]):
-            yield self.region.offset + Offset(0, self.header_height + line), key
+            place = self.region.offset + Offset(0, self.header_height + line)
+            yield place, partial(self.go_to, key)

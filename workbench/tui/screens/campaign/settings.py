@@ -115,7 +115,6 @@ def at_path(
     path: str,
     *,
     hint: str = "",
-    options: tuple[str, ...] | None = None,
     here: bool = True,
     rare: bool = False,
     unit: str = "",
@@ -129,7 +128,7 @@ def at_path(
     def read(document: Document) -> str:
         return shown(place(document, *keys))
 
-    return Setting(name, label, (path,), read, write, hint, options, here, rare, unit)
+    return Setting(name, label, (path,), read, write, hint, None, here, rare, unit)
 
 
 def placed(

@@ -9,13 +9,16 @@ from textual.app import ComposeResult
 from textual.containers import Container, VerticalScroll
 from textual.widgets import Static
 
+from workbench.domain import canary_tables
+from workbench.domain.canary_tables import StepLine
+from workbench.tui.answer_rows import laid_out
 from workbench.tui.plots.legends import legend, plot_marks
 from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.base import HasList
 from workbench.tui.screens.canary import canary_figure, canary_rows
 from workbench.tui.screens.canary.canary_deciding import DecidingScreen
-from workbench.tui.screens.canary.canary_rows import Record, Step
+from workbench.tui.screens.canary.canary_rows import Record
 from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.screens.proposals import chain_names
 from workbench.tui.screens.proposals.proposal_rows import proposal_rows
@@ -24,6 +27,8 @@ from workbench.tui.widgets.listing import Listing
 from workbench.tui.widgets.rows import Row, Rows
 
 ZOOMS = ("", "plot", "lower")
+WIDE = 92
+"""Columns from which on what was expected has its interval beside it."""
 
 
 class CanaryScreen(DecidingScreen, HasList):
@@ -36,7 +41,7 @@ class CanaryScreen(DecidingScreen, HasList):
         self.pane = "steps"
         """What stands below the plot where there is no room for both."""
         self.zoomed = 0
-        self._steps: list[Step] = []
+        self._steps: list[StepLine] = []
         self._following = True
         """The cursor goes along with what is measured, until somebody moves it."""
         self._seen: tuple[str, int] | None = None
@@ -106,13 +111,17 @@ class CanaryScreen(DecidingScreen, HasList):
         rows = self._steps
         steps.styles.height = min(len(rows) + 1, max(6, lower.size.height // 2)) if both else "1fr"
 
-        def row(index: int, here: bool, width: int) -> Row:
-            return canary_rows.step_row(rows[index], here, width)
+        per = chain_names.per(unit).strip()
+        table = canary_tables.steps(rows, per, margins=True, intervals=width >= WIDE)
+        laid = laid_out(table, width - 4)
+
+        def row(index: int, here: bool, _: int) -> Row:
+            return canary_rows.step_row(rows[index], laid.lines[index], here)
 
         cursor = steps.cursor
         if self._following and canary is not None and canary.under_way:
             cursor = next((i for i, s in enumerate(rows) if s.verdict == "measuring"), cursor)
-        steps.show_lines(canary_rows.step_heading(width, unit), len(rows), row, cursor)
+        steps.show_lines(((f"   {laid.heading}", "dim"),), len(rows), row, cursor)
         if proposal is not None:
             keys = ("", "")
             if self.may_command:
@@ -180,7 +189,8 @@ class CanaryScreen(DecidingScreen, HasList):
         return conditions.get(action, super().check_action(action, parameters))
 
     def legend(self) -> tuple[str, ...]:
-        verdicts = [f"{sign} {words}" for sign, words, _ in canary_rows.VERDICTS.values()]
+        signs, words = canary_rows.SIGNS, canary_tables.VERDICTS
+        verdicts = [f"{sign} {words[verdict]}" for verdict, (sign, _) in signs.items()]
         own = ("", "Steps", "   ".join(verdicts[:4]), "   ".join(verdicts[4:]),
                "margin: share of the guard's limit that was left", "")  # fmt: skip
         return (*own, *legend(self.query_one(ProfilePlot).glyphs, plot_marks))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from workbench.domain.canary_tables import StepLine
 from workbench.domain.counts import counted
 from workbench.domain.profiles import Curve
 from workbench.domain.projection import SessionView
 from workbench.tui import text
 from workbench.tui.plots.figure import Asked, BreakpointLine, Figure, Fit, Limit, Mark
-from workbench.tui.screens.canary.canary_rows import Record, Step, steps_of
+from workbench.tui.screens.canary.canary_rows import Record, steps_of
 from workbench.tui.screens.proposals.chain_names import limit_text, plan_of, primary
 
 
@@ -90,7 +91,7 @@ def plot_title(view: SessionView, record: Record) -> str:
     return f"{kpi} over {over} · {_named(record)}"
 
 
-def _mark(step: Step, chosen: bool) -> Mark:
+def _mark(step: StepLine, chosen: bool) -> Mark:
     valid = step.verdict in ("kept", "restored")
     if step.value is None:
         return Mark(step.wl, None, None, None, valid, chosen)

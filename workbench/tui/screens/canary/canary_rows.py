@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from workbench.domain import departures
 from workbench.domain.canaries import CanaryView, ProposalView
+from workbench.domain.canary_tables import StepLine
 from workbench.domain.counts import counted
 from workbench.domain.parameters import Configuration, Sla
 from workbench.domain.projection import SessionView
@@ -18,16 +19,16 @@ from workbench.tui import text
 from workbench.tui.screens.proposals.chain_names import configuration_name, limit_text, per, primary
 from workbench.tui.widgets.rows import Look, Row, Span, fit
 
-VERDICTS: dict[str, tuple[str, str, Look]] = {
-    "kept": ("✓", "kept", "good"),
-    "invalid": ("×", "not valid", "bad"),
-    "guard": ("!", "past the guard", "bad"),
-    "restored": ("↩", "restored", "warn"),
-    "measuring": ("▶", "measuring", "accent"),
-    "planned": ("·", "planned", "dim"),
-    "left": ("·", "not measured", "dim"),
+SIGNS: dict[str, tuple[str, Look]] = {
+    "kept": ("✓", "good"),
+    "invalid": ("×", "bad"),
+    "guard": ("!", "bad"),
+    "restored": ("↩", "warn"),
+    "measuring": ("▶", "accent"),
+    "planned": ("·", "dim"),
+    "left": ("·", "dim"),
 }
-"""Sign, words and look of what became of a load."""
+"""Sign and look of what became of a load."""
 
 ENDINGS: dict[str, tuple[str, Look]] = {
     "done": ("✓", "good"),
@@ -85,21 +86,6 @@ class Record:
         return self.proposal is not None and self.proposal.decision is None
 
 
-@dataclass(frozen=True)
-class Step:
-    """A load of the plan, or a measurement of it: the attempts have a line each."""
-
-    number: int
-    wl: float
-    verdict: str
-    expected: Estimate | None = None
-    value: Estimate | None = None
-    margin: float | None = None
-    """Share of the nearest guard that is left; below zero where it was passed."""
-    note: str = ""
-    sample: str = ""
-
-
 def records(view: SessionView) -> list[Record]:
     """In the order of their time, the latest last."""
     found = [
@@ -151,34 +137,27 @@ def chains(view: SessionView) -> list[str]:
 # ------------------------------------------------------------------------------------ steps
 
 
-def steps_of(view: SessionView, canary: CanaryView) -> list[Step]:
+def steps_of(view: SessionView, canary: CanaryView) -> list[StepLine]:
     """What was measured, what is being measured, and what the plan holds beyond."""
     kpis = {t.sample.id: t.sample.kpis for trials in view.trials for t in trials.samples}
     found = [
-        Step(
-            step.number,
-            step.wl,
-            step.verdict,
-            step.forecast,
-            step.value,
-            _margin(canary.plan.guards, kpis.get(step.sample_id, {})),
-            step.note,
-            step.sample_id,
-        )
+        StepLine.of(step, _margin(canary.plan.guards, kpis.get(step.sample_id, {})))
         for step in canary.steps
     ]
     reached = max((step.number for step in canary.steps), default=0)
     if (ask := canary.ask) is not None:
-        found.append(Step(ask.number, ask.point.wl, "measuring", ask.forecast, note=_of(ask.why)))
+        found.append(
+            StepLine(ask.number, ask.point.wl, "measuring", ask.forecast, note=_of(ask.why))
+        )
         reached = max(reached, ask.number)
     verdict = "planned" if canary.under_way else "left"
     for number, wl in enumerate(canary.plan.loads, start=1):
         if number > reached:
-            found.append(Step(number, wl, verdict))
+            found.append(StepLine(number, wl, verdict))
     return found
 
 
-def table(steps: Sequence[Step]) -> str:
+def table(steps: Sequence[StepLine]) -> str:
     """As tab-separated text, to be copied."""
     if not steps:
         return ""
@@ -208,38 +187,15 @@ def _margin(guards: Sequence[Sla], kpis: object) -> float | None:
     return min(found, default=None)
 
 
-def step_heading(width: int, unit: str) -> Row:
-    wide = width >= 92
-    expected, measured = ("expected", "measured")
-    load = f"load {per(unit).strip()}".rstrip()
-    cells = f"{'':>3}{'step':>5} {fit(load, 10)}"
-    cells += f"{expected:<22}{measured:<22}" if wide else f"{expected:<10}{measured:<22}"
-    cells += f"{'margin':>7}  "
-    verdict = "verdict" if width >= len(cells) + len("verdict") else ""  # its sign says it, too
-    return ((cells + verdict, "dim"),)
-
-
-def step_row(step: Step, here: bool, width: int) -> Row:
-    wide = width >= 92
-    sign, words, look = VERDICTS.get(step.verdict, ("?", step.verdict, ""))
-    expected = "" if step.expected is None else text.number(step.expected.value)
-    if wide and step.expected is not None:
-        expected = text.estimate(step.expected)
-    measured = text.estimate(step.value) if step.value else ""
-    if not measured and step.verdict in ("kept", "invalid", "guard", "restored"):
-        measured = "not stated"
-    margin = "" if step.margin is None else f"{100 * step.margin:.0f} %"
-    cells = f"{step.number:>5} {fit(text.number(step.wl), 10)}"
-    cells += f"{fit(expected, 22 if wide else 10)}{fit(measured, 22)}"
-    note = f"{words}: {text.sentence(step.note)}" if step.note else words
-    fixed = 3 + len(cells) + 9
+def step_row(step: StepLine, cells: tuple[str, str], here: bool) -> Row:
+    sign, look = SIGNS.get(step.verdict, ("?", ""))
+    figures, verdict = cells
     plain_look: Look = "dim" if step.verdict in ("planned", "left") else ""
     return (
         ("›" if here else " ", "accent"),
         (f"{sign} ", look),
-        (cells, "badge" if here else plain_look),
-        (f"{margin:>7}  ", "bad" if step.margin is not None and step.margin < 0 else ""),
-        (fit(note, max(0, width - fixed)), look),
+        (figures, "badge" if here else plain_look),
+        (verdict, look),
     )
 
 

@@ -243,8 +243,6 @@ class ChainScreen(BuildingScreen):
         yield from super().jump_targets()
         if not self.draft.is_open:
             return
-        for offset, index in self.listing().visible_lines():
-            yield offset, partial(self.go_to_target, index)
         for offset, path in self.query_one(ChainDrawing).places():
             yield offset, partial(self.look_at, path)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -19,7 +17,6 @@ from workbench.tui.plots.legends import compare_marks, legend
 from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.base import HasList
-from workbench.tui.screens.base import Target as Place
 from workbench.tui.screens.compare import (
     compare_figures,
     compare_lines,
@@ -215,13 +212,14 @@ class CompareScreen(CompareAskingScreen, HasList):
             noise = departures.error_of_noise(compared.comparison) if compared else 0.0
             figure = compare_figures.strip(self._lines, line, noise)
             title = f"error of each configuration in %, sorted · {kpi_name(kpi)}"
-            self._put("#tables", self._error_tables(kpi, tall))
+            self._put("#tables", self._error_tables(tall=tall))
         else:
             draw = compare_figures.functions if self.view == "functions" else compare_figures.curves
             figure = draw(
-                shown.view, target, chart, samples, kpi,
-                at=at, log_x=choice.log_x, log_y=choice.log_y,
-            )  # fmt: skip
+                compare_figures.Charted(
+                    shown.view, target, chart, samples, kpi, at, choice.log_x, choice.log_y
+                )
+            )
             if self.view == "curves" or not self.has_class("-short"):
                 self._put("#readout", [compare_tables.readout(chart, samples, kpi, at, width)])
             if tall and chart is not None:
@@ -251,12 +249,12 @@ class CompareScreen(CompareAskingScreen, HasList):
         )
         self._put("#note", [note] if note else [])
 
-    def _error_tables(self, kpi: str, tall: bool) -> list[Row]:
+    def _error_tables(self, *, tall: bool) -> list[Row]:
         """Buckets, and where there is room the scores above them."""
         compared = self.answer.compared if self.answer is not None else None
         if compared is None:
             return []
-        rows = compare_tables.bucket_rows(compared.comparison.buckets, kpi, self.size.width)
+        rows = compare_tables.bucket_rows(compared.comparison, self.size.width)
         if tall or ZOOMS[self.zoomed]:
             rows = [*compare_tables.score_rows(compared, self.size.width), ((" ", ""),), *rows]
         room = self.query_one("#middle").size.height - self._list_most()
@@ -354,13 +352,6 @@ class CompareScreen(CompareAskingScreen, HasList):
 
     def copied(self) -> tuple[str, str]:
         return "the configurations and their errors", compare_lines.table(self._lines)
-
-    def jump_targets(self) -> Iterator[Place]:
-        yield from super().jump_targets()
-        listing = self.listing()
-        if listing.display:
-            for place, index in listing.visible_lines():
-                yield place, partial(listing.move, index - listing.cursor)
 
     def on_listing_moved(self) -> None:
         cursor = self.listing().cursor

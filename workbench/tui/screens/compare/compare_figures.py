@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from workbench.domain.campaign import TargetPlan
@@ -22,19 +23,46 @@ STYLES: tuple[LineStyle, ...] = ("dashed", "dotted")
 """Of functions, in the order of the chain; with more than two they come again."""
 
 
-def curves(
-    view: SessionView,
-    chain: Target,
-    chart: ChainChart | None,
-    samples: Sequence[SamplePoint],
-    kpi: str,
-    *,
-    at: float | None,
-    log_x: bool | None,
-    log_y: bool,
-) -> Figure:
+@dataclass(frozen=True)
+class Charted:
+    """What is drawn of one configuration of a chain, whichever way.
+
+    `at` is the load under the cursor; `log_x` is None where nobody chose.
+    """
+
+    view: SessionView
+    chain: Target
+    chart: ChainChart | None
+    samples: Sequence[SamplePoint]
+    kpi: str
+    at: float | None
+    log_x: bool | None
+    log_y: bool
+
+    def figure(self, fit: Fit | None, more: Sequence[Fit]) -> Figure:
+        """Those curves over the samples; who limits stands along the axis."""
+        plan = _plan(self.view, self.chain)
+        x_range = (plan.primary.low, plan.primary.high) if plan else None
+        if self.chart is not None:
+            x_range = self.chart.predicted.wl[0], self.chart.predicted.wl[-1]
+        log_x = plan is None or plan.primary.scale == "log" if self.log_x is None else self.log_x
+        return Figure(
+            x_range=x_range,
+            marks=_marks(self.samples, self.kpi, self.at),
+            fit=fit,
+            more=tuple(more),
+            along=tuple(stretches(self.chart)) if self.chart else (),
+            series=("sample of the chain",),
+            limit=profile_figure.sla_limit(self.view, self.kpi),
+            log_x=log_x,
+            log_y=self.log_y,
+        )
+
+
+def curves(given: Charted) -> Figure:
     """Predicted and measured over `wl`, with bands; who limits stands along the axis."""
-    if chart is None and not samples:
+    chart = given.chart
+    if chart is None and not given.samples:
         return Figure(empty="nothing was measured or predicted here")
     measured = chart.measured if chart else None
     fits: list[Fit] = []
@@ -46,32 +74,12 @@ def curves(
     if chart is not None and chart.profiles is not None:
         p = chart.profiles
         fits.append(Fit(p.wl, p.mean, (), (), "dotted", "third", "profiles alone"))
-    predicted = _fit(chart.predicted, "predicted") if chart else None
-    return Figure(
-        x_range=_range(view, chain, chart),
-        marks=_marks(samples, kpi, at),
-        fit=predicted,
-        more=tuple(fits),
-        along=tuple(stretches(chart)) if chart else (),
-        series=("sample of the chain",),
-        limit=profile_figure.sla_limit(view, kpi),
-        log_x=_log_x(view, chain, log_x),
-        log_y=log_y,
-    )
+    return given.figure(_fit(chart.predicted, "predicted") if chart else None, fits)
 
 
-def functions(
-    view: SessionView,
-    chain: Target,
-    chart: ChainChart | None,
-    samples: Sequence[SamplePoint],
-    kpi: str,
-    *,
-    at: float | None,
-    log_x: bool | None,
-    log_y: bool,
-) -> Figure:
+def functions(given: Charted) -> Figure:
     """Each function alone at the load that reaches it, under the chain that they make."""
+    chart = given.chart
     if chart is None:
         return Figure(empty="no curves yet")
     alone = [
@@ -79,17 +87,7 @@ def functions(
             ("second", "third")[i % 2], f"{text.plain(f.vnf)} alone")
         for i, f in enumerate(chart.functions)
     ]  # fmt: skip
-    return Figure(
-        x_range=_range(view, chain, chart),
-        marks=_marks(samples, kpi, at),
-        fit=_fit(chart.predicted, "chain predicted"),
-        more=tuple(reversed(alone)),
-        along=tuple(stretches(chart)),
-        series=("sample of the chain",),
-        limit=profile_figure.sla_limit(view, kpi),
-        log_x=_log_x(view, chain, log_x),
-        log_y=log_y,
-    )
+    return given.figure(_fit(chart.predicted, "chain predicted"), alone[::-1])
 
 
 def strip(lines: Sequence[CompareLine], here: CompareLine | None, noise: float) -> Figure:
@@ -192,20 +190,6 @@ def _marks(samples: Sequence[SamplePoint], kpi: str, at: float | None) -> tuple[
         profile_figure.mark(sample, kpi, sample.id if here else "")
         for sample, here in zip(samples, chosen, strict=True)
     )
-
-
-def _range(
-    view: SessionView, chain: Target, chart: ChainChart | None
-) -> tuple[float, float] | None:
-    if chart is not None:
-        return chart.predicted.wl[0], chart.predicted.wl[-1]
-    plan = _plan(view, chain)
-    return (plan.primary.low, plan.primary.high) if plan else None
-
-
-def _log_x(view: SessionView, chain: Target, chosen: bool | None) -> bool:
-    plan = _plan(view, chain)
-    return chosen if chosen is not None else plan is None or plan.primary.scale == "log"
 
 
 def _plan(view: SessionView, chain: Target) -> TargetPlan | None:

@@ -6,13 +6,14 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from statistics import median
 
-from workbench.domain import departures
+from workbench.domain import comparison_tables, departures
 from workbench.domain.chains import ChainChart, CpuContrast
 from workbench.domain.configurations import SamplePoint
 from workbench.domain.questions import ChainCompared
-from workbench.domain.retraining import BucketScore, ChainComparison
+from workbench.domain.retraining import ChainComparison
 from workbench.domain.samples import Estimate, is_unbounded
 from workbench.tui import text
+from workbench.tui.answer_rows import laid_out
 from workbench.tui.screens.compare.compare_figures import limits_text, place_of
 from workbench.tui.screens.compare.compare_lines import NARROW, CompareLine
 from workbench.tui.widgets.rows import Row, Span, fit
@@ -121,37 +122,22 @@ def _spread(values: Sequence[Estimate]) -> str:
 
 def score_rows(compared: ChainCompared, width: int) -> list[Row]:
     """Paper A's Table 4: the prediction, what it is held against, and the direct model."""
-    name = max(12, min(30, width - 46))
-    head = f" {fit('predicted by', name)}{'RMSE':>9}{'MAE':>9}{'error':>9}{'|log|':>8}{'covers':>8}"
-    rows: list[Row] = [((head, "dim"),)]
-    said = (compared.comparison, compared.profiles, compared.weakest_link)
-    for number, one in enumerate(one for one in said if one is not None):
-        rows.append(((_score(one, name), "strong" if number == 0 else ""),))
-    found = compared.comparison
-    if found.baseline_rmse is not None:
-        direct = fit(f"{text.plain(found.baseline)}, direct", name)
-        rows.append(((f" {direct}{text.number(found.baseline_rmse):>9}", ""),))
+    laid = laid_out(comparison_tables.scores(compared), width - 1)
+    rows: list[Row] = [((f" {laid.heading}", "dim"),)]
+    for place, cells in enumerate(laid.lines):
+        rows.append(((f" {''.join(cells)}", "" if place else "strong"),))
     return rows
 
 
-def _score(one: ChainComparison, name: int) -> str:
-    return (
-        f" {fit(text.plain(one.rule), name)}{text.number(one.rmse):>9}{text.number(one.mae):>9}"
-        f"{text.percent(one.mape):>9}{one.log_error:>8.2f}{text.percent(one.coverage):>8}"
-    )
-
-
-def bucket_rows(buckets: Sequence[BucketScore], kpi: str, width: int) -> list[Row]:
+def bucket_rows(found: ChainComparison, width: int) -> list[Row]:
     """The error by decade of the measured KPI (paper A, Fig. 12), as bars."""
-    head = f" {fit(text.kpi_name(kpi), 15)}{'samples':>8}{'error':>8}{'directly':>10}"
-    rows: list[Row] = [((head, "dim"),)]
-    most = max((b.mape for b in buckets), default=0.0)
-    bar = max(0, min(40, width - len(head) - 3))
-    for bucket in buckets:
-        beside = "–" if bucket.baseline_mape is None else text.percent(bucket.baseline_mape)
-        span = f"{text.number(bucket.low)} to {text.number(bucket.high)}"
+    laid = laid_out(comparison_tables.by_bucket(found), width - 1)
+    rows: list[Row] = [((f" {laid.heading}", "dim"),)]
+    most = max((b.mape for b in found.buckets), default=0.0)
+    bar = max(0, min(40, width - len(laid.heading) - 4))
+    for bucket, cells in zip(found.buckets, laid.lines, strict=True):
         full = round(bar * bucket.mape / most) if most > 0 else 0
-        figures = f" {fit(span, 15)}{bucket.samples:>8}{text.percent(bucket.mape):>8}{beside:>10}  "
+        figures = f" {''.join(cells)}  "
         rows.append(((figures, ""), ("█" * full, "accent"), ("·" * (bar - full), "dim")))
     return rows
 

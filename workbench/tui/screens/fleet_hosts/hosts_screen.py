@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.widgets import Static
 
 from workbench.tui.present import Shown, ViewChoice
-from workbench.tui.screens.base import HasList, Target
+from workbench.tui.screens.base import HasList
 from workbench.tui.screens.fleet_hosts import host_rows
 from workbench.tui.screens.fleet_hosts.host_rows import HostLine
 from workbench.tui.screens.session import SessionScreen
@@ -84,12 +82,6 @@ class HostsScreen(SessionScreen, HasList):
         rows = [host_rows.summary_row(self.shown.view, 120), host_rows.heading(120)]
         rows += [host_rows.host_row(line, 120) for line in self._lines]
         return "the hosts", "\n".join("".join(t for t, _ in row).rstrip() for row in rows)
-
-    def jump_targets(self) -> Iterator[Target]:
-        yield from super().jump_targets()
-        listing = self.listing()
-        for place, index in listing.visible_lines():
-            yield place, partial(listing.move, index - listing.cursor)
 
     def on_listing_moved(self) -> None:
         self.draw()

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workbench.domain import departures
+from workbench.domain import departures, session_tables
+from workbench.domain.answer_tables import AnswerTable, Cell
 from workbench.domain.canaries import ProposalView
 from workbench.domain.counts import counted
 from workbench.domain.profiles import ModelScore, ModelVersion, ParameterInfluence
 from workbench.domain.projection import SessionView
 from workbench.domain.retraining import ChainModels
 from workbench.tui import text
+from workbench.tui.answer_rows import columns_of, laid_out
 from workbench.tui.columns import ListColumn, Sorting
 from workbench.tui.plots.canvas import Glyphs
-from workbench.tui.widgets.rows import Row, fit
+from workbench.tui.widgets.rows import Look, Row, fit
 
 
 @dataclass(frozen=True)
@@ -98,32 +100,21 @@ def _story(why: str, models: ChainModels, version: int) -> str:
     return f"{why}; {back}" if why else back
 
 
-def version_heading() -> Row:
-    return ((f"    version  {fit('model', 32)}{fit('accepted', 25)}note", "dim"),)
-
-
-def version_row(line: VersionLine, here: bool, width: int) -> Row:
-    mark = "✓" if line.in_force else " "
-    number = str(line.version) if line.version or line.back else "–"
-    fixed = f"{mark} {number:>7}  {fit(text.plain(line.made), 31)} {fit(text.plain(line.by), 24)} "
-    room = max(0, width - len(fixed) - 1)
-    return (
-        ("›" if here else " ", "accent"),
-        (fixed + fit(text.sentence(line.note), room), "badge" if here else ""),
+def versions(lines: Sequence[VersionLine]) -> AnswerTable:
+    """As a table; what has no number was not accepted."""
+    return AnswerTable.of(
+        ("version", "model", "accepted", "note"),
+        (
+            (line.version if line.version or line.back else "–", line.made, line.by, line.note)
+            for line in lines
+        ),
     )
 
 
-WIDE = 9
-"""Cells of a column of scores."""
-
-
-def score_columns(width: int) -> tuple[ListColumn[ModelScore], ...]:
-    """Those that there is room for."""
-    return COLUMNS[: max(3, (width - _name_width(width) - 3) // WIDE)]
-
-
-def _name_width(width: int) -> int:
-    return max(12, min(28, width - WIDE * len(COLUMNS) - 3))
+def version_row(line: VersionLine, cells: tuple[str, str], here: bool) -> Row:
+    mark = "✓" if line.in_force else " "
+    look: Look = "badge" if here else ""
+    return ("›" if here else " ", "accent"), (f"{mark} {''.join(cells)}", look)
 
 
 def score_rows(
@@ -132,20 +123,34 @@ def score_rows(
     """Paper A's Table 3, and what METHOD.md asks for besides; the chosen one is marked."""
     if not scores:
         return []
-    name, shown = _name_width(width), score_columns(width)
-    headings = [sorting.heading(column.name, glyphs, WIDE - 1) for column in shown]
-    heading = " " * (name + 2) + "".join(f"{words:>{WIDE}}" for words in headings)
+    table = _scores(scores, width)
+    shown = sorting.sort(table.rows, columns_of(table))
+    headings = [sorting.heading(title, glyphs) for title in table.headings]
+    laid = laid_out(AnswerTable(table.columns, tuple(shown)), width - 2, headings)
     rows: list[Row] = [((f" scores, {scores[0].samples} samples, cross-validated", "strong"),)]
-    rows.append(((heading, "dim"),))
-    for score in sorting.sort(scores, shown):
-        mark = "✓" if score.best else " "
-        head = f"{mark} {fit(text.plain(score.method), name)}"
+    rows.append(((f"  {laid.heading}", "dim"),))
+    best = {f"{score.method} *" for score in scores if score.best}
+    for row, cells in zip(shown, laid.lines, strict=True):
+        rows.append(((f"  {''.join(cells)}", "strong" if row[0] in best else ""),))
+    for score in scores:
         if score.trouble:
-            rows.append(((head, "dim"), (f"  {text.sentence(score.trouble)}", "warn")))
-            continue
-        cells = "".join(f"{column.text(score):>{WIDE}}" for column in shown)
-        rows.append(((head + cells, "strong" if score.best else ""),))
+            failed = text.plain(score.method)
+            rows.append(((f"  {failed}", "dim"), (f"  {text.sentence(score.trouble)}", "warn")))
     return rows
+
+
+def score_columns(
+    scores: Sequence[ModelScore], width: int
+) -> tuple[ListColumn[tuple[Cell, ...]], ...]:
+    """Those that there is room for."""
+    return columns_of(_scores(scores, width))
+
+
+def _scores(scores: Sequence[ModelScore], width: int) -> AnswerTable:
+    """The columns that there is room for, with an arrow at one of them."""
+    table = session_tables.scores(scores)
+    shown = laid_out(table, width - 4).shown
+    return AnswerTable(table.columns[:shown], tuple(row[:shown] for row in table.rows))
 
 
 def influence_rows(influence: ParameterInfluence | None, kpi: str, width: int) -> list[Row]:
@@ -173,29 +178,5 @@ def influence_rows(influence: ParameterInfluence | None, kpi: str, width: int) -
     return rows
 
 
-def _figure(value: float | None) -> str:
-    return text.number(value) if value is not None else "–"
-
-
-def _seconds(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{text.number(value)} s" if value >= 0.01 else "<0.01 s"
-
-
-def _share(value: float | None) -> str:
-    return text.percent(value) if value is not None else "–"
-
-
-COLUMNS: tuple[ListColumn[ModelScore], ...] = (
-    ListColumn("rmse", WIDE, lambda s: _figure(s.rmse), lambda s: s.rmse),
-    ListColumn("trimmed", WIDE, lambda s: _figure(s.rmse_trimmed), lambda s: s.rmse_trimmed),
-    ListColumn("mae", WIDE, lambda s: _figure(s.mae), lambda s: s.mae),
-    ListColumn("mape", WIDE, lambda s: _share(s.mape), lambda s: s.mape),
-    ListColumn("log err", WIDE, lambda s: _figure(s.log_error), lambda s: s.log_error),
-    ListColumn("covers", WIDE, lambda s: _share(s.coverage), lambda s: s.coverage, falling=True),
-    ListColumn("width", WIDE, lambda s: _figure(s.width), lambda s: s.width),
-    ListColumn("fit", WIDE, lambda s: _seconds(s.fit_s), lambda s: s.fit_s),
-)
 BEST_FIRST = Sorting("")
 """As the engine gives them."""

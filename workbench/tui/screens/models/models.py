@@ -8,11 +8,13 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.widgets import Static
 
+from workbench.domain.answer_tables import Cell
 from workbench.domain.errors import WorkbenchError
 from workbench.domain.events import TargetModelled
 from workbench.domain.messages import ListEvents
 from workbench.domain.profiles import ModelScore, ModelVersion
 from workbench.domain.questions import ExplainModel, ModelExplained, RollBackModel
+from workbench.tui.answer_rows import laid_out
 from workbench.tui.columns import ListColumn, Sorting
 from workbench.tui.plots.legends import legend, plot_marks
 from workbench.tui.plots.plot import ProfilePlot
@@ -62,6 +64,8 @@ class ModelsScreen(ScoringScreen, HasList):
         self.pane = "scores"
         self.over_load = True
         """Residuals over the load, or over the predicted KPI."""
+        self._scored: tuple[ModelScore, ...] = ()
+        """Those that are shown."""
         self._scores: dict[int, tuple[ModelScore, ...]] = {}
         """By the sequence number of the event that stored a version."""
         self._explained: dict[ExplainModel, ModelExplained | str] = {}
@@ -144,10 +148,12 @@ class ModelsScreen(ScoringScreen, HasList):
         listing = self._versions
         listing.styles.height = min(len(versions), 6) + 1
 
-        def row(index: int, here: bool, width: int) -> Row:
-            return model_rows.version_row(versions[index], here, width)
+        laid = laid_out(model_rows.versions(versions), self.size.width - 4)
 
-        heading = model_rows.version_heading()
+        def row(index: int, here: bool, _: int) -> Row:
+            return model_rows.version_row(versions[index], laid.lines[index], here)
+
+        heading: Row = ((f"   {laid.heading}", "dim"),)
         listing.show_lines(heading, len(versions), row, min(listing.cursor, len(versions) - 1))
         line = versions[listing.cursor]
         if self.pane == "scores":
@@ -201,7 +207,7 @@ class ModelsScreen(ScoringScreen, HasList):
         return self._table(scores or (version.score,))
 
     def _table(self, scores: tuple[ModelScore, ...]) -> list[Row]:
-        glyphs = self.query_one(ProfilePlot).glyphs
+        glyphs, self._scored = self.query_one(ProfilePlot).glyphs, scores
         return model_rows.score_rows(scores, self._sorting, glyphs, self.size.width)
 
     @property
@@ -211,8 +217,8 @@ class ModelsScreen(ScoringScreen, HasList):
         return Sorting.remembered(stored, columns, model_rows.BEST_FIRST)
 
     @property
-    def _columns(self) -> tuple[ListColumn[ModelScore], ...]:
-        return model_rows.score_columns(self.size.width)
+    def _columns(self) -> tuple[ListColumn[tuple[Cell, ...]], ...]:
+        return model_rows.score_columns(self._scored, self.size.width)
 
     def _draw_residuals(self, shown: Shown, line: VersionLine, target: str, kpi: str) -> None:
         explained = self._explanation(line, target, kpi)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 
+from workbench.domain import canary_tables
 from workbench.domain.profiles import Coefficient, ModelFormula
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import ModelExplained
 from workbench.domain.retraining import Proposal
 from workbench.tui import text
+from workbench.tui.answer_rows import laid_out
 from workbench.tui.plots.figure import Figure, Limit, Mark
 from workbench.tui.screens.proposals.chain_names import configuration_name, per, primary
 from workbench.tui.widgets.rows import Row, fit
@@ -87,16 +89,15 @@ def coefficient(one: Coefficient) -> str:
 
 def term_rows(view: SessionView, proposal: Proposal, width: int) -> list[Row]:
     """The terms of a chain's retrained model, with their 95 % intervals."""
-    heading = f" {fit('term', 26)}{fit('of', 19)}{'before':>8}{'after':>8}  95 % interval"
-    rows: list[Row] = [((heading, "dim"),)]
-    for change in proposal.changes:
-        where = "all configurations"
-        if change.configuration is not None:
-            where = configuration_name(view, proposal.chain, change.configuration).partition(" ")[2]
-        cells = f" {fit(text.plain(change.title), 26)}{fit(where, 19)}"
-        cells += f"{text.number(change.before):>8}{text.number(change.after):>8}  "
-        unit = f" {text.plain(change.unit)}" if change.unit else ""
-        rows.append(((fit(cells + text.interval(change.low, change.high) + unit, width), ""),))
+    places = (
+        "all configurations"
+        if change.configuration is None
+        else configuration_name(view, proposal.chain, change.configuration).partition(" ")[2]
+        for change in proposal.changes
+    )
+    laid = laid_out(canary_tables.terms(proposal, places), width - 1)
+    rows: list[Row] = [((f" {laid.heading}", "dim"),)]
+    rows += [((f" {''.join(cells)}", ""),) for cells in laid.lines]
     if not proposal.changes:
         method = text.plain(proposal.model.method)
         rows = [((f" {method} learns from the chain's samples alone: it has no terms", "dim"),)]

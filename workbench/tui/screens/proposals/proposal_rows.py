@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from workbench.domain import departures
+from workbench.domain import canary_tables, departures
 from workbench.domain.canaries import ProposalView
 from workbench.domain.counts import counted
 from workbench.domain.projection import SessionView
 from workbench.domain.retraining import TermChange
 from workbench.tui import text
+from workbench.tui.answer_rows import laid_out
 from workbench.tui.screens.proposals.chain_names import configuration_name, per, primary
 from workbench.tui.widgets.rows import Look, Row, fit
 
@@ -75,19 +76,12 @@ def _score_rows(made: ProposalView, width: int) -> list[Row]:
     held = {"leave-one-load-out": "one load left out after the other"}.get(
         proposal.held_out, "points held out"
     )
-    columns = ("rmse", "mae", "mape", "log err")
-    heading = f" {fit('', 8)}" + "".join(f"{column:>9}" for column in columns)
-    note = f"  {counted(proposal.before.samples, 'sample')}, {held}"
-    rows: list[Row] = [((heading, "dim"), (note if len(heading + note) <= width else "", "dim"))]
-    for name, scores in (("before", proposal.before), ("after", proposal.after)):
-        figures = (
-            text.number(scores.rmse),
-            text.number(scores.mae),
-            text.percent(scores.mape),
-            text.number(scores.log_error),
-        )
-        cells = "".join(f"{figure:>9}" for figure in figures)
-        rows.append(((f" {fit(name, 8)}{cells}", "strong" if name == "after" else ""),))
+    laid = laid_out(canary_tables.errors(proposal), width - 1)
+    note = f"  {held}" if len(laid.heading) + len(held) + 3 <= width else ""
+    rows: list[Row] = [((f" {laid.heading}", "dim"), (note, "dim"))]
+    looks: tuple[Look, Look] = ("", "strong")
+    for cells, look in zip(laid.lines, looks, strict=True):
+        rows.append(((f" {''.join(cells)}", look),))
     return rows
 
 

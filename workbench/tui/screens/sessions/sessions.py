@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator
-from functools import partial
+from collections.abc import Coroutine
 from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
@@ -34,7 +33,7 @@ from workbench.tui.columns import Arrangement, ListColumn
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.plot import terminal_glyphs
 from workbench.tui.replaying.replay import Replay
-from workbench.tui.screens.base import HasList, Target
+from workbench.tui.screens.base import HasList
 from workbench.tui.screens.dialogs import ChoiceScreen, ColumnsScreen, NameScreen
 from workbench.tui.screens.sessions import session_rows
 from workbench.tui.screens.sessions.launch import LaunchScreen
@@ -279,11 +278,6 @@ class SessionsScreen(HasList):
     def copied(self) -> tuple[str, str]:
         here = self.here
         return ("the session's name", here.name) if here else ("", "")
-
-    def jump_targets(self) -> Iterator[Target]:
-        yield from super().jump_targets()
-        for offset, name in self._table.visible_lines():
-            yield offset, partial(self._table.go_to, name)
 
     def action_open(self) -> None:
         if here := self.here:

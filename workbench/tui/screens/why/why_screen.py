@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -21,7 +20,7 @@ from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.plots.plot import terminal_glyphs
 from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.asking import QuestionScreen
-from workbench.tui.screens.base import HasList, Target
+from workbench.tui.screens.base import HasList
 from workbench.tui.screens.why import why_rows
 from workbench.tui.text import number
 from workbench.tui.watch import WATCHED_PACE
@@ -270,12 +269,6 @@ class WhyScreen(QuestionScreen, HasList):
             *why_rows.cause_rows(found, reply.notes, width),
         ]
         return "the answer", "\n".join("".join(t for t, _ in row).rstrip() for row in rows)
-
-    def jump_targets(self) -> Iterator[Target]:
-        yield from super().jump_targets()
-        listing = self.listing()
-        for place, index in listing.visible_lines():
-            yield place, partial(listing.move, index - listing.cursor)
 
     def on_listing_moved(self) -> None:
         self.draw()

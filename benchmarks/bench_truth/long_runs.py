@@ -27,6 +27,7 @@ from workbench.domain.campaign import Campaign
 from workbench.domain.parameters import Configuration
 from workbench.domain.profiles import BreakpointRule, BreakpointState
 from workbench.domain.topology import Target
+from workbench.labs import simulated
 from workbench.labs.simulated.options import SimulationOptions
 from workbench.labs.simulated.rivals import beside
 from workbench.labs.simulated.scene import Scene, set_scene
@@ -341,9 +342,9 @@ def cache_folder() -> Path:
 @cache
 def source_digest() -> str:
     """Of the source of the simulation: another simulation has another truth."""
-    files = sorted(
-        p for room in (__file__, queues.__file__) for p in Path(room).parent.glob("*.py")
-    )
+    rooms = (simulated.__file__, queues.__file__)
+    files = sorted(p for room in rooms for p in Path(room).parent.glob("*.py"))
+    files.append(Path(__file__))
     return hashlib.blake2b(b"".join(p.read_bytes() for p in files)).hexdigest()
 
 
