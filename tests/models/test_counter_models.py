@@ -110,3 +110,15 @@ def test_the_same_rows_and_seed_give_the_same_model() -> None:
         first, second = (make(3).fit(rows.x, rows.y, rows.groups).predict(rows.x) for _ in "ab")
         assert np.array_equal(first, second)
         assert np.isfinite(first).all()
+
+
+def test_a_kpi_that_its_counters_count_is_told_at_loads_that_were_not_measured() -> None:
+    """Throughput of what was never measured that low: no tree or process says it, a line does."""
+    random = np.random.default_rng(5)
+    packets = random.uniform(1_000.0, 10_000.0, 32)
+    x = np.column_stack([1_400.0 * packets, packets, random.exponential(5.0, (32, 3))])
+    y = 0.2 * packets * np.exp(0.001 * random.standard_normal(32))
+    own = OwnCounterModel().fit(x, y, np.repeat(np.arange(8), 4))
+    low = np.array([[1_400.0 * 600.0, 600.0, 5.0, 5.0, 5.0]])
+    assert own.chosen_ == "line"
+    assert own.predict(low)[0] == pytest.approx(120.0, rel=0.02)
