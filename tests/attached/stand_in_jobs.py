@@ -57,6 +57,7 @@ class StandInJobs:
     """Or `no image`, `no room`, `no pod` (a quota lets none be made), `no quota` (nor a Job)."""
     keeps_bytes: int = 1 << 30
     """Of a log: what was written before the last of them is gone, as where a kubelet rotates it."""
+    clock_ahead_s: float = 0.0
     jobs: dict[str, Json] = field(default_factory=dict)
     pods: dict[str, Json] = field(default_factory=dict)
     """By Job."""
@@ -296,7 +297,7 @@ class StandInJobs:
             env=environment,
         )
         self._running.setdefault(name, {})[container["name"]] = process
-        told["state"] = {"running": {"startedAt": whole_second(started_s)}}
+        told["state"] = {"running": {"startedAt": whole_second(started_s + self.clock_ahead_s)}}
 
         async def ended() -> None:
             assert process.stdout is not None
@@ -307,7 +308,7 @@ class StandInJobs:
                 "terminated": {
                     "exitCode": code if code >= 0 else 128 - code,
                     "reason": "Completed" if code == 0 else "Error",
-                    "startedAt": whole_second(started_s),
+                    "startedAt": whole_second(started_s + self.clock_ahead_s),
                     "finishedAt": whole_second(time.time()),
                 }
             }

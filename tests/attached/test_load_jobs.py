@@ -303,6 +303,22 @@ async def test_a_server_that_dies_meanwhile_and_what_is_deleted_once_it_answers(
     assert await nothing_is_left(clustered)
 
 
+@pytest.mark.parametrize(("ahead_s", "said"), [(30, "ahead of this"), (-30, "behind this")])
+async def test_a_node_whose_clock_is_off_is_told_before_any_load(
+    system: RunningSystem,
+    clustered: StandIn,
+    pods: Pods,
+    tmp_path: Path,
+    ahead_s: float,
+    said: str,
+) -> None:
+    clustered.jobs.clock_ahead_s = ahead_s
+    with pytest.raises(LabStopped, match=rf"node node-2: its clock is \d+ s {said} host's"):
+        await standing(pods(job_campaign(tmp_path, system.port)))
+    assert not clustered.jobs.began_s.get("load")
+    assert await nothing_is_left(clustered)
+
+
 async def test_an_answer_that_is_lost_makes_no_second_job(
     system: RunningSystem, clustered: StandIn, pods: Pods, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from workbench.labs.cluster.cluster_api import CONFLICT, FORBIDDEN, ApiRefused, 
 from workbench.labs.cluster.job_journal import JobJournal
 from workbench.labs.cluster.job_manifest import JOB, RUN, Containers, manifest
 from workbench.labs.cluster.job_pod import JobPod, seen_in
+from workbench.labs.cluster.kubelet import AHEAD_S
 
 BEGIN_S = 120.0
 """How long it may wait for room and its image."""
@@ -46,6 +47,7 @@ class JobRun:
     _uid: str = ""
     _seen: JobPod | None = None
     _created_s: float = 0.0
+    _created_unix_s: float = 0.0
 
     @property
     def place(self) -> str:
@@ -69,7 +71,7 @@ class JobRun:
             # It may be there though no answer said so.
             await uncancelled(self._deleted_at_last())
             raise
-        self._created_s = time.monotonic()
+        self._created_s, self._created_unix_s = time.monotonic(), time.time()
         return self
 
     async def __aexit__(
@@ -164,6 +166,7 @@ class JobRun:
         while True:
             seen = await self.look(container)
             if seen is not None and seen.started_s is not None:
+                self._check_clock(seen.node, seen.started_s)
                 return seen
             if time.monotonic() > self._created_s + BEGIN_S:
                 raise LabError(
@@ -174,6 +177,20 @@ class JobRun:
                     "nodes (`node_selector`)",
                 )
             await asyncio.sleep(POLL_S)
+
+    def _check_clock(self, node: str, started_s: float) -> None:
+        """It began after it was created, and before now. Raises `LabError` where its node says
+        otherwise: what is counted could not be laid beside the load."""
+        ahead_s = started_s - time.time()
+        behind_s = self._created_unix_s - (started_s + 1)  # whole seconds are cut
+        if max(ahead_s, behind_s) > AHEAD_S:
+            off = f"{ahead_s:.0f} s ahead of" if ahead_s > 0 else f"{behind_s:.0f} s behind"
+            raise LabError(
+                f"its clock is {off} this host's, so that the load cannot be laid beside what is "
+                "counted",
+                where=f"node {node}",
+                remedy="Set both clocks by the same source (NTP)",
+            )
 
     async def _said_of_it(self) -> str:
         """The last event of it, such as that a quota lets no pod be made."""
