@@ -117,5 +117,5 @@ def _condition(pod: Json, kind: str, value: str) -> Mapping[str, Any] | None:
 
 def _words(message: Any) -> str:
     """A server's own words, bounded, behind a colon."""
-    text = " ".join(str(message or "").split())[:QUOTED]
+    text = " ".join(str(message or "").split())[:QUOTED].rstrip(".")
     return f": {text}" if text else ""

@@ -199,7 +199,9 @@ class JobRun:
         except LabError:  # who may not read events is told the rest
             events = []
         texts = [" ".join(str(one.get("message", "")).split()) for one in events]
-        return next((text[:300] for text in reversed(texts) if text), "no pod was made for it")
+        return next(
+            (text[:300].rstrip(".") for text in reversed(texts) if text), "no pod was made for it"
+        )
 
     async def until_ended(
         self, container: str, latest_s: float, meanwhile: Callable[[], None] = lambda: None
