@@ -29,6 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ):
             item.add_marker(root_only)
             item.add_marker(pytest.mark.needs("apt-get", "dpkg-deb", "ip", "nsenter"))
+        if "clustered" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.needs("curl", "unshare"))
 
 
 @pytest.fixture(autouse=True)
