@@ -92,8 +92,10 @@ def hey() -> str:
 
 
 @pytest.fixture
-def clustered(fronted: StandIn, hey: str) -> StandIn:
-    """A stand-in for a cluster whose Jobs run Debian's hey and curl."""
+def clustered(system: RunningSystem, fronted: StandIn, hey: str) -> StandIn:
+    """A stand-in for a cluster whose Jobs run Debian's hey and curl; a closed loop is answered
+    after some 20 ms, so that it does not take the whole host."""
+    system.delay.write_text("0.02")
     fronted.jobs.programs = hey
     return fronted
 

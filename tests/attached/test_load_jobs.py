@@ -96,7 +96,6 @@ async def nothing_is_left(stand_in: StandIn) -> bool:
 async def test_a_job_sends_what_this_host_cannot_and_every_request_is_read(
     system: RunningSystem, clustered: StandIn, pods: Pods, tmp_path: Path
 ) -> None:
-    system.delay.write_text("0.02")
     live: list[Mapping[str, Usage]] = []
     lab = pods(job_campaign(tmp_path, system.port, guard="p95<=1s"))
     facts = await lab.open()
@@ -250,9 +249,11 @@ async def test_what_becomes_of_a_job_or_a_function_meanwhile(
     clustered: StandIn,
     pods: Pods,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     happens: Callable[[StandIn], None],
     said: str,
 ) -> None:
+    monkeypatch.setattr(job_load, "EVERY_S", 0.2)
     lab = await standing(pods(job_campaign(tmp_path, system.port)))
     done: list[bool] = []
 
@@ -275,11 +276,11 @@ async def test_a_log_that_is_not_whole_is_no_measurement(
 ) -> None:
     monkeypatch.setattr(job_load, "LONGER_S", 0.1)
     lab = await standing(pods(job_campaign(tmp_path, system.port)))
-    clustered.jobs.keeps_bytes = 4000
+    clustered.jobs.keeps_bytes = 800
     with pytest.raises(TrafficError, match=r"its log is cut off \(\d+ characters came\).*10 MiB"):
         await driven(lab, 0.3)
     clustered.jobs.keeps_bytes = 1 << 30
-    monkeypatch.setattr(job_run, "MOST_LOG", 4000)
+    monkeypatch.setattr(job_run, "MOST_LOG", 800)
     with pytest.raises(TrafficError, match=r"longer than the 0 MiB that are read.*Lower the load"):
         await driven(lab, 0.3)
     assert await nothing_is_left(clustered)
@@ -292,6 +293,7 @@ async def test_a_server_that_dies_meanwhile_and_what_is_deleted_once_it_answers(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(job_load, "EVERY_S", 0.2)
     monkeypatch.setattr(job_journal, "REAP_S", 0.3)
     monkeypatch.setattr("workbench.labs.cluster.cluster_lab.DEAD_S", 0.3)
     monkeypatch.setattr("workbench.labs.attached.lab.QUIET_S", 0.1)
@@ -357,7 +359,7 @@ def test_a_job_of_an_engine_that_was_killed_is_deleted_and_its_run_goes_on(
     workbench.variables["KUBECONFIG"] = str(clustered.kubeconfig())
     campaign = job_campaign(workbench.root, system.port, guard="p95<=2s", samples=2)
     process = workbench.start("run", str(campaign), "--headless", "--session", "jobs")
-    wait_for(process, lambda: bool(clustered.jobs.loads))
+    wait_for(process, lambda: bool(clustered.jobs.loads) and clustered.jobs.sending())
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert clustered.jobs.sending()
