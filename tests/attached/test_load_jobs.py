@@ -53,7 +53,7 @@ targets:
 primary_workload_parameter: {{name: concurrent, range: [1, 4]}}
 load: {{kind: closed}}
 sampling: {{max_samples: {samples}}}
-windows: {{warmup: 0.3s, window: 1.5s, timeout: 6s, request_timeout: 2s}}
+windows: {{warmup: 0.3s, window: 1s, timeout: 1.5s, request_timeout: 2s}}
 """
 
 
