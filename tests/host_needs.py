@@ -20,6 +20,7 @@ PACKAGES = {
     DOCKER: "docker.io",
     BASE_IMAGE: "apt",
     "apt-get": "apt",
+    "curl": "curl",
     "dockerd": "docker.io",
     "ip": "iproute2",
     "libvirtd": "libvirt-daemon",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ from workbench.descriptors.loading import load_campaign
 from workbench.labs.attached import AttachedLab
 from workbench.labs.base import LabSettings
 from workbench.labs.cluster import ClusterLab
+from workbench.labs.netns.packages import layer
+from workbench.labs.programs import Listener
 from workbench.paths import Workspace
 
 
@@ -25,6 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ):
             item.add_marker(root_only)
             item.add_marker(pytest.mark.needs("apt-get", "dpkg-deb", "ip", "nsenter"))
+        if "clustered" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.needs("curl", "unshare"))
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +77,27 @@ def fronted(
     monkeypatch.setenv("KUBECONFIG", str(served.kubeconfig()))
     yield served
     served.end()
+
+
+@pytest.fixture(scope="session")
+def hey() -> str:
+    """The folder of Debian's hey: unpacked, not installed."""
+
+    def unpacked() -> Path | None:
+        return asyncio.run(layer(("hey",), Listener(lambda said: None, lambda said: None)))
+
+    with ThreadPoolExecutor(1) as beside:  # whose loop is its own
+        folder = beside.submit(unpacked).result()
+    return str(folder / "usr/bin") if folder else ""
+
+
+@pytest.fixture
+def clustered(system: RunningSystem, fronted: StandIn, hey: str) -> StandIn:
+    """A stand-in for a cluster whose Jobs run Debian's hey and curl; a closed loop is answered
+    after some 20 ms, so that it does not take the whole host."""
+    system.delay.write_text("0.02")
+    fronted.jobs.programs = hey
+    return fronted
 
 
 @pytest.fixture

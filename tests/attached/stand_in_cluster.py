@@ -1,6 +1,7 @@
 """A stand-in for a Kubernetes API server and a kubelet: there is no cluster where tests run.
 
-It serves one pod, its node and what its kubelet counts, as far as the workbench asks for them.
+It serves one pod, its node and what its kubelet counts, as far as the workbench asks for them; and
+Jobs (`stand_in_jobs`).
 Pods, lists, nodes and patches are validated against Kubernetes' own schemas; the kubelet's summary
 has none. What it does with a resize is what the enhancement proposal (KEP-1287) says; it proves how
 the workbench takes answers, and nothing of how a real kubelet behaves. The pod may front a real
@@ -25,6 +26,7 @@ from typing import Any
 import kubernetes_validate
 from aiohttp import web
 from running_system import RunningSystem
+from stand_in_jobs import StandInJobs, status
 
 from workbench.labs.cluster import ClusterLab
 from workbench.labs.cluster.cpu_amounts import cores_of
@@ -119,11 +121,6 @@ def a_pod(limit: str = "800m", request: str = "100m") -> Json:
     }
 
 
-def status(code: int, message: str) -> web.Response:
-    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code}
-    return web.json_response({**body, "message": message}, status=code)
-
-
 @dataclass
 class StandIn:
     """The stand-in, in a thread of its own; fields are set by tests while it runs."""
@@ -136,11 +133,13 @@ class StandIn:
     kubelet_says: str = "given"
     """Or `Deferred`, `Infeasible`, `in progress`."""
     refuses: dict[str, list[int]] = field(default_factory=dict)
-    """By `get`, `list`, `patch`, `watch`, `proxy`: statuses of the next answers."""
+    """By `get`, `list`, `patch`, `watch`, `proxy`, `post`, `delete`, `log`: statuses of the next
+    answers."""
     slow_s: float = 0.0
     look_s: float = 0.4
     clock_ahead_s: float = 0.0
     summary_lacks_it: bool = False
+    jobs: StandInJobs = field(init=False)
     asked: list[tuple[str, str]] = field(default_factory=list)
     port: int = 0
     _runner: web.AppRunner | None = None
@@ -149,6 +148,7 @@ class StandIn:
     _looked: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
+        self.jobs = StandInJobs(self.folder)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -165,6 +165,7 @@ class StandIn:
 
     def end(self) -> None:
         self.stop()
+        self._do(self._end_jobs())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -248,6 +249,10 @@ class StandIn:
         future: Future[None] = asyncio.run_coroutine_threadsafe(what, self._loop)
         future.result(timeout=30)
 
+    async def _end_jobs(self) -> None:
+        self.jobs.end()
+        await asyncio.sleep(0.05)  # until the loop has seen those end
+
     # ------------------------------------------------------------------ what it serves
 
     async def _start(self) -> None:
@@ -260,6 +265,7 @@ class StandIn:
         proxy = f"/api/v1/nodes/{NODE}/proxy"
         application.router.add_get(f"{proxy}/stats/summary", self._summary)
         application.router.add_get(f"{proxy}/metrics/resource", self._metrics)
+        self.jobs.routes(application.router)
         self._runner = web.AppRunner(application, shutdown_timeout=0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
@@ -279,10 +285,11 @@ class StandIn:
         self.asked.append((request.method, request.path))
         if request.headers.get("Authorization") != f"Bearer {TOKEN}":
             return status(401, "Unauthorized")
-        kind = "patch" if request.method == "PATCH" else "get"
+        kind = request.method.lower()
         kind = "watch" if request.query.get("watch") in ("true", "True") else kind
         kind = "list" if kind == "get" and request.path.endswith("/pods") else kind
         kind = "proxy" if "/proxy/" in request.path else kind
+        kind = "log" if request.path.endswith("/log") else kind
         if self.slow_s:
             await asyncio.sleep(self.slow_s)
         if self.refuses.get(kind):

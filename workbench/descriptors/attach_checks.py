@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from workbench.descriptors.attach_text import FILE_SIZE, AttachText, guard_of, lab_of, load_of
 from workbench.descriptors.composition import node_of
 from workbench.descriptors.document import FieldPath
+from workbench.descriptors.load_job_text import READ_WHOLE
 from workbench.descriptors.reading import DescriptorReading, Located
 from workbench.descriptors.target_text import TargetText
 from workbench.descriptors.units import PER_SECOND, PRIMARIES, shown
@@ -34,6 +35,7 @@ def attach_mistakes(reading: DescriptorReading, primary: PrimaryText | None) -> 
             )
             return
         yield from _bound_mistakes(attach, primary)
+        yield from _job_mistakes(reading, attach, primary)
     for index, target in enumerate(reading.valid.get("targets", ())):
         yield from _target_mistakes(reading, attach, index, target, primary)
 
@@ -48,6 +50,27 @@ def _cluster_mistakes(attach: Mapping[str, AttachText]) -> Iterator[Located]:
             )
         elif pods and text.context != attach[pods[0]].context:
             yield ("attach", name), f"is in another cluster than {pods[0]} (context)"
+
+
+def _job_mistakes(
+    reading: DescriptorReading, attach: Mapping[str, AttachText], primary: PrimaryText
+) -> Iterator[Located]:
+    """What a Job's log cannot tell: only a generator that prints each request is read from it."""
+    jobs = [name for name, text in attach.items() if text.job is not None]
+    if not jobs:
+        return
+    load = reading.valid.get("load")
+    able = " or ".join(READ_WHOLE)
+    if primary.name != "concurrent":
+        yield (
+            ("attach", jobs[0], "job"),
+            f"sends by {able}, which is a closed loop; {primary.name} is not: vary concurrent",
+        )
+    elif load is not None and load.generator not in (None, *READ_WHOLE):
+        yield (
+            ("load", "generator"),
+            f"is {load.generator}, whose records a Job's log does not hold; allowed: {able}",
+        )
 
 
 def _bound_mistakes(attach: Mapping[str, AttachText], primary: PrimaryText) -> Iterator[Located]:

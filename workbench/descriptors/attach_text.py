@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from workbench.descriptors.fields import NonEmptyText
+from workbench.descriptors.load_job_text import LoadJobText
 from workbench.descriptors.reading import Described, Located
 from workbench.descriptors.sla_text import parse_sla
 from workbench.descriptors.units import PRIMARIES, shown
@@ -154,6 +155,9 @@ class AttachText(Described):
     commands: dict[Literal["vcpu", "memory"], OwnCommandText] | None = Field(
         None, description="By resource, for `resources: command`"
     )
+    job: LoadJobText | None = Field(
+        None, description="Of a pod: the load that enters is sent by a Job in its cluster"
+    )
     when_wrong: Literal["end", "wait"] = "end"
 
     def mistakes(self) -> Iterator[Located]:
@@ -169,7 +173,7 @@ class AttachText(Described):
         for extra in given[1:]:
             yield (extra,), f"is given beside {given[0]}; one of them must go"
         if self.url is None:
-            for name in ("past", "max_load", "guard"):
+            for name in ("past", "max_load", "guard", "job"):
                 if getattr(self, name) is not None:
                     yield (name,), "belongs to a function that load enters, and this has no url"
             return
@@ -186,6 +190,8 @@ class AttachText(Described):
         if self.pod is None:
             if self.context is not None:
                 yield ("context",), "belongs to a pod, and this is none"
+            if self.job is not None:
+                yield ("job",), "belongs to a pod: a Job sends load in a cluster"
             if self.resources == "resize":
                 yield ("resources",), "is resize, which pods know"
             return
@@ -280,6 +286,7 @@ def resolved(attach: Mapping[str, AttachText], primary: str) -> tuple[Attached, 
             context=text.context or "",
             host=text.host or "",
             connect=(text.connect or LOCAL_LIBVIRT) if text.domain else "",
+            job=text.job.resolved() if text.job else None,
             when_wrong=text.when_wrong,
         )
         for name, text in attach.items()

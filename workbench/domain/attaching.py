@@ -92,6 +92,20 @@ class OwnCommand:
 
 
 @dataclass(frozen=True)
+class LoadJob:
+    """A Job of the cluster that sends the load from within, in place of a process on this host."""
+
+    image: str
+    """Of the user's own: holds the generator and curl."""
+    namespace: str
+    node_selector: tuple[tuple[str, str], ...] = ()
+    """Labels of the nodes that it may run on; none: any."""
+    cores: float = 1.0
+    """Requested for the generator."""
+    memory_bytes: int = 256 << 20
+
+
+@dataclass(frozen=True)
 class Attached:
     """One function of a system that runs already."""
 
@@ -123,6 +137,8 @@ class Attached:
     """Reached by SSH, as `SshAddress` reads it; empty: this host."""
     connect: str = ""
     """To libvirt, for a domain, as `LIBVIRT` reads it."""
+    job: LoadJob | None = None
+    """Sends the load that enters here; None: this host does."""
     when_wrong: WhenWrong = "end"
     """Whether the campaign ends or waits where the function is gone, or another."""
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
@@ -57,13 +57,24 @@ LOOK_S = 0.5
 """Between two looks whether everything is still as it was found, while load is driven."""
 
 
+class AnySource(Protocol):
+    """Where load comes from: a process of this host, or whatever a lab has instead."""
+
+    @property
+    def threads(self) -> int:
+        """That a generator may use there."""
+        ...
+
+    async def remove(self) -> None: ...
+
+
 @dataclass
 class AttachedTarget:
     """What a target is made of while it is measured."""
 
     target: Target
     functions: list[RunningFunction]
-    source: HostSource
+    source: AnySource
     path: PathFacts
     choice: GeneratorChoice
 
@@ -99,7 +110,7 @@ class AttachedLab:
         self._remote = RemoteHosts(settings.session)
         self._images: dict[str, str] = {}
         self._domains: dict[str, FoundDomain] = {}
-        self._source: HostSource | None = None
+        self._source: AnySource | None = None
         self._standing: AttachedTarget | None = None
         self._awaited: Target | None = None
         """A target whose functions were gone when they were last looked for."""
@@ -265,15 +276,9 @@ class AttachedLab:
         functions = [await self._function(vnf.name) for vnf in target.vnfs]
         for function in functions:
             function.claim()
-        template = self._campaign.template(target.source)
-        self._source = source = await make_source(
-            self._settings.session, self._packages, template, programs_of(template)
-        )
-        source.threads = min(wiring.TRAFFIC_CORES, self._cores)
         url = self._url(functions[0], functions[0].attached.url, configuration)
-        path = await self._look(url, functions[0], target)
         most = self._campaign.target_plan(target.name).primary.high
-        choice = await preflight.choose(source, path, self._campaign, most, {})
+        source, path, choice = await self._load_from(target, functions[0], url, most)
         self._standing = AttachedTarget(target, functions, source, path, choice)
         return DeployedTarget(
             target.name,
@@ -282,6 +287,24 @@ class AttachedLab:
             f"{url} {preflight.describe(path)}",
             (*self._told(), *choice.passed_over, *self._unknown(functions)),
         )
+
+    async def _load_from(
+        self, target: Target, entry: RunningFunction, url: str, most: float
+    ) -> tuple[AnySource, PathFacts, GeneratorChoice]:
+        """Where the load comes from, what it found, and what sends it.
+
+        Parameters
+        ----------
+        most : the largest `wl`.
+        """
+        template = self._campaign.template(target.source)
+        self._source = source = await make_source(
+            self._settings.session, self._packages, template, programs_of(template)
+        )
+        source.threads = min(wiring.TRAFFIC_CORES, self._cores)
+        path = await self._look(source, url, entry, target)
+        choice = await preflight.choose(source, path, self._campaign, most, {})
+        return source, path, choice
 
     async def _function(self, name: str) -> RunningFunction:
         attached = self._of(name)
@@ -322,11 +345,12 @@ class AttachedLab:
                 remedy="Profile it in a new session",
             )
 
-    async def _look(self, url: str, entry: RunningFunction, target: Target) -> PathFacts:
-        assert self._source is not None
+    async def _look(
+        self, source: HostSource, url: str, entry: RunningFunction, target: Target
+    ) -> PathFacts:
         try:
             timeout_s = self._campaign.windows.request_timeout_s
-            return await preflight.look(self._source, url, timeout_s, target.name)
+            return await preflight.look(source, url, timeout_s, target.name)
         except LabError as error:
             error.remedy = f"See that {entry.place} serves {url}: `curl -i {url}` on this host"
             raise as_wanted(entry.attached, error) from error
@@ -429,6 +453,22 @@ class AttachedLab:
             driving.RESULT_PATH,
             standing.source.threads,
         )
+        load = await self._load(standing, offer, point.configuration, on_usage)
+        drive = await self._watched(load, standing, point.configuration)
+        for function in standing.functions:
+            drive = function.told(drive)
+        return drive
+
+    async def _load(
+        self,
+        standing: AttachedTarget,
+        offer: Offer,
+        configuration: Configuration,
+        on_usage: OnUsage,
+    ) -> Coroutine[Any, Any, Drive]:
+        """What sends an offer, and counts meanwhile."""
+        del configuration
+        assert isinstance(standing.source, HostSource)
         allotted = {f.name: f.allotted(self._cores) for f in standing.functions}
         watch = DriveWatch(
             [standing.source, *standing.functions],
@@ -437,11 +477,7 @@ class AttachedLab:
             self._settings.own_cpu_s,
             await recorders.asked_for(self._campaign.evidence, self._campaign.windows.warmup_s),
         )
-        load = driving.drive(watch, standing.choice, offer, on_usage)
-        drive = await self._watched(load, standing, point.configuration)
-        for function in standing.functions:
-            drive = function.told(drive)
-        return drive
+        return driving.drive(watch, standing.choice, offer, on_usage)
 
     async def _watched(
         self,
@@ -452,7 +488,7 @@ class AttachedLab:
         """Drive, and stop as soon as a guard breaks or a function is not what it was."""
         entry = standing.entry
         watchers = [asyncio.create_task(_look_after(standing.functions))]
-        if entry.attached.guard is not None:
+        if entry.attached.guard is not None and entry.attached.job is None:
             guard = Guard(
                 entry.attached.guard,
                 self._url(entry, entry.attached.url, configuration),

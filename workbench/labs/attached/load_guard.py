@@ -62,6 +62,15 @@ def broken(guard: Sla, seen: list[GuardRequest]) -> str:
     return said if len(slow) > (1 - kpi.quantile) * len(seen) else ""
 
 
+def stopped(guard: Sla, clause: str, place: str) -> LabStopped:
+    """The error that stops the load, of what `broken` says."""
+    return LabStopped(
+        f"its guard {guard.text} broke: {clause}; the load was stopped at once",
+        where=place,
+        remedy="Lower max_load and the range, or the guard, before `workbench resume`",
+    )
+
+
 @dataclass
 class Guard:
     """Of one function that load enters."""
@@ -98,11 +107,7 @@ class Guard:
         late = [one for one in pending if one.ms > self.sla.limit]
         late = late if kpis.of(self.sla.kpi).kind == "response_time" else []
         if clause := broken(self.sla, [*self._seen, *late][-WINDOW:]):
-            raise LabStopped(
-                f"its guard {self.sla.text} broke: {clause}; the load was stopped at once",
-                where=self.place,
-                remedy="Lower max_load and the range, or the guard, before `workbench resume`",
-            )
+            raise stopped(self.sla, clause, self.place)
 
     async def _ask(self, http: aiohttp.ClientSession) -> None:
         begin, well = time.monotonic(), False

@@ -57,8 +57,8 @@ def installed() -> bool:
 class ClusterApi:
     """One API server, by a context of the user's kubeconfig."""
 
-    def __init__(self, client: Any, core: Any, place: str, patience_s: float = PATIENCE_S) -> None:
-        self._client, self._core = client, core
+    def __init__(self, core: Any, batch: Any, place: str, patience_s: float = PATIENCE_S) -> None:
+        self._core, self._batch = core, batch
         self.place = place
         """Its address, as a sentence names it."""
         self.patience_s = patience_s
@@ -102,7 +102,8 @@ class ClusterApi:
         client = kube.client.ApiClient(configuration=settings)
         try:
             place = f"API server {parts.hostname}:{parts.port or 443}"
-            yield cls(client, kube.client.CoreV1Api(client), place, patience_s)
+            core, batch = kube.client.CoreV1Api(client), kube.client.BatchV1Api(client)
+            yield cls(core, batch, place, patience_s)
         finally:
             await client.close()
 
@@ -163,24 +164,110 @@ class ClusterApi:
         Raises `LabError` where it breaks; ends where the server ends it.
         """
         what = f"watch pod {namespace}/{name}"
-        # The server ends it before the socket is taken for dead.
+        lines = self._lines(
+            what,
+            self._core.list_namespaced_pod,
+            namespace,
+            field_selector=f"metadata.name={name}",
+            resource_version=since,
+            watch=True,
+            timeout_seconds=WATCH_S,
+        )
+        async for line in lines:
+            try:
+                event = _object(line)
+            except ValueError as error:
+                raise self._away(what, error) from None
+            yield event
+
+    # ------------------------------------------------------------------ Jobs of ours
+
+    async def create_job(self, namespace: str, body: Json) -> Json:
+        """Raises `ApiRefused`, with status 409 where there is one of that name: an answer that was
+        lost is asked for again."""
+        return await self._json(
+            f"create a Job in {namespace}", self._batch.create_namespaced_job, namespace, body
+        )
+
+    async def jobs(self, namespace: str, selector: str) -> list[Json]:
+        answer = await self._json(
+            f"list Jobs in {namespace}",
+            self._batch.list_namespaced_job,
+            namespace,
+            label_selector=selector,
+            limit=500,
+        )
+        return list(answer.get("items") or ())
+
+    async def delete_job(self, namespace: str, name: str, uid: str) -> None:
+        """Delete that very Job, and its pods with it; gone already is no error."""
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
+        try:
+            await self._json(
+                f"delete Job {namespace}/{name}",
+                self._batch.delete_namespaced_job,
+                name,
+                namespace,
+                body=body,
+            )
+        except ApiRefused as refused:
+            if refused.status not in (NOT_FOUND, CONFLICT):
+                raise
+
+    async def events(self, namespace: str, uid: str) -> list[Json]:
+        """What was said of one object."""
+        answer = await self._json(
+            f"list events in {namespace}",
+            self._core.list_namespaced_event,
+            namespace,
+            field_selector=f"involvedObject.uid={uid}",
+            limit=50,
+        )
+        return list(answer.get("items") or ())
+
+    async def log(
+        self, namespace: str, pod: str, container: str, most_bytes: int, **options: Any
+    ) -> bytes:
+        """What a container of a pod wrote, `most_bytes` of it at most."""
+        return await self._ask(
+            f"read the log of pod {namespace}/{pod}",
+            self._core.read_namespaced_pod_log,
+            (pod, namespace),
+            {"container": container, "limit_bytes": most_bytes, **options},
+            bounds=(max(ANSWER_S, LOG_S), most_bytes + 1),
+        )
+
+    async def log_lines(self, namespace: str, pod: str, container: str) -> AsyncIterator[bytes]:
+        """What a container has written and writes, line by line, until it ends or this breaks.
+
+        Raises `LabError`, also where the container has not begun (400).
+        """
+        lines = self._lines(
+            f"follow the log of pod {namespace}/{pod}",
+            self._core.read_namespaced_pod_log,
+            pod,
+            namespace,
+            container=container,
+            follow=True,
+        )
+        async for line in lines:
+            yield line
+
+    async def _lines(
+        self, what: str, method: Any, *arguments: Any, **options: Any
+    ) -> AsyncIterator[bytes]:
+        """Lines of an answer that goes on."""
+        # The server ends a watch before the socket is taken for dead.
         timeout = aiohttp.ClientTimeout(sock_connect=ANSWER_S, sock_read=WATCH_S + ANSWER_S)
+        asked = {**options, "_preload_content": False, "_request_timeout": timeout}
         try:
             async with asyncio.timeout(ANSWER_S):
-                response = await self._core.list_namespaced_pod(
-                    namespace,
-                    field_selector=f"metadata.name={name}",
-                    resource_version=since,
-                    watch=True,
-                    timeout_seconds=WATCH_S,
-                    _preload_content=False,
-                    _request_timeout=timeout,
-                )
+                response = await method(*arguments, **asked)
             try:
                 if response.status != 200:
-                    raise self._refused(what, response.status, await _body(response))
+                    raise self._refused(what, response.status, await _body(response, MOST_BYTES))
                 while line := await response.content.readline():
-                    yield _object(line)
+                    yield line
             finally:
                 response.close()
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -200,18 +287,29 @@ class ClusterApi:
             ) from None
 
     async def _ask(
-        self, what: str, method: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]
+        self,
+        what: str,
+        method: Any,
+        arguments: tuple[Any, ...],
+        options: Mapping[str, Any],
+        bounds: tuple[float, int] | None = None,
     ) -> bytes:
-        """One answer, tried again where that may help; all of this may be asked twice."""
+        """One answer, tried again where that may help; all of this may be asked twice.
+
+        Parameters
+        ----------
+        bounds : seconds and bytes that it may take; None: those of every answer.
+        """
+        answer_s, most_bytes = bounds or (ANSWER_S, MOST_BYTES)
         latest_s = time.monotonic() + self.patience_s
         pause_s = PAUSE_S
         while True:
             after_s = 0.0
             try:
-                async with asyncio.timeout(ANSWER_S):
+                async with asyncio.timeout(answer_s):
                     response = await method(*arguments, **options, _preload_content=False)
                     try:
-                        answer = await _body(response)
+                        answer = await _body(response, most_bytes)
                     finally:
                         response.release()
                 if 200 <= response.status < 300:
@@ -256,6 +354,8 @@ class ClusterApi:
 
 
 WATCH_S = 60
+LOG_S = 60.0
+"""How long a whole log may take."""
 UNUSABLE = (ValueError, LookupError, TypeError, AttributeError, OSError, RuntimeError)
 """What comes of a kubeconfig that is none: files that are missing, commands that fail."""
 REFUSALS = {
@@ -285,13 +385,13 @@ def the_kubeconfig() -> str:
     return str(usual)
 
 
-async def _body(response: Any) -> bytes:
+async def _body(response: Any, most_bytes: int) -> bytes:
     """Raises `ValueError` where it is longer than is read."""
     parts, size = [], 0
     while part := await response.content.read(1 << 16):
         parts.append(part)
         size += len(part)
-        if size > MOST_BYTES:
+        if size > most_bytes:
             raise ValueError("too long")
     return b"".join(parts)
 

@@ -1,7 +1,7 @@
 """`ClusterLab`: the protocol of a lab over pods that somebody else runs in a Kubernetes cluster.
 
-Load enters by URL from this host, as with other attached functions; limits are resizes in place,
-and counters are the kubelet's.
+Load enters by URL from this host, as with other attached functions, or is sent by a Job in the
+cluster where the campaign says so; limits are resizes in place, and counters are the kubelet's.
 """
 
 from __future__ import annotations
@@ -9,23 +9,31 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import structlog
 
-from workbench.domain.attaching import KUBERNETES
+from workbench.domain.attaching import KUBERNETES, Attached
 from workbench.domain.campaign import Campaign
-from workbench.domain.errors import LabError, LabGone, LabStopped
+from workbench.domain.errors import LabError, LabGone, LabStopped, TrafficError
 from workbench.domain.lab import Check, HostFacts
-from workbench.domain.parameters import OperatingPoint
+from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.topology import Target
 from workbench.labs.attached.attached_functions import RunningFunction
 from workbench.labs.attached.journal import AGAIN
-from workbench.labs.attached.lab import AttachedLab, AttachedTarget, as_wanted, uncancelled
+from workbench.labs.attached.lab import (
+    AnySource,
+    AttachedLab,
+    AttachedTarget,
+    as_wanted,
+    uncancelled,
+)
 from workbench.labs.base import LabCosts, LabSettings, OnUsage
-from workbench.labs.cluster import cluster_api, pod_journal
+from workbench.labs.cluster import cluster_api, job_journal, pod_journal
 from workbench.labs.cluster.cluster_api import (
     FORBIDDEN,
     UNAUTHORIZED,
@@ -36,15 +44,19 @@ from workbench.labs.cluster.cluster_api import (
 )
 from workbench.labs.cluster.cpu_amounts import cores_of
 from workbench.labs.cluster.found_pod import FoundPod, find_pod
+from workbench.labs.cluster.job_journal import JobJournal
+from workbench.labs.cluster.job_load import JobDrive, JobSource
 from workbench.labs.cluster.kubelet import UNCOUNTED, look_at
 from workbench.labs.cluster.pod_function import PodFunction
 from workbench.labs.cluster.pod_journal import PodJournal
 from workbench.labs.cluster.resizing import refusal
 from workbench.labs.components import competing
+from workbench.labs.components.preflight import GeneratorChoice
 from workbench.labs.netns import groups
 from workbench.labs.netns.lab import lacking
 from workbench.measuring.records import Drive, ObservedKey
 from workbench.probes import host
+from workbench.traffic.base import Offer, PathFacts
 
 log = structlog.get_logger(__name__)
 
@@ -55,10 +67,10 @@ DEAD_S = 1.0
 
 
 class ClusterLab(AttachedLab):
-    """Pods that run already, and a source of ours on this host.
+    """Pods that run already, and a source of ours on this host or Jobs of ours in the cluster.
 
-    Nothing is created, restarted or removed in the cluster. The CPU of containers is changed in
-    place where the campaign says so, and put back whenever a target is done with.
+    Nothing else is created, restarted or removed there. The CPU of containers is changed in place
+    where the campaign says so, and put back whenever a target is done with.
     """
 
     name = KUBERNETES
@@ -67,6 +79,7 @@ class ClusterLab(AttachedLab):
         super().__init__(campaign, settings)
         context = next((one.context for one in campaign.attached if one.context), "")
         self._pods = PodJournal.new(settings.session, context, the_kubeconfig())
+        self._jobs = JobJournal.new(settings.session, context, the_kubeconfig())
         self._connection = AsyncExitStack()
         self._api: ClusterApi | None = None
         self._nodes: dict[str, Json] = {}
@@ -76,11 +89,12 @@ class ClusterLab(AttachedLab):
         return COSTS
 
     async def open(self) -> HostFacts:
-        if short := lacking():
+        if self._from_here and (short := lacking()):
             raise LabError(short[0], remedy=short[1])
         competing.refuse(self._campaign, self.name)
-        self._news += await pod_journal.reap()
+        self._news += [*await pod_journal.reap(), *await job_journal.reap()]
         pod_journal.untold.take()
+        job_journal.untold.take()
         self._api = await self._connection.enter_async_context(
             ClusterApi.connected(self._pods.context, self._pods.kubeconfig)
         )
@@ -95,8 +109,17 @@ class ClusterLab(AttachedLab):
         self._check_cores(
             lambda name: (f"its node {found[name].node}", self._node_cores(found[name].node))
         )
-        await self._unpack()
+        if self._from_here:
+            await self._unpack()
+        self._open = True
         return self._facts(found)
+
+    @property
+    def _from_here(self) -> bool:
+        """Whether this host sends the load of any target."""
+        return any(
+            self._of(plan.target.vnfs[0].name).job is None for plan in self._campaign.targets
+        )
 
     @property
     def _server(self) -> ClusterApi:
@@ -140,7 +163,9 @@ class ClusterLab(AttachedLab):
             image_digests=dict(self._images),
             details={
                 **host.read_details(),
-                "source": "a process on this host; functions are pods of a cluster",
+                "source": "a process on this host; functions are pods of a cluster"
+                if self._from_here
+                else "Jobs in the cluster, where functions are pods; this host takes no part",
                 "cluster": self._server.place,
                 "nodes": nodes,
                 "pods": ", ".join(f"{name}: {pod.place}" for name, pod in found.items()),
@@ -173,14 +198,19 @@ class ClusterLab(AttachedLab):
         )
 
     def _told(self) -> list[str]:
-        news, self._news = [*pod_journal.untold.take(), *self._news], []
+        untold = (*pod_journal.untold.take(), *job_journal.untold.take())
+        news, self._news = [*untold, *self._news], []
         return news
 
     def _unknown(self, functions: list[RunningFunction]) -> list[str]:
         """What this lab cannot know of the target, as sentences."""
         said = [
-            "the source is on this host and the functions are in a cluster: the network between "
-            "them is measured with them, and what else runs on their nodes is not known",
+            "load is sent by Jobs in the cluster: what the generator itself uses there is not "
+            "counted, so that no sample is called `source_saturated`, and what else runs on the "
+            "nodes is not known"
+            if functions[0].attached.job
+            else "the source is on this host and the functions are in a cluster: the network "
+            "between them is measured with them, and what else runs on their nodes is not known",
             "a kubelet looks at its containers every ten seconds or so: CPU of a shorter window is "
             "the mean between two looks, by a node's clock that is taken for this host's",
         ]
@@ -192,6 +222,63 @@ class ClusterLab(AttachedLab):
         return said
 
     # ------------------------------------------------------------------ load
+
+    async def _load_from(
+        self, target: Target, entry: RunningFunction, url: str, most: float
+    ) -> tuple[AnySource, PathFacts, GeneratorChoice]:
+        job = entry.attached.job
+        if job is None:
+            return await super()._load_from(target, entry, url, most)
+        timeout_s = self._campaign.windows.request_timeout_s
+        source = JobSource(self._server, self._jobs, job, timeout_s)
+        try:
+            path = await source.look(url)
+        except LabError as error:
+            error.remedy = error.remedy or f"See that {entry.place} serves {url} in its cluster"
+            raise as_wanted(entry.attached, error) from error
+        return source, path, source.choose(path, self._campaign, most)
+
+    async def _load(
+        self,
+        standing: AttachedTarget,
+        offer: Offer,
+        configuration: Configuration,
+        on_usage: OnUsage,
+    ) -> Coroutine[Any, Any, Drive]:
+        source, entry = standing.source, standing.entry
+        if not isinstance(source, JobSource):
+            return await super()._load(standing, offer, configuration, on_usage)
+        driven = JobDrive(
+            offer,
+            standing.choice,
+            {f.name: f.allotted(self._cores) for f in standing.functions},
+            entry.attached.guard,
+            self._url(entry, entry.attached.url, configuration),
+            entry.place,
+        )
+        pods = [one for one in standing.functions if isinstance(one, PodFunction)]
+        return self._by_job(source, driven, pods, entry.attached, on_usage)
+
+    async def _by_job(
+        self,
+        source: JobSource,
+        driven: JobDrive,
+        pods: list[PodFunction],
+        attached: Attached,
+        on_usage: OnUsage,
+    ) -> Drive:
+        """What becomes of a Job is taken as its campaign wants it; what its log lacks is of this
+        point alone."""
+        try:
+            return await source.drive(driven, pods, on_usage)
+        except (TrafficError, LabStopped):
+            raise
+        except LabError as error:
+            raise as_wanted(attached, error) from error
+        finally:
+            if self._jobs.left:
+                self._news.append(self._jobs.left)
+                self._jobs.left = ""
 
     async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
         """As of every lab; what the server says ends the run, or has it wait."""
@@ -236,13 +323,16 @@ class ClusterLab(AttachedLab):
         await uncancelled(self._restored())
 
     async def _restored(self) -> None:
-        if self._api is None or not self._pods.before:
+        if self._api is None or not (self._pods.before or self._jobs.namespaces):
             return
         try:
-            said = await self._pods.restore(self._api)
+            try:  # load first: what it sends is for other limits
+                await self._jobs.remove(self._api)
+            finally:
+                said = await self._pods.restore(self._api)
         except LabError as error:
             self._api.patience_s = DEAD_S
-            log.error("CPU was not put back", error=str(error))
+            log.error("a cluster was not left as it was", error=str(error))
             raise self._as_all_want(error) from error
         self._api.patience_s = cluster_api.PATIENCE_S
         self._news += [one for one in said if not one.endswith(AGAIN)]
@@ -272,8 +362,8 @@ class ClusterLab(AttachedLab):
 
     @staticmethod
     async def reap(alive: frozenset[str]) -> tuple[str, ...]:
-        """Put back the CPU that dead sessions left; a sentence about each."""
-        return await pod_journal.reap(alive)
+        """Put back the CPU, and delete the Jobs, that dead sessions left; a sentence about each."""
+        return (*await job_journal.reap(alive), *await pod_journal.reap(alive))
 
 
 def _is_there(kubeconfig: str) -> bool:

@@ -1,0 +1,415 @@
+"""Load that a Job sends from within a cluster (a stand-in): real requests, and nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from driving import Workbench
+from killing import wait_for
+from running_system import RunningSystem
+from stand_in_cluster import Pods, StandIn
+from stand_in_jobs import NODE, SERVICE, Json
+
+from workbench.descriptors.loading import load_campaign
+from workbench.domain.attaching import LoadJob
+from workbench.domain.errors import (
+    DescriptorError,
+    LabGone,
+    LabStopped,
+    TrafficError,
+)
+from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.samples import Usage
+from workbench.labs.cluster import ClusterLab, job_journal, job_load, job_run
+from workbench.measuring.records import Drive
+from workbench.paths import Workspace, attached_folder
+
+AS_IT_IS = Configuration({}, {})
+CAMPAIGN = """\
+kind: campaign
+attach:
+  web:
+    pod: shop/app=web
+    container: app
+    url: http://{service}:{port}/
+    max_load: 8
+    guard: {guard}
+    when_wrong: {when_wrong}
+    resources: fixed
+    job:
+      image: registry.example/load:1
+      namespace: load
+      node_selector: {{kubernetes.io/hostname: {node}}}
+      cpu: 50%
+      memory: 64 MiB
+targets:
+  - vnf: web
+primary_workload_parameter: {{name: concurrent, range: [1, 4]}}
+load: {{kind: closed}}
+sampling: {{max_samples: {samples}}}
+windows: {{warmup: 0.3s, window: 1s, timeout: 1.5s, request_timeout: 2s}}
+"""
+
+
+def job_campaign(
+    folder: Path,
+    port: int,
+    guard: str = "none",
+    when_wrong: str = "end",
+    samples: int = 2,
+) -> Path:
+    path = folder / "jobs.yaml"
+    given = {"guard": guard, "when_wrong": when_wrong, "samples": samples}
+    path.write_text(CAMPAIGN.format(service=SERVICE, node=NODE, port=port, **given))
+    return path
+
+
+def note(usage: Mapping[str, Usage]) -> None:
+    """What is used meanwhile is of no interest here."""
+
+
+async def standing(lab: ClusterLab) -> ClusterLab:
+    await lab.open()
+    await lab.deploy(lab._campaign.targets[0].target, AS_IT_IS)
+    return lab
+
+
+async def driven(lab: ClusterLab, seconds: float = 1.0) -> Drive:
+    return await lab.drive(OperatingPoint("web", AS_IT_IS, 2), seconds, note)
+
+
+async def nothing_is_left(stand_in: StandIn) -> bool:
+    """No Job, no process, no journal."""
+    for _ in range(100):
+        if stand_in.jobs.sending():
+            await asyncio.sleep(0.02)  # a process that was told to end takes a moment
+    jobs = stand_in.jobs
+    return not (jobs.jobs or jobs.sending() or list(attached_folder().glob("*")))
+
+
+async def test_a_job_sends_what_this_host_cannot_and_every_request_is_read(
+    system: RunningSystem, clustered: StandIn, pods: Pods, tmp_path: Path
+) -> None:
+    live: list[Mapping[str, Usage]] = []
+    lab = pods(job_campaign(tmp_path, system.port, guard="p95<=1s"))
+    facts = await lab.open()
+    assert facts.details["source"].startswith("Jobs in the cluster")
+    deployed = await lab.deploy(lab._campaign.targets[0].target, AS_IT_IS)
+    assert deployed.generator == "hey of registry.example/load:1 (sha256:222222222222)"
+    assert any("`source_saturated`" in said for said in deployed.warnings)
+    drive = await lab.drive(OperatingPoint("web", AS_IT_IS, 3), 2.5, live.append)
+    assert live
+    # Three clients, each answered after some 20 ms.
+    answered = np.count_nonzero(drive.records.succeeded)
+    assert 60 < answered <= 3 * 2.5 / 0.02
+    took = (drive.records.end_s - drive.records.start_s)[drive.records.succeeded]
+    assert 0.02 <= np.median(took) < 0.1
+    # Within what is said: it began no later than is taken, and at most so much earlier.
+    began_s = clustered.jobs.began_s["load"] - time.time() + time.monotonic()
+    assert -0.05 < drive.begin_s - began_s < 1.2
+    assert drive.counters[0].at_s == drive.begin_s
+    assert drive.counters[-1].at_s == drive.stop_s
+    assert drive.counters[-1].components["web"].cpu_s > drive.counters[0].components["web"].cpu_s
+    assert "source" not in drive.counters[0].components
+    assert "no part in them" in drive.absent["host", "pressure_cpu_s"]
+    assert any("s earlier than is taken here" in said for said in drive.notes)
+    assert await nothing_is_left(clustered)
+    look, load = clustered.jobs.seen
+    assert_bounded(load, lab._settings.session, look["metadata"]["labels"]["vnf-workbench/run"])
+    assert {method for method, _ in clustered.asked} == {"GET", "POST", "DELETE"}
+
+
+def assert_bounded(job: Json, session: str, run: str) -> None:
+    """It ends whatever happens, is found again, and has no right in the cluster."""
+    labels = job["metadata"]["labels"]
+    assert (labels["vnf-workbench/session"], labels["vnf-workbench/run"]) == (session, run)
+    spec = job["spec"]
+    assert (spec["backoffLimit"], spec["ttlSecondsAfterFinished"]) == (0, 600)
+    assert job_run.BEGIN_S < spec["activeDeadlineSeconds"] < job_run.BEGIN_S + 60
+    pod = spec["template"]["spec"]
+    assert (pod["restartPolicy"], pod["automountServiceAccountToken"]) == ("Never", False)
+    assert pod["nodeSelector"] == {"kubernetes.io/hostname": NODE}
+    guard, load = pod["containers"]
+    assert load["resources"] == {"requests": {"cpu": "500m", "memory": str(64 << 20)}}
+    assert (guard["command"][0], load["command"][0]) == ("curl", "hey")
+
+
+async def test_a_guard_within_the_cluster_stops_the_load(
+    system: RunningSystem, clustered: StandIn, pods: Pods, tmp_path: Path
+) -> None:
+    lab = await standing(pods(job_campaign(tmp_path, system.port, guard="p95<=150ms")))
+    begin_s = time.monotonic()
+    with pytest.raises(LabStopped, match=r"guard p95<=150ms broke: of the last .* failed or took"):
+        await lab.drive(
+            OperatingPoint("web", AS_IT_IS, 2), 60.0, lambda usage: _put(system.delay, "0.4")
+        )
+    assert time.monotonic() - begin_s < 10
+    assert await nothing_is_left(clustered)
+
+
+async def test_a_guard_that_tells_nothing_stops_the_load(
+    system: RunningSystem,
+    clustered: StandIn,
+    pods: Pods,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("workbench.labs.cluster.job_guard.SILENT_S", -1.0)
+    lab = await standing(pods(job_campaign(tmp_path, system.port, guard="p95<=150ms")))
+    (clustered.folder / "bin").mkdir()
+    curl = clustered.folder / "bin" / "curl"
+    curl.write_text("#!/bin/sh\necho 'curl: option --rate: is unknown' >&2\nexit 2\n")
+    curl.chmod(0o755)
+    clustered.jobs.programs = f"{curl.parent}:{clustered.jobs.programs}"
+    with pytest.raises(LabStopped, match=r"told nothing for 1 s \(its last line: curl: option"):
+        await driven(lab, 60.0)
+    assert await nothing_is_left(clustered)
+
+
+@pytest.mark.parametrize(
+    ("says", "when_wrong", "said"),
+    [
+        (
+            "no image",
+            "end",
+            r"image registry\S+ cannot be had \(ImagePullBackOff\): Back-off",
+        ),
+        (
+            "no room",
+            "wait",
+            r"within 0\.4 s: no node takes it \(Unschedulable\): 0/3 nodes",
+        ),
+        (
+            "no pod",
+            "end",
+            r"within 0\.4 s: Error creating: pods .*quota: small\. Make room",
+        ),
+        (
+            "no quota",
+            "end",
+            r"\(403\) when asked to create a Job in load: .* quota.*kubectl",
+        ),
+    ],
+)
+async def test_a_job_that_does_not_come_to_run_is_told_and_deleted(
+    system: RunningSystem,
+    clustered: StandIn,
+    pods: Pods,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    says: str,
+    when_wrong: str,
+    said: str,
+) -> None:
+    monkeypatch.setattr(job_run, "BEGIN_S", 0.4)
+    lab = pods(job_campaign(tmp_path, system.port, when_wrong=when_wrong))
+    await lab.open()
+    clustered.jobs.says = says
+    target = lab._campaign.targets[0].target
+    with pytest.raises(LabGone if when_wrong == "wait" else LabStopped, match=said):
+        await lab.deploy(target, AS_IT_IS)
+    assert await nothing_is_left(clustered)
+    if when_wrong == "wait":
+        clustered.jobs.says = "runs"
+        await lab.undeploy()
+        assert (await lab.deploy(target, AS_IT_IS)).generator.startswith("hey")
+
+
+def evicted(stand_in: StandIn) -> None:
+    stand_in._loop.call_soon_threadsafe(stand_in.jobs.evict)
+
+
+def deleted(stand_in: StandIn) -> None:
+    stand_in._loop.call_soon_threadsafe(stand_in.jobs.somebody_deletes)
+
+
+def recreated(stand_in: StandIn) -> None:
+    stand_in.recreate()
+
+
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [
+        (
+            evicted,
+            r"its pod was evicted: The node was low on resource: memory\. Choose other",
+        ),
+        (deleted, r"Job load/workbench-\w+: somebody deleted it\. Find out who"),
+        (recreated, r"the pod web-7d4b9 was made again \(its uid is another\), while it was"),
+    ],
+)
+async def test_what_becomes_of_a_job_or_a_function_meanwhile(
+    system: RunningSystem,
+    clustered: StandIn,
+    pods: Pods,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    happens: Callable[[StandIn], None],
+    said: str,
+) -> None:
+    monkeypatch.setattr(job_load, "EVERY_S", 0.2)
+    lab = await standing(pods(job_campaign(tmp_path, system.port)))
+    done: list[bool] = []
+
+    def once(usage: Mapping[str, Usage]) -> None:
+        if not done:
+            done.append(True)
+            happens(clustered)
+
+    with pytest.raises(LabStopped, match=said):
+        await lab.drive(OperatingPoint("web", AS_IT_IS, 2), 60.0, once)
+    assert await nothing_is_left(clustered)
+
+
+async def test_a_log_that_is_not_whole_is_no_measurement(
+    system: RunningSystem,
+    clustered: StandIn,
+    pods: Pods,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job_load, "LONGER_S", 0.1)
+    lab = await standing(pods(job_campaign(tmp_path, system.port)))
+    clustered.jobs.keeps_bytes = 800
+    with pytest.raises(TrafficError, match=r"its log is cut off \(\d+ characters came\).*10 MiB"):
+        await driven(lab, 0.3)
+    clustered.jobs.keeps_bytes = 1 << 30
+    monkeypatch.setattr(job_run, "MOST_LOG", 800)
+    with pytest.raises(TrafficError, match=r"longer than the 0 MiB that are read.*Lower the load"):
+        await driven(lab, 0.3)
+    assert await nothing_is_left(clustered)
+
+
+async def test_a_server_that_dies_meanwhile_and_what_is_deleted_once_it_answers(
+    system: RunningSystem,
+    clustered: StandIn,
+    pods: Pods,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job_load, "EVERY_S", 0.2)
+    monkeypatch.setattr(job_journal, "REAP_S", 0.3)
+    monkeypatch.setattr("workbench.labs.cluster.cluster_lab.DEAD_S", 0.3)
+    monkeypatch.setattr("workbench.labs.attached.lab.QUIET_S", 0.1)
+    lab = await standing(pods(job_campaign(tmp_path, system.port)))
+    lab._server.patience_s = 0.3
+    with pytest.raises(LabStopped, match=r"may be left in it, and cannot be deleted\. API server"):
+        await lab.drive(
+            OperatingPoint("web", AS_IT_IS, 2),
+            30.0,
+            lambda usage: None if clustered._runner is None else clustered.stop(),
+        )
+    await lab.close()
+    assert clustered.jobs.loads
+    assert "cannot be reached" in (await ClusterLab.reap(frozenset()))[0]
+    await asyncio.get_running_loop().run_in_executor(None, clustered.start)
+    (said,) = await ClusterLab.reap(frozenset())
+    assert said.startswith("Job load/workbench-")
+    assert said.endswith("was deleted")
+    assert await nothing_is_left(clustered)
+
+
+@pytest.mark.parametrize(("ahead_s", "said"), [(30, "ahead of this"), (-30, "behind this")])
+async def test_a_node_whose_clock_is_off_is_told_before_any_load(
+    system: RunningSystem,
+    clustered: StandIn,
+    pods: Pods,
+    tmp_path: Path,
+    ahead_s: float,
+    said: str,
+) -> None:
+    clustered.jobs.clock_ahead_s = ahead_s
+    with pytest.raises(LabStopped, match=rf"node node-2: its clock is \d+ s {said} host's"):
+        await standing(pods(job_campaign(tmp_path, system.port)))
+    assert not clustered.jobs.began_s.get("load")
+    assert await nothing_is_left(clustered)
+
+
+async def test_an_answer_that_is_lost_makes_no_second_job(
+    system: RunningSystem, clustered: StandIn, pods: Pods, tmp_path: Path
+) -> None:
+    lab = pods(job_campaign(tmp_path, system.port))
+    await lab.open()
+    made = lab._server._batch.create_namespaced_job
+    calls: list[int] = []
+
+    async def lost(*arguments: object, **options: object) -> object:
+        calls.append(1)
+        answer = await made(*arguments, **options)
+        if len(calls) == 1:
+            raise OSError("the connection broke")
+        return answer
+
+    lab._server._batch.create_namespaced_job = lost
+    await lab.deploy(lab._campaign.targets[0].target, AS_IT_IS)
+    assert len(calls) == 2
+    assert len(clustered.jobs.seen) == 1
+    assert await nothing_is_left(clustered)
+
+
+def test_a_job_of_an_engine_that_was_killed_is_deleted_and_its_run_goes_on(
+    workbench: Workbench, system: RunningSystem, clustered: StandIn
+) -> None:
+    workbench.variables["KUBECONFIG"] = str(clustered.kubeconfig())
+    campaign = job_campaign(workbench.root, system.port, guard="p95<=2s", samples=2)
+    process = workbench.start("run", str(campaign), "--headless", "--session", "jobs")
+    wait_for(process, lambda: bool(clustered.jobs.loads) and clustered.jobs.sending())
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert clustered.jobs.sending()
+    (left,) = clustered.jobs.loads
+    assert f"Job load/{left} of session jobs was deleted" in workbench.run("reap").stdout
+    assert not clustered.jobs.jobs
+    # On a busy host none of them may be valid: that is the judge's say, and no matter here.
+    done = workbench.run("resume", "jobs", "--headless", expect=None)
+    assert "run done" in done.stdout + done.stderr
+    samples = workbench.samples("jobs")
+    assert len({sample["wl"] for sample in samples}) == 2
+    assert all(sample["usage.web.cpu_cores"] > 0 for sample in samples)
+    assert not clustered.jobs.jobs
+    assert workbench.run("reap").stderr.strip() == "no strays"
+
+
+# ------------------------------------------------------------------ the campaign
+
+
+def test_a_campaign_by_jobs_is_read(tmp_path: Path) -> None:
+    path = job_campaign(tmp_path, 80)
+    (web,) = load_campaign(str(path), workspace=Workspace(tmp_path)).campaign.attached
+    nodes = (("kubernetes.io/hostname", NODE),)
+    assert web.job == LoadJob("registry.example/load:1", "load", nodes, 0.5, 64 << 20)
+
+
+@pytest.mark.parametrize(
+    ("given", "written", "field", "said"),
+    [
+        ("pod: shop/app=web", "cgroup: /web", "attach.web.job", "belongs to a pod"),
+        ("namespace: load", "namespace: Load", "attach.web.job.namespace", ""),
+        ("image: registry.example/load:1", "", "attach.web.job.image", ""),
+        ("cpu: 50%", "cpu: 0", "attach.web.job.cpu", "at least 0.01"),
+        ("{kind: closed}", "{kind: closed, generator: oha}", "load.generator", "Job's log"),
+        ("concurrent, range: [1, 4]", "rate, range: [1, 4]", "attach.web.job", "closed loop"),
+    ],
+)
+def test_mistakes_of_a_campaign_by_jobs(
+    tmp_path: Path, given: str, written: str, field: str, said: str
+) -> None:
+    campaign = job_campaign(tmp_path, 80)
+    text = campaign.read_text()
+    assert given in text
+    campaign.write_text(text.replace(given, written))
+    with pytest.raises(DescriptorError) as caught:
+        load_campaign(str(campaign), workspace=Workspace(tmp_path))
+    assert any(m.field.startswith(field) and said in m.message for m in caught.value.mistakes), (
+        caught.value.what
+    )
+
+
+def _put(file: Path, text: str) -> None:
+    file.write_text(text)
