@@ -20,6 +20,7 @@ from file_costs import FileCosts
 from forked_commands import fork_workers, forker
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
+from rewriting import rewrite_a_share
 from spreading import ByRoom, put_whole_ways_first
 from tally import MakeTally, Tally
 
@@ -59,6 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "repeatable", derandomize=True, deadline=None, max_examples=examples.examples()
     )
     settings.load_profile("repeatable")
+    rewrite_a_share(config)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByRoom | None:

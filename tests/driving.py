@@ -72,7 +72,7 @@ class Workbench:
         return self.start(*arguments)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """The same as it is installed: to be killed at any instant, or for what it imports."""
+        """The same as it is installed: to be killed while it starts, or for what it imports."""
         return subprocess.Popen(
             [COMMAND, *arguments],
             env=self.environment,
@@ -128,7 +128,7 @@ def run_and_kill(
     after_samples: int | None = None,
 ) -> list[dict[str, Any]]:
     """Start a headless `--json` run and `kill -9` it; the events that it had announced."""
-    process = workbench.start(*arguments)
+    process = workbench.begin(*arguments)
     assert process.stdout is not None
     announced: list[dict[str, Any]] = []
     for line in process.stdout:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 SHARING = (
     "acceptance",
@@ -35,13 +36,13 @@ def shares(file: str) -> bool:
     return Path(file).parent.name in SHARING or (path.is_file() and ALIKE in path.read_text())
 
 
-LONG = ("_whole_way", "_monkey")
-"""What files are named by whose tests take half a minute and more, and wait for most of it."""
+LONG = ("_whole_way", "_monkey", "truth/")
+"""What files are named by, or their room, whose tests take half a minute and more."""
 
 
 def put_whole_ways_first(items: list[pytest.Item]) -> None:
-    """Long tests, then files that go to one worker as a whole, then single tests: what is long,
-    and waits most of its minute, would leave the other core idle at the end.
+    """Long tests, then files that go to one worker as a whole, then single tests: what is long
+    would leave the other core idle at the end.
     """
     items.sort(key=lambda item: _late(item.nodeid.partition("::")[0]))
 
@@ -59,3 +60,10 @@ class ByRoom(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         return file if shares(file) else nodeid
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """Units that are done are forgotten, else xdist counts them all after each test."""
+        units = self.assigned_work[node]
+        for scope in [scope for scope, tests in units.items() if all(tests.values())]:
+            del units[scope]
+        super()._reschedule(node)

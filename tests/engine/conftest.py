@@ -5,6 +5,7 @@ Who uses the parts (`workspace`, `library`, `pool`) makes a workspace by a fixtu
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from engine_fakes import FaultyLab
+from engine_watching import hurried
 from modelling_session import CHEAP, InlinePool
 
 from workbench import plugins
@@ -21,6 +23,7 @@ from workbench.engine.core import Engine
 from workbench.engine.learning import scoring
 from workbench.engine.process import serving
 from workbench.engine.sessions.library import Library
+from workbench.labs.simulated import SimulatedLab
 from workbench.link.socket import SocketClient
 from workbench.paths import Workspace
 
@@ -47,6 +50,19 @@ async def client(engine: Engine) -> AsyncIterator[SocketClient]:
     client = await SocketClient.connect(engine.workspace.socket, "tester")
     yield client
     await client.close()
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Runs that are interfered with are slow until they are only waited for."""
+    spend = SimulatedLab._spend
+
+    async def spent(lab: SimulatedLab, seconds: float, passed_s: float = 0.0) -> None:
+        await spend(lab, seconds, math.inf if lab._settings.session in hurried else passed_s)
+
+    monkeypatch.setattr(SimulatedLab, "_spend", spent)
+    yield
+    hurried.clear()
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ async def test_every_query_returns_data_of_a_running_session(
                 await watched.fact(SampleTaken)
                 monkeypatch.setattr(FaultyLab, "busy_host", False)
                 await watched.fact(ModelFitted)
-                await watched.finish()
+                await watched.finish(hurry=False)
             lacking = await asyncio.to_thread(unanswered, url, began)
             metric, label = labels_wanted()
             known = await asyncio.to_thread(

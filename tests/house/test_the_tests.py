@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import host_needs
 import pytest
 from driving import COMMAND, Workbench
 from file_costs import MOST_S, FileCosts, tree_cpu_s
+from rewriting import rewrite_a_share
 from spreading import ByRoom, put_whole_ways_first, shares
 
 from workbench.domain.errors import LabError
@@ -124,7 +126,44 @@ def test_what_waits_for_a_minute_begins_first_and_single_tests_last() -> None:
         "tui/test_tui_whole_way.py::test_2",
         "web/test_b.py::test_3",
         "tui/test_tui_monkey.py::test_4",
+        "truth/test_seconds.py::test_5",
     )
     items: list[Any] = [SimpleNamespace(nodeid=name) for name in names]
     put_whole_ways_first(items)
-    assert [item.nodeid for item in items] == [names[2], names[4], names[1], names[3], names[0]]
+    assert [item.nodeid for item in items] == [names[i] for i in (2, 4, 5, 1, 3, 0)]
+
+
+def test_units_that_are_done_are_not_counted_again() -> None:
+    scheduler: Any = object.__new__(ByRoom)
+    scheduler.log = lambda *_: None
+    node: Any = type("Node", (), {"shutting_down": False})()
+    pending = {f"b.py::test_{n}": False for n in range(3)}
+    scheduler.assigned_work = {node: {"a.py": {"a.py::test_0": True}, "b.py": pending}}
+    scheduler.workqueue = {"c.py": {"c.py::test_0": False}}
+    scheduler._reschedule(node)
+    assert scheduler.assigned_work == {node: {"b.py": pending}}
+    assert scheduler.workqueue, "it has enough to do"
+
+
+def test_each_worker_rewrites_a_share_of_the_files(
+    tmp_path: Path, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    for number in range(4):
+        (tmp_path / f"test_{number}.py").write_text(f"assert {'1 + ' * number}1\n")
+    (tmp_path / "test_broken.py").write_text("assert (")
+
+    def kept(worker: str) -> list[str]:
+        config: Any = SimpleNamespace(
+            workerinput={"workerid": worker, "workercount": 2},
+            args=[str(tmp_path)],
+            invocation_params=SimpleNamespace(dir=tmp_path),
+            stash=pytestconfig.stash,
+            getini=pytestconfig.getini,
+        )
+        rewrite_a_share(config)
+        return sorted(path.name.partition(".")[0] for path in tmp_path.rglob("*.pyc"))
+
+    assert kept("gw0") == ["test_1", "test_3"]
+    assert kept("gw1") == ["test_0", "test_1", "test_2", "test_3"]

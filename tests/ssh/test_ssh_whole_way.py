@@ -13,7 +13,7 @@ from terminal import Terminal
 pytestmark = pytest.mark.needs("ssh", "sftp")
 
 
-def test_the_whole_way_survives_a_link_that_is_cut_twice(door: Door, workbench: Workbench) -> None:
+def test_the_whole_way_survives_a_link_that_is_cut_twice(served: Workbench, door: Door) -> None:
     screen = door.screen("ann")
     screen.until("Sessions")
     way.build(screen)
@@ -35,7 +35,7 @@ def test_the_whole_way_survives_a_link_that_is_cut_twice(door: Door, workbench: 
     assert door.sftp("ann", f"get -r {way.SESSION}-r1").returncode == 0
     fetched = way.written(door.keys / f"{way.SESSION}-r1")
     assert [one["kind"] for one in fetched] == ["Component", "Deployment", "Deployment"]
-    assert fetched == way.written(workbench.root / "exports" / f"{way.SESSION}-r1")
+    assert fetched == way.written(served.root / "exports" / f"{way.SESSION}-r1")
     assert door.told("command", who="ann"), "the audit log names who commanded"
 
 

@@ -106,7 +106,7 @@ class BrowserScreen:
             cwd="/",
         )
         with suppress(ProcessLookupError):
-            os.setpriority(os.PRIO_PROCESS, child.pid, NICENESS)
+            os.setpriority(os.PRIO_PROCESS, child.pid, min(os.nice(0) + NICENESS, 19))
         return child
 
     async def _draw(self, child: asyncio.subprocess.Process) -> None:
