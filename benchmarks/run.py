@@ -1,6 +1,6 @@
 """Benchmarks of the instrument, each with its target: `make bench`.
 
-    python benchmarks/run.py [--write docs/benchmarks.md] [--repeat 9]
+    python benchmarks/run.py [--write docs/benchmarks.md] [--repeat 9] [--only start,viewers]
 
 Every figure is a median over repetitions on this machine, which may be busy with other things: a
 figure off its target is repeated before it is believed.
@@ -227,27 +227,52 @@ def docker_answers() -> bool:
     return subprocess.run(["docker", "version"], capture_output=True, check=False).returncode == 0
 
 
-def measure_all(times: int) -> list[Figure]:
-    figures = [
+def start_figures(times: int) -> list[Figure]:
+    """What a command waits for, and how much the engine writes."""
+    return [
         Figure("`workbench --help`", repeated(help_s, times), 0.3, "s"),
         Figure("first screen, no engine running", repeated(first_screen_s, times), 1.0, "s"),
         Figure("engine's loop lag p99 during `demo`", repeated(loop_lag_ms, 1), 50, "ms"),
         Figure("`run demo --lab sim --headless`", repeated(demo_s, 2), 30, "s"),
         Figure("series rows, committed", figure_of("store_speed.py"), 100_000, "/s", at_most=False),
-        Figure(
-            "growth of engine or worker over a simulated week, per day",
-            figure_of("engine_memory.py"),
-            1.0,
-            "MB",
-        ),
     ]
-    figures += large_figures()
-    figures += viewer_figures()
+
+
+def memory_figures() -> list[Figure]:
+    grown = figure_of("engine_memory.py")
+    what = "growth of engine or worker over a simulated week, per day"
+    return [Figure(what, grown, 1.0, "MB")]
+
+
+def own_figures() -> list[Figure]:
+    own = 100 * figure_of("own_cpu.py")
+    return [Figure("own CPU while a real sample is measured", own, 5.0, "% of a core")]
+
+
+def parts(times: int) -> dict[str, Callable[[], list[Figure]]]:
+    """What can be measured here, by name, in the order of the table."""
+    found = {
+        "start": lambda: start_figures(times),
+        "memory": memory_figures,
+        "large": large_figures,
+        "viewers": viewer_figures,
+    }
     if shutil.which("ssh"):
-        figures += ssh_figures()
+        found["ssh"] = ssh_figures
     if shutil.which("docker") and docker_answers():
-        own = 100 * figure_of("own_cpu.py")
-        figures.append(Figure("own CPU while a real sample is measured", own, 5.0, "% of a core"))
+        found["own"] = own_figures
+    return found
+
+
+def measure(chosen: dict[str, Callable[[], list[Figure]]]) -> list[Figure]:
+    """All of these, each told as it comes: together they take a quarter of an hour and more."""
+    figures: list[Figure] = []
+    began = time.monotonic()
+    for number, (name, made) in enumerate(chosen.items(), 1):
+        minutes = (time.monotonic() - began) / 60
+        print(f"{name}, {number} of {len(chosen)}, {minutes:.1f} min so far", file=sys.stderr)
+        figures += (new := made())
+        print("\n".join(figure.row() for figure in new), file=sys.stderr, flush=True)
     return figures
 
 
@@ -263,8 +288,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", type=Path, help="replace the table in this file")
     parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--only", help="some of these, by commas: " + ", ".join(parts(1)))
     chosen = parser.parse_args()
-    figures = measure_all(chosen.repeat)
+    if chosen.only and chosen.write:
+        parser.error("--write replaces the whole table; leave --only out")
+    all_parts = parts(chosen.repeat)
+    names = chosen.only.split(",") if chosen.only else list(all_parts)
+    if unknown := [name for name in names if name not in all_parts]:
+        parser.error(f"no part is called {', '.join(unknown)}; there are {', '.join(all_parts)}")
+    figures = measure({name: all_parts[name] for name in names})
     table = "\n".join(
         [
             "| what | measured (median) | target | holds |",
