@@ -42,7 +42,7 @@ def build(screen: Terminal) -> None:
 
 
 def choose(screen: Terminal) -> None:
-    """25 and 50 % of every function, an SLA, six samples each, the simulated lab."""
+    """25 and 50 % of every function, an SLA, four samples each, the simulated lab."""
     screen.press("3")
     screen.until("Cost", "3 configurations")
     screen.press(TAB)
@@ -52,11 +52,11 @@ def choose(screen: Terminal) -> None:
     step(screen, "tinyproxy", CLEAR, "25%, 50%", TAB)
     step(screen, "haproxy", CLEAR, "25%, 50%", *[TAB] * 7)
     step(screen, "SLA", SLA, *[TAB] * 2)
-    step(screen, "samples", CLEAR, "6", *[TAB] * 3)
+    step(screen, "samples", CLEAR, "4", *[TAB] * 3)
     step(screen, "lab", "s")
     screen.until("‹ sim ›")
     screen.press(ESCAPE)
-    screen.until("≤ 48 samples", "can be run")
+    screen.until("≤ 32 samples", "can be run")
     screen.press(RUN)
     screen.until("on the lab sim?")
     screen.press("y")
