@@ -18,7 +18,7 @@ demo: $(VENV)/.runtime  ## profile haproxy, tinyproxy and their chains; a new se
 replay: $(VENV)/.runtime  ## look around: a real campaign that ships with it, replayed; needs no Docker
 	@$(BIN)/workbench replay chain-real --speed 60
 
-# Lint is one process for a minute, and tests are nicer: both at once keep two cores at work.
+# Lint is one process for a minute, and tests wait for half of their time: both at once keep two cores at work.
 test: $(VENV)/.dev  ## what CI runs, but for release-check and a bare host: lint, types, floors, tests against the built wheel
 	$(MAKE) --jobs=2 lint unit
 	$(MAKE) docker-test
@@ -32,10 +32,9 @@ lint: $(VENV)/.dev lock-check  ## format, lint, types, floors, lock files
 # `make test TESTS="cli ssh"` takes these rooms or files of tests/ only.
 # Tests are spread by work over four workers, as they wait for half of their time on two cores;
 # those of a file that share an engine stay together (tests/spreading.py). A file that costs over
-# 30 s of CPU fails the run (tests/file_costs.py). All of them are nice: an engine's worker is (19), and
-# would wait behind all other tests for whoever asked it; Docker tests beside them measure functions.
+# 30 s of CPU fails the run (tests/file_costs.py).
 unit: $(VENV)/.dev  ## all tests that need no Docker engine
-	cd tests && $(KEEPING) nice -n 18 ../$(BIN)/pytest -q -n 4 -m "not docker" $(TESTS) \
+	cd tests && $(KEEPING) ../$(BIN)/pytest -q -n 4 -m "not docker" $(TESTS) \
 		|| { test $$? -eq 1 && $(ONCE_MORE) "not docker"; }
 
 docker-test: $(VENV)/.dev  ## skipped by name without an engine; a failure with WORKBENCH_REQUIRE=docker or all
