@@ -1,9 +1,8 @@
 """`python counted_sessions.py FUNCTION SESSION...`: models of a KPI from a session's counters.
 
 By experiment (a configuration in one pass): what is predicted was never seen. Where the session has
-competitors (`templates/campaigns/contention.yaml`), each is also held out of training whole.
-`--record CAMPAIGN` records one, on the namespace lab, and does not wait for a quiet host as runs
-do: what neighbours take is what the counters are to tell.
+competitors (`counted_proxies.yaml`, `counted_packets.yaml`, `counted_nat.yaml`), each is also held
+out of training whole.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from workbench.domain.competitors import COMPETITOR, NONE
 from workbench.domain.errors import DataError
 from workbench.domain.samples import Measurement
 from workbench.engine.answers.counter_learning import counted_rows
-from workbench.engine.runs import busy_host
 from workbench.models.counter_rows import without_idle_features
 from workbench.models.counter_scores import makers_for, out_of_group
 from workbench.models.counter_watch import CounterWatch
@@ -135,35 +133,18 @@ def competitor_table(unseen: Sequence[HeldOut], usual: float) -> str:
     return "\n".join(lines)
 
 
-def record(campaign: Path) -> None:
-    """Run a campaign on the namespace lab in this process. Ends the process where that fails."""
-    import sys
-
-    from workbench.cli import main
-
-    busy_host.STREAK = 1_000_000  # samples that a busy host spoiled, before the run would wait
-    sys.argv = ["workbench", "run", str(campaign), "--lab", "netns", "--headless"]
-    main()
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--record", type=Path, metavar="CAMPAIGN")
-    parser.add_argument("function", nargs="?")
-    parser.add_argument("sessions", nargs="*", type=Path)
+    parser.add_argument("function")
+    parser.add_argument("sessions", nargs="+", type=Path)
     given = parser.parse_args()
-    if given.record is not None:
-        record(given.record)
-    elif not given.function or not given.sessions:
-        parser.error("name a function and the files of sessions, or --record CAMPAIGN")
-    else:
-        everything = [m for path in given.sessions for m in asyncio.run(measurements(path))]
-        alone = [m for m in everything if m.sample.point.target == given.function]
-        try:
-            for asked in (k for k in KPIS if any(k in m.sample.kpis for m in alone)):
-                print(table(alone, given.function, asked), end="\n\n")
-                if unseen := held_out(alone, given.function, asked):
-                    usual = usual_coverage(alone, given.function, asked)
-                    print(competitor_table(unseen, usual), end="\n\n")
-        except DataError as error:  # too few experiments, of all or beside what is held out
-            parser.exit(1, f"{error}\n")
+    everything = [m for path in given.sessions for m in asyncio.run(measurements(path))]
+    alone = [m for m in everything if m.sample.point.target == given.function]
+    try:
+        for asked in (k for k in KPIS if any(k in m.sample.kpis for m in alone)):
+            print(table(alone, given.function, asked), end="\n\n", flush=True)
+            if unseen := held_out(alone, given.function, asked):
+                usual = usual_coverage(alone, given.function, asked)
+                print(competitor_table(unseen, usual), end="\n\n", flush=True)
+    except DataError as error:  # too few experiments, of all or beside what is held out
+        parser.exit(1, f"{error}\n")
