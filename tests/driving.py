@@ -138,6 +138,8 @@ def run_and_kill(
         if enough or announced[-1]["event"] == "RunFinished":
             break
     process.send_signal(signal.SIGKILL)
+    killed = process.wait() == -signal.SIGKILL
+    assert killed or announced[-1]["event"] == "RunFinished", "it ended by itself, and too early"
     # Not `communicate`, which knows nothing of what has been read ahead.
     rest = process.stdout.read()
     _, errors = process.communicate()

@@ -117,6 +117,21 @@ async def test_a_source_of_one_generator_is_one_image(source: VnfTemplate) -> No
     assert held[0] == held[1] == held[2]
 
 
+@pytest.mark.parametrize(
+    ("line", "taken"),
+    [
+        (b"COPY packages /tmp/", True),
+        (b"ADD --chown=1:1 ./packages /tmp/", True),
+        (b"COPY bin/ steady /usr/local/bin/", True),
+        (b"COPY send /usr/local/bin/", False),
+        (b"COPY mybin/ /opt/", False),
+        (b"# COPY packages /tmp/", False),
+    ],
+)
+def test_what_a_source_takes_is_read_of_its_dockerfile(line: bytes, taken: bool) -> None:
+    assert bool(images.TAKES_GENERATORS.search(b"FROM scratch\n" + line + b"\n")) is taken
+
+
 LATER = {"oha": OHA_LATER}
 
 

@@ -32,13 +32,24 @@ def test_figures_stand_to_the_right_and_read_as_on_the_command_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "last"), [(60, "note"), (40, "note"), (33, "RMSE"), (20, "MAPE"), (9, "method")]
+    ("width", "last"),
+    [(60, "note"), (44, "note"), (38, "RMSE"), (33, "RMSE"), (20, "MAPE"), (9, "method")],
 )
 def test_what_does_not_fit_is_cut_or_left_out_from_the_right(width: int, last: str) -> None:
     lines = shown(width)
     assert lines[0].split()[-1] == last
     assert max(map(len, lines)) <= max(width, 12), "the names are never left out"
-    assert ("…" in lines[1]) == (width == 40)
+    assert ("…" in lines[1]) == (width == 44)
+
+
+def test_a_long_text_is_cut_before_a_column_goes() -> None:
+    interval = AnswerColumn("95 % interval", width=20)
+    row = ("delay", "tinyproxy.vcpu=0.25,haproxy.vcpu=0.5", 1.25, "[1.2, 1.3] ms per rps")
+    laid = laid_out(AnswerTable.of(("term", "of", "after", interval), [row]), 60)
+    assert laid.shown == 4
+    line = "".join(laid.lines[0])
+    assert "tinyproxy.vcpu=0.25,hap…" in line
+    assert line.rstrip().endswith("[1.2, 1.3] ms per r…")
 
 
 def test_a_column_keeps_its_place_before_its_figures_come() -> None:

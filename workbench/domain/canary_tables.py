@@ -81,7 +81,7 @@ def _measured(line: StepLine) -> Cell:
 def terms(proposal: Proposal, places: Iterable[str]) -> AnswerTable:
     """What is learned, with 95 % intervals; `places` are the configurations, one a change."""
     return AnswerTable.of(
-        ("term", "of", "before", "after", "95 % interval"),
+        ("term", "of", "before", "after", AnswerColumn("95 % interval", width=20)),
         (
             (
                 change.title,

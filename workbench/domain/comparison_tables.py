@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.domain import departures
+from workbench.domain import departures, kpis
 from workbench.domain.answer_tables import AnswerColumn, AnswerTable
 from workbench.domain.chain_figures import figure, interval
 from workbench.domain.questions import ChainCompared
@@ -84,8 +84,9 @@ def by_configuration(found: ChainComparison) -> AnswerTable:
 
 def by_bucket(found: ChainComparison) -> AnswerTable:
     """By how high the KPI was measured."""
+    known = kpis.of(found.kpi)
     return AnswerTable.of(
-        (f"measured {found.kpi}", "samples", _MAPE, _LOG, _BASELINE),
+        (f"measured {known.short} ({known.unit})", "samples", _MAPE, _LOG, _BASELINE),
         (
             (
                 f"{figure(row.low)} to {figure(row.high)}",

@@ -17,7 +17,9 @@ from workbench.tui.widgets.rows import fit
 GAP = 2
 """Cells between columns."""
 NAME = 12
-"""Cells that the first column keeps, which is cut to a third of the width."""
+"""Cells that the first column keeps, which is cut to a third of the width; and other texts."""
+LEAST = 8
+"""Cells of a last column of texts without which it is not shown; more, where it asks for more."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class LaidOut:
 
 
 def laid_out(table: AnswerTable, width: int, headings: Sequence[str] = ()) -> LaidOut:
-    """Names to the left, figures to the right; columns at the right go where there is no room.
+    """Names to the left, figures to the right; where there is no room texts are cut, then columns
+    at the right go.
 
     A last column of texts has what is left and is cut there. `headings` stand above in place of
     the columns' own.
@@ -47,10 +50,18 @@ def laid_out(table: AnswerTable, width: int, headings: Sequence[str] = ()) -> La
     widths[0] = min(widths[0], max(NAME, width // 3))
     ends = len(columns) > 1 and not right[-1]
     count = len(columns) - ends
+    least = min(widths[-1], max(LEAST, table.columns[-1].width))
+    last = least + GAP if ends else 0
+    texts = [i for i in range(1, count) if not right[i]]
+    while (excess := sum(widths[:count]) + GAP * (count - 1) + last - width) > 0:
+        widest = max(texts, key=widths.__getitem__, default=0)
+        if widths[widest] <= NAME or not widest:
+            break
+        widths[widest] = max(NAME, widths[widest] - excess)
     while count > 1 and sum(widths[:count]) + GAP * (count - 1) > width:
         count -= 1
     room = width - sum(widths[:count]) - GAP * count
-    ends = ends and count == len(columns) - 1 and room >= 1
+    ends = ends and count == len(columns) - 1 and room >= least
 
     def line(place: int) -> tuple[str, str]:
         cells = [_padded(columns[i][place], widths[i], to_the_right=right[i]) for i in range(count)]

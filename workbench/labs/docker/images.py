@@ -7,6 +7,7 @@ change is not built again, and a change is never missed.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,9 @@ DESCRIPTOR = "vnf.yaml"
 """Not part of the context: what it configures is rendered into the container, not the image."""
 LISTS = f"FROM {BASE}\nRUN apt-get -qq update\n"
 """How Dockerfiles of functions begin: the engine makes this layer once and all share it."""
-TAKES_GENERATORS = b"COPY packages "
+TAKES_GENERATORS = re.compile(
+    rb"^\s*(?:COPY|ADD)\s.*(?<![\w/.-])(?:\./)?(?:packages|bin/)", re.M | re.I
+)
 """In the Dockerfile of a source that holds whichever generators a campaign needs. One that does not
 is the same image for all of them."""
 AT_ONCE = 3
@@ -134,7 +137,7 @@ async def _wanted(
         if before and await present(docker, before):
             return _Image(template, before, {})
     context = read_context(located(template.build))
-    if template.role == "source" and TAKES_GENERATORS in context["Dockerfile"]:
+    if template.role == "source" and TAKES_GENERATORS.search(context["Dockerfile"]):
         context |= await _oha(docker, listener, builds_oha)
         context["packages"] = "".join(f"{package}\n" for package in packages).encode()
     return _Image(template, f"{PREFIX}/{template.name}:{digest(context)}", context)

@@ -127,7 +127,8 @@ def score_rows(
     shown = sorting.sort(table.rows, columns_of(table))
     headings = [sorting.heading(title, glyphs) for title in table.headings]
     laid = laid_out(AnswerTable(table.columns, tuple(shown)), width - 2, headings)
-    rows: list[Row] = [((f" scores, {scores[0].samples} samples, cross-validated", "strong"),)]
+    title = f" scores, {scores[0].samples} samples, cross-validated; * the best"
+    rows: list[Row] = [((title, "strong"),)]
     rows.append(((f"  {laid.heading}", "dim"),))
     best = {f"{score.method} *" for score in scores if score.best}
     for row, cells in zip(shown, laid.lines, strict=True):
