@@ -128,7 +128,7 @@ def test_a_guard_that_trips_stops_and_restores_the_previous_step() -> None:
     assert [step.verdict for step in canary.steps][-2:] == ["guard", "restored"]
     assert canary.ending is not None
     assert (canary.ending.state, canary.ending.restored_wl) == ("guard", 28)
-    assert "mean_ms 150 is past the guard of mean_ms<=100 at 34: back to 28" in canary.ending.note
+    assert "mean 150 ms is past the guard of mean <= 100 ms at 34: back to 28" in canary.ending.note
     assert all(s.point.wl <= 28 for s in canary.kept)
 
 
@@ -217,7 +217,7 @@ def test_a_load_that_would_pass_the_guard_by_the_model_is_not_tried() -> None:
     assert [s.point.wl for s in canary.kept] == [1, 6, 12, 17, 23, 28]
     assert canary.ending is not None
     assert canary.ending.state == "foreseen"
-    assert "mean_ms 102" in canary.ending.note
+    assert "mean 102 ms" in canary.ending.note
     forecasts = [step.forecast for step in canary.steps]
     assert forecasts[0] is not None
     assert forecasts[0].value == pytest.approx(1.0), "before anything is known"

@@ -349,7 +349,7 @@ async def test_a_guard_that_trips_goes_back_to_the_last_load_and_says_so(engine:
     assert [step.verdict for step in reply.canary.steps] == ["kept", "kept", "guard", "restored"]
     assert reply.canary.ending.state == "guard"
     assert reply.canary.ending.restored_wl == reply.canary.steps[1].wl == reply.canary.steps[3].wl
-    assert "p95_ms 300 is past the guard" in reply.canary.ending.note
+    assert "p95 300 ms is past the guard" in reply.canary.ending.note
 
 
 async def test_what_is_learned_from_goes_by_the_rules_that_are_named(client: SocketClient) -> None:

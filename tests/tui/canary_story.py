@@ -125,7 +125,7 @@ def ended(
     return [TrialsFinished(outcome, steps, 0, 30.0, 25.0), CanaryEnded(run, "ann")]
 
 
-TRIPPED = "p95_ms 303 is past the guard of p95_ms<=200"
+TRIPPED = "p95 303 ms is past the guard of p95 <= 200 ms"
 
 
 def proposal(gain: bool = True, id: str = "3fa29c77d001") -> Proposal:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from workbench.domain import kpis
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, OperatingPoint, PrimaryWorkload, Sla
 from workbench.domain.retraining import (
@@ -235,16 +236,18 @@ class Canary:
             if estimate is None:
                 continue
             if not guard.holds(estimate.value):
-                return f"{guard.kpi} {figure(estimate.value)} is past the guard of {_text(guard)}"
+                return f"{_told(guard.kpi, estimate.value)} is past the guard of {_text(guard)}"
             # A bound under an upper limit says nothing; that the chain falls behind says enough.
             if sample.valid and stated(sample, guard.kpi) is None and guard.direction == "<=":
-                return f"{guard.kpi} grew for as long as it was watched (guard {_text(guard)})"
+                name = kpis.of(guard.kpi).short
+                return f"{name} grew for as long as it was watched (guard {_text(guard)})"
         return ""
 
     def _why_invalid(self, sample: Sample) -> str:
         if not sample.valid:
             return f"{sample.reason}: {sample.findings[0].evidence}" if sample.findings else ""
-        missing = [g.kpi for g in self.plan.guards if stated(sample, g.kpi) is None]
+        guards = self.plan.guards
+        missing = [kpis.of(g.kpi).short for g in guards if stated(sample, g.kpi) is None]
         return f"does not state {', '.join(missing)}"
 
     # ------------------------------------------------------------------ what comes next
@@ -324,7 +327,7 @@ class Canary:
             below = float(said.probability_below(log_kpi(kpi, guard.limit))[0])
             holds = below if guard.direction == "<=" else 1.0 - below
             if holds < LEAST_PROBABILITY:
-                return expected, f"{kpi} {figure(expected.value)} (guard {_text(guard)})"
+                return expected, f"{_told(kpi, expected.value)} (guard {_text(guard)})"
         return expected, ""
 
     def _count(self, point: OperatingPoint) -> None:
@@ -349,5 +352,13 @@ def _load(wl: float, primary: PrimaryWorkload) -> str:
     return f"{figure(wl)} {primary.unit}".rstrip()
 
 
+def _told(kpi: str, value: float) -> str:
+    """`p95 303 ms`."""
+    known = kpis.of(kpi)
+    return f"{known.short} {figure(value)} {known.unit}".rstrip()
+
+
 def _text(guard: Sla) -> str:
-    return f"{guard.kpi}{guard.direction}{guard.limit:g}"
+    """`p95 <= 200 ms`."""
+    known = kpis.of(guard.kpi)
+    return f"{known.short} {guard.direction} {guard.limit:g} {known.unit}".rstrip()
