@@ -31,6 +31,7 @@ PACKAGES = {
     "nsenter": "util-linux",
     "prometheus": "prometheus",
     "prometheus-node-exporter": "prometheus-node-exporter",
+    "prometheus-process-exporter": "prometheus-process-exporter",
     "promtool": "prometheus",
     "qemu-system-x86_64": "qemu-system-x86",
     "dpkg-deb": "dpkg",

@@ -1,4 +1,4 @@
-"""A Prometheus as tests start it, with the node exporter it reads; and one that answers wrongly."""
+"""A Prometheus as tests start it, with the node and process exporters that it reads."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ global: {{scrape_interval: 1s, evaluation_interval: 1s}}
 rule_files: [{rules}]
 scrape_configs:
   - job_name: node
-    static_configs: [{{targets: ['127.0.0.1:{exporter}']}}]
+    static_configs: [{{targets: ['127.0.0.1:{exporter}', '127.0.0.1:{processes}']}}]
 """
+PROCESSES = "process_names: [{name: served, cmdline: [start_server]}]\n"
+"""The server of `running_system.py`."""
 SCRAPING = """\
 global: {{scrape_interval: 1s}}
 scrape_configs:
@@ -39,12 +41,14 @@ scrape_configs:
 
 @contextmanager
 def a_prometheus(folder: Path, *, alerting: bool = False) -> Iterator[str]:
-    """Its URL, once it has read the node exporter a few times."""
-    exporter, port = free_port(), free_port()
+    """Its URL, once it has read its exporters a few times."""
+    exporter, processes, port = free_port(), free_port(), free_port()
+    names = folder / "processes.yml"
+    names.write_text(PROCESSES)
     rules = folder / "rules.yml"
     rules.write_text(RULES if alerting else "groups: []\n")
     file = folder / "prometheus.yml"
-    file.write_text(CONFIGURATION.format(rules=rules, exporter=exporter))
+    file.write_text(CONFIGURATION.format(rules=rules, exporter=exporter, processes=processes))
     with ExitStack() as running:
         running.enter_context(
             started(
@@ -57,8 +61,18 @@ def a_prometheus(folder: Path, *, alerting: bool = False) -> Iterator[str]:
                 "--collector.loadavg",
             )
         )
+        running.enter_context(
+            started(
+                folder,
+                "prometheus-process-exporter",
+                f"-web.listen-address=127.0.0.1:{processes}",
+                f"-config.path={names}",
+            )
+        )
         url = running.enter_context(prometheus_of(folder, file, port))
-        until(lambda: b'"value"' in read(f"{url}/api/v1/query?query=node_load1"))
+        for series in ("node_load1", "namedprocess_scrape_errors"):
+            query = f"{url}/api/v1/query?query={series}"
+            until(lambda query=query: b'"value"' in read(query))  # type: ignore[misc]
         if alerting:
             until(lambda: b"DiskNearlyFull" in read(f"{url}/api/v1/alerts"))
         yield url

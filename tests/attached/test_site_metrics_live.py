@@ -15,16 +15,20 @@ from driving import Workbench, a_workbench
 from running_system import RunningSystem
 from site_prometheus import a_prometheus
 
-pytestmark = pytest.mark.needs("prometheus", "prometheus-node-exporter")
+pytestmark = pytest.mark.needs(
+    "prometheus", "prometheus-node-exporter", "prometheus-process-exporter"
+)
 
 METRICS = """\
 kind: metrics
-metrics: [host_cores, load_one, 'host:busy_cores', nowhere, broken, many]
+metrics: [host_cores, served_cores, load_one, 'host:busy_cores', nowhere, broken, many]
 definitions:
   host_cores: {template: 'sum(1 - rate(node_cpu_seconds_total{mode="idle"}[{{ window }}]))',
                unit: cores, probe: site}
   busy_cores: {template: 'sum(1 - rate(node_cpu_seconds_total{mode="idle"}[{{ window }}]))',
                unit: cores, probe: site}
+  served_cores: {template: 'sum(rate(namedprocess_namegroup_cpu_seconds_total[{{ window }}]))',
+                 unit: cores, probe: site}
   load_one: {template: node_load1, unit: processes, probe: site}
   nowhere: {template: no_such_series, unit: things, probe: site}
   broken: {template: 'rate(node_load1)', unit: things, probe: site}
@@ -92,6 +96,9 @@ def test_its_figures_are_columns_that_agree_with_our_own(
     # Its readings and ours are up to a second apart: who comes or goes just then is in one of them.
     assert min(apart) < 0.05
     assert max(apart) < 0.25
+    # Of a server that takes some hundredths of a core, in clock ticks there.
+    served = [abs(s["served_cores"] / s["usage.web.cpu_cores"] - 1) for s in samples]
+    assert min(served) < 0.25
     sample = samples[0]
     assert sample["host:busy_cores"] == sample["host_cores"]
     assert sample["host_cores_low"] <= sample["host_cores"] <= sample["host_cores_high"]
