@@ -5,10 +5,14 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import aiodocker
 import pytest
 
 from workbench.domain.campaign import Agent, Campaign, TargetPlan
@@ -34,6 +38,7 @@ from workbench.labs.docker.strays import (
     _started_ms,
     is_left,
     is_stray,
+    remove,
 )
 from workbench.probes import cgroup
 from workbench.traffic.base import PathFacts
@@ -465,3 +470,20 @@ class TestDisk:
         component.disk_mbps = 1.0
         with pytest.raises(LabError, match="nothing of it lies on a disk"):
             disks.hold(component)  # type: ignore[arg-type]
+
+
+async def test_a_network_whose_containers_just_go_is_removed_once_they_are_gone() -> None:
+    """Another process reaps the same: its containers are gone for us, and not yet for the engine."""
+    asked: list[str] = []
+
+    @asynccontextmanager
+    async def query(path: str, method: str) -> AsyncIterator[None]:
+        asked.append(f"{method} {path}")
+        if len(asked) < 3:
+            raise aiodocker.DockerError(403, "network n has active endpoints")
+        yield
+
+    engine: Any = SimpleNamespace(_query=query)
+    network = {"Id": "n1", "Name": "vnf-n1"}
+    assert await remove(engine, [], [network]) == ("vnf-n1",)
+    assert asked == ["DELETE networks/n1"] * 3

@@ -15,7 +15,7 @@ from session_making import campaign, measurement
 from workbench.domain.campaign import SamplingPlan
 from workbench.domain.errors import DataError, EngineError, LabError, PluginError
 from workbench.domain.lab import BypassPoint
-from workbench.domain.parameters import LoadModel, PrimaryWorkload
+from workbench.domain.parameters import LoadModel, PrimaryWorkload, Sla
 from workbench.domain.samples import Estimate, Finding
 from workbench.engine.learning import pool as pool_module
 from workbench.engine.learning.pool import NICE, Pool
@@ -164,6 +164,15 @@ def test_a_plan_holds_every_configuration_in_the_block_of_its_target() -> None:
     assert besides_s(make_plan(campaign(), "recorded:x", costs)) == pytest.approx(2 * 3)
     thrice = replace(campaign(), sampling=SamplingPlan(method="uniform", repetitions=3))
     assert besides_s(make_plan(thrice, "recorded:x", costs)) == pytest.approx(3 * 2 * 3)
+
+
+def test_an_sla_is_warned_of_a_sampler_that_teaches_little() -> None:
+    search = replace(campaign(), sampling=SamplingPlan(method="breakpoint-search"))
+    assert make_plan(replace(search, sla=None), "sim", LabCosts(3, 1, 0.5)).warnings == ()
+    sla = Sla("p95_ms", "<=", 200.0, wl=300.0)
+    (said,) = make_plan(replace(search, sla=sla), "sim", LabCosts(3, 1, 0.5)).warnings
+    assert "around breakpoints alone" in said
+    assert make_plan(replace(campaign(), sla=sla), "sim", LabCosts(3, 1, 0.5)).warnings == ()
 
 
 def test_a_bypass_is_loaded_over_the_range_and_beyond_it_only_by_rates() -> None:

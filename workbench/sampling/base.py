@@ -81,7 +81,8 @@ class Sampler(Protocol):
 
     `model_factory` makes the model that the plan names, unfitted; a sampler may ignore it. A
     class may offer a static `blocks(plan) -> int`: how many deployments of a target a plan should
-    count on; else it is one for each repetition.
+    count on; else it is one for each repetition. Where what it measures teaches models too little,
+    `teaches_little` says so in a sentence, which a campaign with an SLA is warned by.
     """
 
     def __init__(

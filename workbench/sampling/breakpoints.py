@@ -100,6 +100,11 @@ class BreakpointSampler:
         self._found: list[_Search] = []
         """Those with a breakpoint, in the order in which they came to it."""
 
+    teaches_little = (
+        "it measures around breakpoints alone: whether an SLA holds at other loads cannot be "
+        "predicted from it; take blocks or pooled to recommend by"
+    )
+
     @staticmethod
     def blocks(_plan: SamplingPlan) -> int:
         """All samples share one deployment."""

@@ -51,8 +51,16 @@ def make_plan(
         samples=samples,
         lab_s=deployments_s + bypasses + sum(p.lab_s for p in planned),
         most_lab_s=deployments_s + bypasses + samples * most_s,
-        warnings=warnings,
+        warnings=(*warnings, *_too_little(campaign)),
     )
+
+
+def _too_little(campaign: Campaign) -> Iterator[str]:
+    """Where its sampler leaves out what its SLA is asked of."""
+    method = campaign.sampling.method
+    said = getattr(plugins.load("samplers", method), "teaches_little", "")
+    if said and campaign.sla is not None:
+        yield f"{method}: {said}"
 
 
 def blocks(sampling: SamplingPlan) -> int:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,9 @@ OWNER_LABEL = "vnf-workbench.owner"
 MAKING_LABEL = "vnf-workbench.making"
 """On a container in which an image or a program is made; it is of no session. Holds the owner."""
 
-NOT_FOUND, IN_PROGRESS = 404, 409
+NOT_FOUND, IN_PROGRESS, IN_USE = 404, 409, 403
+ENDPOINTS_S = 10.0
+"""How long a network may have endpoints of containers that somebody else is just removing."""
 
 
 @dataclass(frozen=True)
@@ -129,17 +132,18 @@ async def remove_container(docker: aiodocker.Docker, container_id: str) -> None:
 
 
 async def _remove_network(docker: aiodocker.Docker, network: Mapping[str, Any]) -> str:
-    try:
-        await remove_network(docker, network["Id"])
-    except aiodocker.DockerError as error:
-        if error.status != NOT_FOUND:
-            raise
-    return str(network["Name"])
-
-
-async def remove_network(docker: aiodocker.Docker, network_id: str) -> None:
-    async with docker._query(f"networks/{network_id}", method="DELETE"):
-        pass
+    """Gone already is no error, and a container that is just being removed is waited for."""
+    until = time.monotonic() + ENDPOINTS_S
+    while True:
+        try:
+            async with docker._query(f"networks/{network['Id']}", method="DELETE"):
+                return str(network["Name"])
+        except aiodocker.DockerError as error:
+            if error.status == NOT_FOUND:
+                return str(network["Name"])
+            if error.status != IN_USE or time.monotonic() > until:
+                raise
+        await asyncio.sleep(0.1)
 
 
 async def reap(docker: aiodocker.Docker, alive: frozenset[str]) -> tuple[str, ...]:
