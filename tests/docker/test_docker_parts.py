@@ -473,7 +473,7 @@ class TestDisk:
 
 
 async def test_a_network_whose_containers_just_go_is_removed_once_they_are_gone() -> None:
-    """Another process reaps the same: its containers are gone for us, and not yet for the engine."""
+    """Another process reaps the same: for the engine its containers are not gone yet."""
     asked: list[str] = []
 
     @asynccontextmanager
