@@ -262,7 +262,7 @@ def test_capacity_that_response_times_cannot_show_is_a_gain_and_says_so() -> Non
     assert found.gain
     assert "b needs 0.7" in found.statement
     assert "times the CPU per request that it needs alone: it carries 3" in found.statement
-    assert "more than the model in force says" in found.statement
+    assert "more than was predicted before" in found.statement
     assert found.statement.endswith("Response times cannot show it at loads where nothing queues.")
     rows = {change.name: change for change in found.changes if change.configuration is None}
     row = rows["CPU per request of b"]

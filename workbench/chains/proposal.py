@@ -376,7 +376,7 @@ def _worth(
 
 
 def _capacities(model: Forecaster, changes: Sequence[TermChange]) -> Iterator[str]:
-    """Of each function whose CPU per request clearly differs from what the model in force says."""
+    """Of each function whose CPU per request clearly differs from what was predicted before."""
     if not isinstance(model, CorrectedForecaster):
         return
     before = {change.name: change.before for change in changes if change.configuration is None}
@@ -389,7 +389,7 @@ def _capacities(model: Forecaster, changes: Sequence[TermChange]) -> Iterator[st
         yield (
             f"{name} needs {ratio:.2f} ({low:.2f} to {high:.2f}) times the CPU per request that it "
             f"needs alone: it carries {abs(carries):.0%} {'more' if carries > 0.0 else 'less'} "
-            f"than the model in force says."
+            f"than was predicted before."
         )
 
 
