@@ -94,4 +94,5 @@ async def test_what_a_functions_threads_did_adds_up_to_its_cpu(
     on_core = sum(told.get(f"traced: {state}", 0.0) for state in ON_CORE)
     assert on_core == pytest.approx(told["CPU"], rel=0.7)  # two seconds of four
     assert told["traced: idle"] > told["traced: computing"] > 0.0
-    assert told["traced: system call > idle"] > 0.1
+    # From a system call as a rule; on a busy host another thread may come first.
+    assert sum(share for what, share in told.items() if what.endswith("> idle")) > 0.1
