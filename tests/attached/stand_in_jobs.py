@@ -58,6 +58,8 @@ class StandInJobs:
     keeps_bytes: int = 1 << 30
     """Of a log: what was written before the last of them is gone, as where a kubelet rotates it."""
     clock_ahead_s: float = 0.0
+    mute: bool = False
+    """Whether whoever follows a log is told nothing of what is written from now on."""
     jobs: dict[str, Json] = field(default_factory=dict)
     pods: dict[str, Json] = field(default_factory=dict)
     """By Job."""
@@ -107,6 +109,11 @@ class StandInJobs:
             self._kill(name, signal.SIGKILL)
         for task in self._tasks:
             task.cancel()
+
+    def guard_dies(self) -> None:
+        for those in self._running.values():
+            if (process := those.get("guard")) and process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
     def sending(self) -> bool:
         """Whether any process of a pod is left."""
@@ -205,11 +212,11 @@ class StandInJobs:
     async def _followed(self, request: web.Request, key: tuple[str, str]) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await response.prepare(request)
-        told = 0
+        told, stamped = 0, request.query.get("timestamps") in ("true", "True")
         with suppress(ConnectionError):  # whoever followed has gone
             while True:
-                for _, line in self._logs[key][told:]:
-                    await response.write(line)
+                for at_s, line in [] if self.mute else self._logs[key][told:]:
+                    await response.write((nanoseconds(at_s) if stamped else b"") + line)
                     told += 1
                 if not any(pod["metadata"]["name"] == key[0] for pod in self.pods.values()):
                     break

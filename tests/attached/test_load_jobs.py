@@ -14,7 +14,7 @@ from driving import Workbench
 from killing import wait_for
 from running_system import RunningSystem
 from stand_in_cluster import Pods, StandIn
-from stand_in_jobs import NODE, SERVICE, Json
+from stand_in_jobs import NODE, SERVICE, Json, StandInJobs
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.attaching import LoadJob
@@ -120,22 +120,25 @@ async def test_a_job_sends_what_this_host_cannot_and_every_request_is_read(
     assert "no part in them" in drive.absent["host", "pressure_cpu_s"]
     assert any("s earlier than is taken here" in said for said in drive.notes)
     assert await nothing_is_left(clustered)
-    look, load = clustered.jobs.seen
-    assert_bounded(load, lab._settings.session, look["metadata"]["labels"]["vnf-workbench/run"])
+    look, guard, load = clustered.jobs.seen
+    assert_bounded(
+        guard, load, lab._settings.session, look["metadata"]["labels"]["vnf-workbench/run"]
+    )
     assert {method for method, _ in clustered.asked} == {"GET", "POST", "DELETE"}
 
 
-def assert_bounded(job: Json, session: str, run: str) -> None:
+def assert_bounded(guarding: Json, job: Json, session: str, run: str) -> None:
     """It ends whatever happens, is found again, and has no right in the cluster."""
     labels = job["metadata"]["labels"]
     assert (labels["vnf-workbench/session"], labels["vnf-workbench/run"]) == (session, run)
     spec = job["spec"]
     assert (spec["backoffLimit"], spec["ttlSecondsAfterFinished"]) == (0, 600)
-    assert job_run.BEGIN_S < spec["activeDeadlineSeconds"] < job_run.BEGIN_S + 60
+    assert job_load.SOON_S < spec["activeDeadlineSeconds"] < job_load.SOON_S + 40
     pod = spec["template"]["spec"]
     assert (pod["restartPolicy"], pod["automountServiceAccountToken"]) == ("Never", False)
     assert pod["nodeSelector"] == {"kubernetes.io/hostname": NODE}
-    guard, load = pod["containers"]
+    (guard,) = guarding["spec"]["template"]["spec"]["containers"]
+    (load,) = pod["containers"]
     assert load["resources"] == {"requests": {"cpu": "500m", "memory": str(64 << 20)}}
     assert (guard["command"][0], load["command"][0]) == ("curl", "hey")
 
@@ -158,22 +161,161 @@ async def test_a_guard_within_the_cluster_stops_the_load(
     assert await nothing_is_left(clustered)
 
 
-async def test_a_guard_that_tells_nothing_stops_the_load(
+async def test_no_load_begins_before_its_guard_is_heard(
+    system: RunningSystem, clustered: StandIn, pods: Pods, tmp_path: Path
+) -> None:
+    lab = await standing(pods(job_campaign(tmp_path, system.port, guard="p95<=150ms")))
+    (clustered.folder / "bin").mkdir()
+    curl = clustered.folder / "bin" / "curl"
+    curl.write_text("#!/bin/sh\necho 'curl: option --rate: is unknown' >&2\nexit 2\n")
+    curl.chmod(0o755)
+    programs, clustered.jobs.programs = clustered.jobs.programs, f"{curl.parent}:"
+    clustered.jobs.programs += programs
+    said = r"guard ended with exit code 2 \(its last line: curl: option --rate: is"
+    with pytest.raises(LabStopped, match=said):
+        await driven(lab)
+    clustered.jobs.programs = programs
+    await lab.deploy(lab._campaign.targets[0].target, AS_IT_IS)
+    system.delay.write_text("0.3")
+    with pytest.raises(LabStopped, match=r"p95<=150ms is broken before any load: of the last"):
+        await driven(lab)
+    assert "load" not in clustered.jobs.began_s
+    assert await nothing_is_left(clustered)
+
+
+async def test_a_system_that_hangs_and_a_server_that_falters_do_not_keep_the_guard_from_it(
+    system: RunningSystem, clustered: StandIn, pods: Pods, tmp_path: Path
+) -> None:
+    campaign = job_campaign(tmp_path, system.port, guard="p95<=150ms")
+    campaign.write_text(campaign.read_text().replace("request_timeout: 2s", "request_timeout: 20s"))
+    lab = await standing(pods(campaign))
+    driving = asyncio.create_task(driven(lab, 60.0))
+    for _ in range(1000):
+        if "load" not in clustered.jobs.began_s:
+            await asyncio.sleep(0.02)
+    clustered.refuses["list"] = [503] * 8
+    system.delay.write_text("30")
+    hung_s = time.monotonic()
+    with pytest.raises(LabStopped, match=r"guard p95<=150ms broke: of the last .* failed or took"):
+        await driving
+    assert time.monotonic() - hung_s < 5
+    assert await nothing_is_left(clustered)
+
+
+async def test_whoever_cancels_while_a_job_is_created_leaves_none(
+    system: RunningSystem, clustered: StandIn, pods: Pods, tmp_path: Path
+) -> None:
+    lab = pods(job_campaign(tmp_path, system.port))
+    await lab.open()
+    made = lab._server._batch.create_namespaced_job
+    asked = asyncio.Event()
+
+    async def late(*arguments: object, **options: object) -> object:
+        """The server goes on though whoever asked has gone."""
+        asked.set()
+
+        async def stored() -> object:
+            await asyncio.sleep(0.3)
+            return await made(*arguments, **options)
+
+        return await asyncio.shield(asyncio.create_task(stored()))
+
+    lab._server._batch.create_namespaced_job = late
+    deploying = asyncio.create_task(lab.deploy(lab._campaign.targets[0].target, AS_IT_IS))
+    await asked.wait()
+    deploying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await deploying
+    await asyncio.sleep(0.4)
+    assert clustered.jobs.seen
+    assert await nothing_is_left(clustered)
+
+
+@pytest.mark.parametrize("comes", [True, False])
+async def test_a_job_of_which_nobody_says_whether_it_was_created(
+    system: RunningSystem,
+    clustered: StandIn,
+    pods: Pods,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    comes: bool,
+) -> None:
+    monkeypatch.setattr(job_run, "LATE_S", 1.0, raising=False)
+    lab = pods(job_campaign(tmp_path, system.port))
+    await lab.open()
+    lab._server.patience_s = 0.1
+    made = lab._server._batch.create_namespaced_job
+    tasks: list[asyncio.Task[object]] = []
+
+    async def unanswered(*arguments: object, **options: object) -> object:
+        async def stored() -> object:
+            await asyncio.sleep(0.3)
+            return await made(*arguments, **options)
+
+        tasks.append(asyncio.create_task(stored() if comes else asyncio.sleep(0)))
+        raise OSError("the connection broke")
+
+    lab._server._batch.create_namespaced_job = unanswered
+    with pytest.raises(LabStopped, match="cannot be reached"):
+        await lab.deploy(lab._campaign.targets[0].target, AS_IT_IS)
+    await asyncio.gather(*tasks)
+    assert not clustered.jobs.jobs
+    assert bool(list(attached_folder().glob("*"))) != comes
+    await lab.close()
+    assert bool(list(attached_folder().glob("*"))) != comes
+
+
+async def test_an_answer_that_comes_late_says_nothing_of_clocks(
     system: RunningSystem,
     clustered: StandIn,
     pods: Pods,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("workbench.labs.cluster.job_guard.SILENT_S", -1.0)
+    monkeypatch.setattr(job_run, "AHEAD_S", 0.0)
+    lab = pods(job_campaign(tmp_path, system.port))
+    await lab.open()
+    made = lab._server._batch.create_namespaced_job
+
+    async def late(*arguments: object, **options: object) -> object:
+        answer = await made(*arguments, **options)
+        await asyncio.sleep(2.2)  # whole seconds are cut
+        return answer
+
+    lab._server._batch.create_namespaced_job = late
+    await lab.deploy(lab._campaign.targets[0].target, AS_IT_IS)
+
+
+def muted(jobs: StandInJobs) -> None:
+    jobs.mute = True
+
+
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [
+        (muted, r"its guard told nothing for 1\.5 s \(its last line: 200 "),
+        (StandInJobs.guard_dies, r"its guard ended with exit code 137 \(its last line: 200 "),
+    ],
+)
+async def test_a_guard_that_is_lost_meanwhile_leaves_no_measurement(
+    system: RunningSystem,
+    clustered: StandIn,
+    pods: Pods,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    happens: Callable[[StandInJobs], None],
+    said: str,
+) -> None:
+    monkeypatch.setattr("workbench.labs.cluster.job_guard.SILENT_S", 0.5)
+    monkeypatch.setattr(job_load, "EVERY_S", 0.2)
+    monkeypatch.setattr(job_load, "LONGER_S", 0.1)
     lab = await standing(pods(job_campaign(tmp_path, system.port, guard="p95<=150ms")))
-    (clustered.folder / "bin").mkdir()
-    curl = clustered.folder / "bin" / "curl"
-    curl.write_text("#!/bin/sh\necho 'curl: option --rate: is unknown' >&2\nexit 2\n")
-    curl.chmod(0o755)
-    clustered.jobs.programs = f"{curl.parent}:{clustered.jobs.programs}"
-    with pytest.raises(LabStopped, match=r"told nothing for 1 s \(its last line: curl: option"):
-        await driven(lab, 60.0)
+    with pytest.raises(LabStopped, match=said):
+        await lab.drive(
+            OperatingPoint("web", AS_IT_IS, 2),
+            1.0,
+            lambda usage: clustered._loop.call_soon_threadsafe(happens, clustered.jobs) and None,
+        )
     assert await nothing_is_left(clustered)
 
 
@@ -212,7 +354,7 @@ async def test_a_job_that_does_not_come_to_run_is_told_and_deleted(
     when_wrong: str,
     said: str,
 ) -> None:
-    monkeypatch.setattr(job_run, "BEGIN_S", 0.4)
+    monkeypatch.setattr(job_load, "BEGIN_S", 0.4)
     lab = pods(job_campaign(tmp_path, system.port, when_wrong=when_wrong))
     await lab.open()
     clustered.jobs.says = says

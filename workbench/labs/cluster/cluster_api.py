@@ -237,10 +237,13 @@ class ClusterApi:
             bounds=(max(ANSWER_S, LOG_S), most_bytes + 1),
         )
 
-    async def log_lines(self, namespace: str, pod: str, container: str) -> AsyncIterator[bytes]:
+    async def log_lines(
+        self, namespace: str, pod: str, container: str, **options: Any
+    ) -> AsyncIterator[bytes]:
         """What a container has written and writes, line by line, until it ends or this breaks.
 
-        Raises `LabError`, also where the container has not begun (400).
+        The last line lacks its end where it is torn. Raises `LabError`, also where the container
+        has not begun (400).
         """
         lines = self._lines(
             f"follow the log of pod {namespace}/{pod}",
@@ -249,6 +252,7 @@ class ClusterApi:
             namespace,
             container=container,
             follow=True,
+            **options,
         )
         async for line in lines:
             yield line

@@ -60,8 +60,9 @@ from workbench.traffic.base import Offer, PathFacts
 
 log = structlog.get_logger(__name__)
 
-COSTS = LabCosts(deploy_s=2.0, allocate_s=2.0, drive_overhead_s=15.0)
-"""A resize takes a second or two each way; the kubelet's look after the load ten or so."""
+COSTS = LabCosts(deploy_s=2.0, allocate_s=2.0, drive_overhead_s=18.0)
+"""A resize takes a second or two each way; the kubelet's look after the load ten or so; a Job's
+guard is there before the load."""
 DEAD_S = 1.0
 """How long a server that was away a moment ago is tried again on the way out."""
 
@@ -323,7 +324,7 @@ class ClusterLab(AttachedLab):
         await uncancelled(self._restored())
 
     async def _restored(self) -> None:
-        if self._api is None or not (self._pods.before or self._jobs.namespaces):
+        if self._api is None or not (self._pods.before or self._jobs.names):
             return
         try:
             try:  # load first: what it sends is for other limits
