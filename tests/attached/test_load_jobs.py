@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,9 +26,10 @@ from workbench.domain.errors import (
     LabStopped,
     TrafficError,
 )
-from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.parameters import Configuration, OperatingPoint, Sla
 from workbench.domain.samples import Usage
 from workbench.labs.cluster import ClusterLab, job_journal, job_load, job_run
+from workbench.labs.cluster.job_guard import JobGuard
 from workbench.measuring.records import Drive
 from workbench.paths import Workspace, attached_folder
 
@@ -139,7 +142,9 @@ def assert_bounded(guarding: Json, job: Json, session: str, run: str) -> None:
     assert pod["nodeSelector"] == {"kubernetes.io/hostname": NODE}
     (guard,) = guarding["spec"]["template"]["spec"]["containers"]
     (load,) = pod["containers"]
-    assert load["resources"] == {"requests": {"cpu": "500m", "memory": str(64 << 20)}}
+    given = {"cpu": "500m", "memory": str(64 << 20)}
+    assert load["resources"] == {"requests": given, "limits": given}
+    assert set(guard["resources"]["limits"]) == {"cpu", "memory"}
     assert (guard["command"][0], load["command"][0]) == ("curl", "hey")
 
 
@@ -263,6 +268,54 @@ async def test_a_job_of_which_nobody_says_whether_it_was_created(
     assert bool(list(attached_folder().glob("*"))) != comes
     await lab.close()
     assert bool(list(attached_folder().glob("*"))) != comes
+
+
+async def test_a_role_that_lacks_something_ends_the_run_though_it_would_wait(
+    system: RunningSystem, clustered: StandIn, pods: Pods, tmp_path: Path
+) -> None:
+    campaign = job_campaign(tmp_path, system.port, guard="p95<=150ms", when_wrong="wait")
+    lab = pods(campaign)
+    await lab.open()
+    clustered.refuses["post"] = [403]
+    with pytest.raises(LabStopped, match=r"\(403\) when asked to create a Job"):
+        await lab.deploy(lab._campaign.targets[0].target, AS_IT_IS)
+    await lab.deploy(lab._campaign.targets[0].target, AS_IT_IS)
+    clustered.refuses["log"] = [403]
+    with pytest.raises(LabStopped, match=r"\(403\) when asked to follow the log"):
+        await driven(lab)
+    assert "load" not in clustered.jobs.began_s
+    assert await nothing_is_left(clustered)
+
+
+class TornLogs:
+    """A stand-in for an API server whose first answer is cut off amid a line."""
+
+    def __init__(self) -> None:
+        self.lines = [b"2026-11-27T10:00:0%d.5Z 200 0.0%d1\n" % (n, n) for n in range(1, 4)]
+        self.asked = 0
+
+    async def log_lines(self, *arguments: object, **options: object) -> AsyncIterator[bytes]:
+        self.asked += 1
+        assert options == {"timestamps": True}
+        for line in self.lines[:2] if self.asked == 1 else self.lines:
+            yield line[:-3] if self.asked == 1 and line == self.lines[1] else line
+        await asyncio.sleep(0.0 if self.asked == 1 else 60)
+
+
+async def test_a_line_that_is_torn_is_heard_whole_and_one_that_comes_late_is_old() -> None:
+    job = LoadJob("registry.example/load:1", "load")
+    run: Any = SimpleNamespace(api=TornLogs(), job=job)
+    guard = JobGuard(run, "pod", Sla("p95_ms", 150.0), "web", 1.0)
+    following = asyncio.create_task(guard._follow())
+    async with asyncio.timeout(5):
+        await guard.alive()
+    assert [asked.ms for _, asked in guard._seen] == [11.0, 21.0, 31.0]
+    # They came all at once: what was written a second before the last is a second old.
+    guard.load_began(time.monotonic() - 0.9)
+    assert [asked.ms for _, asked in guard._seen] == [31.0]
+    guard._hear("2026-11-27T10:00:00.5Z 200 0.041")
+    assert time.monotonic() - 3.5 < guard.heard_s < time.monotonic() - 2.9
+    following.cancel()
 
 
 async def test_an_answer_that_comes_late_says_nothing_of_clocks(

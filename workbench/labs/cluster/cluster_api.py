@@ -323,16 +323,16 @@ class ClusterApi:
                     raise error
                 after_s = _seconds(response.headers.get("Retry-After", ""))
             except (aiohttp.ClientError, OSError, ValueError) as reason:
-                error = self._away(what, reason)
+                error = self._away(what, reason, answer_s)
             wait_s = max(pause_s, after_s)
             if time.monotonic() + wait_s > latest_s:
                 raise error
             await asyncio.sleep(wait_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def _away(self, what: str, reason: Exception) -> LabGone:
+    def _away(self, what: str, reason: Exception, answer_s: float = ANSWER_S) -> LabGone:
         if isinstance(reason, TimeoutError):
-            said = f"it did not answer within {ANSWER_S:g} s"
+            said = f"it did not answer within {answer_s:g} s"
         elif isinstance(reason, ValueError):
             said = "its answer is longer than is read, or is not JSON"
         else:

@@ -93,7 +93,7 @@ class ClusterLab(AttachedLab):
         if self._from_here and (short := lacking()):
             raise LabError(short[0], remedy=short[1])
         competing.refuse(self._campaign, self.name)
-        self._news += [*await pod_journal.reap(), *await job_journal.reap()]
+        self._news += [*await job_journal.reap(), *await pod_journal.reap()]  # load first
         pod_journal.untold.take()
         job_journal.untold.take()
         self._api = await self._connection.enter_async_context(
@@ -180,7 +180,7 @@ class ClusterLab(AttachedLab):
             if found.node not in self._nodes:
                 self._nodes[found.node] = await self._server.node(found.node)
         except LabError as error:
-            raise as_wanted(attached, error) from error
+            raise _as_wanted(attached, error) from error
         if found.image != self._images.get(name, found.image):
             raise LabStopped(
                 "it was made again from another image: what was measured before says nothing of it",
@@ -236,7 +236,9 @@ class ClusterLab(AttachedLab):
             path = await source.look(url)
         except LabError as error:
             error.remedy = error.remedy or f"See that {entry.place} serves {url} in its cluster"
-            raise as_wanted(entry.attached, error) from error
+            raise _as_wanted(entry.attached, error) from error
+        finally:
+            self._note_left()
         return source, path, source.choose(path, self._campaign, most)
 
     async def _load(
@@ -275,18 +277,21 @@ class ClusterLab(AttachedLab):
         except (TrafficError, LabStopped):
             raise
         except LabError as error:
-            raise as_wanted(attached, error) from error
+            raise _as_wanted(attached, error) from error
         finally:
-            if self._jobs.left:
-                self._news.append(self._jobs.left)
-                self._jobs.left = ""
+            self._note_left()
+
+    def _note_left(self) -> None:
+        if self._jobs.left:
+            self._news.append(self._jobs.left)
+            self._jobs.left = ""
 
     async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
         """As of every lab; what the server says ends the run, or has it wait."""
         try:
             return await super().drive(point, seconds, on_usage)
         except ApiRefused as error:
-            kind = LabStopped if error.status in (UNAUTHORIZED, FORBIDDEN) else LabError
+            kind = LabStopped if _is_for_good(error) else LabError
             raise kind(error.what, where=error.where, remedy=error.remedy) from error
         except LabGone as error:
             raise self._as_all_want(error) from error
@@ -365,6 +370,18 @@ class ClusterLab(AttachedLab):
     async def reap(alive: frozenset[str]) -> tuple[str, ...]:
         """Put back the CPU, and delete the Jobs, that dead sessions left; a sentence about each."""
         return (*await job_journal.reap(alive), *await pod_journal.reap(alive))
+
+
+def _is_for_good(error: LabError) -> bool:
+    """Whether no waiting helps: nobody gets a role by that."""
+    return isinstance(error, ApiRefused) and error.status in (UNAUTHORIZED, FORBIDDEN)
+
+
+def _as_wanted(attached: Attached, error: LabError) -> LabError:
+    """As its campaign wants it, except for what would be waited for in vain."""
+    if _is_for_good(error):
+        return LabStopped(error.what, where=error.where, remedy=error.remedy)
+    return as_wanted(attached, error)
 
 
 def _is_there(kubeconfig: str) -> bool:

@@ -69,16 +69,16 @@ class JobGuard:
     """Of the function that load enters."""
     answer_s: float
     _seen: deque[tuple[float, GuardRequest]] = field(default_factory=lambda: deque(maxlen=WINDOW))
-    """With when each was written, by this host's monotonic clock."""
-    _heard_s: float = -inf
-    """The latest of those."""
+    """With when each was written, by its node's clock."""
     _offset_s: float = inf
-    """From its node's clock to that, by the line that came soonest: what comes later than that
-    says nothing of now."""
+    """From that to this host's monotonic clock, by the line that came soonest: one that comes
+    later than that says nothing of now."""
     _told: asyncio.Event = field(default_factory=asyncio.Event)
     """By each answer."""
     _loaded: bool = False
     """Whether there may be load."""
+    _written_s: float = 0.0
+    """Of the latest of all."""
     _answers: int = 0
     _last: str = ""
     _lines: int = 0
@@ -99,7 +99,7 @@ class JobGuard:
                         task.result()
                 self._judge()
                 silent_s = self.answer_s + (SILENT_S if self._loaded else FIRST_S)
-                if time.monotonic() > max(self._heard_s, begun_s) + silent_s:
+                if time.monotonic() > max(self.heard_s, begun_s) + silent_s:
                     raise self._lost(f"told nothing for {silent_s:g} s")
         finally:
             for task in tasks:
@@ -118,14 +118,20 @@ class JobGuard:
 
     def load_began(self, after_s: float) -> None:
         """Forget what was answered before that instant: there was no load."""
-        self._seen = deque((one for one in self._seen if one[0] >= after_s), maxlen=WINDOW)
+        those = (one for one in self._seen if one[0] + self._offset_s >= after_s)
+        self._seen = deque(those, maxlen=WINDOW)
 
     async def outlive(self) -> None:
         """Wait for an answer that was written after now, when the load is over."""
         over_s = time.monotonic()
-        while self._heard_s <= over_s:
+        while self.heard_s <= over_s:
             self._told.clear()
             await self._told.wait()
+
+    @property
+    def heard_s(self) -> float:
+        """Monotonic: when its latest answer was written."""
+        return self._written_s + self._offset_s if self._answers else -inf
 
     def _judge(self) -> None:
         clause = broken(self.sla, [asked for _, asked in self._seen])
@@ -195,7 +201,7 @@ class JobGuard:
         except ValueError:
             return  # what is no answer is no sign of life either
         self._offset_s = min(self._offset_s, time.monotonic() - written_s)
-        self._heard_s = max(self._heard_s, written_s + self._offset_s)
-        self._seen.append((written_s + self._offset_s, asked))
+        self._written_s = written_s
+        self._seen.append((written_s, asked))
         self._answers += 1
         self._told.set()

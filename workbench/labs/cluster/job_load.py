@@ -29,7 +29,7 @@ from workbench.labs.cluster.job_journal import JobJournal
 from workbench.labs.cluster.job_manifest import GUARD, LOAD, LOOK
 from workbench.labs.cluster.job_pod import JobPod
 from workbench.labs.cluster.job_run import JobRun
-from workbench.labs.cluster.kubelet import unix_of
+from workbench.labs.cluster.kubelet import AHEAD_S, unix_of
 from workbench.labs.cluster.pod_function import PodFunction
 from workbench.labs.components import preflight
 from workbench.labs.components.driving import EVERY_S, GRACE_S
@@ -311,8 +311,8 @@ def _began(
 def _notes(begun: JobPod, within_s: float, functions: Sequence[PodFunction]) -> tuple[str, ...]:
     said = [
         f"the load began at most {within_s:.1f} s earlier than is taken here (Kubernetes tells "
-        f"whole seconds, the log of {BY_LOG} when it was over): what functions used in a window "
-        "may be shifted by that"
+        f"whole seconds, the log of {BY_LOG} when it was over), by clocks of nodes that may be "
+        f"{AHEAD_S:g} s off: what functions used in a window may be shifted by both"
     ]
     beside = [one.name for one in functions if one.found.node == begun.node]
     if beside:

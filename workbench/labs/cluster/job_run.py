@@ -97,6 +97,13 @@ class JobRun:
         except ApiRefused as refused:
             if refused.status < 500 and refused.status != CONFLICT:
                 self.journal.unsure.discard(self.name)
+            if refused.status == FORBIDDEN and "quota" in refused.what:  # which may pass
+                raise LabError(
+                    refused.what,
+                    where=refused.where,
+                    remedy=f"See `kubectl describe quota -n {self.job.namespace}`; give it less "
+                    "(`cpu`, `memory` of the job), or have the quota raised",
+                ) from refused
             raise
         self.journal.unsure.discard(self.name)
 
@@ -107,11 +114,6 @@ class JobRun:
             if refused.status == CONFLICT:  # created, and the answer was lost
                 for made in await self.api.jobs(self.job.namespace, self.selector):
                     return str(made["metadata"]["uid"])
-            if refused.status == FORBIDDEN and "quota" in refused.what:
-                refused.remedy = (
-                    f"See `kubectl describe quota -n {self.job.namespace}`; request less (`cpu`, "
-                    "`memory` of the job), or have the quota raised"
-                )
             raise
         return str(made["metadata"]["uid"])
 
