@@ -58,6 +58,9 @@ class StandInJobs:
     keeps_bytes: int = 1 << 30
     """Of a log: what was written before the last of them is gone, as where a kubelet rotates it."""
     clock_ahead_s: float = 0.0
+    collects: bool = True
+    """Whether garbage collection takes the pod of a Job that was deleted at once, or leaves it."""
+    may_delete_pods: bool = True
     mute: bool = False
     """Whether whoever follows a log is told nothing of what is written from now on."""
     jobs: dict[str, Json] = field(default_factory=dict)
@@ -77,6 +80,7 @@ class StandInJobs:
         router.add_get(jobs, self._list)
         router.add_delete(jobs + "/{name}", self._delete)
         router.add_get(f"/api/v1/namespaces/{NAMESPACE}/pods", self._list_pods)
+        router.add_delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{{name}}", self._delete_pod)
         router.add_get(f"/api/v1/namespaces/{NAMESPACE}/pods/{{name}}/log", self._log)
         router.add_get(f"/api/v1/namespaces/{NAMESPACE}/events", self._events)
 
@@ -169,8 +173,21 @@ class StandInJobs:
             return status(404, f'jobs.batch "{name}" not found')
         if options["preconditions"]["uid"] != self.jobs[name]["metadata"]["uid"]:
             return status(409, "Precondition failed: UID in precondition")
-        self._end(name)
+        if self.collects:
+            self._end(name)
+        self.jobs.pop(name, None)
         return web.json_response({"kind": "Status", "apiVersion": "v1", "status": "Success"})
+
+    async def _delete_pod(self, request: web.Request) -> web.Response:
+        if not self.may_delete_pods:
+            return status(403, "pods is forbidden: cannot delete resource")
+        wanted, options = request.match_info["name"], await request.json()
+        for name, pod in list(self.pods.items()):
+            if pod["metadata"]["name"] == wanted:
+                assert options["preconditions"]["uid"] == pod["metadata"]["uid"]
+                self._end(name)
+                return web.json_response(pod)
+        return status(404, f'pods "{wanted}" not found')
 
     async def _list_pods(self, request: web.Request) -> web.Response:
         selector = request.query.get("labelSelector", "")
@@ -279,6 +296,7 @@ class StandInJobs:
             "kind": "Pod",
             "metadata": {
                 "name": f"{name}-x7k2p",
+                "uid": f"7b1c0f4e-0000-4000-9000-{len(self.seen):012d}",
                 "namespace": NAMESPACE,
                 "labels": copy.deepcopy(template["metadata"]["labels"]),
             },

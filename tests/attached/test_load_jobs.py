@@ -29,7 +29,7 @@ from workbench.domain.errors import (
 from workbench.domain.parameters import Configuration, OperatingPoint, Sla
 from workbench.domain.samples import Usage
 from workbench.labs.cluster import ClusterLab, job_journal, job_load, job_run
-from workbench.labs.cluster.job_guard import JobGuard
+from workbench.labs.cluster.job_guard import JobGuard, answer_s
 from workbench.measuring.records import Drive
 from workbench.paths import Workspace, attached_folder
 
@@ -285,6 +285,36 @@ async def test_a_role_that_lacks_something_ends_the_run_though_it_would_wait(
         await driven(lab)
     assert "load" not in clustered.jobs.began_s
     assert await nothing_is_left(clustered)
+
+
+async def test_a_pod_that_nobody_collects_is_deleted_by_its_name(
+    system: RunningSystem,
+    clustered: StandIn,
+    pods: Pods,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job_load, "EVERY_S", 0.2)
+    monkeypatch.setattr(job_run, "GONE_S", 0.4)
+    lab = await standing(pods(job_campaign(tmp_path, system.port)))
+    clustered.jobs.collects = False
+    before_s = time.monotonic()
+    driving = asyncio.create_task(
+        lab.drive(OperatingPoint("web", AS_IT_IS, 2), 30.0, lambda usage: driving.cancel() and None)
+    )
+    with pytest.raises(asyncio.CancelledError):
+        await driving
+    assert time.monotonic() - before_s < 5
+    assert await nothing_is_left(clustered)
+    clustered.jobs.may_delete_pods = False
+    deploying = asyncio.create_task(lab.drive(OperatingPoint("web", AS_IT_IS, 2), 30.0, note))
+    for _ in range(1000):
+        if not clustered.jobs.pods:
+            await asyncio.sleep(0.01)
+    deploying.cancel()  # before it was looked at
+    with pytest.raises(asyncio.CancelledError):
+        await deploying
+    assert "its pod still runs after 0.4 s" in lab._news[-1]
 
 
 class TornLogs:
@@ -574,6 +604,21 @@ def test_a_job_of_an_engine_that_was_killed_is_deleted_and_its_run_goes_on(
     assert all(sample["usage.web.cpu_cores"] > 0 for sample in samples)
     assert not clustered.jobs.jobs
     assert workbench.run("reap").stderr.strip() == "no strays"
+
+
+@pytest.mark.parametrize(
+    ("sla", "timeout_s", "longest_s"),
+    [
+        (Sla("p95_ms", 150.0), 20.0, 1.0),
+        (Sla("p95_ms", 4000.0), 20.0, 8.0),
+        (Sla("p95_ms", 4000.0), 2.0, 2.0),
+        (Sla("error_pct", 1.0), 20.0, 3.0),
+    ],
+)
+def test_a_system_that_hangs_is_seen_long_before_its_requests_time_out(
+    sla: Sla, timeout_s: float, longest_s: float
+) -> None:
+    assert answer_s(sla, timeout_s) == longest_s
 
 
 # ------------------------------------------------------------------ the campaign

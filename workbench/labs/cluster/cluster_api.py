@@ -214,6 +214,20 @@ class ClusterApi:
             if refused.status not in (NOT_FOUND, CONFLICT):
                 raise
 
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        """Delete that very pod; gone already, or not allowed, is no error."""
+        try:
+            await self._json(
+                f"delete pod {namespace}/{name}",
+                self._core.delete_namespaced_pod,
+                name,
+                namespace,
+                body={"preconditions": {"uid": uid}},
+            )
+        except ApiRefused as refused:
+            if refused.status not in (NOT_FOUND, CONFLICT, FORBIDDEN):
+                raise
+
     async def events(self, namespace: str, uid: str) -> list[Json]:
         """What was said of one object."""
         answer = await self._json(

@@ -42,7 +42,7 @@ from workbench.labs.cluster.cluster_api import (
     Json,
     the_kubeconfig,
 )
-from workbench.labs.cluster.cpu_amounts import cores_of
+from workbench.labs.cluster.cpu_amounts import bytes_of, cores_of
 from workbench.labs.cluster.found_pod import FoundPod, find_pod
 from workbench.labs.cluster.job_journal import JobJournal
 from workbench.labs.cluster.job_load import JobDrive, JobSource
@@ -153,7 +153,13 @@ class ClusterLab(AttachedLab):
             for name, info in infos.items()
         )
         versions = {str(info.get("kubeletVersion", "unknown")) for info in infos.values()}
-        return HostFacts(
+        details = {
+            "source": self._senders(),
+            "cluster": self._server.place,
+            "nodes": nodes,
+            "pods": ", ".join(f"{name}: {pod.place}" for name, pod in found.items()),
+        }
+        here = HostFacts(
             lab=self.name,
             cores=self._cores,
             memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
@@ -162,16 +168,27 @@ class ClusterLab(AttachedLab):
             cgroup=groups.version(),
             engine=f"kubelet {', '.join(sorted(versions))}",
             image_digests=dict(self._images),
-            details={
-                **host.read_details(),
-                "source": "a process on this host; functions are pods of a cluster"
-                if self._from_here
-                else "Jobs in the cluster, where functions are pods; this host takes no part",
-                "cluster": self._server.place,
-                "nodes": nodes,
-                "pods": ", ".join(f"{name}: {pod.place}" for name, pod in found.items()),
-            },
+            details={**host.read_details(), **details},
         )
+        if len(self._nodes) > 1:
+            return here
+        (node,) = self._nodes.values()
+        return replace(_of_node(here, node), details=details)
+
+    def _senders(self) -> str:
+        """Where load comes from, by target where that differs."""
+        by_job = {
+            plan.target.name: self._of(plan.target.vnfs[0].name).job is not None
+            for plan in self._campaign.targets
+        }
+        here = f"a process on this host: {self._cores} cores, {host.read_cpu_model()}"
+        if not any(by_job.values()):
+            return f"{here}; functions are pods of a cluster"
+        jobs = "Jobs in the cluster, where functions are pods"
+        if all(by_job.values()):
+            return f"{jobs}; this host takes no part"
+        names = [", ".join(n for n, job in by_job.items() if job == which) for which in (0, 1)]
+        return f"{here} (targets: {names[0]}); {jobs} (targets: {names[1]})"
 
     async def _function(self, name: str) -> RunningFunction:
         attached = self._of(name)
@@ -370,6 +387,25 @@ class ClusterLab(AttachedLab):
     async def reap(alive: frozenset[str]) -> tuple[str, ...]:
         """Put back the CPU, and delete the Jobs, that dead sessions left; a sentence about each."""
         return (*await job_journal.reap(alive), *await pod_journal.reap(alive))
+
+
+def _of_node(facts: HostFacts, node: Json) -> HostFacts:
+    """Facts of the node that all functions are on, as far as it tells them."""
+    status = node.get("status") or {}
+    capacity, info = status.get("capacity") or {}, status.get("nodeInfo") or {}
+    try:
+        cores, size = cores_of(str(capacity["cpu"])), bytes_of(str(capacity["memory"]))
+    except (KeyError, ValueError):
+        name = (node.get("metadata") or {}).get("name")
+        raise LabError("it does not say what it has", where=f"node {name}") from None
+    return replace(
+        facts,
+        cores=max(1, int(cores)),
+        memory_bytes=size,
+        kernel=str(info.get("kernelVersion", "not told")),
+        cpu_model=f"not told by its kubelet ({info.get('architecture', '?')})",
+        cgroup="none",
+    )
 
 
 def _is_for_good(error: LabError) -> bool:

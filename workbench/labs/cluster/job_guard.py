@@ -149,9 +149,11 @@ class JobGuard:
     async def _look_after(self) -> None:
         while True:
             seen = await self.run.look(GUARD)
-            if seen is None or seen.exit_code is not None:
-                code = "" if seen is None else f" with exit code {seen.exit_code}"
-                raise self._lost(f"ended{code}", await self._first_words())
+            if seen is None or seen.started_s is None:
+                raise self._lost("does not run any more")
+            if seen.exit_code is not None:
+                said = f"ended with exit code {seen.exit_code}"
+                raise self._lost(said, await self._first_words())
             await asyncio.sleep(POLL_S)
 
     async def _first_words(self) -> str:

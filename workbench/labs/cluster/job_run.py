@@ -131,9 +131,11 @@ class JobRun:
             await asyncio.sleep(POLL_S)
             await self.journal.remove(self.api, self.name)
         latest_s = time.monotonic() + GONE_S
-        while self._seen is not None and self._seen.exit_code is None:
+        told: set[str] = set()
+        while True:
             pods = await self.api.pods(self.job.namespace, self.selector)
-            if not pods or all(_is_over(pod) for pod in pods):
+            running = [pod["metadata"] for pod in pods if not _is_over(pod)]
+            if not running:
                 return
             if time.monotonic() > latest_s:
                 raise LabError(
@@ -142,6 +144,10 @@ class JobRun:
                     where=self.place,
                     remedy=f"See `kubectl get pods -n {self.job.namespace} -l {RUN}`",
                 )
+            for one in running:  # garbage collection, which does the same, takes its time
+                if (uid := str(one["uid"])) not in told:
+                    told.add(uid)
+                    await self.api.delete_pod(self.job.namespace, str(one["name"]), uid)
             await asyncio.sleep(POLL_S)
 
     async def _deleted_at_last(self) -> None:
