@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -32,6 +33,7 @@ from workbench.labs.cluster import ClusterLab, job_journal, job_load, job_run
 from workbench.labs.cluster.job_guard import JobGuard, answer_s
 from workbench.measuring.records import Drive
 from workbench.paths import Workspace, attached_folder
+from workbench.probes import host
 
 AS_IT_IS = Configuration({}, {})
 CAMPAIGN = """\
@@ -629,6 +631,27 @@ def test_a_campaign_by_jobs_is_read(tmp_path: Path) -> None:
     (web,) = load_campaign(str(path), workspace=Workspace(tmp_path)).campaign.attached
     nodes = (("kubernetes.io/hostname", NODE),)
     assert web.job == LoadJob("registry.example/load:1", "load", nodes, 0.5, 64 << 20)
+
+
+async def test_facts_say_whose_they_are(
+    system: RunningSystem, clustered: StandIn, pods: Pods, tmp_path: Path
+) -> None:
+    campaign = job_campaign(tmp_path, system.port)
+    lab = pods(campaign)
+    facts = await lab.open()
+    assert facts.cpu_model.startswith("not told by its kubelet")
+    assert facts.details["source"].endswith("this host takes no part")
+    lab._nodes["node-2"] = lab._nodes["node-1"]
+    facts = lab._facts({})
+    assert facts.cpu_model == host.read_cpu_model()
+    assert facts.details["facts"].endswith("functions are on several nodes")
+    # Another target's load is sent from here.
+    attached, _, rest = campaign.read_text().partition("targets:\n")
+    direct = attached.partition("  web:\n")[2].partition("    job:\n")[0]
+    text = f"{attached}  direct:\n{direct}targets:\n  - vnf: direct\n{rest}"
+    campaign.write_text(text)
+    said = pods(campaign)._senders()
+    assert re.fullmatch(r"a process on .* \(targets: direct\); Jobs in .* \(targets: web\)", said)
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,8 @@ class ClusterLab(AttachedLab):
             details={**host.read_details(), **details},
         )
         if len(self._nodes) > 1:
-            return here
+            said = "of this host (cores, memory, kernel, CPU): functions are on several nodes"
+            return replace(here, details={**here.details, "facts": said})
         (node,) = self._nodes.values()
         return replace(_of_node(here, node), details=details)
 
