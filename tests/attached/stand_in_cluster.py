@@ -396,6 +396,7 @@ class StandIn:
             "kind": "Node",
             "metadata": {"name": NODE},
             "status": {
+                "capacity": {"cpu": "2", "memory": "4194304Ki"},
                 "allocatable": {"cpu": "1900m", "memory": "4Gi"},
                 "nodeInfo": {**info, "kubeletVersion": "v1.35.0-stand-in"},
             },

@@ -58,6 +58,11 @@ class StandInJobs:
     keeps_bytes: int = 1 << 30
     """Of a log: what was written before the last of them is gone, as where a kubelet rotates it."""
     clock_ahead_s: float = 0.0
+    collects: bool = True
+    """Whether garbage collection takes the pod of a Job that was deleted at once, or leaves it."""
+    may_delete_pods: bool = True
+    mute: bool = False
+    """Whether whoever follows a log is told nothing of what is written from now on."""
     jobs: dict[str, Json] = field(default_factory=dict)
     pods: dict[str, Json] = field(default_factory=dict)
     """By Job."""
@@ -75,6 +80,7 @@ class StandInJobs:
         router.add_get(jobs, self._list)
         router.add_delete(jobs + "/{name}", self._delete)
         router.add_get(f"/api/v1/namespaces/{NAMESPACE}/pods", self._list_pods)
+        router.add_delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{{name}}", self._delete_pod)
         router.add_get(f"/api/v1/namespaces/{NAMESPACE}/pods/{{name}}/log", self._log)
         router.add_get(f"/api/v1/namespaces/{NAMESPACE}/events", self._events)
 
@@ -107,6 +113,11 @@ class StandInJobs:
             self._kill(name, signal.SIGKILL)
         for task in self._tasks:
             task.cancel()
+
+    def guard_dies(self) -> None:
+        for those in self._running.values():
+            if (process := those.get("guard")) and process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
     def sending(self) -> bool:
         """Whether any process of a pod is left."""
@@ -162,8 +173,21 @@ class StandInJobs:
             return status(404, f'jobs.batch "{name}" not found')
         if options["preconditions"]["uid"] != self.jobs[name]["metadata"]["uid"]:
             return status(409, "Precondition failed: UID in precondition")
-        self._end(name)
+        if self.collects:
+            self._end(name)
+        self.jobs.pop(name, None)
         return web.json_response({"kind": "Status", "apiVersion": "v1", "status": "Success"})
+
+    async def _delete_pod(self, request: web.Request) -> web.Response:
+        if not self.may_delete_pods:
+            return status(403, "pods is forbidden: cannot delete resource")
+        wanted, options = request.match_info["name"], await request.json()
+        for name, pod in list(self.pods.items()):
+            if pod["metadata"]["name"] == wanted:
+                assert options["preconditions"]["uid"] == pod["metadata"]["uid"]
+                self._end(name)
+                return web.json_response(pod)
+        return status(404, f'pods "{wanted}" not found')
 
     async def _list_pods(self, request: web.Request) -> web.Response:
         selector = request.query.get("labelSelector", "")
@@ -205,11 +229,11 @@ class StandInJobs:
     async def _followed(self, request: web.Request, key: tuple[str, str]) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await response.prepare(request)
-        told = 0
+        told, stamped = 0, request.query.get("timestamps") in ("true", "True")
         with suppress(ConnectionError):  # whoever followed has gone
             while True:
-                for _, line in self._logs[key][told:]:
-                    await response.write(line)
+                for at_s, line in [] if self.mute else self._logs[key][told:]:
+                    await response.write((nanoseconds(at_s) if stamped else b"") + line)
                     told += 1
                 if not any(pod["metadata"]["name"] == key[0] for pod in self.pods.values()):
                     break
@@ -272,6 +296,7 @@ class StandInJobs:
             "kind": "Pod",
             "metadata": {
                 "name": f"{name}-x7k2p",
+                "uid": f"7b1c0f4e-0000-4000-9000-{len(self.seen):012d}",
                 "namespace": NAMESPACE,
                 "labels": copy.deepcopy(template["metadata"]["labels"]),
             },

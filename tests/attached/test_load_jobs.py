@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 from driving import Workbench
 from killing import wait_for
+from load_by_jobs import AS_IT_IS, driven, job_campaign, note, nothing_is_left, standing
 from running_system import RunningSystem
 from stand_in_cluster import Pods, StandIn
-from stand_in_jobs import NODE, SERVICE, Json
+from stand_in_jobs import NODE, Json
 
 from workbench.descriptors.loading import load_campaign
 from workbench.domain.attaching import LoadJob
@@ -24,73 +26,11 @@ from workbench.domain.errors import (
     LabStopped,
     TrafficError,
 )
-from workbench.domain.parameters import Configuration, OperatingPoint
+from workbench.domain.parameters import OperatingPoint
 from workbench.domain.samples import Usage
 from workbench.labs.cluster import ClusterLab, job_journal, job_load, job_run
-from workbench.measuring.records import Drive
 from workbench.paths import Workspace, attached_folder
-
-AS_IT_IS = Configuration({}, {})
-CAMPAIGN = """\
-kind: campaign
-attach:
-  web:
-    pod: shop/app=web
-    container: app
-    url: http://{service}:{port}/
-    max_load: 8
-    guard: {guard}
-    when_wrong: {when_wrong}
-    resources: fixed
-    job:
-      image: registry.example/load:1
-      namespace: load
-      node_selector: {{kubernetes.io/hostname: {node}}}
-      cpu: 50%
-      memory: 64 MiB
-targets:
-  - vnf: web
-primary_workload_parameter: {{name: concurrent, range: [1, 4]}}
-load: {{kind: closed}}
-sampling: {{max_samples: {samples}}}
-windows: {{warmup: 0.3s, window: 1s, timeout: 1.5s, request_timeout: 2s}}
-"""
-
-
-def job_campaign(
-    folder: Path,
-    port: int,
-    guard: str = "none",
-    when_wrong: str = "end",
-    samples: int = 2,
-) -> Path:
-    path = folder / "jobs.yaml"
-    given = {"guard": guard, "when_wrong": when_wrong, "samples": samples}
-    path.write_text(CAMPAIGN.format(service=SERVICE, node=NODE, port=port, **given))
-    return path
-
-
-def note(usage: Mapping[str, Usage]) -> None:
-    """What is used meanwhile is of no interest here."""
-
-
-async def standing(lab: ClusterLab) -> ClusterLab:
-    await lab.open()
-    await lab.deploy(lab._campaign.targets[0].target, AS_IT_IS)
-    return lab
-
-
-async def driven(lab: ClusterLab, seconds: float = 1.0) -> Drive:
-    return await lab.drive(OperatingPoint("web", AS_IT_IS, 2), seconds, note)
-
-
-async def nothing_is_left(stand_in: StandIn) -> bool:
-    """No Job, no process, no journal."""
-    for _ in range(100):
-        if stand_in.jobs.sending():
-            await asyncio.sleep(0.02)  # a process that was told to end takes a moment
-    jobs = stand_in.jobs
-    return not (jobs.jobs or jobs.sending() or list(attached_folder().glob("*")))
+from workbench.probes import host
 
 
 async def test_a_job_sends_what_this_host_cannot_and_every_request_is_read(
@@ -120,27 +60,112 @@ async def test_a_job_sends_what_this_host_cannot_and_every_request_is_read(
     assert "no part in them" in drive.absent["host", "pressure_cpu_s"]
     assert any("s earlier than is taken here" in said for said in drive.notes)
     assert await nothing_is_left(clustered)
-    look, load = clustered.jobs.seen
-    assert_bounded(load, lab._settings.session, look["metadata"]["labels"]["vnf-workbench/run"])
+    look, guard, load = clustered.jobs.seen
+    assert_bounded(
+        guard, load, lab._settings.session, look["metadata"]["labels"]["vnf-workbench/run"]
+    )
     assert {method for method, _ in clustered.asked} == {"GET", "POST", "DELETE"}
 
 
-def assert_bounded(job: Json, session: str, run: str) -> None:
+def assert_bounded(guarding: Json, job: Json, session: str, run: str) -> None:
     """It ends whatever happens, is found again, and has no right in the cluster."""
     labels = job["metadata"]["labels"]
     assert (labels["vnf-workbench/session"], labels["vnf-workbench/run"]) == (session, run)
     spec = job["spec"]
     assert (spec["backoffLimit"], spec["ttlSecondsAfterFinished"]) == (0, 600)
-    assert job_run.BEGIN_S < spec["activeDeadlineSeconds"] < job_run.BEGIN_S + 60
+    assert job_load.SOON_S < spec["activeDeadlineSeconds"] < job_load.SOON_S + 40
     pod = spec["template"]["spec"]
     assert (pod["restartPolicy"], pod["automountServiceAccountToken"]) == ("Never", False)
     assert pod["nodeSelector"] == {"kubernetes.io/hostname": NODE}
-    guard, load = pod["containers"]
-    assert load["resources"] == {"requests": {"cpu": "500m", "memory": str(64 << 20)}}
+    (guard,) = guarding["spec"]["template"]["spec"]["containers"]
+    (load,) = pod["containers"]
+    given = {"cpu": "500m", "memory": str(64 << 20)}
+    assert load["resources"] == {"requests": given, "limits": given}
+    assert set(guard["resources"]["limits"]) == {"cpu", "memory"}
     assert (guard["command"][0], load["command"][0]) == ("curl", "hey")
 
 
-async def test_a_guard_within_the_cluster_stops_the_load(
+async def test_whoever_cancels_while_a_job_is_created_leaves_none(
+    system: RunningSystem, clustered: StandIn, pods: Pods, tmp_path: Path
+) -> None:
+    lab = pods(job_campaign(tmp_path, system.port))
+    await lab.open()
+    made = lab._server._batch.create_namespaced_job
+    asked = asyncio.Event()
+
+    async def late(*arguments: object, **options: object) -> object:
+        """The server goes on though whoever asked has gone."""
+        asked.set()
+
+        async def stored() -> object:
+            await asyncio.sleep(0.3)
+            return await made(*arguments, **options)
+
+        return await asyncio.shield(asyncio.create_task(stored()))
+
+    lab._server._batch.create_namespaced_job = late
+    deploying = asyncio.create_task(lab.deploy(lab._campaign.targets[0].target, AS_IT_IS))
+    await asked.wait()
+    deploying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await deploying
+    await asyncio.sleep(0.4)
+    assert clustered.jobs.seen
+    assert await nothing_is_left(clustered)
+
+
+@pytest.mark.parametrize("comes", [True, False])
+async def test_a_job_of_which_nobody_says_whether_it_was_created(
+    system: RunningSystem,
+    clustered: StandIn,
+    pods: Pods,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    comes: bool,
+) -> None:
+    monkeypatch.setattr(job_run, "LATE_S", 1.0, raising=False)
+    lab = pods(job_campaign(tmp_path, system.port))
+    await lab.open()
+    lab._server.patience_s = 0.1
+    made = lab._server._batch.create_namespaced_job
+    tasks: list[asyncio.Task[object]] = []
+
+    async def unanswered(*arguments: object, **options: object) -> object:
+        async def stored() -> object:
+            await asyncio.sleep(0.3)
+            return await made(*arguments, **options)
+
+        tasks.append(asyncio.create_task(stored() if comes else asyncio.sleep(0)))
+        raise OSError("the connection broke")
+
+    lab._server._batch.create_namespaced_job = unanswered
+    with pytest.raises(LabStopped, match="cannot be reached"):
+        await lab.deploy(lab._campaign.targets[0].target, AS_IT_IS)
+    await asyncio.gather(*tasks)
+    assert not clustered.jobs.jobs
+    assert bool(list(attached_folder().glob("*"))) != comes
+    await lab.close()
+    assert bool(list(attached_folder().glob("*"))) != comes
+
+
+async def test_a_role_that_lacks_something_ends_the_run_though_it_would_wait(
+    system: RunningSystem, clustered: StandIn, pods: Pods, tmp_path: Path
+) -> None:
+    campaign = job_campaign(tmp_path, system.port, guard="p95<=150ms", when_wrong="wait")
+    lab = pods(campaign)
+    await lab.open()
+    clustered.refuses["post"] = [403]
+    with pytest.raises(LabStopped, match=r"\(403\) when asked to create a Job"):
+        await lab.deploy(lab._campaign.targets[0].target, AS_IT_IS)
+    await lab.deploy(lab._campaign.targets[0].target, AS_IT_IS)
+    clustered.refuses["log"] = [403]
+    with pytest.raises(LabStopped, match=r"\(403\) when asked to follow the log"):
+        await driven(lab)
+    assert "load" not in clustered.jobs.began_s
+    assert await nothing_is_left(clustered)
+
+
+async def test_a_pod_that_nobody_collects_is_deleted_by_its_name(
     system: RunningSystem,
     clustered: StandIn,
     pods: Pods,
@@ -148,33 +173,47 @@ async def test_a_guard_within_the_cluster_stops_the_load(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(job_load, "EVERY_S", 0.2)
-    lab = await standing(pods(job_campaign(tmp_path, system.port, guard="p95<=150ms")))
-    begin_s = time.monotonic()
-    with pytest.raises(LabStopped, match=r"guard p95<=150ms broke: of the last .* failed or took"):
-        await lab.drive(
-            OperatingPoint("web", AS_IT_IS, 2), 60.0, lambda usage: _put(system.delay, "0.4")
-        )
-    assert time.monotonic() - begin_s < 10
+    monkeypatch.setattr(job_run, "GONE_S", 0.4)
+    lab = await standing(pods(job_campaign(tmp_path, system.port)))
+    clustered.jobs.collects = False
+    before_s = time.monotonic()
+    driving = asyncio.create_task(
+        lab.drive(OperatingPoint("web", AS_IT_IS, 2), 30.0, lambda usage: driving.cancel() and None)
+    )
+    with pytest.raises(asyncio.CancelledError):
+        await driving
+    assert time.monotonic() - before_s < 5
     assert await nothing_is_left(clustered)
+    clustered.jobs.may_delete_pods = False
+    deploying = asyncio.create_task(lab.drive(OperatingPoint("web", AS_IT_IS, 2), 30.0, note))
+    for _ in range(1000):
+        if not clustered.jobs.pods:
+            await asyncio.sleep(0.01)
+    deploying.cancel()  # before it was looked at
+    with pytest.raises(asyncio.CancelledError):
+        await deploying
+    assert "its pod still runs after 0.4 s" in lab._news[-1]
 
 
-async def test_a_guard_that_tells_nothing_stops_the_load(
+async def test_an_answer_that_comes_late_says_nothing_of_clocks(
     system: RunningSystem,
     clustered: StandIn,
     pods: Pods,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("workbench.labs.cluster.job_guard.SILENT_S", -1.0)
-    lab = await standing(pods(job_campaign(tmp_path, system.port, guard="p95<=150ms")))
-    (clustered.folder / "bin").mkdir()
-    curl = clustered.folder / "bin" / "curl"
-    curl.write_text("#!/bin/sh\necho 'curl: option --rate: is unknown' >&2\nexit 2\n")
-    curl.chmod(0o755)
-    clustered.jobs.programs = f"{curl.parent}:{clustered.jobs.programs}"
-    with pytest.raises(LabStopped, match=r"told nothing for 1 s \(its last line: curl: option"):
-        await driven(lab, 60.0)
-    assert await nothing_is_left(clustered)
+    monkeypatch.setattr(job_run, "AHEAD_S", 0.0)
+    lab = pods(job_campaign(tmp_path, system.port))
+    await lab.open()
+    made = lab._server._batch.create_namespaced_job
+
+    async def late(*arguments: object, **options: object) -> object:
+        answer = await made(*arguments, **options)
+        await asyncio.sleep(1.3)  # whole seconds are cut
+        return answer
+
+    lab._server._batch.create_namespaced_job = late
+    await lab.deploy(lab._campaign.targets[0].target, AS_IT_IS)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +251,7 @@ async def test_a_job_that_does_not_come_to_run_is_told_and_deleted(
     when_wrong: str,
     said: str,
 ) -> None:
-    monkeypatch.setattr(job_run, "BEGIN_S", 0.4)
+    monkeypatch.setattr(job_load, "BEGIN_S", 0.4)
     lab = pods(job_campaign(tmp_path, system.port, when_wrong=when_wrong))
     await lab.open()
     clustered.jobs.says = says
@@ -391,6 +430,27 @@ def test_a_campaign_by_jobs_is_read(tmp_path: Path) -> None:
     assert web.job == LoadJob("registry.example/load:1", "load", nodes, 0.5, 64 << 20)
 
 
+async def test_facts_say_whose_they_are(
+    system: RunningSystem, clustered: StandIn, pods: Pods, tmp_path: Path
+) -> None:
+    campaign = job_campaign(tmp_path, system.port)
+    lab = pods(campaign)
+    facts = await lab.open()
+    assert facts.cpu_model.startswith("not told by its kubelet")
+    assert facts.details["source"].endswith("this host takes no part")
+    lab._nodes["node-2"] = lab._nodes["node-1"]
+    facts = lab._facts({})
+    assert facts.cpu_model == host.read_cpu_model()
+    assert facts.details["facts"].endswith("functions are on several nodes")
+    # Another target's load is sent from here.
+    attached, _, rest = campaign.read_text().partition("targets:\n")
+    direct = attached.partition("  web:\n")[2].partition("    job:\n")[0]
+    text = f"{attached}  direct:\n{direct}targets:\n  - vnf: direct\n{rest}"
+    campaign.write_text(text)
+    said = pods(campaign)._senders()
+    assert re.fullmatch(r"a process on .* \(targets: direct\); Jobs in .* \(targets: web\)", said)
+
+
 @pytest.mark.parametrize(
     ("given", "written", "field", "said"),
     [
@@ -414,7 +474,3 @@ def test_mistakes_of_a_campaign_by_jobs(
     assert any(m.field.startswith(field) and said in m.message for m in caught.value.mistakes), (
         caught.value.what
     )
-
-
-def _put(file: Path, text: str) -> None:
-    file.write_text(text)

@@ -52,6 +52,9 @@ async def test_its_cpu_is_changed_in_place_while_it_is_loaded_and_at_no_other_ti
     facts = await lab.open()
     assert facts.lab == "kubernetes"
     assert "node-1 (1.9 cores" in facts.details["nodes"]
+    assert (facts.cores, facts.memory_bytes, facts.kernel) == (2, 4 << 30, "stand-in")
+    assert "governor" not in facts.details
+    assert facts.details["source"].startswith("a process on this host: ")
     deployed = await lab.deploy(lab._campaign.targets[0].target, SMALL)
     assert any("every ten seconds or so" in warning for warning in deployed.warnings)
     assert fronted.cpu == before

@@ -214,6 +214,20 @@ class ClusterApi:
             if refused.status not in (NOT_FOUND, CONFLICT):
                 raise
 
+    async def delete_pod(self, namespace: str, name: str, uid: str) -> None:
+        """Delete that very pod; gone already, or not allowed, is no error."""
+        try:
+            await self._json(
+                f"delete pod {namespace}/{name}",
+                self._core.delete_namespaced_pod,
+                name,
+                namespace,
+                body={"preconditions": {"uid": uid}},
+            )
+        except ApiRefused as refused:
+            if refused.status not in (NOT_FOUND, CONFLICT, FORBIDDEN):
+                raise
+
     async def events(self, namespace: str, uid: str) -> list[Json]:
         """What was said of one object."""
         answer = await self._json(
@@ -237,10 +251,13 @@ class ClusterApi:
             bounds=(max(ANSWER_S, LOG_S), most_bytes + 1),
         )
 
-    async def log_lines(self, namespace: str, pod: str, container: str) -> AsyncIterator[bytes]:
+    async def log_lines(
+        self, namespace: str, pod: str, container: str, **options: Any
+    ) -> AsyncIterator[bytes]:
         """What a container has written and writes, line by line, until it ends or this breaks.
 
-        Raises `LabError`, also where the container has not begun (400).
+        The last line lacks its end where it is torn. Raises `LabError`, also where the container
+        has not begun (400).
         """
         lines = self._lines(
             f"follow the log of pod {namespace}/{pod}",
@@ -249,6 +266,7 @@ class ClusterApi:
             namespace,
             container=container,
             follow=True,
+            **options,
         )
         async for line in lines:
             yield line
@@ -319,16 +337,16 @@ class ClusterApi:
                     raise error
                 after_s = _seconds(response.headers.get("Retry-After", ""))
             except (aiohttp.ClientError, OSError, ValueError) as reason:
-                error = self._away(what, reason)
+                error = self._away(what, reason, answer_s)
             wait_s = max(pause_s, after_s)
             if time.monotonic() + wait_s > latest_s:
                 raise error
             await asyncio.sleep(wait_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def _away(self, what: str, reason: Exception) -> LabGone:
+    def _away(self, what: str, reason: Exception, answer_s: float = ANSWER_S) -> LabGone:
         if isinstance(reason, TimeoutError):
-            said = f"it did not answer within {ANSWER_S:g} s"
+            said = f"it did not answer within {answer_s:g} s"
         elif isinstance(reason, ValueError):
             said = "its answer is longer than is read, or is not JSON"
         else:

@@ -42,7 +42,7 @@ from workbench.labs.cluster.cluster_api import (
     Json,
     the_kubeconfig,
 )
-from workbench.labs.cluster.cpu_amounts import cores_of
+from workbench.labs.cluster.cpu_amounts import bytes_of, cores_of
 from workbench.labs.cluster.found_pod import FoundPod, find_pod
 from workbench.labs.cluster.job_journal import JobJournal
 from workbench.labs.cluster.job_load import JobDrive, JobSource
@@ -60,8 +60,9 @@ from workbench.traffic.base import Offer, PathFacts
 
 log = structlog.get_logger(__name__)
 
-COSTS = LabCosts(deploy_s=2.0, allocate_s=2.0, drive_overhead_s=15.0)
-"""A resize takes a second or two each way; the kubelet's look after the load ten or so."""
+COSTS = LabCosts(deploy_s=2.0, allocate_s=2.0, drive_overhead_s=18.0)
+"""A resize takes a second or two each way; the kubelet's look after the load ten or so; a Job's
+guard is there before the load."""
 DEAD_S = 1.0
 """How long a server that was away a moment ago is tried again on the way out."""
 
@@ -92,7 +93,7 @@ class ClusterLab(AttachedLab):
         if self._from_here and (short := lacking()):
             raise LabError(short[0], remedy=short[1])
         competing.refuse(self._campaign, self.name)
-        self._news += [*await pod_journal.reap(), *await job_journal.reap()]
+        self._news += [*await job_journal.reap(), *await pod_journal.reap()]  # load first
         pod_journal.untold.take()
         job_journal.untold.take()
         self._api = await self._connection.enter_async_context(
@@ -152,7 +153,13 @@ class ClusterLab(AttachedLab):
             for name, info in infos.items()
         )
         versions = {str(info.get("kubeletVersion", "unknown")) for info in infos.values()}
-        return HostFacts(
+        details = {
+            "source": self._senders(),
+            "cluster": self._server.place,
+            "nodes": nodes,
+            "pods": ", ".join(f"{name}: {pod.place}" for name, pod in found.items()),
+        }
+        here = HostFacts(
             lab=self.name,
             cores=self._cores,
             memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
@@ -161,16 +168,28 @@ class ClusterLab(AttachedLab):
             cgroup=groups.version(),
             engine=f"kubelet {', '.join(sorted(versions))}",
             image_digests=dict(self._images),
-            details={
-                **host.read_details(),
-                "source": "a process on this host; functions are pods of a cluster"
-                if self._from_here
-                else "Jobs in the cluster, where functions are pods; this host takes no part",
-                "cluster": self._server.place,
-                "nodes": nodes,
-                "pods": ", ".join(f"{name}: {pod.place}" for name, pod in found.items()),
-            },
+            details={**host.read_details(), **details},
         )
+        if len(self._nodes) > 1:
+            said = "of this host (cores, memory, kernel, CPU): functions are on several nodes"
+            return replace(here, details={**here.details, "facts": said})
+        (node,) = self._nodes.values()
+        return replace(_of_node(here, node), details=details)
+
+    def _senders(self) -> str:
+        """Where load comes from, by target where that differs."""
+        by_job = {
+            plan.target.name: self._of(plan.target.vnfs[0].name).job is not None
+            for plan in self._campaign.targets
+        }
+        here = f"a process on this host: {self._cores} cores, {host.read_cpu_model()}"
+        if not any(by_job.values()):
+            return f"{here}; functions are pods of a cluster"
+        jobs = "Jobs in the cluster, where functions are pods"
+        if all(by_job.values()):
+            return f"{jobs}; this host takes no part"
+        names = [", ".join(n for n, job in by_job.items() if job == which) for which in (0, 1)]
+        return f"{here} (targets: {names[0]}); {jobs} (targets: {names[1]})"
 
     async def _function(self, name: str) -> RunningFunction:
         attached = self._of(name)
@@ -179,7 +198,7 @@ class ClusterLab(AttachedLab):
             if found.node not in self._nodes:
                 self._nodes[found.node] = await self._server.node(found.node)
         except LabError as error:
-            raise as_wanted(attached, error) from error
+            raise _as_wanted(attached, error) from error
         if found.image != self._images.get(name, found.image):
             raise LabStopped(
                 "it was made again from another image: what was measured before says nothing of it",
@@ -235,7 +254,9 @@ class ClusterLab(AttachedLab):
             path = await source.look(url)
         except LabError as error:
             error.remedy = error.remedy or f"See that {entry.place} serves {url} in its cluster"
-            raise as_wanted(entry.attached, error) from error
+            raise _as_wanted(entry.attached, error) from error
+        finally:
+            self._note_left()
         return source, path, source.choose(path, self._campaign, most)
 
     async def _load(
@@ -274,18 +295,21 @@ class ClusterLab(AttachedLab):
         except (TrafficError, LabStopped):
             raise
         except LabError as error:
-            raise as_wanted(attached, error) from error
+            raise _as_wanted(attached, error) from error
         finally:
-            if self._jobs.left:
-                self._news.append(self._jobs.left)
-                self._jobs.left = ""
+            self._note_left()
+
+    def _note_left(self) -> None:
+        if self._jobs.left:
+            self._news.append(self._jobs.left)
+            self._jobs.left = ""
 
     async def drive(self, point: OperatingPoint, seconds: float, on_usage: OnUsage) -> Drive:
         """As of every lab; what the server says ends the run, or has it wait."""
         try:
             return await super().drive(point, seconds, on_usage)
         except ApiRefused as error:
-            kind = LabStopped if error.status in (UNAUTHORIZED, FORBIDDEN) else LabError
+            kind = LabStopped if _is_for_good(error) else LabError
             raise kind(error.what, where=error.where, remedy=error.remedy) from error
         except LabGone as error:
             raise self._as_all_want(error) from error
@@ -323,7 +347,7 @@ class ClusterLab(AttachedLab):
         await uncancelled(self._restored())
 
     async def _restored(self) -> None:
-        if self._api is None or not (self._pods.before or self._jobs.namespaces):
+        if self._api is None or not (self._pods.before or self._jobs.names):
             return
         try:
             try:  # load first: what it sends is for other limits
@@ -364,6 +388,37 @@ class ClusterLab(AttachedLab):
     async def reap(alive: frozenset[str]) -> tuple[str, ...]:
         """Put back the CPU, and delete the Jobs, that dead sessions left; a sentence about each."""
         return (*await job_journal.reap(alive), *await pod_journal.reap(alive))
+
+
+def _of_node(facts: HostFacts, node: Json) -> HostFacts:
+    """Facts of the node that all functions are on, as far as it tells them."""
+    status = node.get("status") or {}
+    capacity, info = status.get("capacity") or {}, status.get("nodeInfo") or {}
+    try:
+        cores, size = cores_of(str(capacity["cpu"])), bytes_of(str(capacity["memory"]))
+    except (KeyError, ValueError):
+        name = (node.get("metadata") or {}).get("name")
+        raise LabError("it does not say what it has", where=f"node {name}") from None
+    return replace(
+        facts,
+        cores=max(1, int(cores)),
+        memory_bytes=size,
+        kernel=str(info.get("kernelVersion", "not told")),
+        cpu_model=f"not told by its kubelet ({info.get('architecture', '?')})",
+        cgroup="none",
+    )
+
+
+def _is_for_good(error: LabError) -> bool:
+    """Whether no waiting helps: nobody gets a role by that."""
+    return isinstance(error, ApiRefused) and error.status in (UNAUTHORIZED, FORBIDDEN)
+
+
+def _as_wanted(attached: Attached, error: LabError) -> LabError:
+    """As its campaign wants it, except for what would be waited for in vain."""
+    if _is_for_good(error):
+        return LabStopped(error.what, where=error.where, remedy=error.remedy)
+    return as_wanted(attached, error)
 
 
 def _is_there(kubeconfig: str) -> bool:

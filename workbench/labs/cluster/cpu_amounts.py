@@ -1,4 +1,4 @@
-"""CPU as Kubernetes writes it: `500m` is half a core, and `0.5` is the same."""
+"""CPU as Kubernetes writes it (`500m` is half a core, and `0.5` is the same), and memory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any
 
 UNITS = {"": Decimal(1), "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3")}
 UNITS |= {"k": Decimal(1000)}
+SIZES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+SIZES |= {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+SIZE = re.compile(r"([0-9]{1,18})([kMGT]|[KMGT]i)?")
 AMOUNT = re.compile(r"([0-9]{1,12}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})([numk]?)")
 
 
@@ -20,6 +23,14 @@ def cores_of(text: str) -> float:
     if match is None:
         raise ValueError(f"{text[:40]!r} is no amount of CPU")
     return float(Decimal(match[1]) * UNITS[match[2]])
+
+
+def bytes_of(text: str) -> int:
+    """Memory in bytes, as nodes tell it (`16384256Ki`). Raises `ValueError` for anything else."""
+    match = SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text[:40]!r} is no amount of memory")
+    return int(match[1]) * SIZES[match[2] or ""]
 
 
 def amount_of(cores: float) -> str:

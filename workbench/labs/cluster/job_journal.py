@@ -14,7 +14,7 @@ from pathlib import Path
 from workbench.domain.errors import LabError
 from workbench.labs.attached.journal import Entry, Untold, is_left, journals, new_path, note
 from workbench.labs.cluster.cluster_api import ClusterApi
-from workbench.labs.cluster.job_manifest import RUN, SESSION, label_of
+from workbench.labs.cluster.job_manifest import JOB, RUN, SESSION, label_of
 from workbench.labs.cluster.pod_journal import REAP_S
 from workbench.labs.docker.strays import Owner
 
@@ -32,8 +32,10 @@ class JobJournal:
     kubeconfig: str
     run: str = field(default_factory=lambda: secrets.token_hex(8))
     """In a label of every Job of this lab, and of no other's."""
-    namespaces: dict[str, None] = field(default_factory=dict)
-    """In which there may be any."""
+    names: dict[str, str] = field(default_factory=dict)
+    """Jobs that may be there, in the order in which they were noted: the namespace of each."""
+    unsure: set[str] = field(default_factory=set)
+    """Those of which no answer said whether they were created: they may yet come."""
     left: str = ""
     """What could not be deleted when something else was told, as a sentence."""
 
@@ -56,19 +58,23 @@ class JobJournal:
             "run": self.run,
         }
         note(self.path, header, {"namespace": namespace, "job": name})
-        self.namespaces[namespace] = None
+        self.names[name] = namespace
 
-    async def remove(self, api: ClusterApi) -> tuple[str, ...]:
-        """Delete every Job that is still there; a sentence about each.
+    async def remove(self, api: ClusterApi, only: str = "") -> tuple[str, ...]:
+        """Delete every Job that is still there, or one of them; a sentence about each.
 
-        Raises `LabError` with what is left where the server cannot be asked; the journal stays.
+        The journal stays until none may be left. Raises `LabError` with what is left where the
+        server cannot be asked.
         """
         said: list[str] = []
-        for namespace in list(self.namespaces):
+        for name in list(reversed(self.names)):  # load before its guard
+            if only not in ("", name):
+                continue
+            namespace = self.names[name]
             try:
-                for job in await api.jobs(namespace, f"{RUN}={self.run}"):
-                    name = str(job["metadata"]["name"])
+                for job in await api.jobs(namespace, f"{RUN}={self.run},{JOB}={name}"):
                     await api.delete_job(namespace, name, str(job["metadata"]["uid"]))
+                    self.unsure.discard(name)
                     said.append(f"Job {namespace}/{name} of session {self.session} was deleted")
             except LabError as error:
                 raise LabError(
@@ -78,8 +84,10 @@ class JobJournal:
                     remedy="`workbench reap` deletes it as soon as that answers; what it sends "
                     "ends by itself with its drive",
                 ) from error
-            del self.namespaces[namespace]
-        self.path.unlink(missing_ok=True)
+            if name not in self.unsure:
+                self.names.pop(name, None)
+        if not self.names:
+            self.path.unlink(missing_ok=True)
         return tuple(said)
 
 
@@ -94,9 +102,10 @@ def _read(path: Path, owner: Owner, header: Entry, entries: list[Entry]) -> JobJ
     )
     journal = JobJournal(path, session, owner, context, kubeconfig, label_of(run))
     for entry in entries:
-        # Without a label of its own every Job of the namespace would be meant.
-        if journal.run and isinstance(entry.get("namespace"), str):
-            journal.namespaces[entry["namespace"]] = None
+        namespace, name = entry.get("namespace"), entry.get("job")
+        # Without labels of its own every Job of the namespace would be meant.
+        if journal.run and isinstance(namespace, str) and isinstance(name, str) and label_of(name):
+            journal.names[label_of(name)] = namespace
     return journal
 
 

@@ -24,12 +24,12 @@ from workbench.domain.errors import LabError, TrafficError
 from workbench.domain.parameters import Sla
 from workbench.labs.base import OnUsage
 from workbench.labs.cluster.cluster_api import ClusterApi
-from workbench.labs.cluster.job_guard import JobGuard, guard_argv
+from workbench.labs.cluster.job_guard import FIRST_S, JobGuard, answer_s, guard_argv
 from workbench.labs.cluster.job_journal import JobJournal
 from workbench.labs.cluster.job_manifest import GUARD, LOAD, LOOK
 from workbench.labs.cluster.job_pod import JobPod
-from workbench.labs.cluster.job_run import BEGIN_S, JobRun
-from workbench.labs.cluster.kubelet import unix_of
+from workbench.labs.cluster.job_run import JobRun
+from workbench.labs.cluster.kubelet import AHEAD_S, unix_of
 from workbench.labs.cluster.pod_function import PodFunction
 from workbench.labs.components import preflight
 from workbench.labs.components.driving import EVERY_S, GRACE_S
@@ -52,6 +52,12 @@ EARLIEST_S = 0.2
 LONGER_S = 1.5
 """By which it sends longer than is asked for, so that the last window lies within the load though
 it is not known to the second when that began; what was sent then is not counted."""
+BEGIN_S = 120.0
+"""How long a pre-flight or a guard may wait for room and its image."""
+SOON_S = 30.0
+"""How long load may wait for room and its image, which its pre-flight has had already."""
+GUARD_LONGER_S = 60.0
+"""By which a guard is there for longer than its load may be: servers answer late."""
 NOT_HERE = "load and functions are in a cluster, and this host has no part in them"
 NOT_ASKED = "it runs on a node of a cluster"
 
@@ -81,7 +87,7 @@ class JobSource:
         """Two requests of curl, sent by a Job of their own. Raises `LabError`."""
         argv = preflight.request_argv(url, self.timeout_s)
         longest_s = 2 * self.timeout_s + GRACE_S
-        async with self._run([(LOOK, argv)], longest_s) as run:
+        async with self._run([(LOOK, argv)], longest_s, BEGIN_S) as run:
             begun = await run.until_begun(LOOK)
             ended = await run.until_ended(LOOK, time.monotonic() + longest_s)
             text = (await run.log(begun.name, LOOK)).decode(errors="replace")
@@ -129,25 +135,19 @@ class JobSource:
         longer = replace(offer, seconds=offer.seconds + LONGER_S)
         argv = driven.choice.generator.argv(longer)
         longest_s = longer.seconds + self.timeout_s + GRACE_S
-        containers = [(LOAD, argv)]
-        if driven.guard is not None:
-            asking = guard_argv(driven.guard_url, self.timeout_s, BEGIN_S + longest_s)
-            containers.insert(0, (GUARD, asking))  # they begin in this order
-        async with self._run(containers, longest_s) as run:
-            begun = await run.until_begun(LOAD)
-            live = _Live(functions, driven, on_usage)
-            ending = run.until_ended(LOAD, time.monotonic() + longest_s, live.look)
-            ended = await _guarded(ending, driven.watched_by(run, begun.name, self.timeout_s))
-            if ended.exit_code != 0:
-                said = (await run.log(begun.name, LOAD)).decode(errors="replace")
-                raise TrafficError(
-                    f"{BY_LOG} ended with exit code {ended.exit_code}: "
-                    f"{' '.join(said.split())[-200:] or 'it said nothing'}",
-                    where=run.place,
-                    remedy="Run it by hand with that image",
-                )
-            first = await run.first_line(begun.name, LOAD)
-            output = (await run.log(begun.name, LOAD)).decode(errors="replace")
+        load = self._run([(LOAD, argv)], longest_s, SOON_S)
+        live = _Live(functions, driven, on_usage)
+        if driven.guard is None:
+            sent = await _send(load, live)
+        else:
+            answering_s = answer_s(driven.guard, self.timeout_s)
+            guarding_s = FIRST_S + SOON_S + longest_s + GUARD_LONGER_S
+            asking = guard_argv(driven.guard_url, answering_s, guarding_s)
+            async with self._run([(GUARD, asking)], guarding_s, BEGIN_S) as run:
+                pod = (await run.until_begun(GUARD)).name
+                guard = JobGuard(run, pod, driven.guard, driven.place, answering_s)
+                sent = await _guarded(_send(load, live, guard), guard)
+        begun, first, output = sent.begun, sent.first, sent.output
         generator = driven.choice.generator
         begin_s, within_s = await asyncio.to_thread(
             _began, generator, longer, first, output, begun.started_s or 0.0
@@ -160,8 +160,10 @@ class JobSource:
         notes = _notes(begun, within_s, functions)
         return _driven(driven, records, begin_s, [one.name for one in functions], notes)
 
-    def _run(self, containers: list[tuple[str, tuple[str, ...]]], longest_s: float) -> JobRun:
-        return JobRun(self.api, self.journal, self.job, containers, longest_s)
+    def _run(
+        self, containers: list[tuple[str, tuple[str, ...]]], longest_s: float, begin_s: float
+    ) -> JobRun:
+        return JobRun(self.api, self.journal, self.job, containers, longest_s, begin_s)
 
 
 @dataclass(frozen=True)
@@ -176,10 +178,39 @@ class JobDrive:
     place: str
     """Of the function that load enters."""
 
-    def watched_by(self, run: JobRun, pod: str, timeout_s: float) -> JobGuard | None:
-        if self.guard is None:
-            return None
-        return JobGuard(run, pod, self.guard, self.place, timeout_s)
+
+@dataclass(frozen=True)
+class _Sent:
+    """What is left of a Job that sent load to its end."""
+
+    begun: JobPod
+    first: str
+    """Line of its log, with its time."""
+    output: str
+
+
+async def _send(load: JobRun, live: _Live, guard: JobGuard | None = None) -> _Sent:
+    """One Job's load; with a guard that is heard before it begins and after it has ended."""
+    if guard is not None:
+        await guard.alive()
+    async with load as run:
+        begun = await run.until_begun(LOAD)
+        if guard is not None:
+            guard.load_began(run.unbegun_s)
+        ended = await run.until_ended(LOAD, time.monotonic() + run.deadline_s, live.look)
+        if guard is not None:
+            await guard.outlive()
+        if ended.exit_code != 0:
+            said = (await run.log(begun.name, LOAD)).decode(errors="replace")
+            raise TrafficError(
+                f"{BY_LOG} ended with exit code {ended.exit_code}: "
+                f"{' '.join(said.split())[-200:] or 'it said nothing'}",
+                where=run.place,
+                remedy="Run it by hand with that image",
+            )
+        first = await run.first_line(begun.name, LOAD)
+        output = (await run.log(begun.name, LOAD)).decode(errors="replace")
+    return _Sent(begun, first, output)
 
 
 def _driven(
@@ -231,21 +262,18 @@ class _Live:
             self._on_usage(self._watch.usage())
 
 
-async def _guarded(ending: Coroutine[Any, Any, JobPod], guard: JobGuard | None) -> JobPod:
-    """The end of the load, or what its guard says before that."""
-    tasks: list[asyncio.Task[JobPod] | asyncio.Task[None]] = [asyncio.create_task(ending)]
-    if guard is not None:
-        tasks.append(asyncio.create_task(guard.watch()))
+async def _guarded(sending: Coroutine[Any, Any, _Sent], guard: JobGuard) -> _Sent:
+    """What was sent, or what its guard says before that is read."""
+    watching, sent = asyncio.create_task(guard.watch()), asyncio.create_task(sending)
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in reversed(tasks):  # a guard that breaks with the end has broken
-            if task.done() and (ended := task.result()) is not None:
-                return ended
-        raise AssertionError("a guard ends by raising")
+        await asyncio.wait((watching, sent), return_when=asyncio.FIRST_COMPLETED)
+        if watching.done():  # a guard that breaks with the end has broken
+            watching.result()
+        return sent.result()
     finally:
-        for task in tasks:
+        for task in (watching, sent):
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(watching, sent, return_exceptions=True)
 
 
 def _began(
@@ -283,8 +311,8 @@ def _began(
 def _notes(begun: JobPod, within_s: float, functions: Sequence[PodFunction]) -> tuple[str, ...]:
     said = [
         f"the load began at most {within_s:.1f} s earlier than is taken here (Kubernetes tells "
-        f"whole seconds, the log of {BY_LOG} when it was over): what functions used in a window "
-        "may be shifted by that"
+        f"whole seconds, the log of {BY_LOG} when it was over), by clocks of nodes that may be "
+        f"{AHEAD_S:g} s off: what functions used in a window may be shifted by both"
     ]
     beside = [one.name for one in functions if one.found.node == begun.node]
     if beside:

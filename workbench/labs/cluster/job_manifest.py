@@ -31,6 +31,8 @@ GRACE_S = 1
 """Between being asked to end and being ended."""
 BESIDE_CORES, BESIDE_BYTES = 0.05, 32 << 20
 """Requested for what is not the generator: a request now and then."""
+MORE = 4
+"""Times that is the limit of it: who is throttled takes its own waiting for an answer's."""
 
 Containers = Sequence[tuple[str, Sequence[str]]]
 """Names and argument vectors, in the order in which they begin."""
@@ -85,13 +87,19 @@ def manifest(
 
 
 def _container(job: LoadJob, name: str, argv: Sequence[str]) -> Json:
+    """Its limits are what it requests, so that a generator takes no more of a node in production
+    than was said."""
     cores, size = (job.cores, job.memory_bytes) if name == LOAD else (BESIDE_CORES, BESIDE_BYTES)
+    more = 1 if name == LOAD else MORE
     return {
         "name": name,
         "image": job.image,
         # Kubernetes replaces $(NAME) in arguments, and takes $$ for $.
         "command": [word.replace("$", "$$") for word in argv],
-        "resources": {"requests": {"cpu": amount_of(cores), "memory": str(size)}},
+        "resources": {
+            "requests": {"cpu": amount_of(cores), "memory": str(size)},
+            "limits": {"cpu": amount_of(more * cores), "memory": str(more * size)},
+        },
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},

@@ -87,7 +87,7 @@ def _trouble(pod: Json, told: Mapping[str, Any], state: Mapping[str, Any]) -> Tr
             "The image has to hold the generator and curl, for a user that is not root",
         )
     if reason == "OOMKilled":
-        return Trouble("it was ended for want of memory (OOMKilled)", "Request more `memory`")
+        return Trouble("it was ended for want of memory (OOMKilled)", "Give it more `memory`")
     if status.get("phase") == "Failed" and not ended:
         return Trouble(
             f"its pod has failed ({status.get('reason', 'for no reason told')})"

@@ -19,8 +19,8 @@ from workbench.labs.cluster.job_manifest import JOB, RUN, Containers, manifest
 from workbench.labs.cluster.job_pod import JobPod, seen_in
 from workbench.labs.cluster.kubelet import AHEAD_S
 
-BEGIN_S = 120.0
-"""How long it may wait for room and its image."""
+LATE_S = 10.0
+"""How long a Job of which no answer said whether it was created is looked for."""
 GONE_S = 15.0
 """How long its pod may take to end after it was deleted."""
 POLL_S = 0.25
@@ -43,11 +43,15 @@ class JobRun:
     containers: Containers
     deadline_s: float
     """From when it begins until it has to have ended."""
+    begin_s: float
+    """How long it may wait for room and its image."""
     name: str = field(default_factory=lambda: f"workbench-{secrets.token_hex(5)}")
     _uid: str = ""
     _seen: JobPod | None = None
     _created_s: float = 0.0
     _created_unix_s: float = 0.0
+    unbegun_s: float = 0.0
+    """Monotonic: when it was last asked for and had not begun."""
 
     @property
     def place(self) -> str:
@@ -63,15 +67,15 @@ class JobRun:
             self.name,
             self.journal.labels,
             self.containers,
-            BEGIN_S + self.deadline_s,
+            self.begin_s + self.deadline_s,
         )
+        # Before it is asked for: an answer may come long after it has begun, or never.
+        self._created_s, self._created_unix_s = time.monotonic(), time.time()
         try:
-            self._uid = await self._created(body)
+            await uncancelled(self._create(body))
         except BaseException:
-            # It may be there though no answer said so.
             await uncancelled(self._deleted_at_last())
             raise
-        self._created_s, self._created_unix_s = time.monotonic(), time.time()
         return self
 
     async def __aexit__(
@@ -85,29 +89,53 @@ class JobRun:
         else:
             await uncancelled(self._deleted_at_last())
 
-    async def _created(self, body: Json) -> str:
+    async def _create(self, body: Json) -> None:
         self.journal.note(self.job.namespace, self.name)
+        self.journal.unsure.add(self.name)
+        try:
+            self._uid = await self._created(body)
+        except ApiRefused as refused:
+            if refused.status < 500 and refused.status != CONFLICT:
+                self.journal.unsure.discard(self.name)
+            if refused.status == FORBIDDEN and "quota" in refused.what:  # which may pass
+                raise LabError(
+                    refused.what,
+                    where=refused.where,
+                    remedy=f"See `kubectl describe quota -n {self.job.namespace}`; give it less "
+                    "(`cpu`, `memory` of the job), or have the quota raised",
+                ) from refused
+            raise
+        self.journal.unsure.discard(self.name)
+
+    async def _created(self, body: Json) -> str:
         try:
             made = await self.api.create_job(self.job.namespace, body)
         except ApiRefused as refused:
             if refused.status == CONFLICT:  # created, and the answer was lost
                 for made in await self.api.jobs(self.job.namespace, self.selector):
                     return str(made["metadata"]["uid"])
-            if refused.status == FORBIDDEN and "quota" in refused.what:
-                refused.remedy = (
-                    f"See `kubectl describe quota -n {self.job.namespace}`; request less (`cpu`, "
-                    "`memory` of the job), or have the quota raised"
-                )
             raise
         return str(made["metadata"]["uid"])
 
     async def end(self) -> None:
         """Delete it, and see that what it sends has stopped. Raises `LabError`."""
-        await self.journal.remove(self.api)
+        await self.journal.remove(self.api, self.name)
+        latest_s = time.monotonic() + LATE_S
+        while self.name in self.journal.unsure:  # the server may still be storing it
+            if time.monotonic() > latest_s:
+                raise LabError(
+                    "no answer said whether it was created, and it is not there yet: should it "
+                    "come, `workbench reap` deletes it",
+                    where=self.place,
+                )
+            await asyncio.sleep(POLL_S)
+            await self.journal.remove(self.api, self.name)
         latest_s = time.monotonic() + GONE_S
-        while self._seen is not None and self._seen.exit_code is None:
+        told: set[str] = set()
+        while True:
             pods = await self.api.pods(self.job.namespace, self.selector)
-            if not pods or all(_is_over(pod) for pod in pods):
+            running = [pod["metadata"] for pod in pods if not _is_over(pod)]
+            if not running:
                 return
             if time.monotonic() > latest_s:
                 raise LabError(
@@ -116,6 +144,10 @@ class JobRun:
                     where=self.place,
                     remedy=f"See `kubectl get pods -n {self.job.namespace} -l {RUN}`",
                 )
+            for one in running:  # garbage collection, which does the same, takes its time
+                if (uid := str(one["uid"])) not in told:
+                    told.add(uid)
+                    await self.api.delete_pod(self.job.namespace, str(one["name"]), uid)
             await asyncio.sleep(POLL_S)
 
     async def _deleted_at_last(self) -> None:
@@ -164,13 +196,15 @@ class JobRun:
     async def until_begun(self, container: str) -> JobPod:
         """Wait for room and the image. Raises `LabError` with what it waits for."""
         while True:
+            asked_s = time.monotonic()
             seen = await self.look(container)
             if seen is not None and seen.started_s is not None:
                 self._check_clock(seen.node, seen.started_s)
                 return seen
-            if time.monotonic() > self._created_s + BEGIN_S:
+            self.unbegun_s = asked_s
+            if time.monotonic() > self._created_s + self.begin_s:
                 raise LabError(
-                    f"it did not begin within {BEGIN_S:g} s: "
+                    f"it did not begin within {self.begin_s:g} s: "
                     f"{seen.waits if seen and seen.waits else await self._said_of_it()}",
                     where=self.place,
                     remedy="Make room, request less (`cpu`, `memory` of the job), or choose other "
