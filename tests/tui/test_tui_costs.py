@@ -201,6 +201,7 @@ async def test_bare_numbers_are_shown_as_they_are_read_and_asked_about(tmp_path:
             assert not any(isinstance(request, RunCampaign) for request in client.asked)
 
 
+
 async def test_what_is_asked_before_a_run_is_of_the_draft_as_it_is(tmp_path: Path) -> None:
     """Asked while the costs are computed: nothing of the draft before, then what is known."""
     client = PricingClient(tmp_path)
@@ -224,3 +225,17 @@ async def test_what_is_asked_before_a_run_is_of_the_draft_as_it_is(tmp_path: Pat
         assert "8 configurations" not in question.consequence
         said = question.consequence.split(",")[0]
         await until(pilot, lambda: said in " ".join(screen_text(pilot.app).split()), "drawn")
+
+
+async def test_the_lab_is_kept_with_the_draft_and_is_that_of_chain(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await choose(pilot, "lab", "sim")
+    client = PricingClient(tmp_path)
+    async with campaigning(client, template="") as pilot:  # the screens are opened again
+        await until(pilot, lambda: pilot.app.draft.is_open, "the draft is gone on with")
+        await pilot.press("2", "f5")
+        await until(pilot, lambda: "on sim, at most" in screen_text(pilot.app), "its plan")
+        assert "lab  sim: simulated" in screen_text(pilot.app)
+        await pilot.press("enter")
+        await until(pilot, lambda: any(isinstance(r, RunCampaign) for r in client.asked), "it runs")
+        assert [r.lab for r in client.asked if isinstance(r, RunCampaign)] == ["sim"]
