@@ -201,6 +201,21 @@ async def test_bare_numbers_are_shown_as_they_are_read_and_asked_about(tmp_path:
             assert not any(isinstance(request, RunCampaign) for request in client.asked)
 
 
+async def test_a_simulated_lab_needs_no_cores_of_this_host(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    with patch.object(engine_drafts, "cores_here", lambda: 2.0):
+        async with campaigning(client) as pilot:
+            await write(pilot, "line-0", "25, 50")
+            assert "needs more cores than this host has" in screen_text(pilot.app)
+            await choose(pilot, "lab", "sim")
+            assert "can be run" in screen_text(pilot.app)
+            await pilot.press("escape", "f5")
+            await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "it asks")
+            assert "cores" not in pilot.app.screen.consequence
+            await pilot.press("escape")
+            await choose(pilot, "lab", "docker")
+            assert "needs more cores than this host has" in screen_text(pilot.app)
+
 
 async def test_what_is_asked_before_a_run_is_of_the_draft_as_it_is(tmp_path: Path) -> None:
     """Asked while the costs are computed: nothing of the draft before, then what is known."""
