@@ -54,5 +54,10 @@ def compare_marks(g: Glyphs) -> tuple[str, ...]:
         f"{g.unsure}?{g.unsure} a guess",
         "▼ worse, ▲ better than predicted: the intervals lie apart, and by more",
         "than the host differs from itself (noise alone)",
+        "worse at 2 of 10: at 2 of its 10 measured loads; those in overload are",
+        "loads as well, but no samples: their response times are only bounds",
+        "than predicted: the median sample; off: some are slower, some faster",
+        "error: mean of |predicted - measured| / measured: 50 % at twice as slow",
+        "first line: of all samples; below: of those of each configuration",
         "counts: how much of a small change of a function shows in the chain",
     )
