@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 from campaign_keys import choose, screen_of, shares, write
-from fake_link import redrawn, screen_text, until
+from fake_link import SESSION, redrawn, screen_text, until
 from pricing_link import PricingClient, campaigning, priced
 from snapshots import check
 
@@ -20,6 +20,7 @@ from workbench.engine import drafts as engine_drafts
 from workbench.tui.screens.campaign import cost_rows
 from workbench.tui.screens.campaign.cost_rows import DraftCosts
 from workbench.tui.screens.dialogs import ConfirmScreen
+from workbench.tui.screens.draft import DraftScreen
 
 
 async def test_a_line_is_typed_and_its_cost_follows(tmp_path: Path) -> None:
@@ -254,3 +255,16 @@ async def test_the_lab_is_kept_with_the_draft_and_is_that_of_chain(tmp_path: Pat
         await pilot.press("enter")
         await until(pilot, lambda: any(isinstance(r, RunCampaign) for r in client.asked), "it runs")
         assert [r.lab for r in client.asked if isinstance(r, RunCampaign)] == ["sim"]
+
+
+async def test_a_chain_is_drawn_whole_once_it_has_its_room(tmp_path: Path) -> None:
+    """A screen of a draft is made anew after a session was opened; its first drawing comes before
+    its layout, and the engine's answer, which draws again, may come before that, too."""
+    async with campaigning(PricingClient(tmp_path), (80, 24)) as pilot:
+        pilot.app.open_session(SESSION)
+        await redrawn(pilot)
+        with patch.object(DraftScreen, "look", lambda self: None):
+            await pilot.press("2")
+            await pilot.pause()
+        await until(pilot, lambda: "│ haproxy │" in screen_text(pilot.app), "its boxes")
+        assert screen_text(pilot.app).count("▎") > 1, "and more than a line of its text"
