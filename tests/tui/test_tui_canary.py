@@ -441,3 +441,17 @@ def test_a_term_that_is_not_applied_is_not_shown_beside_an_interval_that_exclude
     text = "\n".join("".join(words for words, _ in row) for row in rows)
     assert "0 → 0 ms, samples say [-1.14, -0.105]: not clear" in text
     assert "1 → 1.02 [0.7–1.5]" in text
+
+
+async def test_a_proposal_that_is_longer_than_its_room_is_scrolled_and_tab_is_named() -> None:
+    async with opened(CanaryClient(*whole()), (80, 24), screen="canary") as pilot:
+        before = await redrawn(pilot)
+        assert "proposal 3fa29c" in before
+        assert "made by" not in before
+        assert "tab Switch" in before
+        await pilot.press("G")
+        assert "made by" in await redrawn(pilot)
+        await pilot.press("g")
+        assert "made by" not in await redrawn(pilot)
+        await pilot.press(*"jjjjjjjj")
+        assert await redrawn(pilot) != before
