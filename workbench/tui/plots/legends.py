@@ -41,6 +41,22 @@ def plot_marks(g: Glyphs) -> tuple[str, ...]:
     )
 
 
+SCORE_COLUMNS = (
+    "Scores, of samples that the method has not seen",
+    "*            the best: narrowest intervals that hold, of like errors",
+    "|log error|  median of |log(predicted / measured)|; 0.1 is about 10 %",
+    "RMSE         root of the mean squared error, in the KPI's unit",
+    "trimmed      RMSE without the largest tenth of the errors",
+    "MAE, MAD     mean and median of the absolute error, in the KPI's unit",
+    "MAPE         mean of the absolute error over what was measured",
+    "cover        share of the samples within their 95 % intervals",
+    "width        median width of these intervals, in logs: 0.4 is ±20 %",
+    "fit s        mean seconds of a fit",
+    "",
+)
+"""The columns of the screen Models, in its order."""
+
+
 def compare_marks(g: Glyphs) -> tuple[str, ...]:
     """Of the screen Compare."""
     return (
