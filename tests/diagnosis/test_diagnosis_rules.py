@@ -9,7 +9,7 @@ import pytest
 from evidence_making import CHAIN, QUIET, REQUESTS, SECONDS, alone, chained, known, usage
 
 from workbench.diagnosis.base import Case, Match, Rule
-from workbench.diagnosis.explaining import Known, departing, diagnose
+from workbench.diagnosis.explaining import Known, answer_of, departing, diagnose, sentence
 from workbench.diagnosis.readings import Reading
 from workbench.diagnosis.rules import RULES
 from workbench.diagnosis.rules_tcp import DELAYED_ACKNOWLEDGEMENT
@@ -203,6 +203,19 @@ def test_nobody_can_tell_without_evidence_and_that_is_said() -> None:
     assert NOT_COLLECTED in found.sentence
     assert "answers pile up at 40-45 ms" in found.sentence
     assert found.missing["delayed_acks"] == NOT_COLLECTED
+
+
+def test_a_cause_that_explains_too_little_is_named_by_who_cannot_tell() -> None:
+    seen = chained(SLOW, ha={"delayed_acks": REQUESTS})
+    answer = answer_of(known(seen), seen, RULES)
+    weak = replace(answer.verdicts[0], strength=0.25)
+    said = sentence(answer.case, (weak,), {}, answer.alone_s, implied=False)
+    assert said.startswith("Cannot tell: ")
+    named = f"{weak.cause} at {weak.component}"
+    assert f"{named}, the strongest cause, explains too little (strength 25%)" in said
+    said = sentence(answer.case, (weak,), {}, answer.alone_s, implied=True)
+    assert f"and {named} is no cause by itself" in said
+    assert "no rule finds the cause" in sentence(answer.case, (), {}, answer.alone_s, implied=True)
 
 
 def test_a_counter_that_a_host_lacks_takes_its_rules_away_and_no_others() -> None:

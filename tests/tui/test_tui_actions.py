@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -92,8 +93,11 @@ async def test_screens_are_in_the_palette() -> None:
 
 
 async def test_a_screen_needs_an_open_session_and_says_so() -> None:
+    client = FakeClient()
+    client.listed = [replace(session, state="finished") for session in client.listed]
+
     async def connect() -> FakeClient:
-        return FakeClient()
+        return client
 
     app = WorkbenchApp(connect, theme="dark")
     async with app.run_test(size=(120, 40)) as pilot:
@@ -188,3 +192,21 @@ async def test_first_and_last_configuration_on_live() -> None:
         for key, at in (("G", -1), ("g", 0), ("end", -1), ("home", 0)):
             await pilot.press(key)
             assert pilot.app.opened.choice.key == names[at]
+
+
+async def test_the_only_run_that_goes_on_is_meant_where_no_session_is_open() -> None:
+    async def connect() -> FakeClient:
+        return client
+
+    client = FakeClient()
+    app = WorkbenchApp(connect, theme="dark")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.known_sessions, "the list")
+        running = replace(app.known_sessions[0], state="running")
+        app.known_sessions = (running, replace(running, name="other"))
+        await pilot.press("4")
+        assert not app.is_open, "which of two is not guessed"
+        app.known_sessions = (running, replace(running, name="other", state="finished"))
+        await pilot.press("4")
+        assert app.opened.session == running.name
+        await until(pilot, lambda: app.screen.NAME == "live", "the screen that was asked for")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -26,6 +27,7 @@ from snapshots import check
 from textual.pilot import Pilot
 
 from workbench.domain import codec
+from workbench.domain.canaries import ProposalView
 from workbench.domain.errors import SessionError, UsageError
 from workbench.domain.events import ControlLock, Fact
 from workbench.domain.messages import StopRun, Viewed
@@ -36,10 +38,11 @@ from workbench.domain.questions import (
     RetrainChain,
     RollBackModel,
 )
-from workbench.domain.retraining import CanaryEnding
+from workbench.domain.retraining import CanaryEnding, TermChange
 from workbench.tui import parse_input
 from workbench.tui.screens.canary.canary import CanaryScreen
 from workbench.tui.screens.canary.canary_form import CanaryForm
+from workbench.tui.screens.proposals.proposal_rows import proposal_rows
 from workbench.tui.widgets.waiting import Busy
 
 SIZES = [(80, 24), (160, 50)]
@@ -428,3 +431,27 @@ async def test_escape_ends_a_retraining_that_measures_nothing(steps: str, ends: 
             assert not client.dropped, "what is measured is stopped, or goes on"
             assert pilot.app.screen.NAME == "sessions"
         client.retrained.set()
+
+
+def test_a_term_that_is_not_applied_is_not_shown_beside_an_interval_that_excludes_it() -> None:
+    made = proposal()
+    withheld = TermChange("delta", None, 0.0, 0.0, -1.14, -0.105, "ms")
+    shown = replace(made, changes=(withheld, made.changes[1]))
+    rows = proposal_rows(SessionView("x"), ProposalView(shown, 0.0, None), ("", ""), 120)
+    text = "\n".join("".join(words for words, _ in row) for row in rows)
+    assert "0 → 0 ms, samples say [-1.14, -0.105]: not clear" in text
+    assert "1 → 1.02 [0.7–1.5]" in text
+
+
+async def test_a_proposal_that_is_longer_than_its_room_is_scrolled_and_tab_is_named() -> None:
+    async with opened(CanaryClient(*whole()), (80, 24), screen="canary") as pilot:
+        before = await redrawn(pilot)
+        assert "proposal 3fa29c" in before
+        assert "made by" not in before
+        assert "tab Switch" in before
+        await pilot.press("G")
+        assert "made by" in await redrawn(pilot)
+        await pilot.press("g")
+        assert "made by" not in await redrawn(pilot)
+        await pilot.press(*"jjjjjjjj")
+        assert await redrawn(pilot) != before

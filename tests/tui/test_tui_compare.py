@@ -120,7 +120,7 @@ async def test_outliers_stand_first_and_the_plot_follows_the_cursor() -> None:
         text = await of_worse(pilot)
         assert "worse in 2 of 2" in text
         assert re.search(r"▼ .* times slower than predicted", text), "the plain words first"
-        assert "worse at 8 of 8" in text
+        assert re.search(r"deviates at loads *\n.*worse at 8 of 8", text), "of what is said"
         assert "tinyproxy ─" in text, "who limits is named along the axis"
         assert "?┤" in text, "a guess is marked"
         assert "25+25 %" in text.split("╭")[1].splitlines()[0]
@@ -439,6 +439,8 @@ async def test_help_explains_the_marks_and_tells_all_notes() -> None:
         help = pilot.app.screen
         assert isinstance(help, HelpScreen)
         assert "worse, ▲ better than predicted" in help._text()
+        assert "at 2 of its 10 measured loads" in help._text()
+        assert "error: mean of |predicted - measured| / measured" in help._text()
         assert NOTE in help._text()
 
 

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 from campaign_keys import choose, screen_of, shares, write
-from fake_link import redrawn, screen_text, until
+from fake_link import SESSION, redrawn, screen_text, until
 from pricing_link import PricingClient, campaigning, priced
 from snapshots import check
 
@@ -20,6 +20,7 @@ from workbench.engine import drafts as engine_drafts
 from workbench.tui.screens.campaign import cost_rows
 from workbench.tui.screens.campaign.cost_rows import DraftCosts
 from workbench.tui.screens.dialogs import ConfirmScreen
+from workbench.tui.screens.draft import DraftScreen
 
 
 async def test_a_line_is_typed_and_its_cost_follows(tmp_path: Path) -> None:
@@ -201,6 +202,22 @@ async def test_bare_numbers_are_shown_as_they_are_read_and_asked_about(tmp_path:
             assert not any(isinstance(request, RunCampaign) for request in client.asked)
 
 
+async def test_a_simulated_lab_needs_no_cores_of_this_host(tmp_path: Path) -> None:
+    client = PricingClient(tmp_path)
+    with patch.object(engine_drafts, "cores_here", lambda: 2.0):
+        async with campaigning(client) as pilot:
+            await write(pilot, "line-0", "25, 50")
+            assert "needs more cores than this host has" in screen_text(pilot.app)
+            await choose(pilot, "lab", "sim")
+            assert "can be run" in screen_text(pilot.app)
+            await pilot.press("escape", "f5")
+            await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "it asks")
+            assert "cores" not in pilot.app.screen.consequence
+            await pilot.press("escape")
+            await choose(pilot, "lab", "docker")
+            assert "needs more cores than this host has" in screen_text(pilot.app)
+
+
 async def test_what_is_asked_before_a_run_is_of_the_draft_as_it_is(tmp_path: Path) -> None:
     """Asked while the costs are computed: nothing of the draft before, then what is known."""
     client = PricingClient(tmp_path)
@@ -224,3 +241,30 @@ async def test_what_is_asked_before_a_run_is_of_the_draft_as_it_is(tmp_path: Pat
         assert "8 configurations" not in question.consequence
         said = question.consequence.split(",")[0]
         await until(pilot, lambda: said in " ".join(screen_text(pilot.app).split()), "drawn")
+
+
+async def test_the_lab_is_kept_with_the_draft_and_is_that_of_chain(tmp_path: Path) -> None:
+    async with campaigning(PricingClient(tmp_path)) as pilot:
+        await choose(pilot, "lab", "sim")
+    client = PricingClient(tmp_path)
+    async with campaigning(client, template="") as pilot:  # the screens are opened again
+        await until(pilot, lambda: pilot.app.draft.is_open, "the draft is gone on with")
+        await pilot.press("2", "f5")
+        await until(pilot, lambda: "on sim, at most" in screen_text(pilot.app), "its plan")
+        assert "lab  sim: simulated" in screen_text(pilot.app)
+        await pilot.press("enter")
+        await until(pilot, lambda: any(isinstance(r, RunCampaign) for r in client.asked), "it runs")
+        assert [r.lab for r in client.asked if isinstance(r, RunCampaign)] == ["sim"]
+
+
+async def test_a_chain_is_drawn_whole_once_it_has_its_room(tmp_path: Path) -> None:
+    """A screen of a draft is made anew after a session was opened; its first drawing comes before
+    its layout, and the engine's answer, which draws again, may come before that, too."""
+    async with campaigning(PricingClient(tmp_path), (80, 24)) as pilot:
+        pilot.app.open_session(SESSION)
+        await redrawn(pilot)
+        with patch.object(DraftScreen, "look", lambda self: None):
+            await pilot.press("2")
+            await pilot.pause()
+        await until(pilot, lambda: "│ haproxy │" in screen_text(pilot.app), "its boxes")
+        assert screen_text(pilot.app).count("▎") > 1, "and more than a line of its text"

@@ -258,7 +258,7 @@ async def test_keys_that_come_faster_than_drawings_find_their_lines(tmp_path: Pa
         await priced(pilot)
         await pilot.press("escape")
         await pilot.pause()
-        assert screen_of(pilot).terms.lab == "sim"
+        assert pilot.app.draft.at("lab") == "sim"
         assert screen_of(pilot).terms.seed == "19"
 
 
@@ -275,7 +275,7 @@ async def test_the_campaign_of_a_session_becomes_a_draft(tmp_path: Path) -> None
         await until(pilot, lambda: isinstance(pilot.app.screen, CampaignScreen), "screen 3")
         draft = pilot.app.draft
         assert (draft.name, draft.at("kpi_max")) == ("demo-1", "1000 ms")
-        assert (draft.terms.lab, draft.terms.seed) == ("sim", "7"), "as the session had them"
+        assert (draft.at("lab"), draft.terms.seed) == ("sim", "7"), "as the session had them"
         draft.put("50 ms", "kpi_max", what="Changing it")
         await until(pilot, lambda: draft.settled, "settled")
         await pilot.press("1", "N")

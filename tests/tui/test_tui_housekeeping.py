@@ -119,8 +119,9 @@ async def test_deleting_the_open_session_closes_its_screens() -> None:
         await pilot.press("down", "d")
         await told(pilot, "night is in the trash; its screens are closed.")
         assert not app.is_open
-        await pilot.press("4")
         assert app.screen.NAME == "sessions"
+        await pilot.press("4")
+        assert app.opened.session == "demo-1", "the one that goes on, and nothing of night"
 
 
 async def test_another_workspace_is_another_engine() -> None:

@@ -23,6 +23,7 @@ from fake_link import (
 from snapshots import check
 from textual.pilot import Pilot
 
+from workbench.domain import session_tables
 from workbench.domain.errors import DataError
 from workbench.domain.events import ProposalDecided, TargetModelled
 from workbench.domain.messages import Request
@@ -33,6 +34,8 @@ from workbench.domain.questions import (
     ScoreModels,
 )
 from workbench.domain.retraining import Decision
+from workbench.tui.plots.legends import SCORE_COLUMNS
+from workbench.tui.screens.dialogs import HELP_WIDTH, HelpScreen
 from workbench.tui.widgets import waiting
 
 SIZES = [(80, 24), (160, 50)]
@@ -290,3 +293,14 @@ async def test_looks_of_scoring(
         client.free.set()
         await until(pilot, lambda: "too few" in screen_text(pilot.app), "the refusal")
         await check(pilot, "models-refused", tmp_path)
+
+
+async def test_help_explains_every_column_of_the_scores() -> None:
+    async with opened(CanaryClient(*STORY), screen="models") as pilot:
+        await pilot.press("question_mark")
+        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen), "the help")
+        lines = pilot.app.screen._text().splitlines()
+        named = {name for line in lines for name in line.partition("  ")[0].split(", ")}
+        columns = session_tables.scores(modelled()[0].scores).headings
+        assert set(columns) - {"method"} | {"*"} <= named
+        assert max(map(len, SCORE_COLUMNS)) <= HELP_WIDTH

@@ -33,6 +33,7 @@ from workbench.domain.events import RecommendationVerified
 from workbench.domain.lab_verdicts import lab_verdict
 from workbench.domain.messages import ExportRecommendation, GetStatus, StopRun
 from workbench.domain.questions import Recommend, VerifyRecommendation
+from workbench.domain.recommendations import Recommendation
 from workbench.paths import shipped
 from workbench.store.session_file import SessionFile
 from workbench.tui.screens.recommend import recommend_rows
@@ -509,3 +510,19 @@ def test_what_the_ways_cost_is_whole_in_every_width(width: int) -> None:
     assert all(len(line) <= width for line in told)
     assert told[0].endswith("+ profiling")
     assert told[1].endswith(" 8:00")
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (replace(held(), judged=9), "the 4 cheapest that hold; the other 5 do not hold or cost"),
+        (replace(held(), judged=9, runners_up=()), "the cheapest that holds; the other 8 do not"),
+        (replace(unmet(), runners_up=()), "what comes closest; the other 8 do not hold either."),
+        (held(), ""),
+    ],
+)
+def test_what_is_judged_and_not_listed_is_said(found: Recommendation, said: str) -> None:
+    rows = recommend_rows.note_rows(found, (), 400)
+    words = " ".join(text for row in rows for text, _ in row)
+    assert said in words
+    assert ("Listed" in words) == bool(said)

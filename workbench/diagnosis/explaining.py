@@ -278,7 +278,8 @@ def sentence(
         missing_all = "" if seen.collected else f" ({NOT_COLLECTED})"
         return (
             f"Cannot tell: it takes {mean_s / alone_s:.3g} times as long as its functions alone, "
-            f"and no rule finds the cause{missing_all}; {_would_tell(case, missing)}"
+            f"and {_unexplained(verdicts, implied=implied)}{missing_all}; "
+            f"{_would_tell(case, missing)}"
         )
     if verdicts:
         return _begun(verdicts[0].sentence)
@@ -290,6 +291,17 @@ def sentence(
             "it against: measure each function alone there"
         )
     return "Nothing stands out: no rule finds a cause"
+
+
+def _unexplained(verdicts: Sequence[Verdict], *, implied: bool) -> str:
+    """That no cause was found, or none that is enough."""
+    if not verdicts:
+        return "no rule finds the cause"
+    first = verdicts[0]
+    what = f"{first.cause} at {first.component}"
+    if implied:
+        return f"{what} is no cause by itself"
+    return f"{what}, the strongest cause, explains too little (strength {first.strength:.0%})"
 
 
 def _begun(text: str) -> str:

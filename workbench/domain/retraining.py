@@ -269,6 +269,11 @@ class TermChange:
         """What it stands for, on screens: κ and Δ of METHOD.md 9 in words."""
         return _TERMS.get(self.name, self.name)
 
+    @property
+    def is_withheld(self) -> bool:
+        """Whether the samples say another value, which is not clear enough to be applied."""
+        return not self.low <= self.after <= self.high
+
 
 _TERMS = {"kappa": "factor at the bottleneck", "delta": "added between functions"}
 

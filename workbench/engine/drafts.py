@@ -27,7 +27,7 @@ from workbench.domain.errors import (
     UsageError,
 )
 from workbench.domain.messages import Done, Hello
-from workbench.engine.runs.opening import cores_here
+from workbench.engine.runs.opening import cores_here, loads_host
 from workbench.paths import Workspace
 
 T = TypeVar("T")
@@ -141,7 +141,12 @@ def shown(name: str, text: str, workspace: Workspace) -> DraftShown:
 
 
 def _beyond_host(campaign: Campaign) -> str:
-    """Why this host cannot give it, where that is looked up at once: a plan says it in any case."""
+    """Why this host cannot give it, where that is looked up at once: a plan says it in any case.
+
+    A lab that loads no host needs no cores of it.
+    """
+    if campaign.lab and not loads_host(campaign.lab):
+        return ""
     cells = sum(
         prod(len(p.values) for p in (*plan.resources, *plan.settings)) for plan in campaign.targets
     )

@@ -282,6 +282,10 @@ class WorkbenchApp(TakingApp):
         """Show a screen; it finds everything as it was left."""
         if not self.can_go(name):
             if entry(name).of_session and not self.is_open:
+                going = self.going_on
+                if len(going) == 1:  # no other can be meant
+                    self.open_session(going[0][0], screen=name)
+                    return
                 self.say(f"Open a session first: {self.key('session.open')} on its line.")
             return
         if name == SessionsScreen.NAME:

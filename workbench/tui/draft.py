@@ -32,6 +32,9 @@ from workbench.tui.workers import Worker, begin
 
 R = TypeVar("R")
 
+LABS = ("docker", "sim")
+"""Those that can be chosen of a draft without its text."""
+
 Document = dict[str, Any]
 FieldPart = str | int
 
@@ -94,6 +97,12 @@ class Draft:
         return bool(self.name)
 
     @property
+    def lab(self) -> str | None:
+        """The lab that it names, with its options; None: whichever is there."""
+        lab = self.document.get("lab")
+        return lab if isinstance(lab, str) and lab else None
+
+    @property
     def targets(self) -> list[Any]:
         """The document's targets, whatever they are; not to be changed."""
         targets = self.document.get("targets")
@@ -154,11 +163,14 @@ class Draft:
             await self._ask(StartDraft(session))
         except NameTaken:
             self._desk.say(f"The draft {session} was there already.")
+            await self.open(session)
         else:
             # A campaign is read before what it names.
             await self._ask(ChangeDraft(session, text=created.descriptors[0].text))
-        await self.open(session)
-        self.terms = RunTerms.of(created.lab, created.seed)
+            await self.open(session)
+            if created.lab in LABS and self.readable and self.lab != created.lab:
+                self._send(ChangeDraft(session, {**self.document, "lab": created.lab}))
+        self.terms = RunTerms(str(created.seed))
         self._tell()
 
     async def _opened(self, request: Request[DraftShown]) -> None:

@@ -1,16 +1,13 @@
-"""What a run needs to know besides its campaign: lab, seed, and what to do on a small host."""
+"""What a run needs to know besides its draft: seed, and what to do on a small host."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from workbench.domain.drafts import campaign_of
 from workbench.domain.messages import PlanCampaign, RunCampaign
 from workbench.tui.watch import WATCHED_PACE
 
-LABS: Mapping[str, str | None] = {"automatic": None, "docker": "docker", "sim": "sim"}
-"""Automatic: Docker where an engine answers, else simulated."""
 REFUSE, FIT, OVERSUBSCRIBE = "refuse", "leave it out", "oversubscribe"
 TOO_LARGE = (REFUSE, FIT, OVERSUBSCRIBE)
 """What to do with configurations that this host cannot give."""
@@ -20,15 +17,9 @@ TOO_LARGE = (REFUSE, FIT, OVERSUBSCRIBE)
 class RunTerms:
     """As they are typed; `seed` may be no number."""
 
-    lab: str = "automatic"
     seed: str = "1"
     too_large: str = REFUSE
     session: str = ""
-
-    @classmethod
-    def of(cls, lab: str, seed: int) -> RunTerms:
-        """Those of a session, as far as a new one can have them."""
-        return cls(lab if lab in LABS else "automatic", str(seed))
 
     def with_(self, name: str, text: str) -> RunTerms:
         return replace(self, **{name: text})
@@ -39,16 +30,16 @@ class RunTerms:
         number = self.seed.isascii() and self.seed.isdigit() and len(self.seed) <= 9
         return {} if number else {"seed": "must be a whole number, such as 1"}
 
-    def plan(self, draft: str, budget_s: float | None) -> PlanCampaign:
+    def plan(self, draft: str, lab: str | None, budget_s: float | None) -> PlanCampaign:
         return PlanCampaign(
-            campaign_of(draft), LABS[self.lab], int(self.seed), budget_s, self.too_large == FIT
+            campaign_of(draft), lab, int(self.seed), budget_s, self.too_large == FIT
         )
 
-    def run(self, draft: str, budget_s: float | None) -> RunCampaign:
+    def run(self, draft: str, lab: str | None, budget_s: float | None) -> RunCampaign:
         return RunCampaign(
             campaign_of(draft),
             self.session or None,
-            LABS[self.lab],
+            lab,
             int(self.seed),
             budget_s,
             self.too_large == OVERSUBSCRIBE,

@@ -58,9 +58,10 @@ def number(value: float) -> str:
 
 
 def interval(low: float, high: float) -> str:
+    """`[740–820]`; with a comma where a dash beside a minus sign would be misread."""
     if is_unbounded(high):
         return f"[{number(low)}–∞]"
-    return f"[{number(low)}–{number(high)}]"
+    return f"[{number(low)}{', ' if low < 0.0 else '–'}{number(high)}]"
 
 
 def estimate(value: Estimate) -> str:

@@ -41,6 +41,22 @@ def plot_marks(g: Glyphs) -> tuple[str, ...]:
     )
 
 
+SCORE_COLUMNS = (
+    "Scores, of samples that the method has not seen",
+    "*            the best: narrowest intervals that hold, of like errors",
+    "|log error|  median of |log(predicted / measured)|; 0.1 is about 10 %",
+    "RMSE         root of the mean squared error, in the KPI's unit",
+    "trimmed      RMSE without the largest tenth of the errors",
+    "MAE, MAD     mean and median of the absolute error, in the KPI's unit",
+    "MAPE         mean of the absolute error over what was measured",
+    "cover        share of the samples within their 95 % intervals",
+    "width        median width of these intervals, in logs: 0.4 is ±20 %",
+    "fit s        mean seconds of a fit",
+    "",
+)
+"""The columns of the screen Models, in its order."""
+
+
 def compare_marks(g: Glyphs) -> tuple[str, ...]:
     """Of the screen Compare."""
     return (
@@ -54,5 +70,10 @@ def compare_marks(g: Glyphs) -> tuple[str, ...]:
         f"{g.unsure}?{g.unsure} a guess",
         "▼ worse, ▲ better than predicted: the intervals lie apart, and by more",
         "than the host differs from itself (noise alone)",
+        "worse at 2 of 10: at 2 of its 10 measured loads; those in overload are",
+        "loads as well, but no samples: their response times are only bounds",
+        "than predicted: the median sample; off: some are slower, some faster",
+        "error: mean of |predicted - measured| / measured: 50 % at twice as slow",
+        "first line: of all samples; below: of those of each configuration",
         "counts: how much of a small change of a function shows in the chain",
     )

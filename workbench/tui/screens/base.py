@@ -209,23 +209,32 @@ class HasList(WorkbenchScreen):
         yield from super().jump_targets()
         yield from self.listing().jumps()
 
+    def move_lines(self, by: int) -> None:
+        """What the keys that move do, by lines."""
+        self.listing().move(by)
+
+    @property
+    def page(self) -> int:
+        """Lines that are seen at once."""
+        return self.listing().page
+
     def action_cursor_down(self) -> None:
-        self.listing().move(1)
+        self.move_lines(1)
 
     def action_cursor_up(self) -> None:
-        self.listing().move(-1)
+        self.move_lines(-1)
 
     def action_page_down(self) -> None:
-        self.listing().move(self.listing().page)
+        self.move_lines(self.page)
 
     def action_page_up(self) -> None:
-        self.listing().move(-self.listing().page)
+        self.move_lines(-self.page)
 
     def action_scroll_top(self) -> None:
-        self.listing().move(-MOST_LINES)
+        self.move_lines(-MOST_LINES)
 
     def action_scroll_bottom(self) -> None:
-        self.listing().move(MOST_LINES)
+        self.move_lines(MOST_LINES)
 
 
 def bind(node: DOMNode, actions: tuple[Action, ...]) -> None:

@@ -339,7 +339,7 @@ class DraftScreen(WorkbenchScreen):
                 self.workbench.open_session(command=command)
 
         choice = CampaignChoice(campaign_of(draft.name), str(draft.at("summary", default="")), "")
-        self.app.push_screen(LaunchScreen((choice,)), chosen)
+        self.app.push_screen(LaunchScreen((choice,), draft.lab), chosen)
 
     # ------------------------------------------------------------------------- requests
 

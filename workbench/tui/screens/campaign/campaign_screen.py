@@ -19,7 +19,7 @@ from workbench.domain.errors import Mistake, WorkbenchError
 from workbench.domain.messages import PlanCampaign
 from workbench.domain.sessions import Plan
 from workbench.tui.draft import Draft
-from workbench.tui.run_terms import LABS, TOO_LARGE, RunTerms
+from workbench.tui.run_terms import TOO_LARGE, RunTerms
 from workbench.tui.screens.campaign import cost_rows
 from workbench.tui.screens.campaign.allocation_settings import (
     EVERY,
@@ -48,7 +48,7 @@ SPARE_LINES = 6
 """Of functions that may come, so that the form need not be made anew for each."""
 EVERY_TARGET = "every target"
 ALLOCATION, RUN = "allocation: vCPU shares or flavors", "run"
-TERMS = ("lab", "too_large", "seed", "session")
+TERMS = ("too_large", "seed", "session")
 
 Sections = dict[str, tuple[Setting, ...]]
 Line = tuple[str, Setting, str, bool]
@@ -136,7 +136,7 @@ class CampaignScreen(DraftScreen):
             "objective": rest["objective"],
             "sampling": rest["sampling"],
             RUN: (
-                self._term("lab", "lab", tuple(LABS)),
+                *rest["run"],
                 self._term("too_large", "host too small", TOO_LARGE),
                 self._term("seed", "seed"),
                 self._term("session", "session", hint="the campaign's name", rare=True),
@@ -225,7 +225,7 @@ class CampaignScreen(DraftScreen):
         if not draft.settled or draft.campaign is None or self.terms.mistakes:
             return
         self._priced = self._state
-        request = self.terms.plan(draft.name, draft.campaign.budget_s)
+        request = self.terms.plan(draft.name, draft.lab, draft.campaign.budget_s)
         chosen = draft.campaign.sampling.method
         names = (chosen, *(name for name in known if name != chosen))
         asking = partial(self._ask_costs, draft.name, draft.campaign, request, names)
@@ -375,7 +375,8 @@ class CampaignScreen(DraftScreen):
 
     def action_run_draft(self) -> None:
         draft = self.draft
-        command = self.terms.run(draft.name, draft.campaign.budget_s if draft.campaign else None)
+        budget_s = draft.campaign.budget_s if draft.campaign else None
+        command = self.terms.run(draft.name, draft.lab, budget_s)
 
         def answered(yes: bool | None) -> None:
             self._question = None
@@ -393,8 +394,8 @@ class CampaignScreen(DraftScreen):
         if beyond and not (plan and beyond in " ".join(plan.warnings)):
             words += f"\n! {plain(beyond)}"
         words += self._unpredicted()
-        lab = plain(plan.lab) if plan else self.terms.lab
-        which = "whichever lab is there" if lab == RunTerms().lab else f"the lab {lab}"
+        lab = plain(plan.lab) if plan else plain(self.draft.lab or "")
+        which = f"the lab {lab}" if lab else "whichever lab is there"
         return f"Run {plain(self.draft.name)} on {which}?", words
 
     def _unpredicted(self) -> str:

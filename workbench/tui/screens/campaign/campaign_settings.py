@@ -1,4 +1,4 @@
-"""What a campaign asks besides allocations: load, workload, KPI, SLA, sampling, timing, flavors."""
+"""What a campaign says besides allocations: load, workload, KPI, SLA, sampling, lab, timing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from workbench.domain.drafts import Palette
 from workbench.domain.kpis import P95
 from workbench.domain.resources import by_name
+from workbench.tui.draft import LABS
 from workbench.tui.screens.campaign.settings import (
     Document,
     Setting,
@@ -57,6 +58,7 @@ def campaign_settings(
         "load": _load(document, known, chosen),
         "objective": _objective(document, known),
         "sampling": _sampling(document, known),
+        "run": (_chosen("lab", "lab", "lab", AUTOMATIC, (AUTOMATIC, *LABS)),),
         "timing": (
             at_path("warmup", "warm-up", "windows.warmup", hint="1 s by default", rare=True),
             at_path("window", "window", "windows.window", hint="3 s by default", rare=True),

@@ -63,6 +63,25 @@ class CanaryScreen(DecidingScreen, HasList):
     def listing(self) -> Listing:
         return self.query_one("#steps", Listing)
 
+    @property
+    def _proposal(self) -> VerticalScroll:
+        return self.query_one("#proposal-scroll", VerticalScroll)
+
+    @property
+    def _reads_proposal(self) -> bool:
+        """Whether it stands in the place of the steps, so that the keys are for it."""
+        return self._proposal.display and not self.listing().display
+
+    def move_lines(self, by: int) -> None:
+        if self._reads_proposal:
+            self._proposal.scroll_relative(y=by, animate=False)
+        else:
+            super().move_lines(by)
+
+    @property
+    def page(self) -> int:
+        return max(1, self._proposal.size.height) if self._reads_proposal else super().page
+
     # ------------------------------------------------------------------------- drawing
 
     def draw_middle(self, shown: Shown, choice: ViewChoice) -> None:
@@ -101,9 +120,7 @@ class CanaryScreen(DecidingScreen, HasList):
         pane = self._pane(record)
         steps = self.listing()
         steps.display = canary is not None and (both or pane == "steps")
-        self.query_one("#proposal-scroll").display = proposal is not None and (
-            both or pane == "proposal"
-        )
+        self._proposal.display = proposal is not None and (both or pane == "proposal")
         lower = self.query_one("#canary-lower")
         width = lower.size.width or self.size.width
         self._steps = canary_rows.steps_of(view, canary) if canary is not None else []

@@ -39,10 +39,16 @@ class ChainDrawing(Rows):
             super().__init__()
             self.path = path
 
+    class Resized(Message):
+        """It has its room now, or another: it is drawn for none while it is hidden."""
+
     def __init__(self) -> None:
         super().__init__(id="drawing")
         self._drawn: Drawing | None = None
         self._left = self._top = 0
+
+    def on_resize(self) -> None:
+        self.post_message(self.Resized())
 
     def show_chain(self, drawn: Drawing, path: Path) -> None:
         rows, self._left, self._top = window(drawn, path, self.size.width - 1, self.size.height)
@@ -248,6 +254,9 @@ class ChainScreen(BuildingScreen):
 
     def on_listing_moved(self) -> None:
         self.go_to_target(self.listing().cursor)
+
+    def on_chain_drawing_resized(self) -> None:
+        self.draw()
 
     def on_chain_drawing_picked(self, message: ChainDrawing.Picked) -> None:
         self.look_at(message.path)

@@ -230,7 +230,7 @@ def heading(width: int) -> Row:
     figures += f"{'directly':>{direct}}" if direct else ""
     return (
         (f"    {fit('configuration', name)}{figures}{' ' * bar}", "dim"),
-        (fit("  not as predicted" if verdict > 16 else "  verdict", verdict), "dim"),
+        (fit("  deviates at loads" if verdict > 16 else "  at loads", verdict), "dim"),
     )
 
 
@@ -273,7 +273,7 @@ def _columns(width: int) -> tuple[int, int, int, int]:
 
 
 def _verdict(line: CompareLine, wide: bool = True) -> str:
-    """`worse at 16 of 16`, or at how many loads of both."""
+    """At how many of the measured loads: `worse at 16 of 16`, or at how many of both."""
     if len(line.outliers) > 1:
         return " ".join(f"{o.verdict} {len(o.loads)}" for o in line.outliers)
     words = "{} at {} of {}" if wide else "{} {}/{}"

@@ -16,7 +16,7 @@ from workbench.domain.profiles import ModelScore, ModelVersion
 from workbench.domain.questions import ExplainModel, ModelExplained, RollBackModel
 from workbench.tui.answer_rows import laid_out
 from workbench.tui.columns import ListColumn, Sorting
-from workbench.tui.plots.legends import legend, plot_marks
+from workbench.tui.plots.legends import SCORE_COLUMNS, legend, plot_marks
 from workbench.tui.plots.plot import ProfilePlot
 from workbench.tui.present import Shown, ViewChoice
 from workbench.tui.screens.base import HasList
@@ -317,7 +317,7 @@ class ModelsScreen(ScoringScreen, HasList):
         return conditions.get(action, super().check_action(action, parameters))
 
     def legend(self) -> tuple[str, ...]:
-        return legend(self.query_one(ProfilePlot).glyphs, plot_marks)
+        return (*SCORE_COLUMNS, *legend(self.query_one(ProfilePlot).glyphs, plot_marks))
 
     def copied(self) -> tuple[str, str]:
         if not self.ready or self.pane == "residuals":

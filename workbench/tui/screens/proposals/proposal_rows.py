@@ -91,5 +91,7 @@ def _change_row(view: SessionView, chain: str, change: TermChange, width: int) -
         where = configuration_name(view, chain, change.configuration).partition(" ")[2]
     unit = f" {text.plain(change.unit)}" if change.unit else ""
     words = f" {text.plain(change.title)} of {where}: {text.number(change.before)} → "
-    words += f"{text.number(change.after)}{unit} {text.interval(change.low, change.high)}"
+    words += f"{text.number(change.after)}{unit}"
+    interval = text.interval(change.low, change.high)
+    words += f", samples say {interval}: not clear" if change.is_withheld else f" {interval}"
     return ((fit(words, width), ""),)

@@ -441,7 +441,21 @@ def _notes(found: Recommendation, notes: Sequence[str]) -> Iterator[str]:
     judged = found.chosen or found.closest
     if not found.model_version and judged is not None and len(judged.deployment.functions) > 1:
         source += ", with no canary's correction"
-    yield f"Judged by {source}: {counted(found.judged, 'allocation')} by rising cost."
+    words = f"Judged by {source}: {counted(found.judged, 'allocation')} by rising cost."
+    yield f"{words} {_left_out(found)}".rstrip()
+
+
+def _left_out(found: Recommendation) -> str:
+    """What became of those that were judged and are not listed; empty where all are."""
+    listed = len(allotted(found))
+    if (others := found.judged - listed) <= 0:
+        return ""
+    rest = "the other one" if others == 1 else f"the other {others}"
+    verb = "does" if others == 1 else "do"
+    if found.chosen is None:
+        return f"Listed is what comes closest; {rest} {verb} not hold either."
+    which = "the cheapest that holds" if listed == 1 else f"the {listed} cheapest that hold"
+    return f"Listed: {which}; {rest} {verb} not hold or {'costs' if others == 1 else 'cost'} more."
 
 
 # ------------------------------------------------------------------- others

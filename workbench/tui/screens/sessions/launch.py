@@ -28,8 +28,8 @@ from workbench.tui.text import plain
 from workbench.tui.watch import WATCHED_PACE, lab_time
 from workbench.tui.workers import begin
 
+AUTOMATIC = "automatic: Docker where an engine answers, else simulated"
 LABS: tuple[tuple[str | None, str], ...] = (
-    (None, "automatic: Docker where an engine answers, else simulated"),
     ("docker", "docker: real containers on this host"),
     ("sim", "sim: simulated, figures are not of your host"),
 )
@@ -48,10 +48,14 @@ class LaunchScreen(Dialog[RunCampaign | None]):
         ("escape,q", "dismiss(None)", "Cancel"),
     ]
 
-    def __init__(self, campaigns: tuple[CampaignChoice, ...] = ()) -> None:
-        """Of these campaigns; of all that the engine knows where there are none."""
+    def __init__(self, campaigns: tuple[CampaignChoice, ...] = (), own: str | None = None) -> None:
+        """Of these campaigns; of all that the engine knows where there are none. `own` is the lab
+        that they name, and stands there first."""
         super().__init__()
         self.campaigns = campaigns
+        others = tuple(lab for lab in LABS if lab[0] != own)
+        first = dict(LABS).get(own, own or "") if own else AUTOMATIC
+        self.labs = ((own, f"{first} (as the draft says)" if own else first), *others)
         self.lab = 0
         self.refused = False
         """What is chosen cannot be run; the plan says why."""
@@ -96,10 +100,10 @@ class LaunchScreen(Dialog[RunCampaign | None]):
 
     def on_option_list_option_selected(self) -> None:
         if (chosen := self._chosen()) and not self.refused:
-            self.dismiss(RunCampaign(chosen.name, lab=LABS[self.lab][0], pace=WATCHED_PACE))
+            self.dismiss(RunCampaign(chosen.name, lab=self.labs[self.lab][0], pace=WATCHED_PACE))
 
     def action_lab(self) -> None:
-        self.lab = (self.lab + 1) % len(LABS)
+        self.lab = (self.lab + 1) % len(self.labs)
         self._show_lab()
         self._ask_plan()
 
@@ -111,7 +115,7 @@ class LaunchScreen(Dialog[RunCampaign | None]):
         return self.campaigns[index] if index is not None and self.campaigns else None
 
     def _show_lab(self) -> None:
-        self.query_one("#lab", Static).update(f"lab  {LABS[self.lab][1]}")
+        self.query_one("#lab", Static).update(f"lab  {plain(self.labs[self.lab][1])}")
 
     def _ask_plan(self) -> None:
         if chosen := self._chosen():
@@ -123,7 +127,7 @@ class LaunchScreen(Dialog[RunCampaign | None]):
         await asyncio.sleep(SETTLE_S)
         try:
             client = await cast(Application, self.app).client()
-            reply = await client.ask(PlanCampaign(campaign.name, LABS[self.lab][0]))
+            reply = await client.ask(PlanCampaign(campaign.name, self.labs[self.lab][0]))
         except (WorkbenchError, OSError) as error:
             self.refused = True
             self._note(f"! {error}")

@@ -200,7 +200,8 @@ class WhyScreen(QuestionScreen, HasList):
             listing.display = wide or pane == self.pane
             listing.styles.width = widths[pane]
             listing.styles.margin = (0, 1 if wide and pane == "causes" else 0, 0, 0)
-            heading = " causes"
+            doubted = found.verdicts and not found.answered
+            heading = " possible causes" if doubted else " causes"
             if pane == "evidence":
                 heading = why_rows.evidence_heading(widths[pane])
             here = pane == self.pane
