@@ -119,7 +119,7 @@ def _repeat(path: Path, chosen: Campaign, first: int, rounds: int) -> None:
                 at = EPOCH + SECONDS_EACH * number
             rows.add(Event(seq, at, path.stem, fact), payload_of(fact), None)
             seq += 1
-        write(cursor, rows)
+        write(cursor, rows.tables)
         length, seconds = seq - first, SECONDS_EACH * ROUND
         here = f"WHERE seq >= {first} AND seq < {first + length} ORDER BY seq"
         for turn in range(1, rounds):
