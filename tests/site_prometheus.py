@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from host_needs import PLACES
@@ -71,8 +72,7 @@ def a_prometheus(folder: Path, *, alerting: bool = False) -> Iterator[str]:
         )
         url = running.enter_context(prometheus_of(folder, file, port))
         for series in ("node_load1", "namedprocess_scrape_errors"):
-            query = f"{url}/api/v1/query?query={series}"
-            until(lambda query=query: b'"value"' in read(query))  # type: ignore[misc]
+            until(partial(has_figures, f"{url}/api/v1/query?query={series}"))
         if alerting:
             until(lambda: b"DiskNearlyFull" in read(f"{url}/api/v1/alerts"))
         yield url
@@ -127,6 +127,10 @@ def read(url: str) -> bytes:
             return body
     except OSError:
         return b""
+
+
+def has_figures(query: str) -> bool:
+    return b'"value"' in read(query)
 
 
 def until(there: Callable[[], bool]) -> None:
