@@ -116,11 +116,10 @@ def test_too_few_experiments_are_refused_with_what_to_do() -> None:
         CounterWatch(experiments(3))
 
 
-def test_an_alarm_is_raised_after_two_looks_and_cleared_after_five() -> None:
+def test_an_alarm_is_raised_by_two_looks_of_three_and_cleared_by_five_in_a_row() -> None:
     alarm = Alarm()
-    assert [alarm.look(holds) for holds in (False, True, False, None, False)] == [
-        False, False, False, False, True,
-    ]  # fmt: skip
+    assert [alarm.look(holds) for holds in (False, True, True, False, None, True)] == [False] * 6
+    assert alarm.look(False)  # the second of three with an answer
     assert alarm.raised
     assert [alarm.look(True) for _ in range(4)] == [False] * 4
     assert not alarm.look(False)

@@ -32,8 +32,9 @@ INSIDE = 0.99
 LEAST_SPREAD = 0.02
 """Sd of a logarithm that is taken for 0: a counter that hardly varied would rule all others."""
 OUTSIDE = "outside of what was learned"
-RAISE_AFTER, CLEAR_AFTER = 2, 5
-"""Looks in a row that break the limit, or hold it, before an alarm is raised or cleared."""
+RAISE_AFTER, AMONG, CLEAR_AFTER = 2, 3, 5
+"""Looks that break the limit, among so many with an answer, before an alarm is raised; looks in a
+row that hold it, before it is cleared. A neighbour that pauses spoils every other look."""
 FORGET_AFTER = 10
 """Looks in a row without an answer, after which an alarm is withdrawn."""
 
@@ -213,7 +214,7 @@ def _least(column: Floats) -> float:
 
 @dataclass
 class Alarm:
-    """Raised by looks in a row that break a limit, cleared by more of them that hold it.
+    """Raised by looks that break a limit, two of three; cleared by more that hold it, in a row.
 
     A look that says nothing does neither, and begins no row anew; `FORGET_AFTER` of them in a row
     withdraw an alarm, on which nothing rests any more.
@@ -222,7 +223,8 @@ class Alarm:
     raised: bool = False
     withdrawn: bool = False
     """The last change was that; nothing was seen to hold."""
-    _row: int = field(default=0, repr=False)
+    _held: list[bool] = field(default_factory=list, repr=False)
+    """The last looks with an answer since the last change."""
     _silent: int = field(default=0, repr=False)
 
     def look(self, holds: bool | None) -> bool:
@@ -230,14 +232,16 @@ class Alarm:
         if holds is None:
             self._silent += 1
             if self._silent >= FORGET_AFTER:
-                self._row = 0  # what was seen before it is too long ago to count on
-            if not self.raised or self._silent < FORGET_AFTER:
-                return False
+                self._held = []  # what was seen before it is too long ago to count on
+            changed = self.raised and self._silent >= FORGET_AFTER
         else:
             self._silent = 0
-            self._row = 0 if holds != self.raised else self._row + 1
-            if self._row < (CLEAR_AFTER if self.raised else RAISE_AFTER):
-                return False
-        self.withdrawn = holds is None
-        self.raised, self._row, self._silent = not self.raised, 0, 0
-        return True
+            self._held = [*self._held, holds][-CLEAR_AFTER:]
+            if self.raised:
+                changed = len(self._held) == CLEAR_AFTER and all(self._held)
+            else:
+                changed = self._held[-AMONG:].count(False) >= RAISE_AFTER
+        if changed:
+            self.withdrawn = holds is None
+            self.raised, self._held, self._silent = not self.raised, [], 0
+        return changed
