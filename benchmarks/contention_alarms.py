@@ -256,7 +256,7 @@ async def watching(
         yield watched
     finally:
         with suppress(ProcessLookupError):
-            running.send_signal(signal.SIGINT)
+            running.send_signal(signal.SIGTERM)  # who starts in the background has SIGINT ignored
         await running.wait()
         await reading
 
