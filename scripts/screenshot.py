@@ -44,6 +44,7 @@ PICTURES: dict[str, tuple[Step, ...]] = {
     "events": (*OPENED, ("9", "holds on the lab")),
     "why": (*OPENED, ("0", "Delayed acknowledgements")),
     "hosts": (*OPENED, ("ctrl+n", "one host")),
+    "watch": (*OPENED, ("ctrl+l", "No running function")),
     "replay": (*CHOSEN, ("R", "REPLAY"), ("p ctrl+g", "Go to"), ("4 0 percent_sign enter", "held")),
 }
 """From the list of sessions on."""

@@ -42,7 +42,7 @@ def test_commands_and_exports_change_something() -> None:
     assert changing == {*commands, "ExportSession", "ExportRecommendation"}
     confined = {kind.__name__ for kind, handler in HANDLED if handler.of_the_host}
     fleets = {"BeginFleetSession", "ReportFleet", "EndFleetSession"}
-    assert confined == {"StopEngine", "ReapStrays", "ImportBundle", *fleets}
+    assert confined == {"StopEngine", "ReapStrays", "ImportBundle", "ReportLook", *fleets}
 
 
 async def test_a_reply_to_something_else_is_refused_in_a_sentence() -> None:

@@ -25,7 +25,7 @@ from workbench.domain.messages import REQUESTS
 PATIENCE_S = 180
 HOST_ONLY = {
     *("ImportBundle", "StopEngine", "ReapStrays"),
-    *("BeginFleetSession", "ReportFleet", "EndFleetSession"),
+    *("BeginFleetSession", "ReportFleet", "EndFleetSession", "ReportLook"),
 }
 OF_A_LINK = {"Cancel", "Unsubscribe"}
 SMALL = REPOSITORY / "tests" / "data" / "small.yaml"

@@ -47,7 +47,7 @@ def watch(
     """Tell a running function's KPI from its counters, once a second; nothing is sent through it.
 
     A model is learned from the evidence of the session's samples. "?" where counters lie outside of
-    what was learned.
+    what was learned. The screen Watch of this workspace shows what is told.
 
     Example: workbench watch haproxy-lab haproxy --at container:web --kpi "p95<=100ms"
     """
@@ -58,8 +58,9 @@ def watch(
     name = sla.kpi if sla else _kpi(kpi)
 
     async def run() -> None:
-        counted, attached = await _learnt(session_name(session), function, name, at)
-        await follow(Orders(function, name, attached, sla, None, textfile, json), counted)
+        known = session_name(session)
+        counted, attached = await _learnt(known, function, name, at)
+        await follow(Orders(function, name, attached, sla, None, textfile, json, known), counted)
 
     execute(run())
 

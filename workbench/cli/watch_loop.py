@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from workbench import files
 from workbench.chains.drift import CLIPPED, Cusum, threshold
 from workbench.cli.context import put, put_json, say
+from workbench.cli.watch_reporting import LookReporter
 from workbench.domain import kpis
 from workbench.domain.attaching import Attached
 from workbench.domain.errors import DataError, LabError, UsageError
+from workbench.domain.function_watches import FunctionLook, WatchedFunction
 from workbench.domain.parameters import Sla
 from workbench.labs.attached.finding import FoundFunction, find
 from workbench.labs.attached.live_counters import LiveCounters
@@ -43,6 +46,8 @@ class Orders:
     seconds: int | None
     textfile: Path | None
     json: bool
+    session: str = ""
+    """Whose samples are learned from; empty: screens are told nothing."""
 
 
 async def follow(orders: Orders, counted: CountedRows) -> None:
@@ -52,12 +57,26 @@ async def follow(orders: Orders, counted: CountedRows) -> None:
     rows = await _read_here(live, counted)
     say(f"learning from {len(rows.y)} windows and {len(rows.features)} counters")
     model = await asyncio.to_thread(_learned, rows)
-    _tell(orders, counted, model, found)
+    accuracy = _accuracy(orders, counted, model, found)
+    for sentence in accuracy:
+        say(sentence)
     following = LiveWatch(orders, model, live, _contention(rows))
+    if orders.session:
+        following.reporter = LookReporter(_watched(orders, found, accuracy))
     try:
         await following.run()
     finally:
         following.finish()
+        if following.reporter is not None:
+            await following.reporter.close()
+
+
+def _watched(orders: Orders, found: FoundFunction, accuracy: tuple[str, ...]) -> WatchedFunction:
+    sla = orders.sla
+    return WatchedFunction(
+        orders.session, orders.function, orders.kpi, found.place, os.getpid(),
+        sla.text if sla else "", sla.limit if sla else None, accuracy,
+    )  # fmt: skip
 
 
 def _learned(rows: CounterRows) -> CounterWatch:
@@ -116,28 +135,32 @@ def _read(live: LiveCounters) -> Mapping[str, float]:
         raise LabError(gone, where=live.found.place) from None
 
 
-def _tell(orders: Orders, counted: CountedRows, model: CounterWatch, found: FoundFunction) -> None:
+def _accuracy(
+    orders: Orders, counted: CountedRows, model: CounterWatch, found: FoundFunction
+) -> tuple[str, ...]:
+    """What was learned from, and how far it can be trusted, as sentences."""
     score, rows = model.score, model.rows
     kpi = kpis.of(orders.kpi)
-    say(
+    sentences = [
         f"{kpi.short} of {orders.function} at {found.place}: {len(model.features)} counters, "
         f"{rows.group_count} experiments, {counted.samples} of {counted.of} samples; model: "
-        f"{model.chosen}"
-    )
-    say(
+        f"{model.chosen}",
         f"on experiments that it had not seen it errs by {score.mape:.1%} (mean), "
-        f"{score.within_5:.0%} within 5 %, the interval holds {score.coverage or 0.0:.0%}"
-    )
+        f"{score.within_5:.0%} within 5 %, the interval holds {score.coverage or 0.0:.0%}",
+    ]
     if orders.sla is None:
-        return
+        return tuple(sentences)
     rates = model.rates(orders.sla.holds)
     if not rates.broken:
         said = "how many breaches it would miss is not known, as none was measured"
     else:
         said = f"of {rates.broken} windows that broke the SLA it missed {rates.missed}"
     held = rates.rows - rates.silent - rates.broken
-    say(f"there, {said}; of {held} that held it, {rates.false} were called broken, and it was "
-        f"silent on {rates.silent}")  # fmt: skip
+    sentences.append(
+        f"there, {said}; of {held} that held it, {rates.false} were called broken, and it was "
+        f"silent on {rates.silent}"
+    )
+    return tuple(sentences)
 
 
 @dataclass
@@ -148,6 +171,8 @@ class LiveWatch:
     model: CounterWatch
     live: LiveCounters
     test: ContentionTest | None = None
+    reporter: LookReporter | None = None
+    """Tells screens; None: nobody is told."""
     looks: int = 0
     silent: int = 0
     _drift: Cusum = field(default_factory=lambda: Cusum(threshold(LOOKS_PER_FALSE_DRIFT)))
@@ -172,12 +197,15 @@ class LiveWatch:
                 seen = self.live.read()
             except OSError:
                 continue  # it ended this instant: the next departure says how
-            self._take(self._answer(seen), self._beside(seen))
+            look, beside = self._answer(seen), self._beside(seen)
+            self._take(look, beside)
+            if self.reporter is not None:
+                await self.reporter.tell(self._reported(look, beside))
 
     async def _again(self, gone: str) -> None:
         """Wait until the function is there again. Raises `LabError` where it is not."""
         place = self.live.found.place
-        say(f"{place}: {gone}")
+        self._note(f"{place}: {gone}")
         waits = 0 if self.orders.attached.found_by == "pid" else AWAITED_S
         for _ in range(waits):
             await asyncio.sleep(1.0)
@@ -186,7 +214,7 @@ class LiveWatch:
             except LabError:
                 continue
             self.live = LiveCounters(found, self.live.over_s)
-            say(f"{found.place} runs again as process {found.pid}: the watch goes on")
+            self._note(f"{found.place} runs again as process {found.pid}: the watch goes on")
             return
         raise LabError(
             f"{gone}" + (f", and it did not come back within {waits} s" if waits else ""),
@@ -216,13 +244,27 @@ class LiveWatch:
             state = "breaks" if self.alarm.raised else "holds again"
             if self.alarm.withdrawn:
                 state = f"is without an answer ({look.why}), and no longer known to break"
-            say(f"{_clock()} alarm: {function} {state} {sla.text}")
+            self._note(f"alarm: {function} {state} {sla.text}")
         if self.contention.look(None if beside.contended is None else not beside.contended):
-            say(f"{_clock()} alarm: {function} {self._turn(look, beside)}")
+            self._note(f"alarm: {function} {self._turn(look, beside)}")
         self._watch_drift(look)
         self._say(look, beside)
         if self.orders.textfile is not None:
             self._write(self.orders.textfile, look, beside)
+
+    def _note(self, text: str) -> None:
+        """A change, for those who read along and those at a screen."""
+        say(f"{_clock()} {text}")
+        if self.reporter is not None:
+            self.reporter.note(text)
+
+    def _reported(self, look: CounterLook, beside: ContentionLook) -> FunctionLook:
+        return FunctionLook(
+            time.time(), look.value, look.low, look.high, look.why,
+            self.alarm.raised if self.orders.sla is not None else None,
+            self.contention.raised if self.test is not None else None,
+            beside.why, self.drifted,
+        )  # fmt: skip
 
     def _turn(self, look: CounterLook, beside: ContentionLook) -> str:
         if self.contention.withdrawn:
@@ -241,9 +283,9 @@ class LiveWatch:
         far = math.log(look.apart) / self.model.apart_sd if look.apart > 0.0 else -CLIPPED
         if self._drift.add(far) and not self.drifted:
             self.drifted = True
-            say(
-                f"{_clock()} drift: the counters of {self.orders.function} have left what was "
-                "learned for good; measure it again"
+            self._note(
+                f"drift: the counters of {self.orders.function} have left what was learned for "
+                "good; measure it again"
             )
 
     def _say(self, look: CounterLook, beside: ContentionLook) -> None:

@@ -25,6 +25,7 @@ from workbench.engine.admission import Admission
 from workbench.engine.answers.jobs import Jobs
 from workbench.engine.control_locks import ControlLocks
 from workbench.engine.drafts import Drafts
+from workbench.engine.function_watching import ReportedWatches
 from workbench.engine.handlers import HANDLERS
 from workbench.engine.handlers.registry import Services
 from workbench.engine.lag import LagMonitor
@@ -107,6 +108,7 @@ class Engine:
             Drafts(workspace),
             self.admission.control_locks,
             self._fleets,
+            ReportedWatches(),
             self.status,
             self._removed_strays,
             self._end,

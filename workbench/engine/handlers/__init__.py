@@ -6,6 +6,7 @@ from workbench.engine.handlers import (
     question_requests,
     run_requests,
     session_requests,
+    watch_requests,
     workspace_requests,
 )
 from workbench.engine.handlers.registry import Handlers
@@ -16,5 +17,6 @@ HANDLERS = Handlers(
     question_requests.handles,
     run_requests.handles,
     session_requests.handles,
+    watch_requests.handles,
     workspace_requests.handles,
 )

@@ -14,6 +14,7 @@ from workbench.domain.messages import Command, EngineStatus, Hello, Request
 from workbench.engine.answers.jobs import Jobs
 from workbench.engine.control_locks import ControlLocks
 from workbench.engine.drafts import Drafts
+from workbench.engine.function_watching import ReportedWatches
 from workbench.engine.learning.scoring import Say
 from workbench.engine.runs.queue import Queue
 from workbench.engine.sessions.fleet_sessions import FleetSessions
@@ -44,6 +45,7 @@ class Services:
     drafts: Drafts
     control_locks: ControlLocks
     fleets: FleetSessions
+    watches: ReportedWatches
     status: Callable[[], EngineStatus]
     reap: Callable[[], Awaitable[tuple[str, ...]]]
     end: Callable[[], None]

@@ -194,6 +194,20 @@ SCREENS: tuple[Entry, ...] = (
         has_list=True,
         tab=False,
     ),
+    Entry(
+        "watch",
+        "function_watch.watch_screen:WatchScreen",
+        "ctrl+l",
+        "Watch",
+        "Watch",
+        "Running functions: KPI from counters, alarms",
+        "The command `workbench watch` learns from this session's samples and reads the counters "
+        "of a function that runs, once a second; nothing is sent through it. Each watch has a line "
+        "here, the one under the cursor its last ten minutes with the 95 % interval, and below it "
+        "what changed and how sure the model is. The last minutes are kept in memory alone.",
+        has_list=True,
+        tab=False,
+    ),
 )
 
 

@@ -1,0 +1,83 @@
+"""What `watch` reports is remembered for minutes, within bounds, and told to screens."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from workbench.cli.watch_reporting import LookReporter
+from workbench.domain.function_watches import (
+    FunctionLook,
+    ListWatches,
+    ReportLook,
+    WatchedFunction,
+    WatchNote,
+)
+from workbench.engine.function_watching import (
+    LONGEST_TEXT,
+    LOOKS,
+    MOST_WATCHES,
+    NOTES,
+    ReportedWatches,
+)
+from workbench.engine.process import serving
+from workbench.link.local import LocalClient
+from workbench.paths import Workspace
+
+WEB = WatchedFunction("demo", "haproxy", "p95_ms", "container web", 7, "p95<=100ms", 100.0)
+
+
+def look(at: float) -> FunctionLook:
+    return FunctionLook(at, 2.0, 1.0, 4.0, alarm=False)
+
+
+def test_the_last_minutes_are_remembered_and_no_more() -> None:
+    known = ReportedWatches()
+    for second in range(LOOKS + 10):
+        notes = (WatchNote(second, f"alarm {second}"),)
+        known.take(ReportLook(WEB, look(float(second)), notes), float(second))
+    (watch,) = known.of("demo", 0.0, 700.0).watches
+    assert [watch.looks[0].at, watch.looks[-1].at] == [10.0, LOOKS + 9.0]
+    assert (len(watch.looks), len(watch.notes)) == (LOOKS, NOTES)
+    (news,) = known.of("demo", LOOKS + 5.0, 700.0).watches
+    assert [each.at for each in news.looks] == [LOOKS + 6.0, LOOKS + 7.0, LOOKS + 8.0, LOOKS + 9.0]
+    assert known.of("other", 0.0, 700.0).watches == ()
+
+
+def test_words_and_watches_of_another_process_are_bounded() -> None:
+    known = ReportedWatches()
+    for pid in range(MOST_WATCHES + 3):
+        watched = WatchedFunction("demo", "f" * 10_000, "p95_ms", "x", pid, accuracy=("y",) * 100)
+        known.take(ReportLook(watched, FunctionLook(1.0, why="z" * 10_000)), float(pid))
+    watches = known.of("demo", 0.0, 99.0).watches
+    assert len(watches) == MOST_WATCHES
+    assert watches[0].watched.pid == 3  # those that were silent for longest went
+    assert len(watches[0].watched.function) == len(watches[0].looks[0].why) == LONGEST_TEXT
+    assert len(watches[0].watched.accuracy) == 8
+
+
+async def test_who_watches_tells_an_engine_that_comes_later_and_may_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.cli.watch_reporting.AGAIN_S", 0.0)
+    monkeypatch.setenv("WORKBENCH_WORKSPACE", str(tmp_path))
+    reporter = LookReporter(WEB)
+    reporter.note("alarm: haproxy breaks p95<=100ms")
+    await reporter.tell(look(1.0))  # nobody answers at that socket yet
+    async with serving(Workspace(tmp_path)) as engine:
+        here = LocalClient(engine, "ann")
+        assert (await here.ask(ListWatches("demo"))).watches == ()
+        await reporter.tell(look(2.0))
+        (watch,) = (await here.ask(ListWatches("demo"))).watches
+        assert (watch.watched, watch.looks, watch.ended) == (WEB, (look(2.0),), False)
+        assert [note.text for note in watch.notes] == ["alarm: haproxy breaks p95<=100ms"]
+        await reporter.close()
+        (watch,) = (await here.ask(ListWatches("demo"))).watches
+        assert watch.ended
+        assert len(watch.notes) == 1  # told once
+        await reporter.tell(look(3.0))
+        assert len((await here.ask(ListWatches("demo", 2.5))).watches[0].looks) == 1
+    async with asyncio.timeout(10):
+        await reporter.tell(look(4.0))  # the engine has gone; the watch goes on

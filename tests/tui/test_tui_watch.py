@@ -1,0 +1,130 @@
+"""The screen Watch: running functions whose KPI is told from counters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_link import SESSION, START, FakeClient, opened, redrawn, screen_text, story, until
+from snapshots import check
+
+from workbench.domain.function_watches import (
+    FunctionLook,
+    FunctionWatch,
+    FunctionWatches,
+    ListWatches,
+    WatchedFunction,
+    WatchNote,
+)
+from workbench.domain.messages import Request
+from workbench.tui.screens.function_watch import watch_rows
+
+NOW = START + 700.0
+PLACE = "container vnf-shop-web-1"
+WEB = WatchedFunction(
+    SESSION, "haproxy", "p95_ms", PLACE, 7, "p95<=5ms", 5.0,
+    ("on experiments that it had not seen it errs by 9.1% (mean), the interval holds 97%",),
+)  # fmt: skip
+OUTSIDE = "outside of what was learned: host pressure_cpu_s is 0.4, learned 0 to 0.002"
+
+
+def looks(alarm: bool) -> tuple[FunctionLook, ...]:
+    """Ten minutes; nothing is told in the fifth, and it is slower in the last."""
+    found = []
+    for second in range(600):
+        at = NOW - 600.0 + second
+        if 240 <= second < 300:
+            found.append(FunctionLook(at, why=OUTSIDE, alarm=False))
+            continue
+        value = (8.0 if alarm and second >= 560 else 2.0) * math.exp(0.1 * math.sin(second / 9.0))
+        found.append(FunctionLook(at, value, value / 1.5, value * 1.5, alarm=value > 5.0))
+    return tuple(found)
+
+
+def watch(alarm: bool = True) -> FunctionWatch:
+    notes = (WatchNote(NOW - 40.0, "alarm: haproxy breaks p95<=5ms"),) if alarm else ()
+    return FunctionWatch(WEB, looks(alarm), notes, NOW - 0.5)
+
+
+BESIDE = FunctionWatch(
+    WatchedFunction(SESSION, "nat", "throughput_rps", "process 4711", 8),
+    (FunctionLook(NOW - 1.0, why=OUTSIDE, contention=True,
+                  sign="waiting for CPU 5.2 times what its traffic explains (0.02 s/s)"),),
+    (), NOW - 0.5,
+)  # fmt: skip
+
+
+class WatchedClient(FakeClient):
+    """Tells of these watches what is later than it is asked for."""
+
+    watches: tuple[FunctionWatch, ...] = ()
+    now = NOW
+
+    async def ask(self, request: Request) -> Any:
+        if not isinstance(request, ListWatches):
+            return await super().ask(request)
+        self.asked.append(request)
+        news = (
+            replace(w, looks=tuple(each for each in w.looks if each.at > request.since))
+            for w in self.watches
+        )
+        return FunctionWatches(self.now, tuple(news))
+
+
+def client(*watches: FunctionWatch) -> WatchedClient:
+    made = WatchedClient(story())
+    made.watches = watches
+    return made
+
+
+@pytest.mark.parametrize(
+    ("size", "theme"), [((80, 24), "dark"), ((160, 50), "dark"), ((60, 18), "dark"),
+                        ((80, 24), "mono")],
+)  # fmt: skip
+async def test_watches_as_they_stand(size: tuple[int, int], theme: str, tmp_path: Path) -> None:
+    async with opened(client(watch(), BESIDE), size, screen="watch", theme=theme) as pilot:
+        await until(pilot, lambda: "! breaks SLA" in screen_text(pilot.app))
+        assert "! others' load" in await redrawn(pilot)
+        await check(pilot, "watch", tmp_path)
+        await pilot.press("j")
+        shown = await redrawn(pilot)
+        assert "waiting for CPU 5.2 times" in shown
+        assert "nothing is told" in shown or "host pressure_cpu_s" in shown
+
+
+async def test_only_what_is_new_is_asked_for_and_a_silent_watch_is_named() -> None:
+    link = client(watch(alarm=False))
+    async with opened(link, (100, 30), screen="watch") as pilot:
+        await until(pilot, lambda: "✓ holds SLA" in screen_text(pilot.app))
+        link.now = NOW + 12.0
+        await until(pilot, lambda: "silent 0:1" in screen_text(pilot.app))
+        asked = [each.since for each in link.asked if isinstance(each, ListWatches)]
+        assert asked[0] == 0.0
+        assert asked[-1] == NOW - 1.0
+        link.watches = (replace(watch(alarm=False), ended=True),)
+        await until(pilot, lambda: "ended" in screen_text(pilot.app))
+
+
+async def test_an_empty_screen_says_how_a_watch_is_begun() -> None:
+    async with opened(client(), (80, 24), screen="watch") as pilot:
+        assert f"workbench watch {SESSION} " in await redrawn(pilot)
+
+
+def test_looks_that_are_known_are_joined_with_those_that_came() -> None:
+    first = FunctionWatches(NOW, (watch(),))
+    assert watch_rows.missing_since(first) == NOW - 1.0
+    later = replace(watch(), looks=(FunctionLook(NOW - 1.0, 3.0, 2.0, 4.0), FunctionLook(NOW)))
+    (joined,) = watch_rows.merged(first, FunctionWatches(NOW + 100.0, (later,))).watches
+    assert joined.looks[0].at == NOW - 500.0  # what is older than ten minutes went
+    assert [each.at for each in joined.looks[-2:]] == [NOW - 1.0, NOW]
+    assert len(joined.looks) == 501
+
+
+def test_a_curve_has_a_gap_where_nothing_was_told() -> None:
+    figure = watch_rows.figure(watch(), NOW)
+    assert [len(curve.x) for curve in figure.curves] == [240, 300]
+    assert figure.limit is not None
+    assert (figure.limit.y, figure.x_range) == (5.0, (-600.0, 0.0))

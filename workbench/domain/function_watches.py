@@ -1,0 +1,119 @@
+"""Running functions that `workbench watch` tells of, for those who look at screens.
+
+The command that watches is a process of its own, which reports to the engine of its workspace; the
+engine remembers the last minutes of each and writes nothing down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.domain.requests import Done, Query
+
+
+@dataclass(frozen=True)
+class WatchedFunction:
+    """Who watches what; two reports of equal ones are of one watch.
+
+    Attributes
+    ----------
+    session : whose samples the model was learned from.
+    kpi : name of the KPI that is told.
+    place : where the function was found, in words.
+    sla : the SLA that is held against it, as it was written; empty where none is.
+    limit : of that SLA, in the KPI's unit.
+    pid : of the process that watches.
+    accuracy : how sure the model is, as sentences.
+    """
+
+    session: str
+    function: str
+    kpi: str
+    place: str
+    pid: int
+    sla: str = ""
+    limit: float | None = None
+    accuracy: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FunctionLook:
+    """What the counters of one moment say.
+
+    Attributes
+    ----------
+    at : seconds since the epoch.
+    value, low, high : of the KPI in its unit, with its 95 % interval; None where `why` says why.
+    alarm : of the SLA; None where none is held against it.
+    contention : of others' load; None where the session cannot tell that.
+    sign : what tells of others' load, in words.
+    drifted : the counters have left what was learned for good.
+    """
+
+    at: float
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    why: str = ""
+    alarm: bool | None = None
+    contention: bool | None = None
+    sign: str = ""
+    drifted: bool = False
+
+
+@dataclass(frozen=True)
+class WatchNote:
+    """A change that was told: an alarm, its end, a restart, drift."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True)
+class FunctionWatch:
+    """A watch as the engine remembers it.
+
+    Attributes
+    ----------
+    looks : of the last minutes, the oldest first.
+    notes : the last ones, the oldest first.
+    heard_at : of the last report.
+    ended : it said that it ends.
+    """
+
+    watched: WatchedFunction
+    looks: tuple[FunctionLook, ...]
+    notes: tuple[WatchNote, ...]
+    heard_at: float
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class FunctionWatches:
+    """Those of a session, in the order in which they began; `now` is the engine's clock."""
+
+    now: float
+    watches: tuple[FunctionWatch, ...]
+
+
+@dataclass(frozen=True)
+class ReportLook(Query[Done]):
+    """What a watch has seen. Reply: `Done`.
+
+    Nothing that is kept changes by it, so that it is no command: the audit log would have a line a
+    second.
+    """
+
+    watched: WatchedFunction
+    look: FunctionLook | None = None
+    notes: tuple[WatchNote, ...] = ()
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class ListWatches(Query[FunctionWatches]):
+    """Who watches functions by what this session has measured. Reply: `FunctionWatches`."""
+
+    session: str
+    since: float = 0.0
+    """Looks after that moment alone: those before are known."""
