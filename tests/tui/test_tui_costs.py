@@ -268,3 +268,22 @@ async def test_a_chain_is_drawn_whole_once_it_has_its_room(tmp_path: Path) -> No
             await pilot.pause()
         await until(pilot, lambda: "│ haproxy │" in screen_text(pilot.app), "its boxes")
         assert screen_text(pilot.app).count("▎") > 1, "and more than a line of its text"
+
+
+def test_the_headline_is_what_the_chosen_sampler_comes_to() -> None:
+    plan = Plan("mine", "sim", (), 80, 480.0, 900.0)
+    costs = DraftCosts(plan=plan, order=("blocks", "pooled"), busy=True)
+
+    def headline(costs: DraftCosts) -> list[str]:
+        found = cost_rows.rows(costs, 50, 20, method="pooled")
+        return ["".join(text for text, _ in row) for row in found]
+
+    assert headline(costs)[1:3] == ["0 configurations, ≤ 80 samples", "about 8:00 on sim, ≤ 15:00"]
+    costs = costs.told(SamplerCost("blocks", 60, 300.0, "played"))
+    assert "about 8:00" in headline(costs)[2], "of another sampler"
+    costs = costs.told(SamplerCost("pooled", 40, 240.0, "scaled", chosen=True))
+    lines = headline(costs)
+    assert lines[1:3] == ["0 configurations, ≈40 of ≤ 80 samples", "about 4:00 on sim, ≤ 15:00"]
+    assert next(line for line in lines if line.startswith("▸")).split()[1:] == [
+        "pooled", "≈40", "4:00",
+    ]  # fmt: skip
