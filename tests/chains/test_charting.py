@@ -64,3 +64,15 @@ def test_what_was_measured_is_drawn_as_far_as_it_was_measured() -> None:
     other = Configuration({"a.vcpu": 1.0, "b.vcpu": 1.0}, {})
     elsewhere = chart(CHAIN, other, primary=CLIENTS, samples=samples, direct=TWICE)
     assert elsewhere.measured is None, "one load or none makes no curve"
+
+
+def test_measured_loads_are_points_of_the_curve() -> None:
+    """Between two points it says something else than the scores, which are of the load itself."""
+    seen = (37.0, 111.0, 123.0)
+    drawn = chart(CHAIN, HERE, primary=CLIENTS, samples=[taken(wl) for wl in seen])
+    for wl in seen:
+        assert drawn.predicted.mean[drawn.predicted.wl.index(wl)] == pytest.approx(
+            max(20.0, 0.2 * wl)
+        )
+    many = [taken(1.0 + wl) for wl in range(400)]
+    assert len(chart(CHAIN, HERE, primary=CLIENTS, samples=many).predicted.wl) <= 200

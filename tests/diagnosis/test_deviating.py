@@ -17,7 +17,8 @@ from workbench.diagnosis.deviating import (
 )
 from workbench.diagnosis.explaining import Known, diagnose
 from workbench.diagnosis.readings import Reading
-from workbench.domain.deviations import deviation_lines
+from workbench.domain.deviations import CARRIED, deviation_lines, other_load
+from workbench.domain.diagnoses import EvidenceRow
 from workbench.domain.samples import Usage
 
 
@@ -98,7 +99,10 @@ def test_a_diagnosis_says_what_is_beyond_three_sigma_and_where_it_cannot() -> No
     beside = {"tiny": varied("tiny", 0.04, 0.041, 0.039), "ha": before.alone["ha"]}
     found = diagnose(Known(before.target, before.own, beside, before.names), seen, [])
     tiny, ha, *others = deviation_lines(found)
-    assert tiny.startswith("tiny: beyond 3 sigma of 3 samples alone: mean response time +999")
+    assert tiny.startswith("tiny: beyond 3 sigma of 3 samples alone: mean response time (")
+    assert "999" not in tiny, "figures that are alike each time have no deviation to count in"
+    assert "alone each time, here 44.2)" in tiny
+    assert "answered" not in tiny, "that is the load, which nobody found out"
     assert "CPU +10" in tiny, "0.5 ms per request where 0.4 +- 0.01 is its own"
     assert ha == (
         "ha: 1 stand-alone sample at this carried rate, and 3 are needed to hold it against 3 sigma"
@@ -121,3 +125,13 @@ def test_a_configuration_that_stands_out_is_named_with_its_features() -> None:
     assert "mean response time" in first.beyond
     assert found.suspects_note.startswith("of 7 configurations by ")
     assert "Influential by Cook's distance, of 7 configurations" in deviation_lines(found)[-1]
+
+
+def test_figures_of_another_load_are_said_to_be() -> None:
+    seen = EvidenceRow("ha", CARRIED, "requests/s", 552.0, 100.0)
+    assert other_load("ha", [seen]) == (
+        "ha: seen alone at 552 requests/s, here at 100: its figures differ by the load, too, "
+        "and are not held against 3 sigma"
+    )
+    assert other_load("ha", [replace(seen, alone=104.0)]) == ""
+    assert other_load("ha", [replace(seen, alone=None)]) == ""

@@ -62,6 +62,9 @@ def test_a_chain_that_is_34_times_slower_reads_so() -> None:
         configurations=(score(30, 36.0), score(10, 30.0)), buckets=(), outliers=(),
     )  # fmt: skip
     assert departures.sentence(departures.of_chain(found)) == "34 times slower than predicted"
+    assert departures.of_all_samples(found) == (
+        "34 times slower than predicted (median of 40 samples)"
+    )
     mixed = replace(found, configurations=(score(20, 30.0), score(20, 1 / 30.0)))
     assert departures.of_chain(mixed) == "34 times off"
 

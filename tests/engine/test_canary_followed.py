@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,9 @@ async def test_a_plan_names_loads_and_cost_and_measures_nothing(client: SocketCl
     assert list(reply.plan.loads) == sorted(reply.plan.loads)
     assert [guard.text for guard in reply.plan.guards] == ["mean<=200ms"]
     assert reply.lab_s == pytest.approx(4 * reply.plan.sample_s)
+    assert any(note.startswith("it is the largest allocation") for note in reply.notes)
+    chosen = replace(ASKED, allocation="haproxy=25%, tinyproxy=25%")
+    assert not (await client.ask(PlanCanary(chosen))).notes, "somebody knows why"
     assert len(await stored_events(client, SESSION)) == len(before)
 
 

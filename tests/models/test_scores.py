@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from workbench.models.scores import interval_scores, log_errors, score, score_floor
+from workbench.domain import kpis
+from workbench.models.scores import interval_scores, log_errors, score
 
 TRUE = np.log([10.0, 20.0, 40.0, 80.0])
 SAID = np.log([11.0, 18.0, 40.0, 100.0])
@@ -46,7 +47,7 @@ def test_a_perfect_prediction_has_no_error():
     [("p95_ms", 1.0), ("loss_pct", 0.1), ("lag_pct", 0.1), ("throughput_rps", 1e-3)],
 )
 def test_below_its_floor_a_figure_is_at_it(kpi, floor):
-    assert score_floor(kpi) == floor
+    assert kpis.of(kpi).score_floor == floor
     low = math.log(floor)
     assert log_errors([low - 5.0], [low - 1.0], floor).tolist() == [0.0]
     assert log_errors([low - 5.0], [low + 0.5], floor) == pytest.approx([0.5])

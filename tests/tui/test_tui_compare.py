@@ -31,9 +31,11 @@ from fake_link import (
 from snapshots import check
 from textual.pilot import Pilot
 
+from workbench.domain.chains import CpuContrast
 from workbench.domain.errors import UsageError
 from workbench.domain.messages import CompareSessions
 from workbench.domain.questions import ChainQuery, ChartChain, CompareChain
+from workbench.domain.samples import Estimate
 from workbench.tui import headless
 from workbench.tui.plots.canvas import GLYPHS
 from workbench.tui.screens.compare import compare_asking, compare_lines, compare_tables
@@ -544,3 +546,20 @@ def test_what_is_predicted_at_a_load_is_of_that_load() -> None:
     for at, said in ((100.0, "10 [8–12]"), (140.0, "14 [12–16]"), (200.0, "20 [18–22]")):
         row = compare_tables.readout(replace(told, predicted=curve), (), "p95_ms", at, 120)
         assert f"predicted {said}" in "".join(words for words, _ in row)
+
+
+def test_the_cpu_ratio_is_that_of_the_load_under_the_cursor() -> None:
+    """Of the two figures that stand beside it, and not one over all loads."""
+    configuration = next(c for t, c in configurations(campaign()) if t == WORSE)
+    told = chart(WORSE, configuration)
+    cpu = (
+        CpuContrast("haproxy", 100.0, Estimate(0.05, 0.04, 0.06), 0.12),
+        CpuContrast("haproxy", 200.0, Estimate(0.10, 0.09, 0.11), 0.10),
+        CpuContrast("haproxy", 300.0, Estimate(0.0, 0.0, 0.0), 0.10),
+    )
+    said = {}
+    for at in (100.0, 200.0, 300.0):
+        rows = compare_tables.function_rows(replace(told, cpu=cpu), at, "p95_ms", 120)
+        lines = ["".join(words for words, _ in row) for row in rows]
+        said[at] = next(line for line in lines if "haproxy" in line).split()[-1]
+    assert said == {100.0: "2.40×!", 200.0: "1.00×", 300.0: "–"}

@@ -17,6 +17,9 @@ from workbench.domain.errors import UsageError
 from workbench.domain.messages import RunCampaign
 from workbench.domain.sessions import Plan, SamplerCost
 from workbench.engine import drafts as engine_drafts
+from workbench.tui.memory import Memory
+from workbench.tui.places import Files
+from workbench.tui.run_terms import FIT, RunTerms
 from workbench.tui.screens.campaign import cost_rows
 from workbench.tui.screens.campaign.cost_rows import DraftCosts
 from workbench.tui.screens.dialogs import ConfirmScreen
@@ -257,6 +260,39 @@ async def test_the_lab_is_kept_with_the_draft_and_is_that_of_chain(tmp_path: Pat
         assert [r.lab for r in client.asked if isinstance(r, RunCampaign)] == ["sim"]
 
 
+async def test_seed_and_session_are_kept_with_their_draft(tmp_path: Path) -> None:
+    files = Files(memory=tmp_path / "memory.json")
+    client = PricingClient(tmp_path)
+    async with campaigning(client, files=files) as pilot:
+        await write(pilot, "seed", "7")
+        draft = pilot.app.draft
+        draft.terms = draft.terms.with_("session", "monday")
+        await client.ask(StartDraft("other", "demo"))
+        await draft.open("other")
+        assert draft.terms == RunTerms(), "those of another draft"
+        await draft.open("mine")
+        assert (draft.terms.seed, draft.terms.session) == ("7", "monday")
+        await draft.discard()
+        assert draft.terms == RunTerms()
+        await draft.start("mine", "demo")
+        assert draft.terms == RunTerms(), "of the draft that is gone"
+        draft.terms = RunTerms("9", FIT, "tuesday")
+    async with campaigning(PricingClient(tmp_path), template="", files=files) as pilot:
+        await until(pilot, lambda: pilot.app.draft.is_open, "the draft is gone on with")
+        assert pilot.app.draft.terms == RunTerms("9", FIT, "tuesday")
+        await until(pilot, lambda: screen_of(pilot).form.made, "the form")
+        assert screen_of(pilot).form.field("seed").value == "9"
+
+
+def test_terms_that_nobody_can_read_are_the_usual_ones() -> None:
+    assert RunTerms.remembered({"seed": "2", "too_large": "explode", "x": "y"}) == RunTerms("2")
+    memory = Memory()
+    for number in range(120):
+        memory.keep_terms(f"/w/{number}", RunTerms(str(number + 2)).changed)
+    assert memory.terms("/w/119") == {"seed": "121"}
+    assert memory.terms("/w/0") == {}, "of the drafts that were changed last"
+
+
 async def test_a_chain_is_drawn_whole_once_it_has_its_room(tmp_path: Path) -> None:
     """A screen of a draft is made anew after a session was opened; its first drawing comes before
     its layout, and the engine's answer, which draws again, may come before that, too."""
@@ -268,3 +304,22 @@ async def test_a_chain_is_drawn_whole_once_it_has_its_room(tmp_path: Path) -> No
             await pilot.pause()
         await until(pilot, lambda: "│ haproxy │" in screen_text(pilot.app), "its boxes")
         assert screen_text(pilot.app).count("▎") > 1, "and more than a line of its text"
+
+
+def test_the_headline_is_what_the_chosen_sampler_comes_to() -> None:
+    plan = Plan("mine", "sim", (), 80, 480.0, 900.0)
+    costs = DraftCosts(plan=plan, order=("blocks", "pooled"), busy=True)
+
+    def headline(costs: DraftCosts) -> list[str]:
+        found = cost_rows.rows(costs, 50, 20, method="pooled")
+        return ["".join(text for text, _ in row) for row in found]
+
+    assert headline(costs)[1:3] == ["0 configurations, ≤ 80 samples", "about 8:00 on sim, ≤ 15:00"]
+    costs = costs.told(SamplerCost("blocks", 60, 300.0, "played"))
+    assert "about 8:00" in headline(costs)[2], "of another sampler"
+    costs = costs.told(SamplerCost("pooled", 40, 240.0, "scaled", chosen=True))
+    lines = headline(costs)
+    assert lines[1:3] == ["0 configurations, ≈40 of ≤ 80 samples", "about 4:00 on sim, ≤ 15:00"]
+    assert next(line for line in lines if line.startswith("▸")).split()[1:] == [
+        "pooled", "≈40", "4:00",
+    ]  # fmt: skip

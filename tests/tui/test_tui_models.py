@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from canary_story import CHAIN, KPI, CanaryClient, accepted, modelled, proposed, rolled_back, whole
+from canary_story import (
+    CHAIN,
+    KPI,
+    CanaryClient,
+    accepted,
+    explained,
+    modelled,
+    proposed,
+    rolled_back,
+    whole,
+)
 from fake_link import (
     SESSION,
     START,
@@ -34,8 +46,10 @@ from workbench.domain.questions import (
     ScoreModels,
 )
 from workbench.domain.retraining import Decision
+from workbench.models.scores import score
 from workbench.tui.plots.legends import SCORE_COLUMNS
 from workbench.tui.screens.dialogs import HELP_WIDTH, HelpScreen
+from workbench.tui.screens.models import residual_rows
 from workbench.tui.widgets import waiting
 
 SIZES = [(80, 24), (160, 50)]
@@ -304,3 +318,31 @@ async def test_help_explains_every_column_of_the_scores() -> None:
         columns = session_tables.scores(modelled()[0].scores).headings
         assert set(columns) - {"method"} | {"*"} <= named
         assert max(map(len, SCORE_COLUMNS)) <= HELP_WIDTH
+
+
+def test_residuals_count_what_a_score_tells_apart() -> None:
+    """|log error| of the scores and of the residuals is one figure of the same predictions."""
+    told = explained(ExplainModel(SESSION, "tinyproxy", KPI, 2))
+    said = ((0.4, 0.8), (0.5, 0.2), (4.0, 8.0))
+    residuals = tuple(
+        replace(told.residuals[i], measured=measured, predicted=predicted)
+        for i, (measured, predicted) in enumerate(said)
+    )
+    true, predicted = (np.log(logs) for logs in zip(*said, strict=True))
+    scored = score(KPI, true, predicted).log_error
+    assert scored == 0.0, "under a millisecond nothing is told apart"
+    words = residual_rows.summary(replace(told, residuals=residuals))[1][0]
+    assert "|log error| 0," in words
+    assert "worst at 440" in words
+
+
+async def test_one_version_of_a_chain_is_in_force() -> None:
+    """Of a chain that was trained directly, too: that one is held beside what predicts it."""
+    trained = next(fact for fact in modelled() if isinstance(fact, TargetModelled))
+    direct = replace(trained, model=replace(trained.model, target=CHAIN))
+    async with opened(CanaryClient(*STORY, direct), (120, 30), screen="models") as pilot:
+        await pilot.press("tab")
+        lines = re.findall(r"^.✓ +\d .*$", await redrawn(pilot), re.MULTILINE)
+        assert len(lines) == 1, "one predicts"
+        assert "retrained: correction-two-terms" in lines[0]
+        assert "trained directly: " in screen_text(pilot.app)

@@ -14,6 +14,7 @@ from workbench.domain.errors import EngineError
 from workbench.domain.messages import CampaignChoice, PlanCampaign, ResumeSession, RunCampaign
 from workbench.domain.sessions import SessionSummary
 from workbench.tui.app import WorkbenchApp
+from workbench.tui.screens.dialogs import ChoiceScreen
 from workbench.tui.screens.live.live import LiveScreen
 from workbench.tui.screens.sessions.launch import LaunchScreen
 from workbench.tui.screens.sessions.sessions import SessionsScreen
@@ -115,6 +116,38 @@ async def test_a_long_warning_of_a_plan_leaves_the_keys_in_sight() -> None:
         await pilot.press("n")
         await until(pilot, lambda: "this host has 2" in screen_text(pilot.app), "the warning")
         assert "enter start" in await redrawn(pilot)
+
+
+async def test_a_long_list_of_campaigns_is_filtered_by_what_is_typed() -> None:
+    client = FakeClient()
+    names = [*(f"night-{n}" for n in range(9)), "squid-alone"]
+    client.campaigns = tuple(CampaignChoice(n, "of a test", "") for n in names)
+    async with picker(client) as pilot:
+        await pilot.press("n")
+        await until(pilot, lambda: "/ filter" in screen_text(pilot.app), "the campaigns")
+        await pilot.press("s", *"quid")
+        await until(pilot, lambda: "night-1" not in screen_text(pilot.app), "filtered")
+        await until(pilot, lambda: PlanCampaign("squid-alone", None) in client.asked, "its plan")
+        await pilot.press("escape")
+        await until(pilot, lambda: "night-1" in screen_text(pilot.app), "all of them")
+        assert isinstance(pilot.app.screen, LaunchScreen)
+        await pilot.press("slash", *"night 7", "enter")
+        await until(pilot, client.commands, "the command")
+        assert [c.campaign for c in client.commands()] == ["night-7"]
+
+
+async def test_few_choices_need_no_filter_and_many_are_chosen_by_their_words() -> None:
+    async with picker(FakeClient()) as pilot:
+        chosen: list[str | None] = []
+        few = ChoiceScreen("Which", [("a", "first"), ("b", "second")])
+        pilot.app.push_screen(few, chosen.append)
+        assert "filter" not in await redrawn(pilot)
+        await pilot.press("slash", "s", "j", "enter")
+        await until(pilot, lambda: chosen == ["b"], "the second")
+        many = ChoiceScreen("Which", [(str(n), f"line {n}") for n in range(12)])
+        pilot.app.push_screen(many, chosen.append)
+        await pilot.press("slash", *"1 line", "down", "enter")  # 1, 10 and 11
+        await until(pilot, lambda: chosen == ["b", "10"], "the second of those")
 
 
 async def test_escape_starts_nothing() -> None:

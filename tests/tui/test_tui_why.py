@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from snapshots import check
 from textual.pilot import Pilot
 from why_link import NO_SAMPLES, ORDER, SLOW, WhyClient, explained
 
+from workbench.domain.deviations import CARRIED
 from workbench.domain.diagnoses import EvidenceRow
 from workbench.domain.observations import Observation
 from workbench.domain.questions import Diagnose
@@ -205,6 +207,17 @@ def test_what_changed_most_stands_first_and_missing_is_not_zero() -> None:
     assert lines[haproxy + 2].rstrip().endswith("×64")
     assert not any("major faults, per request" in line for line in lines)
     assert "major faults: no control group" in lines[-1]
+
+
+def test_a_load_is_no_effect_of_the_chain() -> None:
+    """At 552 requests/s alone and at 100 here it is not 0.181 times what it was."""
+    told = EvidenceRow("haproxy", CARRIED, "requests/s", 552.0, 100.0)
+    found = replace(explained(Diagnose(SESSION, SLOW)), rows=(told,))
+    lines = [
+        "".join(words for words, _ in row) for row in why_rows.evidence_rows(found, 100, False)
+    ]
+    assert lines[1].rstrip().endswith("≠ load")
+    assert "its figures differ by the load, too" in " ".join(lines)
 
 
 def test_curves_of_a_figure_share_a_scale_from_nothing() -> None:

@@ -27,6 +27,8 @@ from workbench.models.selection import stated
 
 LOADS = 64
 """Points of a curve: about as many as a terminal has columns for a plot."""
+MOST_EXACT = 128
+"""Measured loads that are points of a curve, too; together it has at most 200."""
 ENOUGH = 2
 """Loads that state the KPI, from which on a model draws a curve of a configuration."""
 
@@ -59,7 +61,7 @@ def chart(
     """
     own = [s for s in samples if s.valid and s.point.configuration == configuration]
     seen = sorted({s.point.wl for s in own})
-    loads = loads_over(primary, LOADS, *seen[:1], *seen[-1:])
+    loads = loads_over(primary, LOADS, *_spread(seen))
     points = [(configuration, load) for load in loads]
     along = chain.outlook(points)
     limits = limits_along(along, limiting_with(chain, along, points, model))
@@ -74,6 +76,14 @@ def chart(
         cpu=() if usage is None else tuple(_cpu(usage, own)),
         rests_on=model.rests_on if isinstance(model, MeasuredFirst) else 0,
     )
+
+
+def _spread(seen: Sequence[float]) -> list[float]:
+    """Loads that were measured: between two points of a curve lies something else than what is
+    predicted at the load itself, where it bends. Of too many the ends and some between."""
+    if len(seen) <= MOST_EXACT:
+        return list(seen)
+    return [seen[round(i * (len(seen) - 1) / (MOST_EXACT - 1))] for i in range(MOST_EXACT)]
 
 
 def _corrects(model: Forecaster | None) -> bool:

@@ -20,7 +20,7 @@ from workbench.chains.composition import ChainForecaster, TwoTerms
 from workbench.chains.correction import CPU_OF, SHARED_SD, CorrectedForecaster
 from workbench.chains.correction_models import ProfileTerms
 from workbench.chains.trend import trained
-from workbench.domain import departures
+from workbench.domain import departures, kpis
 from workbench.domain.counts import counted
 from workbench.domain.errors import DataError
 from workbench.domain.parameters import Configuration, ParameterValue, PrimaryWorkload
@@ -30,7 +30,7 @@ from workbench.domain.samples import Sample
 from workbench.models.base import Floats
 from workbench.models.crossvalidation import ModelFactory
 from workbench.models.forecast import Forecaster
-from workbench.models.scores import log_errors, score, score_floor
+from workbench.models.scores import log_errors, score
 
 CPU = "cpu"
 """Names the parameter of a correction that goes by CPU per request; older ones lack it."""
@@ -333,7 +333,7 @@ def _gained(seen: Measured, before: Floats, after: Floats) -> Floats:
 
 
 def _errors(seen: Measured, said: Floats) -> Floats:
-    return log_errors(seen.table.y, said, score_floor(seen.table.kpi))
+    return log_errors(seen.table.y, said, kpis.of(seen.table.kpi).score_floor)
 
 
 def _too_few(seen: Measured, points: int) -> DataError:
@@ -354,7 +354,7 @@ def _worth(
     kpi: str, test: Measured, before: Floats, after: Floats, model: Forecaster, noise: float
 ) -> tuple[bool, str]:
     """Whether held-out points are clearly better, and a sentence."""
-    floor = score_floor(kpi)
+    floor = kpis.of(kpi).score_floor
     was, now = (log_errors(test.table.y, said, floor) for said in (before, after))
     better = was - now
     error = float(better.std(ddof=1)) / math.sqrt(len(better)) if len(better) > 1 else 0.0
@@ -395,7 +395,7 @@ def _capacities(model: Forecaster, changes: Sequence[TermChange]) -> Iterator[st
 
 def _is_worse(kpi: str, test: Measured, before: Floats, after: Floats) -> bool:
     """Whether held-out points are clearly worse."""
-    floor = score_floor(kpi)
+    floor = kpis.of(kpi).score_floor
     worse = log_errors(test.table.y, after, floor) - log_errors(test.table.y, before, floor)
     error = float(worse.std(ddof=1)) / math.sqrt(len(worse)) if len(worse) > 1 else math.inf
     return float(worse.mean()) > max(SURELY * error, CLEARLY)

@@ -23,7 +23,7 @@ def compared(reply: ChainCompared) -> str:
     found = reply.comparison
     lines = [
         *wrapped(tables.compared_with(found)),
-        *wrapped(f"It is {departures.sentence(departures.of_chain(found))}."),
+        *wrapped(f"It is {departures.of_all_samples(found)}."),
         "",
         *_deviations(found),
         "",

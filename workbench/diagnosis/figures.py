@@ -18,7 +18,7 @@ from workbench.diagnosis.deviating import (
     without_outliers,
 )
 from workbench.diagnosis.readings import Reading
-from workbench.domain.deviations import MOST_SIGMAS
+from workbench.domain.deviations import CARRIED, MOST_SIGMAS, SAME_LOAD
 from workbench.domain.diagnoses import EvidenceRow, Suspect
 from workbench.domain.parameters import Configuration
 
@@ -26,9 +26,6 @@ MOST_LOADS = 24
 """Loads of a curve; more would be no plainer in a line of a screen."""
 ALIKE = 0.05
 """Relative difference in rate up to which samples count as of one load."""
-
-SAME_LOAD = 1.25
-"""Factor up to which samples of several configurations count as of one load."""
 
 
 class ValueOf(Protocol):
@@ -139,7 +136,7 @@ def influential(
 
 def _features(order: Sequence[str]) -> Iterator[tuple[str, Callable[[Reading], float | None]]]:
     """Those of the target as a whole once, then each function's own."""
-    whole = {"answered", "mean response time"}
+    whole = {CARRIED, "mean response time"}
     for what, _, value in _FIGURES:
         if what in whole:
             yield what, partial(value, name="")
@@ -229,7 +226,7 @@ def _ratio(part: float | None, whole: float | None) -> float | None:
 
 
 _FIGURES: tuple[tuple[str, str, ValueOf], ...] = (
-    ("answered", "requests/s", _answered),
+    (CARRIED, "requests/s", _answered),
     ("mean response time", "ms", _mean_ms),
     ("CPU usage of its allocation", "%", _usage),
     ("throttled periods", "%", _throttled),

@@ -89,6 +89,11 @@ def of_chain(found: ChainComparison) -> str:
     return typically(found.kpi, found.log_error, math.exp(_lean(found)))
 
 
+def of_all_samples(found: ChainComparison) -> str:
+    """The same as a clause that says what it is the median of: at one load it is another figure."""
+    return f"{sentence(of_chain(found))} (median of {counted(found.samples, 'sample')})"
+
+
 def of_outlier(kpi: str, outlier: Outlier) -> str:
     """Where it departs most."""
     return than_predicted(kpi, outlier.ratio, at_least=outlier.bounded and outlier.ratio > 1.0)

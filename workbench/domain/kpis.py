@@ -78,6 +78,11 @@ class Kpi:
         return self.name.rpartition("_")[0] if self.unit and "_" in self.name else self.name
 
     @property
+    def score_floor(self) -> float:
+        """Smallest figure that is told apart in a score: 1 ms, 0.1 % (METHOD.md 8)."""
+        return 1.0 if self.unit == "ms" else self.floor
+
+    @property
     def narrows(self) -> bool:
         """Whether more windows make its interval narrower relative to it: a share near zero has
         none, and packets are not sent until an interval is narrow."""

@@ -207,7 +207,7 @@ def _verdicts(found: Diagnosis) -> Iterator[Block]:
 def _compared(reply: ChainCompared) -> Iterator[Block]:
     found = reply.comparison
     yield Paragraph(f"{comparison_tables.compared_with(found)}.")
-    yield Paragraph(f"It is {departures.sentence(departures.of_chain(found))}.")
+    yield Paragraph(f"It is {departures.of_all_samples(found)}.")
     if found.outliers:
         yield Paragraph(f"Not as predicted, {comparison_tables.beyond(found)}:")
         yield comparison_tables.deviations(found)

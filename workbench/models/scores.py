@@ -28,7 +28,7 @@ class Scores:
     ----------
     n : number of predictions.
     log_error, log_error_q1, log_error_q3 : median and quartiles of |log(predicted / true)|, both
-        at least the floor of the KPI (`score_floor`): 0.1 is about 10 %.
+        at least the floor of the KPI (`Kpi.score_floor`): 0.1 is about 10 %.
     rmse, mae, mad : root mean square, mean and median of the absolute error, in the KPI's unit
         (paper A, section 3.3).
     rmse_trimmed : root mean square of the absolute error without the largest `TRIMMED` of them,
@@ -57,12 +57,6 @@ class Scores:
     width: float | None = None
     interval_score: float | None = None
     fit_s: float | None = None
-
-
-def score_floor(kpi: str) -> float:
-    """Smallest figure of a KPI that is told apart in a score: 1 ms, 0.1 % (METHOD.md 8)."""
-    known = kpis.of(kpi)
-    return 1.0 if known.unit == "ms" else known.floor
 
 
 def log_errors(true: ArrayLike, predicted: ArrayLike, floor: float) -> Floats:
@@ -107,7 +101,7 @@ def score(
         raise ValueError(f"true {x.shape} and predicted {p.shape} must be of one shape (n,), n > 0")
     if not (np.isfinite(x).all() and np.isfinite(p).all()):
         raise ValueError("true and predicted must be finite")
-    floor = score_floor(kpi)
+    floor = kpis.of(kpi).score_floor
     q1, median, q3 = np.quantile(log_errors(x, p, floor), (0.25, 0.5, 0.75))
     raw, said = np.exp(x), np.exp(np.minimum(p, _LARGEST_LOG / 2.0))
     absolute = np.abs(said - raw)

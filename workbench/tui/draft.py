@@ -23,8 +23,9 @@ from workbench.domain.drafts import (
 )
 from workbench.domain.errors import Mistake, NameTaken, SessionError, WorkbenchError
 from workbench.domain.events import SessionCreated
-from workbench.domain.messages import ListEvents, Request, Role
+from workbench.domain.messages import GetStatus, ListEvents, Request, Role
 from workbench.link.client import Client
+from workbench.tui.memory import Memory
 from workbench.tui.run_terms import RunTerms
 from workbench.tui.text import plain
 from workbench.tui.undo import Undo, Undos
@@ -43,6 +44,7 @@ class Desk(Worker, Protocol):
     """What a draft needs of the application."""
 
     undos: Undos
+    memory: Memory
 
     def client(self) -> Awaitable[Client]: ...
 
@@ -75,8 +77,8 @@ class Draft:
         self.beyond_host = ""
         """Why the engine's host cannot give it; of the latest state that the engine has seen."""
         self.target = 0
-        self.terms = RunTerms()
-        """On what it is to be run; no part of the draft."""
+        self._terms = RunTerms()
+        self._workspace = ""
         self.palette: Palette | None = None
         self.changed = 0
         self.settled = True
@@ -95,6 +97,21 @@ class Draft:
     @property
     def is_open(self) -> bool:
         return bool(self.name)
+
+    @property
+    def terms(self) -> RunTerms:
+        """On what it is to be run: no part of its text, but remembered with it."""
+        return self._terms
+
+    @terms.setter
+    def terms(self, terms: RunTerms) -> None:
+        self._terms = terms
+        if self.name:
+            self._desk.memory.keep_terms(self._place(self.name), terms.changed)
+
+    def _place(self, name: str) -> str:
+        """What a draft is remembered by: names come again in every workspace."""
+        return f"{self._workspace}/{name}"
 
     @property
     def lab(self) -> str | None:
@@ -179,7 +196,10 @@ class Draft:
         shown = await self._ask(request)
         palette = await self._ask(GetPalette())
         self.palette = palette
+        self._workspace = (await self._ask(GetStatus())).workspace
         self.document, self.target, self._waiting = {}, 0, None
+        remembered = self._desk.memory.terms(self._place(shown.name))
+        self._terms = RunTerms.remembered(remembered)
         self._take(shown)
 
     async def refresh_palette(self) -> None:
@@ -190,14 +210,16 @@ class Draft:
 
     async def discard(self) -> None:
         """Remove the open draft; one key brings it back. Raises `WorkbenchError`."""
-        name, text = self.name, self.text
+        name, text, terms = self.name, self.text, self.terms
         await self._ask(DiscardDraft(name))
+        self.terms = RunTerms()
         self.close()
 
         async def back() -> str:
             shown = await self._ask(ChangeDraft(name, text=text))
             self.document = {}
             self._take(shown)
+            self.terms = terms
             return f"The draft {name} is back."
 
         self._desk.undos.add(Undo(f"Discarding {name}", back))

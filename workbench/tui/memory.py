@@ -1,4 +1,5 @@
-"""What a screen remembers from one day to the next: theme, tour, workspaces, columns.
+"""What a screen remembers from one day to the next: theme, tour, workspaces, columns, and on what
+terms a draft is to be run.
 
 It is a small JSON file. Without one, or with one that cannot be read, everything is as on the first
 day; where it cannot be written, nothing is remembered. Neither is worth a message.
@@ -14,6 +15,7 @@ from typing import Any
 from workbench import files
 
 MOST_WORKSPACES = 20
+MOST_DRAFTS = 100
 
 
 class Memory:
@@ -56,6 +58,19 @@ class Memory:
 
     def arranged(self, table: str, columns: dict[str, Any]) -> None:
         self._put("columns", _mapping(self._values.get("columns")) | {table: columns})
+
+    def terms(self, draft: str) -> dict[str, str]:
+        """On what a draft was to be run last; `draft` names its workspace, too."""
+        found = _mapping(_mapping(self._values.get("terms")).get(draft))
+        return {key: value for key, value in found.items() if isinstance(value, str)}
+
+    def keep_terms(self, draft: str, terms: dict[str, str]) -> None:
+        """Of the drafts that were changed last; none are forgotten terms."""
+        known = _mapping(self._values.get("terms"))
+        kept = {name: known[name] for name in known if name != draft}
+        if terms:
+            kept[draft] = terms
+        self._put("terms", dict([*kept.items()][-MOST_DRAFTS:]))
 
     def _put(self, key: str, value: Any) -> None:
         if self._values.get(key) == value:

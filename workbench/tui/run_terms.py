@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 
 from workbench.domain.drafts import campaign_of
 from workbench.domain.messages import PlanCampaign, RunCampaign
@@ -20,6 +21,22 @@ class RunTerms:
     seed: str = "1"
     too_large: str = REFUSE
     session: str = ""
+
+    @classmethod
+    def remembered(cls, stored: Mapping[str, str]) -> RunTerms:
+        """As `changed` gave them; what is not one of the terms says nothing."""
+        too_large = stored.get("too_large", REFUSE)
+        return cls(
+            stored.get("seed", cls.seed),
+            too_large if too_large in TOO_LARGE else REFUSE,
+            stored.get("session", cls.session),
+        )
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """What is not as it is where nobody says anything."""
+        usual = asdict(RunTerms())
+        return {name: value for name, value in asdict(self).items() if value != usual[name]}
 
     def with_(self, name: str, text: str) -> RunTerms:
         return replace(self, **{name: text})

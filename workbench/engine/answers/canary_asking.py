@@ -57,7 +57,14 @@ async def plan_canary(library: Library, pool: Pool, request: PlanCanary) -> Cana
         terms = terms_of_canary(canary, wanted.sla, wanted.guards, cost, view.seed)
         plan = await patiently(pool, plan_of, chain.name, configuration, subject.primary, terms)
     primary, lab_s = subject.primary, len(plan.loads) * cost
-    return CanaryPlanned(plan, kpi, primary.name, primary.unit, lab_s, wanted.notes)
+    notes = (*wanted.notes, *_why_there(subject, canary))
+    return CanaryPlanned(plan, kpi, primary.name, primary.unit, lab_s, notes)
+
+
+WHY_LARGEST = (
+    "it is the largest allocation: a load does the least harm there, and what the chain adds is "
+    "taken to hold for the others; where a smaller one saturates, a canary at that one tells more"
+)
 
 
 @dataclass(frozen=True)
@@ -177,21 +184,13 @@ def deployed(
     if request.sla and sla is not None and sla.wl is not None:
         _must_be_profiled(subject, sla.wl)
     plan, campaign = subject.plan, subject.own.campaign
-    if plan is not None:
-        resources = plan.resources
-    else:
-        resources = tuple(
-            replace(parameter, key=f"{vnf.name}.{parameter.key.rpartition('.')[2]}")
-            for vnf in subject.chain.vnfs
-            for parameter in subject.plan_of(vnf).resources
-        )
+    resources = _resources(subject)
     if request.allocation:
         allotted: Mapping[str, ParameterValue] = parse_allocation(request.allocation, resources)
     else:
-        combine = plan.combine if plan is not None else "every"
-        every = list(grid(resources, (), combine))
         functions = [vnf.name for vnf in subject.chain.vnfs]
-        allotted = max(every, key=lambda one: sum(map(one.vcpu, functions))).resources
+        size = max(_allocations(subject), key=lambda one: sum(map(one.vcpu, functions)))
+        allotted = size.resources
     offered = sla.workload if sla is not None else {}
     workload: dict[str, ParameterValue] = {}
     for parameter in subject.given:
@@ -219,6 +218,30 @@ def deployed(
         return configuration, ()
     chosen = tuple(_only(parameter, allotted) for parameter in resources)
     return configuration, (TargetPlan(subject.chain, chosen, subject.primary),)
+
+
+def _resources(subject: Subject) -> tuple[Parameter, ...]:
+    """What the chain may be given: by the campaign's plan, else as its functions were profiled."""
+    if subject.plan is not None:
+        return subject.plan.resources
+    return tuple(
+        replace(parameter, key=f"{vnf.name}.{parameter.key.rpartition('.')[2]}")
+        for vnf in subject.chain.vnfs
+        for parameter in subject.plan_of(vnf).resources
+    )
+
+
+def _allocations(subject: Subject) -> list[Configuration]:
+    """Every one that the chain may be given."""
+    combine = subject.plan.combine if subject.plan is not None else "every"
+    return list(grid(_resources(subject), (), combine))
+
+
+def _why_there(subject: Subject, canary: RetrainChain) -> tuple[str, ...]:
+    """Why this allocation, where nobody chose it and there are others."""
+    if canary.allocation or not canary.steps or len(_allocations(subject)) < 2:
+        return ()
+    return (WHY_LARGEST,)
 
 
 def _must_be_profiled(subject: Subject, wl: float) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -16,8 +17,11 @@ from workbench.domain.errors import DescriptorError, WorkbenchError
 from workbench.tui.commands.action import Action
 from workbench.tui.commands.actions import PLACE_TITLES
 from workbench.tui.text import plain, plain_lines, wrapped
+from workbench.tui.widgets.filter import FilterLine
 from workbench.tui.workers import begin
 
+FILTERED = 8
+"""Lines of a list from which what is typed filters them."""
 HELP_WIDTH = 71
 """Cells of a line of help beside its scroll bar."""
 
@@ -222,33 +226,108 @@ class NameScreen(Dialog[str | None]):
         line.update(f"! {plain_lines(mistake)}")
 
 
-class ChoiceScreen(Dialog[str | None]):
-    """Asks for one of a few things; `options` are ids with the words for them."""
+class ListDialog(Dialog[ScreenResultType]):
+    """A list to choose from. What is typed leaves over the lines that have all of its words: `/`
+    begins, or any letter that is no key."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        ("escape,q", "dismiss(None)", "Cancel"),
-        ("j", "cursor(1)", "Down"),
-        ("k", "cursor(-1)", "Up"),
+        ("escape", "leave", "Cancel"),
+        ("q", "dismiss(None)", "Cancel"),
+        ("slash", "filter", "Filter"),
+        ("j,down", "cursor(1)", "Down"),
+        ("k,up", "cursor(-1)", "Up"),
     ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: tuple[str, ...] = ()
+        self.left: tuple[int, ...] = ()
+        """Which of the lines are shown."""
+
+    def list_lines(self, lines: Iterable[str]) -> None:
+        """These are what is chosen from."""
+        self.lines = tuple(map(plain, lines))
+        self._narrow()
+
+    @property
+    def here(self) -> int | None:
+        """Of all lines, the number of the one under the cursor."""
+        at = self.query_one(OptionList).highlighted
+        return self.left[at] if at is not None and at < len(self.left) else None
+
+    @property
+    def filters(self) -> bool:
+        """Whether there are so many that they are worth a filter."""
+        return len(self.lines) >= FILTERED
+
+    def _narrow(self) -> None:
+        words = self.query_one(FilterLine).words
+        options = self.query_one(OptionList)
+        left = [n for n, line in enumerate(self.lines) if all(w in line.casefold() for w in words)]
+        if tuple(left) == self.left and options.option_count == len(left):
+            return
+        self.left = tuple(left)
+        options.clear_options()
+        options.add_options(self.lines[n] for n in left)
+        if left:
+            options.highlighted = 0
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter that is no key of this dialog begins the filter."""
+        line, typed = self.query_one(FilterLine), event.character or ""
+        if line.has_focus or not self.filters or not typed.isalnum():
+            return
+        if not self.active_bindings.get(event.key):
+            event.stop()
+            self.action_filter()
+            line.insert_text_at_cursor(typed)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._narrow()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.query_one(OptionList).action_select()
+
+    def action_filter(self) -> None:
+        if self.filters:
+            self.query_one(FilterLine).open()
+
+    def action_leave(self) -> None:
+        """What is typed first, then the dialog."""
+        line = self.query_one(FilterLine)
+        if not line.display:
+            self.dismiss(None)
+            return
+        line.shut()
+        self.query_one(OptionList).focus()
+
+    def action_cursor(self, by: int) -> None:
+        step(self.query_one(OptionList), by)
+
+
+class ChoiceScreen(ListDialog[str | None]):
+    """Asks for one of a few things; `options` are ids with the words for them."""
 
     def __init__(self, question: str, options: Iterable[tuple[str, str]]) -> None:
         super().__init__()
         self.question, self.options = question, tuple(options)
 
     def compose(self) -> ComposeResult:
+        filter = "/ filter   " * (len(self.options) >= FILTERED)
         with Vertical(classes="dialog choice"):
             yield Static(self.question, classes="dialog-title", markup=False)
-            yield OptionList(*(plain(words) for _, words in self.options), markup=False)
-            yield Static("enter choose   j k move   esc cancel", classes="dialog-keys")
+            yield FilterLine("words of a line")
+            yield OptionList(markup=False)
+            yield Static(f"enter choose   j k move   {filter}esc cancel", classes="dialog-keys")
 
     def on_mount(self) -> None:
+        self.list_lines(words for _, words in self.options)
         self.query_one(OptionList).focus()
 
-    def action_cursor(self, by: int) -> None:
-        step(self.query_one(OptionList), by)
-
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self.options[event.option_index][0])
+        self.dismiss(self.options[self.left[event.option_index]][0])
 
 
 class ColumnsScreen(Dialog[tuple[str, ...] | None]):

@@ -51,6 +51,20 @@ class DraftCosts:
     old: bool = False
     trouble: str = ""
 
+    @property
+    def chosen(self) -> SamplerCost | None:
+        """Of the sampler that the draft names: what it comes to; None until it is known."""
+        known = (c for c in self.samplers.values() if c.chosen and c.figure != "unknown")
+        return next(known, None)
+
+    @property
+    def lab_s(self) -> float:
+        """The one figure for the lab time, wherever it is told: the sampler's once it is there, as
+        it may stop before the plan ends."""
+        if self.chosen is not None:
+            return self.chosen.lab_s
+        return self.plan.lab_s if self.plan is not None else 0.0
+
     def told(self, cost: SamplerCost) -> DraftCosts:
         return replace(self, samplers={**self.samplers, cost.sampler: cost})
 
@@ -112,7 +126,7 @@ def _said(
     elif costs.trouble:
         found = [_marked(costs.trouble, width)]
     else:
-        texts = _warnings(costs.plan, costs.campaign) if costs.plan is not None else ()
+        texts = _warnings(costs, costs.plan) if costs.plan is not None else ()
         found = [_marked(text, width) for text in texts]
     return [row for marked in found for row in marked]
 
@@ -142,20 +156,24 @@ def _summary(costs: DraftCosts, mistakes: Sequence[Mistake], width: int) -> list
     elif plan is None:
         texts, look = ("unknown" if costs.trouble else "…",), "dim"
     else:
-        texts = (
-            f"{counted(len(plan.configurations), 'configuration')}, "
-            f"≤ {counted(plan.samples, 'sample')}",
-            f"about {duration(plan.lab_s)} on {plan.lab}, ≤ {duration(plan.most_lab_s)}",
-        )
+        first = f"{counted(len(plan.configurations), 'configuration')}, "
+        most = f"≤ {counted(plan.samples, 'sample')}"
+        chosen = costs.chosen
+        if chosen is not None and chosen.samples < plan.samples:
+            fewer = f"{_figures(chosen)[1]} of {most}"
+            most = fewer if len(first + fewer) <= width else most
+        about = f"about {duration(costs.lab_s)} on {plan.lab}, ≤ {duration(plan.most_lab_s)}"
+        texts = (first + most, about)
     lines: list[Row] = [
         ((line, look),) for text in texts for line in wrapped(sentence(text), width)
     ]
     return lines if len(lines) > 1 else [*lines, ()]
 
 
-def _warnings(plan: Plan, campaign: Campaign | None) -> Iterable[str]:
-    if campaign and campaign.budget_s is not None and campaign.budget_s < plan.lab_s:
-        share = 100 * campaign.budget_s / plan.lab_s
+def _warnings(costs: DraftCosts, plan: Plan) -> Iterable[str]:
+    campaign, lab_s = costs.campaign, costs.lab_s
+    if campaign and campaign.budget_s is not None and campaign.budget_s < lab_s:
+        share = 100 * campaign.budget_s / lab_s
         yield f"the budget of {duration(campaign.budget_s)} pays for {share:.0f} % of it"
     yield from plan.warnings
 

@@ -21,6 +21,8 @@ from workbench.tui.widgets.rows import Look, Row, Span, fit, spread
 
 NARROW = 80
 """Columns below which words are left out."""
+ROOMY = 100
+"""Columns from which a typical departure says first of how many samples it is the median."""
 VIEWS = ("curves", "errors", "functions", "sessions")
 SIGNS: dict[str, tuple[str, Look]] = {"worse": ("▼", "bad"), "better": ("▲", "good")}
 """Of a configuration that is not as predicted; the words stand beside it."""
@@ -133,22 +135,25 @@ def verdict_row(answer: ComparisonSoFar | None, width: int) -> Row:
         SIGNS["worse" if counts["worse"] else "better"] if found.outliers else ("✓", "good")
     )
     said = departures.sentence(departures.of_chain(found))
+    few = found.model_version and found.samples < answer.samples
+    all_samples = counted(answer.samples, "sample")
+    some = f"{found.samples} of {all_samples}" if few else counted(found.samples, "sample")
+    roomy = width >= ROOMY
+    if roomy:
+        said = f"{said} (median of {some})"
     spans: list[Span] = [(f" {sign} {said}", look), ("  ", "")]
     for verdict, count in counts.items():
         if count:
             spans += [(f"{verdict} in {count} of {known}", SIGNS[verdict][1]), ("  ", "")]
     if not found.outliers:
         spans += [(f"none of {known} deviates", "good"), ("  ", "")]
-    few = found.model_version and found.samples < answer.samples
-    all_samples = counted(answer.samples, "sample")
-    some = f"{found.samples} of {all_samples}" if few else counted(found.samples, "sample")
     parts = [
-        *([some] if few else []),
+        *([some] if few and not roomy else []),
         f"noise alone up to {departures.of_noise(found.ab_floor)}",
         f"error {text.percent(found.mape)}",
         f"|log error| {found.log_error:.2f}",
         f"covers {text.percent(found.coverage)}",
-        *([] if few else [some]),
+        *([] if few or roomy else [f"median of {some}"]),
         f"RMSE {text.number(found.rmse)}",
     ]
     if found.baseline_rmse is not None:

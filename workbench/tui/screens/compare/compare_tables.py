@@ -170,13 +170,15 @@ def function_rows(chart: ChainChart | None, at: float | None, kpi: str, width: i
 
 
 def _cpu(chart: ChainChart, vnf: str, at: float | None, wide: bool) -> tuple[Span, ...]:
-    """CPU at that load in per cent of a core, and the ratio over all loads."""
+    """CPU at that load in per cent of a core, and their ratio there."""
     own = [contrast for contrast in chart.cpu if contrast.vnf == vnf]
     if not own:
         return (((f"{'–':>11}{'–':>9}" if wide else "") + f"{'–':>11}", "dim"),)
     here: CpuContrast = min(own, key=lambda c: abs(c.wl - at)) if at is not None else own[-1]
-    ratio = median(c.chained / c.alone.value for c in own if c.alone.value > 0)
-    apart = ratio > CPU_APART or ratio < 1 / CPU_APART
     figures = f"{text.percent(here.alone.value):>11}{text.percent(here.chained):>9}"
+    if here.alone.value <= 0:
+        return ((figures if wide else "", ""), (f"{'–':>11}", "dim"))
+    ratio = here.chained / here.alone.value
+    apart = ratio > CPU_APART or ratio < 1 / CPU_APART
     said = f"{ratio:>9.2f}×{'!' if apart else ' '}"
     return ((figures if wide else "", ""), (said, "warn" if apart else ""))

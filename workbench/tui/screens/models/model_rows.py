@@ -32,6 +32,8 @@ class VersionLine:
     note: str = ""
     proposal: ProposalView | None = None
     """Of a chain: what was accepted, rejected, or waits."""
+    latest: bool = False
+    """Of those that were fitted to the target's own samples."""
     back: bool = False
     """A chain can be rolled back to it, unless it is in force."""
 
@@ -46,12 +48,17 @@ def subjects(view: SessionView) -> list[tuple[str, str]]:
 def version_lines(view: SessionView, target: str, kpi: str) -> list[VersionLine]:
     """The latest first: profiles by their own samples, then what retraining made of them."""
     fitted = [m for m in view.models if (m.target, m.kpi) == (target, kpi)]
-    last = view.model(target, kpi)
+    last, retrained = view.model(target, kpi), view.chain_model(target, kpi)
+    # What predicts a chain is its retrained model or the profiles: one that was fitted to its own
+    # samples is what these are held against.
+    beside = retrained is not None
     lines = []
     for m in reversed(fitted):
-        made = f"{m.method}, {counted(m.samples, 'sample')}"
-        lines.append(VersionLine(m.version, m is last, made, text.day(m.at), m))
-    retrained = view.chain_model(target, kpi)
+        made = f"{'trained directly: ' * beside}{m.method}, {counted(m.samples, 'sample')}"
+        latest = m is last
+        lines.append(
+            VersionLine(m.version, latest and not beside, made, text.day(m.at), m, latest=latest)
+        )
     return lines if retrained is None else _chain_lines(view, retrained) + lines
 
 

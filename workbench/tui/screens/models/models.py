@@ -188,7 +188,7 @@ class ModelsScreen(ScoringScreen, HasList):
                 keys = (f"{there} {accept}", f"{there} {reject}")
             self._put("#scores", proposal_rows(shown.view, line.proposal, keys, self.size.width))
         elif line.model is not None:
-            now = self.scored.get((target, kpi)) if line.in_force else None
+            now = self.scored.get((target, kpi)) if line.latest else None
             self._put("#scores", self._score_rows(line.model, now))
         else:
             words = " Each function by its own model; what the chain adds is not known to them."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 
-from workbench.domain import canary_tables
+from workbench.domain import canary_tables, kpis
 from workbench.domain.profiles import Coefficient, ModelFormula
 from workbench.domain.projection import SessionView
 from workbench.domain.questions import ModelExplained
@@ -16,14 +16,12 @@ from workbench.tui.plots.figure import Figure, Limit, Mark
 from workbench.tui.screens.proposals.chain_names import configuration_name, per, primary
 from workbench.tui.widgets.rows import Row, fit
 
-LEAST = 1e-9
-
 
 def figure(explained: ModelExplained, over_load: bool, log_x: bool) -> Figure:
     """log(predicted / measured) over the load, or over the predicted KPI."""
     marks = tuple(
-        Mark(r.wl if over_load else r.predicted, _error(r.measured, r.predicted), None, None, True)
-        for r in explained.residuals
+        Mark(r.wl if over_load else r.predicted, error, None, None, True)
+        for r, error in zip(explained.residuals, _errors(explained), strict=True)
     )
     return Figure(
         marks=marks,
@@ -45,19 +43,22 @@ def title(view: SessionView, explained: ModelExplained, over_load: bool) -> str:
 
 def summary(explained: ModelExplained) -> Row:
     """How far off it is, and which way, in one line."""
-    errors = [_error(r.measured, r.predicted) for r in explained.residuals]
+    errors = _errors(explained)
     if not errors:
         return ((" residuals  ", "dim"), (text.sentence(" ".join(explained.notes)), "warn"))
     middle, size = statistics.median(errors), statistics.median(map(abs, errors))
-    worst = max(explained.residuals, key=lambda r: abs(_error(r.measured, r.predicted)))
+    worst = max(zip(errors, explained.residuals, strict=True), key=lambda one: abs(one[0]))[1]
     way = "too high" if middle > 0 else "too low"
     words = f"{len(errors)} held out {explained.held_out}: |log error| {text.number(size)}"
     words += f", {text.number(abs(middle))} {way}; worst at {text.number(worst.wl)}"
     return ((" residuals  ", "dim"), (words, ""))
 
 
-def _error(measured: float, predicted: float) -> float:
-    return math.log(max(predicted, LEAST) / max(measured, LEAST))
+def _errors(explained: ModelExplained) -> list[float]:
+    """log(predicted / measured), both at least what a score tells apart: the scores' |log error| is
+    of the same figures."""
+    least = kpis.of(explained.kpi).score_floor
+    return [math.log(max(r.predicted, least) / max(r.measured, least)) for r in explained.residuals]
 
 
 def coefficient_rows(view: SessionView, explained: ModelExplained, width: int) -> list[Row]:

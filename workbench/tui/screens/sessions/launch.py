@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widgets import OptionList, Static
-from textual.widgets.option_list import Option
 
 from workbench.domain.counts import counted
 from workbench.domain.errors import WorkbenchError
@@ -23,9 +22,10 @@ from workbench.domain.messages import (
 )
 from workbench.domain.sessions import Plan
 from workbench.tui.application import Application
-from workbench.tui.screens.dialogs import Dialog, step
+from workbench.tui.screens.dialogs import ListDialog
 from workbench.tui.text import plain
 from workbench.tui.watch import WATCHED_PACE, lab_time
+from workbench.tui.widgets.filter import FilterLine
 from workbench.tui.workers import begin
 
 AUTOMATIC = "automatic: Docker where an engine answers, else simulated"
@@ -38,14 +38,11 @@ SETTLE_S = 0.25
 """How long the cursor rests on a campaign before its plan is asked for."""
 
 
-class LaunchScreen(Dialog[RunCampaign | None]):
+class LaunchScreen(ListDialog[RunCampaign | None]):
     """Shows the plan of the campaign under the cursor; enter starts it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ("l,tab", "lab", "Lab"),
-        ("j", "cursor(1)", "Down"),
-        ("k", "cursor(-1)", "Up"),
-        ("escape,q", "dismiss(None)", "Cancel"),
     ]
 
     def __init__(self, campaigns: tuple[CampaignChoice, ...] = (), own: str | None = None) -> None:
@@ -63,13 +60,12 @@ class LaunchScreen(Dialog[RunCampaign | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog launch"):
             yield Static("Start a campaign", classes="dialog-title", markup=False)
+            yield FilterLine("words of a campaign")
             yield OptionList(id="campaigns", markup=False)
             yield Static("", id="lab", markup=False)
             yield Static("", id="plan", markup=False)
             yield Static(
-                "enter start   l lab   j k choose   esc cancel",
-                classes="dialog-keys",
-                markup=False,
+                "enter start   l lab   j k choose   esc cancel", classes="dialog-keys", markup=False
             )
 
     def on_mount(self) -> None:
@@ -86,11 +82,11 @@ class LaunchScreen(Dialog[RunCampaign | None]):
             return
         self.campaigns = reply.campaigns
         options = self.query_one(OptionList)
-        options.add_options(
-            Option(plain(f"{c.name:<18} {c.summary}"), id=c.name) for c in self.campaigns
-        )
+        self.list_lines(f"{c.name:<18} {c.summary}" for c in self.campaigns)
+        if self.filters:
+            keys = "enter start   l lab   j k choose   / filter   esc cancel"
+            self.query_one(".dialog-keys", Static).update(keys)
         if self.campaigns:
-            options.highlighted = 0
             options.focus()
         else:
             self._note("No campaigns found. Put one into templates/campaigns/ of the workspace.")
@@ -107,12 +103,8 @@ class LaunchScreen(Dialog[RunCampaign | None]):
         self._show_lab()
         self._ask_plan()
 
-    def action_cursor(self, by: int) -> None:
-        step(self.query_one(OptionList), by)
-
     def _chosen(self) -> CampaignChoice | None:
-        index = self.query_one(OptionList).highlighted
-        return self.campaigns[index] if index is not None and self.campaigns else None
+        return None if self.here is None else self.campaigns[self.here]
 
     def _show_lab(self) -> None:
         self.query_one("#lab", Static).update(f"lab  {plain(self.labs[self.lab][1])}")

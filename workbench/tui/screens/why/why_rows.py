@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from workbench.domain.configurations import ConfigurationView, SamplePoint
 from workbench.domain.counts import counted
-from workbench.domain.deviations import deviation_lines
+from workbench.domain.deviations import CARRIED, deviation_lines, other_load
 from workbench.domain.diagnoses import Diagnosis, EvidenceRow, Verdict
 from workbench.domain.diagnosis_tables import (
     counters_named,
@@ -24,6 +24,8 @@ from workbench.tui.widgets.rows import Look, Row, Span, fit
 
 VALUE, CHANGE = 7, 7
 """Columns of a figure, and of how many times as much it is here."""
+ROOMY = 100
+"""Columns from which the response time is said to be a mean."""
 LEAST_NAME, MOST_NAME = 40, 46
 LEAST_CURVE, MOST_CURVE = 6, 16
 ALIKE = 1.05
@@ -45,7 +47,9 @@ def subject_row(view: SessionView, found: Diagnosis, width: int) -> Row:
         spans.append((f"  sample {place} of {len(item.samples)}", "dim"))
         if not point.valid:
             spans.append((f"  × not valid: {sentence(point.reason)}", "bad"))
-    spans.append((f"  {_times(found)}", ""))
+    # Compare tells of p95: the mean is named, wherever that does not cost the sample's number.
+    mean = "mean " if width >= ROOMY and found.measured_ms is not None else ""
+    spans.append((f"  {mean}{_times(found)}", ""))
     while len(spans) > 2 and sum(len(words) for words, _ in spans) > width:
         del spans[2]
     return tuple(spans)
@@ -193,7 +197,7 @@ def evidence_rows(found: Diagnosis, width: int, ascii_only: bool) -> list[Row]:
     for component, own in by_component.items():
         rows.append(((f" → {text.plain(component)}", "strong"),))
         own.sort(key=lambda row: -_changed(row))
-        here = next((row.chained for row in own if row.what == "answered"), None)
+        here = next((row.chained for row in own if row.what == CARRIED), None)
         rows += [_evidence_row(row, (low, high), here, width, ascii_only) for row in own]
     if not rows:
         rows.append(((" No figure is known.", "dim"),))
@@ -208,9 +212,12 @@ def evidence_rows(found: Diagnosis, width: int, ascii_only: bool) -> list[Row]:
 
 
 def _changed(row: EvidenceRow) -> float:
-    """How much a figure differs from that alone, as a factor's logarithm; unknown is least."""
+    """How much a figure differs from that alone, as a factor's logarithm; unknown is least,
+    and the load, which no chain changes, nothing."""
     if row.alone is None or row.chained is None:
         return -1.0
+    if row.what == CARRIED:
+        return 0.0
     if row.alone <= 0 or row.chained <= 0:
         return 0.0 if row.alone == row.chained else math.inf
     return abs(math.log(row.chained / row.alone))
@@ -228,7 +235,9 @@ def _evidence_row(
     most = max((value for points in curves for _, value in points), default=0.0)
     change = _changed(row)
     times = ""
-    if math.isfinite(change) and row.alone and row.chained is not None:
+    if other_load(row.component, [row]):
+        times, change = "≠ load", math.inf
+    elif math.isfinite(change) and row.alone and row.chained is not None:
         times = f"×{number(row.chained / row.alone)}"
     elif change > 0:
         times = "new" if row.chained else "gone"
