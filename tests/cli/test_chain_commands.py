@@ -14,7 +14,7 @@ AT = "rate=300/s, filesize=10kB"
 PREDICTED = {
     "chain", "kpi", "unit", "rule", "configuration", "wl", "value", "functions", "limiting",
     "takeovers", "curve", "next_step", "extrapolates", "warnings", "note", "models",
-    "model_version", "rests_on", "canaries",
+    "model_version", "rests_on", "canaries", "shared_cores",
 }  # fmt: skip
 COMPARED = {
     "chain", "kpi", "rule", "buckets", "ab_floor", "mae", "mad", "rmse", "mape", "log_error",

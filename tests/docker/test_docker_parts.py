@@ -15,7 +15,7 @@ from typing import Any
 import aiodocker
 import pytest
 
-from workbench.domain.campaign import Agent, Campaign, TargetPlan
+from workbench.domain.campaign import Agent, Campaign, Manager, TargetPlan
 from workbench.domain.errors import LabError, UsageError
 from workbench.domain.parameters import Configuration, LoadModel, Parameter, PrimaryWorkload
 from workbench.domain.topology import (
@@ -124,7 +124,8 @@ class TestWiring:
         assert len(cores) == len(set(cores))
 
     def test_cpusets(self) -> None:
-        assert wiring.parse_cpuset("0-2, 5") == (0, 1, 2, 5)
+        assert Manager("haproxy", "local", "0-2, 5").cores == (0, 1, 2, 5)
+        assert Manager("haproxy", "local").cores == ()
 
     def test_what_a_component_can_use_at_most(self) -> None:
         assert wiring.allotted(0.25, (3,), 8) == 0.25

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from workbench.diagnosis.readings import read
-from workbench.domain.campaign import Campaign
+from workbench.domain.campaign import Campaign, Manager
 from workbench.domain.parameters import Configuration, OperatingPoint, Parameter
 from workbench.domain.samples import Measurement
 from workbench.labs.base import LabSettings
@@ -81,3 +81,38 @@ async def test_one_elsewhere_takes_no_core_and_memory_costs_everywhere(make_demo
     used = [sample.usage["tinyproxy"].cpu_cores for sample in cpu]
     assert used[1] == pytest.approx(used[0], rel=0.06)
     assert used[2] == pytest.approx(1.3 * used[0], rel=0.08)
+
+
+async def chained(demo: Campaign, wl: float, **cpusets: str) -> Measurement:
+    """The demo's chain with its functions pinned to these cores."""
+    managers = tuple(Manager(name, "local", cpuset) for name, cpuset in cpusets.items())
+    campaign = replace(demo, managers=managers)
+    lab = SimulatedLab(campaign, LabSettings("rivals", argument="noise=0,restart_sd=0"))
+    await lab.open()
+    plan = campaign.target_plan("haproxy-tinyproxy")
+    vcpus = {"haproxy.vcpu": 1.0, "tinyproxy.vcpu": 1.0}
+    configuration = Configuration(vcpus, {"filesize_bytes": 10_000.0})
+    await lab.deploy(plan.target, configuration)
+    point = OperatingPoint(plan.target.name, configuration, wl)
+    seen = await lab.drive(point, 5.0, lambda usage: None)
+    terms = Terms(campaign.load, campaign.windows, None, "p95_ms")
+    return judge([seen], point, terms, started_at=0.0, lab_s=5.0).measurement
+
+
+async def test_functions_on_one_core_wait_for_each_other_and_burn_what_they_did(
+    make_demo: MakeDemo,
+) -> None:
+    apart = await chained(make_demo(), 800.0, haproxy="1", tinyproxy="2")
+    beside = await chained(make_demo(), 800.0, haproxy="1", tinyproxy="1")
+    wider = await chained(make_demo(), 800.0, haproxy="1-2", tinyproxy="1-2")
+    p50 = [m.sample.kpis["p50_ms"].value for m in (apart, wider, beside)]
+    assert p50[0] < p50[1] < p50[2]
+    for name in ("haproxy", "tinyproxy"):
+        used = [m.sample.usage[name].cpu_cores for m in (apart, beside)]
+        assert used[1] == pytest.approx(used[0], rel=0.02)
+
+
+async def test_functions_on_one_core_carry_no_more_than_it_has(make_demo: MakeDemo) -> None:
+    beside = await chained(make_demo(), 6000.0, haproxy="1", tinyproxy="1")
+    used = sum(beside.sample.usage[name].cpu_cores for name in ("haproxy", "tinyproxy"))
+    assert used == pytest.approx(1.0, abs=0.05)

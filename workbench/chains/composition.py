@@ -153,9 +153,16 @@ class ChainForecaster:
 
     def scaled(self, scales: Mapping[str, CpuScale]) -> ChainForecaster:
         """The same chain, its functions asked by their CPU per request in it."""
+        return self._with(self.parts, scales)
+
+    def of_parts(self, parts: Mapping[str, Part]) -> ChainForecaster:
+        """The same chain of functions of which something else is known."""
+        return self._with(parts, self.scales)
+
+    def _with(self, parts: Mapping[str, Part], scales: Mapping[str, CpuScale]) -> ChainForecaster:
         draws, seed = self._made_with
         return ChainForecaster(
-            self.graph, self.parts, self.kpi, self.rule,
+            self.graph, parts, self.kpi, self.rule,
             draws=draws, seed=seed, kpi_max=self.kpi_max, scales=scales,
         )  # fmt: skip
 

@@ -222,12 +222,13 @@ class StandAlone:
     def _twin(self, vnf: str) -> str:
         """The first function that was asked about of those which nothing tells from this one."""
         if vnf not in self._twins:
-            target, own, load = self._parts[vnf].target, self.own(vnf), self._busy(vnf)
+            part, own, load = self._parts[vnf], self.own(vnf), self._busy(vnf)
             self._twins[vnf] = next(
                 (
                     other
                     for other in dict.fromkeys(self._twins.values())
-                    if self._parts[other].target == target
+                    if self._parts[other].target == part.target
+                    and self._parts[other].forecasters == part.forecasters
                     and self.own(other) == own
                     and np.array_equal(self._busy(other), load)
                     and np.array_equal(self.loads[other], self.loads[vnf])

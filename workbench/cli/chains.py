@@ -30,6 +30,13 @@ class RuleGiven:
     rule: Annotated[
         str, typer.Option(help="Rule of composition; default: that of the KPI and the load.")
     ] = ""
+    shared_cores: Annotated[
+        bool,
+        typer.Option(
+            "--shared-cores",
+            help="Say what functions cost each other that the campaign pins to the same cores.",
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,8 @@ def _query(
     from workbench.domain.questions import ChainQuery
 
     first = others[0] if others else None
-    return ChainQuery(session, chain, by.kpi, by.rule, first, insist, others[1:])
+    more = others[1:]
+    return ChainQuery(session, chain, by.kpi, by.rule, first, insist, more, by.shared_cores)
 
 
 def _plain(reply: ChainPredicted) -> list[dict[str, Any]]:

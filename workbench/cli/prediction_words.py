@@ -58,7 +58,8 @@ def _prediction_table(predictions: Sequence[ChainPrediction]) -> list[str]:
 
 def _sentences(reply: ChainPredicted) -> Iterator[str]:
     predictions = reply.predictions
-    if any(map(tables.guessed, predictions)):
+    marked = any(one.shared_cores and one.shared_cores.extrapolates for one in predictions)
+    if marked or any(map(tables.guessed, predictions)):
         yield "* and ? extrapolate: what no samples bear out is a guess."
     yield from _of_whom(predictions, [_unknown(p) for p in predictions])
     yield from _of_whom(predictions, [_beyond(p) for p in predictions])
@@ -72,6 +73,23 @@ def _detail(prediction: ChainPrediction) -> list[str]:
         f"{tables.allotted(prediction)}:",
         *(f"  {line}" for line in lines_of(tables.functions(prediction))),
         *wrapped(f"  {_next(prediction)}"),
+        *_on_shared_cores(prediction),
+    ]
+
+
+def _on_shared_cores(prediction: ChainPrediction) -> list[str]:
+    found = prediction.shared_cores
+    if found is None:
+        return []
+    marked = " *" * found.extrapolates
+    return [
+        *wrapped(f"  On the cores that they share: {interval(found.value)}{marked}."),
+        *(f"  {line}" for line in lines_of(tables.neighbours(found))),
+        *(
+            line
+            for cost in found.functions
+            for line in wrapped(f"  {tables.beside_neighbours(prediction.kpi, cost)}.")
+        ),
     ]
 
 

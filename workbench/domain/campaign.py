@@ -119,6 +119,15 @@ class Manager:
     agent: str
     cpuset: str = ""
 
+    @property
+    def cores(self) -> tuple[int, ...]:
+        """`0-2,5` as core numbers; none where it is pinned nowhere."""
+        found: list[int] = []
+        for part in filter(None, self.cpuset.split(",")):
+            low, _, high = part.strip().partition("-")
+            found.extend(range(int(low), int(high or low) + 1))
+        return tuple(found)
+
 
 @dataclass(frozen=True)
 class InitializationCommand:
@@ -206,6 +215,11 @@ class Campaign:
         if found is None:
             raise KeyError(target)
         return found
+
+    def cores_of(self, target: Target) -> Mapping[str, frozenset[int]]:
+        """By function of a target, the cores that its manager pins it to; without the others."""
+        pinned = {one.name: frozenset(one.cores) for one in self.managers if one.cpuset}
+        return {vnf.name: pinned[vnf.name] for vnf in target.vnfs if vnf.name in pinned}
 
     def given(self, plan: TargetPlan) -> tuple[Parameter, ...]:
         """What a target is measured under and nobody allots: workload parameters and settings."""

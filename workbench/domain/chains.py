@@ -96,6 +96,42 @@ class ChainCurve:
 
 
 @dataclass(frozen=True)
+class NeighbourCost:
+    """What a function is beside the functions that run on its cores.
+
+    Attributes
+    ----------
+    vnf, neighbours : instances in the chain.
+    cores : how many they share.
+    share : of these cores that its neighbours use.
+    between : the competitors beside which it was measured, as configurations have them, whose
+        shares are around that one.
+    alone, beside : its KPI at the load that reaches it, without and with its neighbours.
+    """
+
+    vnf: str
+    neighbours: tuple[str, ...]
+    cores: int
+    share: Estimate
+    between: tuple[str, str]
+    alone: Estimate
+    beside: Estimate
+
+
+@dataclass(frozen=True)
+class SharedCores:
+    """A chain whose functions share cores, from what each was beside competitors.
+
+    `value` is the chain's KPI with its 95 % interval; `extrapolates`, where a function that matters
+    does, or where neighbours may take more than was measured.
+    """
+
+    value: Estimate
+    functions: tuple[NeighbourCost, ...]
+    extrapolates: bool
+
+
+@dataclass(frozen=True)
 class ChainPrediction:
     """A chain's KPI at one operating point, from stand-alone profiles and what corrects them.
 
@@ -114,6 +150,8 @@ class ChainPrediction:
     rests_on : samples of the chain that say `value`, `curve` and `next_step`.
     canaries : how many would tell what is not known without them, where nobody has measured the
         chain and `value` is too wide to be of use; else 0.
+    shared_cores : the same where its functions wait for each other's cores; None where nobody asked
+        for that, or where `warnings` say why it is not known.
     """
 
     chain: str
@@ -134,6 +172,7 @@ class ChainPrediction:
     model_version: int = 0
     rests_on: int = 0
     canaries: int = 0
+    shared_cores: SharedCores | None = None
 
 
 @dataclass(frozen=True)

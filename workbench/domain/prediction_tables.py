@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.domain import departures
 from workbench.domain.answer_tables import AnswerColumn, AnswerTable
 from workbench.domain.chain_figures import amount, figure, interval, shown_allocation
-from workbench.domain.chains import ChainPrediction
+from workbench.domain.chains import ChainPrediction, NeighbourCost, SharedCores
 
 
 def by_allocation(found: Sequence[ChainPrediction]) -> AnswerTable:
@@ -33,6 +34,39 @@ def functions(found: ChainPrediction) -> AnswerTable:
         ("function", "load", f"alone{unit}", AnswerColumn("counts", ".0%")),
         ((one.vnf, one.wl, one.value, one.effect) for one in found.functions),
     )
+
+
+def neighbours(found: SharedCores) -> AnswerTable:
+    """What each function is beside those that run on its cores."""
+    return AnswerTable.of(
+        (
+            "function",
+            "beside",
+            AnswerColumn("of its cores", ".0%"),
+            "alone",
+            "beside them",
+            "between",
+        ),
+        (
+            (
+                one.vnf,
+                ", ".join(one.neighbours),
+                one.share.value,
+                one.alone,
+                one.beside,
+                " and ".join(one.between),
+            )
+            for one in found.functions
+        ),
+    )
+
+
+def beside_neighbours(kpi: str, cost: NeighbourCost) -> str:
+    """`haproxy: 34 % slower beside tinyproxy (0.4 of their shared core)`."""
+    told = departures.than_alone(kpi, cost.beside.value / cost.alone.value)
+    whose = "shared core" if cost.cores == 1 else f"{cost.cores} shared cores"
+    much = f"{figure(cost.share.value)} of their {whose}"
+    return f"{cost.vnf}: {told} beside {', '.join(cost.neighbours)} ({much})"
 
 
 def allotted(found: ChainPrediction) -> str:

@@ -215,6 +215,9 @@ class ChainQuery:
     """Take profiles of another host, too; the answer is marked."""
     more_profiles: tuple[str, ...] = ()
     """Further sessions that have functions, after `profiles`: who profiled one first speaks."""
+    shared_cores: bool = False
+    """Say what functions cost each other that the session's campaign pins to the same cores; the
+    profiles alone answer."""
 
 
 @dataclass(frozen=True)

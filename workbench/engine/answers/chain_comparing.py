@@ -24,6 +24,7 @@ from workbench.measuring import ab_test
 from workbench.models.selection import must_be_alike
 
 if TYPE_CHECKING:  # its imports take time, and the engine only hands these values on
+    from workbench.chains.neighbours import ChainOnSharedCores
     from workbench.models.forecast import Forecaster
 
 PAPERS = "weakest-link"
@@ -147,7 +148,14 @@ def compared_with(
     chain = composed.by(basis.rule)
     told = in_force(chain, accepted)
     alone = weakest = None
-    if accepted is None:
+    notes = (*composed.warnings, *told.warnings)
+    if basis.cores:
+        neighbours = composed.on_shared_cores(chain)
+        samples, left_out = _known_beside(neighbours, samples)
+        asked = against(neighbours, f"{chain.rule.name}, on shared cores", baseline)
+        alone = against(chain, chain.rule.name)
+        notes = (*notes, *left_out)
+    elif accepted is None:
         asked = against(chain, chain.rule.name, baseline)
     else:
         name = f"model {told.version} ({accepted.version.proposal.model.method})"
@@ -157,5 +165,27 @@ def compared_with(
     if chain.rule.name != PAPERS:
         with suppress(UsageError):  # it is for KPIs of which more is worse
             weakest = against(composed.by(PAPERS), PAPERS)
-    notes = (*composed.warnings, *told.warnings)
     return ChainCompared(asked, weakest, composed.models, notes, alone)
+
+
+def _known_beside(
+    chain: ChainOnSharedCores, samples: Sequence[Sample]
+) -> tuple[list[Sample], tuple[str, ...]]:
+    """The samples of which it is known what sharing cores costs, and why it is not of others.
+
+    Raises the `DataError` of the first where it is known of none.
+    """
+    told: list[Sample] = []
+    refused: list[DataError] = []
+    for sample in samples:
+        try:
+            chain.at(sample.point.configuration, sample.point.wl)
+        except DataError as error:
+            refused.append(error)
+        else:
+            told.append(sample)
+    if not told:
+        raise refused[0]
+    why = dict.fromkeys(map(str, refused))
+    many = counted(len(refused), "sample")
+    return told, (f"{many} left out: {' '.join(why)}",) if refused else ()

@@ -9,6 +9,7 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from workbench import plugins
@@ -37,6 +38,7 @@ if TYPE_CHECKING:  # their imports take time, and the engine only hands these va
     from workbench.chains.base import ChainRule, LoadFamily
     from workbench.chains.composition import ChainForecaster
     from workbench.chains.function_profiles import Part
+    from workbench.chains.neighbours import ChainOnSharedCores
     from workbench.models.forecast import Forecaster
 
 
@@ -186,6 +188,8 @@ class Basis:
     warnings: tuple[str, ...]
     whose: Mapping[str, str] = field(default_factory=dict)
     """By target, the session that has profiled it, where another than the one asked was named."""
+    cores: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """By function, those that it is pinned to, where it is asked what sharing them costs."""
 
 
 async def gather(
@@ -211,6 +215,7 @@ async def gather(
         If a function's samples cannot make a table, or no model can be fitted to them.
     """
     own, graph = subject.own, subject.chain.graph
+    cores = _cores_shared(subject) if question.shared_cores else {}
     load_model = own.campaign.load.key
     say(f"{subject.chain.name}: looking at the profiles")
     terms = await patiently(
@@ -224,7 +229,39 @@ async def gather(
     warnings = (*terms.warnings, *subject.parties.warnings(own, subject.chain))
     several = len(subject.parties.sessions) > 1
     whose = {t: p.session for t, p in subject.parties.whose.items() if several or p is not own}
-    return Basis(subject.chain, own.kpi, question.rule, subject.kpi_max, profiles, warnings, whose)
+    kpi, kpi_max = own.kpi, subject.kpi_max
+    return Basis(
+        subject.chain, kpi, question.rule, kpi_max, profiles, warnings, whose, cores
+    )  # fmt: skip
+
+
+def _cores_shared(subject: Subject) -> Mapping[str, frozenset[int]]:
+    """The cores of the chain's functions, by the campaign of the session that is asked about.
+
+    Raises
+    ------
+    UsageError
+        If no two functions share any, or some and not all: how much of its CPU a function uses on
+        which of its cores is not known.
+    """
+    cores = subject.own.campaign.cores_of(subject.chain)
+    where, key = f"chain {subject.chain.name}", "managers.NAME.cpuset"
+    shared = [(a, b) for a, b in combinations(cores, 2) if cores[a] & cores[b]]
+    if not shared:
+        raise UsageError(
+            f"no two of its functions are pinned to the same cores ({key})",
+            where=where,
+            remedy="Leave out --shared-cores: each has cores of its own, or none is pinned",
+        )
+    for one, other in shared:
+        if cores[one] != cores[other]:
+            raise UsageError(
+                f"{one} and {other} share some of their cores and not all: how much they use on "
+                "which is not known",
+                where=where,
+                remedy=f"Pin both to the same cores ({key})",
+            )
+    return cores
 
 
 async def profiles_by(
@@ -327,6 +364,15 @@ class Composed:
         family = family_of(next(iter(self.parts.values())).load_model)
         chosen = rule_of(rule, kpi, family)
         return ChainForecaster(graph, self.parts, kpi, chosen, kpi_max=self.basis.kpi_max)
+
+    def on_shared_cores(self, chain: ChainForecaster) -> ChainOnSharedCores:
+        """A chain of these parts, on the cores of the basis. Raises as `ExpectedUsage`."""
+        from workbench.chains.neighbours import ChainOnSharedCores
+        from workbench.chains.usage import ExpectedUsage
+
+        usage = ExpectedUsage(chain.graph, self.parts, self.demands)
+        samples = self.basis.profiles.samples
+        return ChainOnSharedCores(chain, usage, self.basis.cores, samples)
 
 
 def terms_of(

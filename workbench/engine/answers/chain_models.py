@@ -93,9 +93,9 @@ def accepted_of(
 
 def speaks(question: ChainQuery) -> bool:
     """Whether an accepted model answers: not for a named rule, nor for other profiles than those
-    that it corrects."""
+    that it corrects, nor of cores that functions share, which it knows already where they do."""
     others = {question.profiles or question.session, *question.more_profiles}
-    return not question.rule and others == {question.session}
+    return not question.rule and not question.shared_cores and others == {question.session}
 
 
 def accepted_for(subject: Subject) -> Accepted | None:

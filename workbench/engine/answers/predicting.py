@@ -36,6 +36,7 @@ from workbench.engine.sessions.library import Library
 
 if TYPE_CHECKING:  # its imports take time, and most questions are about something else
     from workbench.chains.composition import ChainForecaster
+    from workbench.chains.neighbours import ChainOnSharedCores
 
 MOST_ALLOCATIONS = 36
 """Of one answer; each takes tenths of a second."""
@@ -187,6 +188,7 @@ def predictions_of(
     model: Forecaster | None = None
     if measured is not None:
         model = measured_first(chain, told, measured, basis.chain.name, primary, basis.kpi_max)
+    neighbours = composed.on_shared_cores(chain) if basis.cores else None
     made, troubles = [], list[DataError]()
     for configuration in configurations:
         try:
@@ -207,10 +209,20 @@ def predictions_of(
         overloaded = (
             tuple(_overloaded(chain, said)) if kpis.of(chain.kpi).kind == "response_time" else ()
         )
-        made.append(replace(said, warnings=(*said.warnings, *overloaded)))
+        said = replace(said, warnings=(*said.warnings, *overloaded))
+        made.append(_beside_neighbours(said, neighbours) if neighbours else said)
     if not made:
         raise troubles[0]
     return tuple(made), composed.models, tuple(dict.fromkeys(map(str, troubles)))
+
+
+def _beside_neighbours(said: ChainPrediction, chain: ChainOnSharedCores) -> ChainPrediction:
+    """With what functions on the same cores cost each other, or why that is not known."""
+    try:
+        return replace(said, shared_cores=chain.at(said.configuration, said.wl))
+    except DataError as error:
+        why = f"what sharing cores costs is not known: {error}"
+        return replace(said, warnings=(*said.warnings, why))
 
 
 def _overloaded(chain: ChainForecaster, said: ChainPrediction) -> Iterator[str]:

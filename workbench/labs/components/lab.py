@@ -252,7 +252,7 @@ class ComponentLab(ABC):
 
     def _pins(self, target: Target) -> dict[str, tuple[int, ...]]:
         """Cores by component: as the campaign's managers say, else disjoint, else none."""
-        given = {m.name: m.cpuset for m in self._campaign.managers if m.cpuset}
+        given = {m.name: m.cores for m in self._campaign.managers if m.cpuset}
         plan = self._campaign.target_plan(target.name)
         wanted = {
             vnf.name: max(
@@ -265,7 +265,7 @@ class ComponentLab(ABC):
         }
         names = (SOURCE, *wanted, SINK)
         if any(name in given for name in names):
-            return {n: wiring.parse_cpuset(given[n]) for n in names if n in given}
+            return {n: given[n] for n in names if n in given}
         return wiring.pin(self._cores, wanted) or {}
 
     def _shared_cores(self, targets: list[str]) -> str:

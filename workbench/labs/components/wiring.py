@@ -248,15 +248,6 @@ def pin(cores: int, wanted: Mapping[str, int]) -> dict[str, tuple[int, ...]] | N
     return pins
 
 
-def parse_cpuset(text: str) -> tuple[int, ...]:
-    """`0-2,5` as core numbers."""
-    cores: list[int] = []
-    for part in text.split(","):
-        low, _, high = part.strip().partition("-")
-        cores.extend(range(int(low), int(high or low) + 1))
-    return tuple(cores)
-
-
 def allotted(cores: float, pinned: Sequence[int], host_cores: int) -> float:
     """Cores that a component can use at most: its quota, its pinned cores, or the host's."""
     return min(cores or host_cores, len(pinned) or host_cores)

@@ -235,12 +235,13 @@ class SimulatedLab:
         seconds = float(to_ticks(np.float64(seconds)))
         loop = asyncio.get_running_loop()
         asked_at = loop.time()
+        load, rate = players.offered(self._campaign.load, wl)
+        if scene.functions:
+            scene = rivals.sharing(scene, self._campaign.cores_of(scene.target), load, rate)
         if self._campaign.load.unit == "packets":
-            load = self._campaign.load
             flow = await asyncio.to_thread(packet_flow.send, scene, load, wl, seconds, chance)
             await self._spend(self.options.drive_overhead_s, loop.time() - asked_at)
             return rivals.told(scene, await self._play_packets(scene, flow, seconds, on_usage))
-        load, rate = players.offered(self._campaign.load, wl)
         stretch = await asyncio.to_thread(
             run,
             scene,

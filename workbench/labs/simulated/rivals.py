@@ -1,14 +1,17 @@
-"""What a simulated competitor takes from whom: in kind, no figure of it was measured."""
+"""What a simulated competitor takes from whom, and functions on the same cores from each other: in
+kind, no figure of it was measured."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
 from workbench.domain.competitors import COMPETITOR, FULL, Competitor, competitor_of
+from workbench.domain.parameters import LoadModel
 from workbench.labs.simulated.scene import Scene, SimulatedComponent
 from workbench.measuring.records import Competition, ComponentCounters, Counters, Drive
 
@@ -18,6 +21,10 @@ TAKES: Mapping[str, float] = {"cpu": 1.0, "cache": 1.0, "memory": 1.0, "disk": 0
 """CPU that each kind burns of its intensity: who thrashes caches or memory computes as well."""
 SPOILS: Mapping[str, float] = {"cpu": 0.0, "cache": 0.15, "memory": 0.3, "disk": 0.0}
 """More CPU that a request takes beside each kind at full intensity, on any core of the host."""
+
+Cores = frozenset[int]
+"""Numbers of cores."""
+_HALVINGS = 30
 
 
 @dataclass(frozen=True)
@@ -71,10 +78,58 @@ def beside(scene: Scene) -> Scene:
     def met(component: SimulatedComponent) -> SimulatedComponent:
         longer = 1.0 / left if component.name in hit else 1.0
         service = replace(component.service, mean_s=component.service.mean_s * costs)
-        # A quota is of CPU, and work that waits for its core burns none of it meanwhile.
-        usable = min(component.usable_cores * longer, float(component.servers))
-        usable = max(usable, component.usable_cores)
-        return replace(component, service=service, usable_cores=usable, waits=longer)
+        return _waiting(replace(component, service=service), longer)
+
+    return replace(scene, components=tuple(met(one) for one in scene.components))
+
+
+def _waiting(component: SimulatedComponent, longer: float) -> SimulatedComponent:
+    """A quota is of CPU, and work that waits for its core burns none of it meanwhile."""
+    usable = min(component.usable_cores * longer, float(component.servers))
+    usable = max(usable, component.usable_cores)
+    return replace(component, usable_cores=usable, waits=component.waits * longer)
+
+
+def sharing(scene: Scene, pins: Mapping[str, Cores], load: LoadModel, wl: float) -> Scene:
+    """The scene with what functions on the same cores take from each other under that load.
+
+    Work lasts as much longer as beside a competitor that uses what the others use, each evenly on
+    its cores. What they use follows from what comes through, and that from how long work lasts:
+    it is halved towards where the two agree.
+
+    Parameters
+    ----------
+    pins : cores by function; those of who is missing are nobody else's.
+    """
+    if not any(pins[a] & pins[b] for a, b in combinations(pins, 2)):
+        return scene
+    low, high = 0.0, scene.expected_rps(load, wl)
+    met = _shared(scene, pins, high)
+    if met.expected_rps(load, wl) >= high:
+        return met
+    for _ in range(_HALVINGS):
+        rate = 0.5 * (low + high)
+        met = _shared(scene, pins, rate)
+        low, high = (rate, high) if met.expected_rps(load, wl) > rate else (low, rate)
+    return met
+
+
+def _shared(scene: Scene, pins: Mapping[str, Cores], rate: float) -> Scene:
+    used = {
+        one.name: min(rate * one.share * one.service.mean_s, one.usable_cores)
+        for one in scene.functions
+    }
+
+    def met(component: SimulatedComponent) -> SimulatedComponent:
+        own = pins.get(component.name)
+        if own is None:
+            return component
+        taken = sum(
+            used[name] * len(own & cores) / len(cores)
+            for name, cores in pins.items()
+            if name != component.name
+        )
+        return _waiting(component, 1.0 / max(FAIR, 1.0 - taken / len(own)))
 
     return replace(scene, components=tuple(met(one) for one in scene.components))
 
