@@ -11,7 +11,7 @@ from documented import described, known
 from driving import Workbench
 from published_counters import co_located, experiments
 
-from workbench.cli.counters import counters
+from workbench.cli.counters import CountersReading, counters
 from workbench.domain.errors import UsageError
 
 
@@ -51,4 +51,4 @@ def test_what_it_cannot_use_is_a_sentence(workbench: Workbench, tmp_path: Path) 
     with pytest.raises(UsageError, match="there is no such file or folder"):
         counters([tmp_path / "gone"])
     with pytest.raises(UsageError, match="did you mean output_rate"):
-        counters(two, kpi="output")
+        counters(two, reading=CountersReading(kpi="output"))
