@@ -152,7 +152,7 @@ def _explained(explained: dict[str, Any], weights: list[dict[str, Any]]) -> list
                 AnswerTable.of(
                     ("competitor", "counter", "what it counts", "the counter is", "predicted KPI"),
                     (
-                        (one["competitor"], one["name"], one["says"], _times(one["moved"]),
+                        (one["competitor"], _with_alike(one), one["says"], _times(one["moved"]),
                          _times(one["factor"]))
                         for one in beside
                     ),
@@ -188,6 +188,11 @@ def _transfer(found: dict[str, Any], kpi: str) -> list[str]:
 
 def _times(factor: float | None) -> str | None:
     return None if factor is None else f"×{factor:.3g}"
+
+
+def _with_alike(effect: dict[str, Any]) -> str:
+    others = len(effect["alike"])
+    return f"{effect['name']} and {others} like it" if others else str(effect["name"])
 
 
 def _direction(rises: float | None) -> str:

@@ -27,6 +27,8 @@ BACKGROUND = 30
 """Learned rows, whose mean prediction is the base that values are counted from."""
 PERMUTATIONS = 2
 """Orders of the counters, each taken forwards and backwards."""
+ALIKE = 0.95
+"""Correlation of the logs of two counters, from which they go together."""
 FEWEST_EXPLAINED, MOST_EXPLAINED = 20, 200
 MOST_ASKED = 400_000
 """Rows that models are asked for in all, but for the fewest that are explained."""
@@ -54,16 +56,20 @@ class RowEffects:
 
 @dataclass(frozen=True)
 class CompanyEffect:
-    """What a counter does to the KPI beside a competitor, against rows alone at the nearest load.
+    """What counters do to the KPI beside a competitor, against rows alone at the nearest load.
 
     Attributes
     ----------
-    factor : on the predicted KPI, that the counter's values differ by.
+    name : of the counter, of those that go together the one with the largest values.
+    alike : the others, which correlate with it (`ALIKE`): how a model shares what they do among
+        them is chance, so that their values are added.
+    factor : on the predicted KPI, that these values differ by.
     moved : by which factor the counter itself is more (median); None where it is 0 on one side.
     """
 
     competitor: str
     name: str
+    alike: tuple[str, ...]
     factor: float
     moved: float | None
 
@@ -145,20 +151,43 @@ def company_effects(found: RowEffects, most: int = 3) -> list[CompanyEffect]:
     if rows.beside is None or not (rows.beside == 0).any():
         return []
     alone = np.flatnonzero(rows.beside == 0)
+    together = _alike(found)
     effects = []
     for rival in np.setdiff1d(rows.beside, [0]):
         beside = np.flatnonzero(rows.beside == rival)
         like = _nearest_alone(rows, alone, beside)
-        by = (found.values[beside] - found.values[like]).mean(axis=0)
-        for i in np.argsort(-np.abs(by), kind="stable")[:most]:
-            before, now = np.median(rows.x[like, i]), np.median(rows.x[beside, i])
-            moved = float(now / before) if before > 0.0 and now > 0.0 else None
+        differ = (found.values[beside] - found.values[like]).mean(axis=0)
+        by = [float(differ[columns].sum()) for columns in together]
+        for place in np.argsort(-np.abs(by), kind="stable")[:most]:
+            first, *rest = together[place]
+            before, now = (np.median(rows.x[which, first]) for which in (like, beside))
             effects.append(
                 CompanyEffect(
-                    rows.competitors[rival], rows.features[i], float(np.exp(by[i])), moved
+                    rows.competitors[rival],
+                    rows.features[first],
+                    tuple(rows.features[column] for column in rest),
+                    float(np.exp(by[place])),
+                    float(now / before) if before > 0.0 and now > 0.0 else None,
                 )
             )
     return effects
+
+
+def _alike(found: RowEffects) -> list[list[int]]:
+    """Columns that go together, those with the largest values first."""
+    rows = found.rows
+    with np.errstate(all="ignore"):  # a counter may be constant among these rows
+        between = np.nan_to_num(np.corrcoef(np.log1p(rows.x), rowvar=False)).reshape(
+            len(rows.features), -1
+        )
+    together: list[list[int]] = []
+    for column in np.argsort(-np.abs(found.values).sum(axis=0), kind="stable").tolist():
+        home = next((one for one in together if between[one[0], column] >= ALIKE), None)
+        if home is None:
+            together.append([column])
+        else:
+            home.append(column)
+    return together
 
 
 def _nearest_alone(rows: CounterRows, alone: Ints, beside: Ints) -> Ints:
