@@ -24,7 +24,7 @@ from workbench.models.folds import Ints, folds_of, splits_of
 
 INSTALL = "Install it with `pip install 'vnf-workbench[explain]'`"
 BACKGROUND = 30
-"""Learned rows, whose mean prediction is the base that values are counted from."""
+"""Rows whose mean prediction is the base that values are counted from."""
 PERMUTATIONS = 2
 """Orders of the counters, each taken forwards and backwards."""
 ALIKE = 0.95
@@ -44,7 +44,7 @@ class RowEffects:
     ----------
     rows : that were explained.
     values : of shape (n, d), in logs of the KPI; a row's sum and its base are its prediction.
-    base : of shape (n,), the mean log prediction of rows that its model was taught.
+    base : of shape (n,), the mean log prediction of `BACKGROUND` rows by its model.
     predicted : of shape (n,), logs of the KPI.
     """
 
@@ -111,6 +111,8 @@ def row_effects(
     drawn = seeded_subset(len(rows.y), most, seed)
     values = np.zeros((len(drawn), columns))
     base, predicted = np.zeros(len(drawn)), np.zeros(len(drawn))
+    # One for all folds: what values are counted from differs by model only, and teaches nothing.
+    background = rows.x[seeded_subset(len(rows.y), BACKGROUND, seed)]
     done = 0
     for seen, out in splits_of(folds_of(rows.groups, FOLDS, seed)):
         places = np.flatnonzero(np.isin(drawn, out))
@@ -118,7 +120,7 @@ def row_effects(
             continue
         taught = rows.taken(seen)
         model = make(seed).fit(taught.x, taught.y, taught.groups)
-        explain = _explainer(shap, model, taught, seed)
+        explain = _explainer(shap, model, background, seed)
         for some in np.array_split(places, -(-len(places) // AT_ONCE)):
             x = rows.x[drawn[some]]
             values[some], base[some] = explain(x)
@@ -215,11 +217,10 @@ def shap_package() -> ModuleType:
 
 
 def _explainer(
-    shap: ModuleType, model: Any, taught: CounterRows, seed: int
+    shap: ModuleType, model: Any, background: Floats, seed: int
 ) -> Callable[[Floats], tuple[Floats, Floats]]:
     """Values (n, d) and bases (n,) of rows (n, d), in logs of the KPI."""
-    background = taught.x[seeded_subset(len(taught.y), BACKGROUND, seed)]
-    masker = shap.maskers.Independent(background, max_samples=BACKGROUND)
+    masker = shap.maskers.Independent(background, max_samples=len(background))
     evaluations = PERMUTATIONS * (2 * background.shape[1] + 1)
 
     def explain(x: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,47 @@
+"""`workbench counters --explain --unseen`: what moved a prediction, and who was not trained on."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from documented import described
+from driving import Workbench
+from published_counters import chain_table
+
+from workbench.cli.counter_explaining import says
+from workbench.cli.counter_words import text_of
+
+
+def test_what_moved_a_prediction_and_a_function_that_was_not_trained_on(
+    workbench: Workbench, tmp_path: Path
+) -> None:
+    functions = ("bridge", "router", "firewall")
+    for level in range(1, 9):
+        chain_table(tmp_path / "linear" / f"exp-{level}.csv", functions, 3, level)
+    given = ("counters", str(tmp_path / "linear"), "--explain", "--unseen", "router")
+    shown = workbench.run(*given, "--json")
+    printed = json.loads(shown.stdout)
+    described(printed, "`counters`")
+    assert printed["explained"]["rows"] == 24
+    strongest = printed["explained"]["counters"][0]
+    assert strongest["factor"] > 1.05
+    assert strongest["says"].partition(": ")[0] in functions
+    assert printed["explained"]["beside"] == []
+    assert printed["components"][0]["share"] > 0.9
+    found = printed["transfer"]
+    assert (found["function"], found["learned_from"]) == ("router", ["bridge", "firewall"])
+    text = text_of(printed)
+    assert "router, not trained on: output_rate by 2 counters of bridge, firewall" in text
+    assert "answered whatever it is asked" in text
+    assert "principal components" in text
+    assert re.search(r"^\w+_\S+ +\w+: perf: instructions +×1\.\d+ +raises it", text, re.M)
+
+
+def test_counters_are_told_in_the_words_of_why() -> None:
+    assert says("cpu_wait_s") == "waiting for CPU, over all threads"
+    assert says("host softirqs NET_RX") == "host: deferred work, by kind (NET_RX)"
+    assert says("cpu_cores") == "CPU that it used"
+    assert says("payload_scan_cache-misses") == "payload_scan: perf: missed the last cache"
+    assert says("wss") == says("bridge_uops") == ""
